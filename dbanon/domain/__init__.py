@@ -1,0 +1,1 @@
+"""Frozen values and errors that every layer shares; nothing here does any work."""

@@ -1,0 +1,117 @@
+"""The arrays that algorithms, recodings and metrics hand to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbanon.domain.policy import ColumnRule
+    from dbanon.domain.table import ColumnKind
+    from dbanon.domain.taxonomy import Taxonomy
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class EncodedColumn:
+    """One quasi-identifier as integer codes.
+
+    A code is the rank of the value: among the sorted distinct values of the table when the kind
+    is ordered, in depth-first leaf order when there is a taxonomy. NULL is the code ``size``,
+    past the last value. A set of rows is therefore described by its least and greatest code.
+
+    codes: (n,) int32 in 0..size; values: (size,) the value of each code, sorted (int64, float64,
+    datetime64[D] or datetime64[us]) when ordered, else (size,) str; position: (size,) float64 in
+    [0, 1], the value scaled by the range of the whole table, when ordered, else (0,).
+    """
+
+    rule: ColumnRule
+    kind: ColumnKind
+    codes: NDArray[np.int32]
+    size: int
+    values: NDArray[Any]
+    position: NDArray[np.float64]
+    taxonomy: Taxonomy | None = None
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.rule.column
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class EncodedTable:
+    """The rows of a table as algorithms see them.
+
+    quasi: the quasi-identifiers; sensitive: (n, s) int32, one column of dense codes for each
+    sensitive attribute (NULL is a value and has a code of its own); sensitive_names: its s names.
+    """
+
+    quasi: tuple[EncodedColumn, ...]
+    sensitive: NDArray[np.int32]
+    sensitive_names: tuple[str, ...]
+    n_rows: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Assignment:
+    """A partition of the rows.
+
+    group: (n,) int32, the group of each row, numbered 0..n_groups-1 without gaps; -1 for a
+    suppressed row.
+    """
+
+    group: NDArray[np.int32]
+    n_groups: int
+
+    @property
+    def n_suppressed(self) -> int:
+        """How many rows are left out."""
+        return int((self.group < 0).sum())
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ValueColumn:
+    """The published value of one quasi-identifier for each group.
+
+    index: (n_groups,) int32 into ``labels``; labels: the distinct published values in
+    PostgreSQL's text input form of the published type, None for NULL; loss: (len(labels),)
+    float64, the normalized certainty penalty of each label in [0, 1].
+    """
+
+    name: str
+    recoding: str
+    kind: ColumnKind
+    index: NDArray[np.int32]
+    labels: tuple[str | None, ...]
+    loss: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class GroupValues:
+    """What is published of every group, column by column."""
+
+    columns: tuple[ValueColumn, ...]
+    n_groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class LossReport:
+    """What the publication cost, computed on the published values.
+
+    ncp: mean normalized certainty penalty over rows and quasi-identifiers, in [0, 1], a
+    suppressed row counting 1 in every column; columns: the same by column; metrics: every other
+    registered metric by name.
+    """
+
+    n_rows: int
+    n_suppressed: int
+    n_classes: int
+    smallest_class: int
+    ncp: float
+    columns: Mapping[str, float]
+    metrics: Mapping[str, float] = field(default_factory=dict)

@@ -1,0 +1,82 @@
+"""The errors a caller can meet.
+
+    DbanonError                exit code 1
+      ConfigError              settings, arguments and files
+      DatabaseError            the server, a connection, a statement
+        NotPermitted           a right is missing, or a role has one too many
+        SchemaOutOfDate        the metadata schema is absent or of another version
+        TableNotFound
+      PolicyError              the policy does not describe the table
+        DriftError             it did once, and no longer does (exit code 4)
+      TaxonomyError
+      Unsatisfiable            no partition of these rows meets the models
+      CheckFailed              the published relation does not (exit code 3)
+
+A message says what is wrong and where; ``hint`` names the next command. Neither ever
+holds a cell value, a password or a key.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from dbanon.domain.release import CheckReport
+
+
+class DbanonError(Exception):
+    """Something the user can act on."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class ConfigError(DbanonError):
+    """A setting, an argument or a file is wrong."""
+
+
+class DatabaseError(DbanonError):
+    """The server refused or could not be reached."""
+
+
+class NotPermitted(DatabaseError):
+    """A role lacks a right, or holds one that it must not have."""
+
+
+class SchemaOutOfDate(DatabaseError):
+    """The metadata schema is absent, or of another version than this program."""
+
+
+class TableNotFound(DatabaseError):
+    """No such relation is visible."""
+
+
+class PolicyError(DbanonError):
+    """The policy is malformed, or does not describe the table."""
+
+
+class DriftError(PolicyError):
+    """The table or a taxonomy no longer matches the policy of the served release."""
+
+    exit_code = 4
+
+
+class TaxonomyError(DbanonError):
+    """A taxonomy is malformed, missing, or lacks a value of its column."""
+
+
+class Unsatisfiable(DbanonError):
+    """No partition of these rows can meet the models."""
+
+
+class CheckFailed(DbanonError):
+    """The relation does not hold what it promises."""
+
+    exit_code = 3
+
+    def __init__(self, message: str, report: CheckReport, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.report = report

@@ -1,0 +1,89 @@
+"""What to publish of a table, and what must hold of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dbanon.domain.table import TableName
+
+
+class Role(StrEnum):
+    """What a column tells about a person (algorithm reference: attribute roles)."""
+
+    IDENTIFIER = "identifier"
+    QUASI = "quasi"
+    SENSITIVE = "sensitive"
+    INSENSITIVE = "insensitive"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRule:
+    """The role of one column, and for a quasi-identifier how it is published.
+
+    ``recoding`` names an entry of the recoding registry, None picks the default of the column's
+    kind; ``taxonomy`` names a stored taxonomy; ``weight`` scales the column's loss; ``snap``
+    widens interval bounds to multiples of it (days for dates, seconds for timestamps);
+    ``digits`` is the number of decimals of a published mean.
+    """
+
+    column: str
+    role: Role
+    recoding: str | None = None
+    taxonomy: str | None = None
+    weight: float = 1.0
+    snap: float | None = None
+    digits: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A privacy model and its parameters, such as ``("k-anonymity", {"k": 5})``."""
+
+    name: str
+    params: Mapping[str, int] = field(default_factory=dict)
+
+
+K_ANONYMITY = "k-anonymity"
+L_DIVERSITY = "l-diversity"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The whole description of a publication.
+
+    ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be left out;
+    ``subject`` names the column that identifies a person, when a person may own several rows.
+    """
+
+    table: TableName
+    columns: tuple[ColumnRule, ...]
+    models: tuple[ModelSpec, ...] = ()
+    algorithm: str = "mondrian"
+    params: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    subject: str | None = None
+    max_suppressed: float = 0.0
+
+    def with_role(self, role: Role) -> tuple[ColumnRule, ...]:
+        """Return the rules of that role, in column order."""
+        return tuple(rule for rule in self.columns if rule.role is role)
+
+    def model(self, name: str) -> ModelSpec | None:
+        """Return the model of that name, or None."""
+        return next((model for model in self.models if model.name == name), None)
+
+    @property
+    def k(self) -> int:
+        """The least number of rows in a class; 1 when the policy does not ask for k-anonymity."""
+        model = self.model(K_ANONYMITY)
+        return model.params["k"] if model else 1
+
+    @property
+    def l(self) -> int:
+        """The least number of distinct sensitive values in a class; 1 when not asked for."""
+        model = self.model(L_DIVERSITY)
+        return model.params["l"] if model else 1

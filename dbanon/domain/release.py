@@ -1,0 +1,87 @@
+"""What was published, and what the database proved of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from dbanon.domain.assignment import LossReport
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.table import TableName
+
+
+class Verdict(StrEnum):
+    """The outcome of one check; an empty relation is not checked, never passed."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_CHECKED = "not checked"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One model on one relation, as the database counted it.
+
+    ``column`` is the sensitive column, None for k-anonymity; ``achieved`` is None when nothing
+    was checked.
+    """
+
+    model: str
+    column: str | None
+    required: int
+    achieved: int | None
+    classes: int
+    failing_classes: int
+    n_rows: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """Every model of a release, checked on the relation that readers see."""
+
+    relation: TableName
+    results: tuple[CheckResult, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether there was something to check and all of it held."""
+        return bool(self.results) and all(r.verdict is Verdict.PASSED for r in self.results)
+
+
+class ReleaseKind(StrEnum):
+    """How a release is stored: a private copy, or a view of the live source."""
+
+    TABLE = "table"
+    VIEW = "view"
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One line of the ledger.
+
+    ``policy`` is the policy in force, command-line overrides included; ``overrides`` are those
+    the command line gave, so that a refresh repeats them; ``taxonomies`` the versions used;
+    ``fingerprint`` tells whether the source has changed since; ``served`` whether readers see
+    this release now. ``created_at`` and ``created_by`` are None until the ledger has it.
+    """
+
+    id: int
+    table: TableName
+    relation: TableName
+    kind: ReleaseKind
+    policy: Policy
+    seed: int
+    checks: CheckReport
+    loss: LossReport
+    fingerprint: str
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    taxonomies: Mapping[str, int] = field(default_factory=dict)
+    served: bool = True
+    created_at: datetime | None = None
+    created_by: str | None = None

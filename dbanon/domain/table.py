@@ -1,0 +1,141 @@
+"""What the catalog says of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dbanon.domain.errors import ConfigError, TableNotFound
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableName:
+    """The name of a relation; ``schema`` is None until the catalog has resolved it."""
+
+    schema: str | None
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> TableName:
+        """Read ``name`` or ``schema.name`` the way SQL does: quoted parts keep their case."""
+        parts = _split_identifiers(text)
+        if len(parts) == 1:
+            return cls(None, parts[0])
+        if len(parts) == 2:  # noqa: PLR2004 - a schema and a name
+            return cls(parts[0], parts[1])
+        msg = f"{text!r} is not a table name: write name or schema.name"
+        raise ConfigError(msg, hint='quote odd names as SQL does: \'"My Schema"."my table"\'')
+
+    def __str__(self) -> str:
+        """Spell it so that ``parse`` reads it back."""
+        name = quote_identifier(self.name)
+        return name if self.schema is None else f"{quote_identifier(self.schema)}.{name}"
+
+
+def quote_identifier(name: str) -> str:
+    """Quote for display and for ``TableName.parse``; SQL is composed with psycopg instead."""
+    plain = name.isascii() and name.isidentifier() and name == name.lower()
+    return name if plain else '"' + name.replace('"', '""') + '"'
+
+
+def _split_identifiers(text: str) -> list[str]:
+    parts, rest = [], text
+    while True:
+        if rest.startswith('"'):
+            part, rest = _read_quoted(rest)
+        else:
+            part, dot, tail = rest.partition(".")
+            part, rest = part.lower(), dot + tail
+            if '"' in part:
+                part = ""
+        if not part or "\x00" in part or (rest and not rest.startswith(".")):
+            msg = f"{text!r} is not a table name"
+            raise ConfigError(msg, hint="quote odd names as SQL does: '\"odd name\"'")
+        parts.append(part)
+        if not rest:
+            return parts
+        rest = rest[1:]
+
+
+def _read_quoted(text: str) -> tuple[str, str]:
+    """Split off a leading quoted identifier; the name is empty when the quote never closes."""
+    end = text.find('"', 1)
+    while end >= 0 and text[end : end + 2] == '""':
+        end = text.find('"', end + 2)
+    return text[1 : max(end, 1)].replace('""', '"'), text[end + 1 :] if end > 0 else ""
+
+
+class ColumnKind(StrEnum):
+    """How the values of a column compare, which decides how they can be recoded."""
+
+    INTEGER = "integer"
+    DECIMAL = "decimal"
+    FLOAT = "float"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    TIMESTAMPTZ = "timestamptz"
+    BOOLEAN = "boolean"
+    CATEGORY = "category"
+    OTHER = "other"
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether values lie on a line, so that an interval describes a set of them."""
+        return self not in {ColumnKind.BOOLEAN, ColumnKind.CATEGORY, ColumnKind.OTHER}
+
+    @property
+    def can_be_quasi(self) -> bool:
+        """Whether the column can be a quasi-identifier."""
+        return self is not ColumnKind.OTHER
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnInfo:
+    """One column.
+
+    ``type`` is the declared type as ``format_type`` prints it; ``base_type`` the name of the
+    type below all domains; ``labels`` the labels of an enum in order.
+    """
+
+    name: str
+    type: str
+    base_type: str
+    kind: ColumnKind
+    nullable: bool = True
+    comment: str | None = None
+    generated: bool = False
+    identity: bool = False
+    labels: tuple[str, ...] = ()
+    user_defined: bool = False
+    has_equality: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TableInfo:
+    """One relation. ``oid`` addresses it; ``primary_key`` is () when it has none."""
+
+    oid: int
+    name: TableName
+    relkind: str
+    columns: tuple[ColumnInfo, ...]
+    primary_key: tuple[str, ...]
+    row_security: bool = False
+    has_children: bool = False
+    comment: str | None = None
+
+    def column(self, name: str) -> ColumnInfo:
+        """Return the column of that name."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        msg = f"{self.name} has no column {quote_identifier(name)}"
+        raise TableNotFound(msg, hint=f"dbanon inspect {self.name}")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStats:
+    """How many rows a table has, and how many NULLs and distinct other values a column has."""
+
+    n_rows: int
+    n_null: int
+    n_distinct: int

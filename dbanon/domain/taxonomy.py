@@ -1,0 +1,57 @@
+"""A taxonomy: the tree above the values of a column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+ROOT_LABEL = "*"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Taxonomy:
+    """A rooted tree whose leaves are the values of a column.
+
+    Nodes are numbered in depth-first preorder (the root is 0), leaves from left to right, so
+    that the leaves below any node are the contiguous interval ``leaf_lo[node]..leaf_hi[node]``
+    and the lowest common ancestor of a set of leaves is that of its least and greatest.
+
+    labels: (n_nodes,) str; parent: (n_nodes,) int32, -1 for the root; depth: (n_nodes,) int32;
+    leaf_lo, leaf_hi: (n_nodes,) int32, inclusive leaf numbers; leaves: (n_leaves,) int32, the
+    node of each leaf.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    parent: NDArray[np.int32]
+    depth: NDArray[np.int32]
+    leaf_lo: NDArray[np.int32]
+    leaf_hi: NDArray[np.int32]
+    leaves: NDArray[np.int32]
+    version: int = 0
+
+    @property
+    def n_leaves(self) -> int:
+        """The size of the domain."""
+        return len(self.leaves)
+
+    @property
+    def leaf_labels(self) -> tuple[str, ...]:
+        """The values of the column, by leaf number."""
+        return tuple(self.labels[node] for node in self.leaves)
+
+    @property
+    def height(self) -> int:
+        """The length of the longest path from the root to a leaf."""
+        return int(self.depth.max())
+
+    def lowest_common_ancestor(self, lo: int, hi: int) -> int:
+        """Return the deepest node whose leaves include numbers ``lo`` and ``hi``; O(height)."""
+        node = int(self.leaves[lo])
+        while self.leaf_hi[node] < hi or self.leaf_lo[node] > lo:
+            node = int(self.parent[node])
+        return node

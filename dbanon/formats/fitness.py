@@ -1,0 +1,148 @@
+"""Whether a policy fits a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbanon.domain.errors import PolicyError
+from dbanon.domain.policy import L_DIVERSITY, Role
+from dbanon.domain.table import ColumnKind, quote_identifier
+from dbanon.formats.sections import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from dbanon.domain.policy import ColumnRule, Policy
+    from dbanon.domain.table import ColumnInfo, TableInfo
+
+_RELATIONS = {
+    "v": "a view",
+    "m": "a materialized view",
+    "f": "a foreign table",
+}
+_ON_A_LINE = frozenset({"interval", "mean"})
+_IN_A_TREE = frozenset({"label"})
+
+
+def validate(policy: Policy, info: TableInfo, *, taxonomies: Collection[str]) -> None:
+    """Raise one PolicyError with everything that keeps the table from being published so.
+
+    taxonomies: the names that are stored.
+    """
+    problems = [
+        *_of_relation(policy, info),
+        *_of_roles(policy, info),
+        *_of_subject(policy, info),
+    ]
+    columns = {column.name: column for column in info.columns}
+    for rule in policy.columns:
+        column = columns.get(rule.column)
+        if column is not None:
+            problems += [
+                f"column {quote_identifier(rule.column)}: {text}"
+                for text in _of_column(rule, column, policy, info)
+            ]
+            problems += [
+                f"column {quote_identifier(rule.column)}: {text}"
+                for text in _of_recoding(rule, column, taxonomies)
+            ]
+    if problems:
+        count = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
+        msg = "\n".join(
+            [f"{info.name} cannot be published: {count}", *(f"  {text}" for text in problems)]
+        )
+        raise PolicyError(msg, hint=f"dbanon policy suggest {info.name}")
+
+
+def _of_relation(policy: Policy, info: TableInfo) -> Iterator[str]:
+    same_schema = policy.table.schema in {None, info.name.schema}
+    if policy.table.name != info.name.name or not same_schema:
+        yield f"the policy is about {policy.table}"
+    if info.relkind not in {"r", "p"}:
+        kind = _RELATIONS.get(info.relkind, "no table")
+        yield f"it is {kind}: only a table is a source, rows behind anything else escape its checks"
+    if info.row_security:
+        yield "it has row-level security, which what its owner publishes would bypass"
+    if info.relkind == "r" and info.has_children:
+        yield "other tables inherit from it, and its primary key does not hold for their rows"
+    if not info.primary_key:
+        yield "it has no primary key, so its rows cannot be told apart"
+
+
+def _of_roles(policy: Policy, info: TableInfo) -> Iterator[str]:
+    described = [rule.column for rule in policy.columns]
+    names = [column.name for column in info.columns]
+    for name in names:
+        if name not in described:
+            yield f"column {quote_identifier(name)} has no role"
+        elif described.count(name) > 1:
+            yield f"column {quote_identifier(name)} has {described.count(name)} roles"
+    for name in dict.fromkeys(described):
+        if name not in names:
+            near = did_you_mean(name, names)
+            yield f"the policy names column {quote_identifier(name)}, which does not exist{near}"
+    if not policy.with_role(Role.QUASI):
+        yield "no column is a quasi-identifier, so there is nothing to anonymize"
+    if policy.model(L_DIVERSITY) and not policy.with_role(Role.SENSITIVE):
+        yield "l-diversity needs a sensitive column"
+
+
+def _of_subject(policy: Policy, info: TableInfo) -> Iterator[str]:
+    if policy.subject is None:
+        return
+    named = f"subject column {quote_identifier(policy.subject)}"
+    names = [column.name for column in info.columns]
+    if policy.subject not in names:
+        yield f"{named} does not exist{did_you_mean(policy.subject, names)}"
+        return
+    column = info.column(policy.subject)
+    if column.nullable:
+        yield f"{named} may be NULL, and NULL counts as no person: make it NOT NULL"
+    if not column.has_equality:
+        yield f"{named} is of type {column.type}, which has no equality to count persons by"
+    for rule in policy.columns:
+        if rule.column == policy.subject and rule.role is not Role.IDENTIFIER:
+            yield f"{named} would be published: give it the role identifier"
+
+
+def _of_column(
+    rule: ColumnRule, column: ColumnInfo, policy: Policy, info: TableInfo
+) -> Iterator[str]:
+    """Yield what speaks against the role; a column that is not read at all is never refused."""
+    is_key = rule.column == policy.subject or rule.column in info.primary_key
+    if column.user_defined and (is_key or rule.role is not Role.IDENTIFIER):
+        yield (
+            f"type {column.type} is user-defined, and reading it may run foreign code: "
+            f"cast the column to a built-in type{'' if is_key else ' or make it an identifier'}"
+        )
+    elif rule.role is Role.QUASI and not column.kind.can_be_quasi:
+        yield (
+            f"type {column.type} cannot be generalized: make a generated column of the part that "
+            "identifies, or give it the role identifier"
+        )
+    if rule.role is Role.SENSITIVE and not column.has_equality:
+        yield f"type {column.type} has no equality, so its distinct values cannot be counted"
+
+
+def _of_recoding(
+    rule: ColumnRule, column: ColumnInfo, taxonomies: Collection[str]
+) -> Iterator[str]:
+    if rule.role is not Role.QUASI or not column.kind.can_be_quasi:
+        return
+    if rule.taxonomy is not None and rule.taxonomy not in taxonomies:
+        yield f"there is no taxonomy {rule.taxonomy}{did_you_mean(rule.taxonomy, taxonomies)}"
+    if rule.recoding in _ON_A_LINE and not column.kind.is_ordered:
+        yield f"recoding {rule.recoding} needs an ordered type, {column.type} is none"
+    elif rule.recoding in _ON_A_LINE and rule.taxonomy is not None:
+        yield f"recoding {rule.recoding} uses no taxonomy: leave one of them out"
+    if rule.recoding in _IN_A_TREE and column.kind.is_ordered and rule.taxonomy is None:
+        yield f"recoding {rule.recoding} needs a taxonomy on type {column.type}"
+    for key in ("snap", "digits"):
+        if getattr(rule, key) is not None and not column.kind.is_ordered:
+            yield f"{key} needs an ordered type, {column.type} is none"
+    if rule.digits is not None and column.kind in {
+        ColumnKind.DATE,
+        ColumnKind.TIMESTAMP,
+        ColumnKind.TIMESTAMPTZ,
+    }:
+        yield "digits needs a numeric type"

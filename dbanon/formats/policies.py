@@ -1,0 +1,263 @@
+"""Policies as TOML for people and as documents for jsonb; the round trip loses nothing.
+
+In TOML columns and models are tables by name, and ``k = 5`` stands for the model k-anonymity. In
+a document they are lists, because jsonb does not keep the order of keys.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from dbanon.domain.errors import ConfigError, PolicyError
+from dbanon.domain.policy import (
+    K_ANONYMITY,
+    L_DIVERSITY,
+    ColumnRule,
+    ModelSpec,
+    Policy,
+    Role,
+)
+from dbanon.domain.table import TableName
+from dbanon.formats.fitness import validate
+from dbanon.formats.sections import Section, did_you_mean
+from dbanon.formats.suggestions import draft, suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+__all__ = ["draft", "dump", "from_document", "parse", "suggest", "to_document", "validate"]
+
+_MODEL_OF = {"k": K_ANONYMITY, "l": L_DIVERSITY}
+_PARAMETER_OF = {model: parameter for parameter, model in _MODEL_OF.items()}
+_DEFAULT = Policy(TableName(None, "t"), ())
+_WHOLE_FLOAT = 2**53
+
+
+class _Known(NamedTuple):
+    """The names that the registries hold; None is not checked."""
+
+    algorithms: Collection[str] | None
+    models: Collection[str] | None
+    recodings: Collection[str] | None
+
+
+def parse(
+    text: str,
+    *,
+    known_algorithms: Collection[str] | None = None,
+    known_models: Collection[str] | None = None,
+    known_recodings: Collection[str] | None = None,
+) -> Policy:
+    """Read a policy file; raises one PolicyError with every problem and the path of its key."""
+    try:
+        document = tomllib.loads(text.removeprefix("\ufeff"))
+    except ValueError as error:  # TOMLDecodeError, or an integer of thousands of digits
+        msg = f"the policy is not valid TOML: {error}"
+        raise PolicyError(msg, hint="dbanon policy suggest prints a valid one") from None
+    except RecursionError:
+        raise PolicyError("the policy is nested too deeply") from None
+    top = Section(document, "", [])
+    columns = top.section("columns")
+    rules = [(name, columns.section(name)) for name in columns.values]
+    models = _models_by_name(top.section("models"))
+    return _policy(
+        top, rules, models=models, known=_Known(known_algorithms, known_models, known_recodings)
+    )
+
+
+def from_document(
+    document: Mapping[str, object],
+    *,
+    known_algorithms: Collection[str] | None = None,
+    known_models: Collection[str] | None = None,
+    known_recodings: Collection[str] | None = None,
+) -> Policy:
+    """Read a stored document, as suspiciously as a file; raises PolicyError."""
+    top = Section(document, "", [])
+    rules = [(section.text("column"), section) for section in top.sections("columns")]
+    models = [_named(section) for section in top.sections("models")]
+    return _policy(
+        top, rules, models=models, known=_Known(known_algorithms, known_models, known_recodings)
+    )
+
+
+def to_document(policy: Policy) -> dict[str, object]:
+    """Return the policy as what JSON can hold."""
+    document = _scalars(policy)
+    document["params"] = dict(policy.params)
+    document["models"] = [{"name": m.name, "params": dict(m.params)} for m in policy.models]
+    document["columns"] = [{"column": rule.column, **_fields(rule)} for rule in policy.columns]
+    return document
+
+
+def dump(policy: Policy) -> str:
+    """Return the policy as TOML that ``parse`` reads back."""
+    import tomli_w
+
+    document = _scalars(policy)
+    if all(set(m.params) == {_PARAMETER_OF.get(m.name)} for m in policy.models):
+        models: dict[str, object] = {k: v for m in policy.models for k, v in m.params.items()}
+    else:
+        models = {m.name: dict(m.params) for m in policy.models}
+    if models:
+        document["models"] = models
+    if policy.params:
+        document["params"] = dict(policy.params)
+    document["columns"] = {rule.column: _fields(rule) for rule in policy.columns}
+    return tomli_w.dumps(document)
+
+
+def _scalars(policy: Policy) -> dict[str, object]:
+    document: dict[str, object] = {"table": str(policy.table), "algorithm": policy.algorithm}
+    if policy.max_suppressed != _DEFAULT.max_suppressed:
+        document["max_suppressed"] = policy.max_suppressed
+    if policy.subject is not None:
+        document["subject"] = policy.subject
+    return document
+
+
+def _fields(rule: ColumnRule) -> dict[str, object]:
+    fields: dict[str, object] = {"role": rule.role.value}
+    for key in ("recoding", "taxonomy", "snap", "digits"):
+        if (value := getattr(rule, key)) is not None:
+            fields[key] = _shortest(value)
+    if rule.weight != 1:
+        fields["weight"] = _shortest(rule.weight)
+    return fields
+
+
+def _shortest(value: object) -> object:
+    """Write 5.0 as 5; it is read back as 5.0."""
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE_FLOAT
+    return int(value) if whole and isinstance(value, float) else value
+
+
+def _named(model: Section) -> tuple[str | None, Section]:
+    model.require("name")
+    name, params = model.text("name"), model.section("params")
+    model.close()
+    return name, params
+
+
+def _models_by_name(models: Section) -> list[tuple[str | None, Section]]:
+    found: list[tuple[str | None, Section]] = []
+    for key, value in models.values.items():
+        if isinstance(value, Mapping):
+            found.append((key, models.section(key)))
+        elif key in _MODEL_OF:
+            found.append((_MODEL_OF[key], Section({key: value}, models.path, models.problems)))
+        else:
+            models.report(key, f"unknown key{did_you_mean(key, _MODEL_OF)}")
+    return found
+
+
+def _policy(
+    top: Section,
+    columns: Iterable[tuple[str | None, Section]],
+    *,
+    models: Iterable[tuple[str | None, Section]],
+    known: _Known,
+) -> Policy:
+    """Read what TOML and documents share, then raise or return."""
+    for key in ("table", "columns"):
+        top.require(key)
+    table = _table(top)
+    algorithm = top.text("algorithm", among=known.algorithms)
+    subject = top.text("subject")
+    max_suppressed = _fraction(top, "max_suppressed")
+    params = _params(top.section("params"))
+    specs = [_model(name, section, known) for name, section in models]
+    rules = [_rule(name, section, known) for name, section in columns]
+    _check_repeats(top, "models", [name for spec in specs if (name := spec.name)])
+    _check_repeats(top, "columns", [rule.column for rule in rules if rule])
+    if not rules and "columns" in top.values:
+        top.report("columns", "names no column")
+    top.close()
+    _raise(top.problems)
+    return Policy(
+        table=table or _DEFAULT.table,
+        columns=tuple(rule for rule in rules if rule),
+        models=tuple(specs),
+        algorithm=algorithm or _DEFAULT.algorithm,
+        params=params,
+        subject=subject,
+        max_suppressed=max_suppressed,
+    )
+
+
+def _table(top: Section) -> TableName | None:
+    text = top.text("table")
+    try:
+        return None if text is None else TableName.parse(text)
+    except ConfigError as error:
+        top.report("table", str(error))
+        return None
+
+
+def _fraction(top: Section, key: str) -> float:
+    """Read a number of [0, 1)."""
+    if key not in top.values:
+        return _DEFAULT.max_suppressed
+    value = top.number(key, above=-1)
+    if value is not None and not 0 <= value < 1:
+        top.report(key, "must be at least 0 and less than 1")
+    return value or 0.0
+
+
+def _params(section: Section) -> dict[str, str | int | float | bool]:
+    """Read the parameters of the algorithm, which only the algorithm can judge."""
+    values = {key: section.scalar(key) for key in section.values}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _model(name: str | None, section: Section, known: _Known) -> ModelSpec:
+    if name is not None and known.models is not None and name not in known.models:
+        section.problems.append(f"{section.path}: unknown model{did_you_mean(name, known.models)}")
+    params = {}
+    for key in section.values:
+        value = section.integer(key, least=1)
+        if value is not None:
+            params[key] = value
+    only = _PARAMETER_OF.get(name or "")
+    if only and set(section.values) != {only}:
+        section.problems.append(f"{section.path}: the parameter of {name} is {only}")
+    return ModelSpec(name or "", params)
+
+
+def _rule(name: str | None, section: Section, known: _Known) -> ColumnRule | None:
+    if name is None:
+        section.require("column")
+    elif not name or "\x00" in name:
+        section.problems.append(f"{section.path}: not the name of a column")
+    section.require("role")
+    role = section.text("role", among=[role.value for role in Role])
+    recoding = section.text("recoding", among=known.recodings)
+    taxonomy = section.text("taxonomy")
+    weight = section.number("weight", above=0)
+    snap = section.number("snap", above=0)
+    digits = section.integer("digits", least=0)
+    if role is not None and role != Role.QUASI:
+        for key in ("recoding", "taxonomy", "weight", "snap", "digits"):
+            if key in section.values:
+                section.report(key, "only a quasi-identifier is recoded")
+    section.close()
+    if name is None or role is None:
+        return None
+    return ColumnRule(name, Role(role), recoding, taxonomy, weight or 1.0, snap, digits)
+
+
+def _check_repeats(top: Section, key: str, names: list[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            inner = Section({}, top.path_of(key), top.problems)
+            inner.report(name, f"is described {count} times")
+
+
+def _raise(problems: list[str]) -> None:
+    if problems:
+        count = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
+        msg = "\n".join([f"the policy has {count}:", *(f"  {text}" for text in problems)])
+        raise PolicyError(msg, hint="correct the policy file and read it again")

@@ -1,0 +1,209 @@
+"""Taxonomies as CSV, as stored rows and as a drawing."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from dbanon.domain.errors import ConfigError, TaxonomyError
+from dbanon.formats.trees import (
+    Nodes,
+    Problems,
+    assemble,
+    check_labels_are_text,
+    from_edges,
+    from_levels,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from dbanon.domain.taxonomy import Taxonomy
+
+_BOM = "\ufeff"
+_LEVELS, _EDGES = ";", ","
+_HEADER = ["parent", "child"]
+
+
+def read_csv(
+    source: Path | str,
+    *,
+    name: str,
+    form: Literal["auto", "levels", "edges"] = "auto",
+    require_levels: bool = False,
+) -> Taxonomy:
+    """Read a file (a Path) or a text (a str), UTF-8 with or without a byte order mark.
+
+    levels: ``leaf;level1;...;*`` without a header, also just a list of leaves. edges:
+    ``parent,child``, with or without that header; ``,label`` names the root. auto: levels when
+    the first line is split by ``;`` or by nothing. Raises TaxonomyError with every problem by
+    line, ConfigError when the file cannot be read.
+    """
+    text = (_read(source) if isinstance(source, Path) else source).removeprefix(_BOM)
+    delimiter = {"levels": _LEVELS, "edges": _EDGES}.get(form) or _delimiter_of(text)
+    rows, lines = _records(text, delimiter, name=name)
+    if delimiter == _LEVELS:
+        return from_levels(name, rows, lines=lines)
+    if rows and [label.strip().lower() for label in rows[0]] == _HEADER:
+        rows, lines = rows[1:], lines[1:]
+    return from_edges(name, rows, lines=lines, require_levels=require_levels)
+
+
+def write_csv(taxonomy: Taxonomy) -> str:
+    """Write the levels form when all leaves have the same depth, else edges; both read back."""
+    parent = taxonomy.parent.tolist()
+    quoted = [_quote(label) for label in taxonomy.labels]
+    if len(set(taxonomy.depth[taxonomy.leaves].tolist())) > 1:
+        edges = [f"{quoted[up]},{quoted[node]}" for node, up in enumerate(parent) if up >= 0]
+        return "\n".join([",".join(_HEADER), *edges, ""])
+    lines = []
+    for leaf in taxonomy.leaves.tolist():
+        path = [quoted[leaf]]
+        node = leaf
+        while (node := parent[node]) >= 0:
+            path.append(quoted[node])
+        lines.append(";".join(path))
+    return "\n".join([*lines, ""])
+
+
+class NodeRow(NamedTuple):
+    """A node as it is stored; ``parent_id`` is None for the root."""
+
+    node_id: int
+    label: str
+    parent_id: int | None
+    depth: int
+    leaf_lo: int
+    leaf_hi: int
+
+
+def rows(taxonomy: Taxonomy) -> list[NodeRow]:
+    """Return the nodes in preorder."""
+    arrays = (taxonomy.parent, taxonomy.depth, taxonomy.leaf_lo, taxonomy.leaf_hi)
+    columns = zip(taxonomy.labels, *(array.tolist() for array in arrays), strict=True)
+    return [
+        NodeRow(node, label, None if up < 0 else up, depth, lo, hi)
+        for node, (label, up, depth, lo, hi) in enumerate(columns)
+    ]
+
+
+def from_rows(name: str, stored: Iterable[Sequence[object]], *, version: int) -> Taxonomy:
+    """Rebuild from node rows in any order, each as ``rows`` gives it.
+
+    The tree is built anew from labels and parents and compared with what was stored, so that a
+    damaged row raises TaxonomyError. O(nodes).
+    """
+    problems = Problems(name, unit="node")
+    nodes = sorted(_typed(stored, problems), key=lambda node: node.node_id)
+    ordered = all(
+        node.node_id == number
+        and (node.parent_id is None if number == 0 else node.parent_id in range(number))
+        for number, node in enumerate(nodes)
+    )
+    if not ordered or not nodes:
+        problems.add(0, "the stored nodes are not numbered as one tree from 0 on")
+    problems.raise_if_any()
+    tree = Nodes()
+    for node in nodes:
+        tree.add(node.label, -1 if node.parent_id is None else node.parent_id, node.node_id)
+    taxonomy = assemble(tree, problems, version=version)
+    for stored_node, node in zip(nodes, rows(taxonomy), strict=True):
+        if stored_node != node:
+            problems.add(node.node_id, "stored depth, leaves or order contradict the tree")
+    problems.raise_if_any()
+    return taxonomy
+
+
+def lacks(taxonomy: Taxonomy, values: Iterable[str]) -> int:
+    """Count the distinct values that are not leaves."""
+    return len(set(values).difference(taxonomy.leaf_labels))
+
+
+def render_tree(taxonomy: Taxonomy, *, max_leaves: int = 60) -> list[str]:
+    """Draw the tree, one line a node, inner nodes with their number of leaves.
+
+    Stops after ``max_leaves`` leaves and tells how many are left. Characters that could steer a
+    terminal are escaped; markup is left to the caller.
+    """
+    lines: list[str] = []
+    indents = [""] * len(taxonomy.labels)
+    parent, leaf_hi = taxonomy.parent.tolist(), taxonomy.leaf_hi.tolist()
+    inner = set(parent)
+    shown = 0
+    for node, label in enumerate(taxonomy.labels):
+        up = parent[node]
+        # Only a last child reaches the last leaf of its parent.
+        last = up >= 0 and leaf_hi[node] == leaf_hi[up]
+        branch = "" if up < 0 else indents[up] + ("└── " if last else "├── ")
+        indents[node] = "" if up < 0 else indents[up] + ("    " if last else "│   ")
+        if node not in inner and shown == max_leaves:
+            lines.append(f"… {taxonomy.n_leaves - shown} more leaves")
+            break
+        size = leaf_hi[node] - int(taxonomy.leaf_lo[node]) + 1
+        lines.append(branch + _printable(label) + (f" ({size})" if node in inner else ""))
+        shown += node not in inner
+    return lines
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except OSError as error:
+        msg = f"cannot read {path}: {error.strerror}"
+        raise ConfigError(msg) from error
+    except UnicodeDecodeError as error:
+        msg = f"{path} is not UTF-8 (at byte {error.start})"
+        raise TaxonomyError(msg, hint="convert the file to UTF-8") from None
+
+
+def _delimiter_of(text: str) -> str:
+    for delimiter in (_LEVELS, _EDGES):
+        first = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
+        if len(first) > 1:
+            return delimiter
+    return _LEVELS
+
+
+def _records(text: str, delimiter: str, *, name: str) -> tuple[list[list[str]], list[int]]:
+    """Return the rows that are not blank, and the line on which each begins."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    found, lines, begin = [], [], 1
+    try:
+        for row in reader:
+            if row:
+                found.append(row)
+                lines.append(begin)
+            begin = reader.line_num + 1
+    except csv.Error as error:
+        msg = f"taxonomy {name!r}, line {begin}: {error}"
+        raise TaxonomyError(msg, hint="close the quotes, and double those inside") from None
+    return found, lines
+
+
+def _quote(label: str) -> str:
+    """Quote what the reader could take for something else."""
+    plain = not any(c in label for c in '";,\r\n') and not label.startswith(_BOM)
+    return label if plain else '"' + label.replace('"', '""') + '"'
+
+
+def _typed(stored: Iterable[Sequence[object]], problems: Problems) -> Iterator[NodeRow]:
+    """Yield the rows that have the types of a NodeRow and a label that is text."""
+    for number, row in enumerate(stored):
+        match row:
+            case (
+                int() as node,
+                str() as label,
+                int() | None as up,
+                int() as depth,
+                int() as lo,
+                int() as hi,
+            ) if not check_labels_are_text([label]):
+                yield NodeRow(node, label, up, depth, lo, hi)
+            case _:
+                problems.add(number, "the stored row is damaged")
+
+
+def _printable(label: str) -> str:
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in label)

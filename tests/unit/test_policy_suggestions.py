@@ -1,0 +1,140 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbanon.domain.policy import ColumnRule, Role
+from dbanon.domain.table import ColumnInfo, ColumnKind, ColumnStats, TableInfo, TableName
+from dbanon.formats.policies import draft, parse, suggest
+
+FEW = ColumnStats(1000, 0, 12)
+
+
+def suggestion(name, kind=ColumnKind.CATEGORY, stats=FEW, *, key=(), **changes):
+    column = ColumnInfo(name, kind.value, kind.value, kind, **changes)
+    info = TableInfo(1, TableName("public", "t"), "r", (column,), primary_key=key)
+    [(rule, reason)] = suggest(info, {} if stats is None else {name: stats})
+    assert rule == ColumnRule(name, rule.role)
+    assert reason
+    return rule.role, reason
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("name", Role.IDENTIFIER),
+        ("first_name", Role.IDENTIFIER),
+        ("LastName", Role.IDENTIFIER),
+        ("e_mail", Role.IDENTIFIER),
+        ("patientPhone", Role.IDENTIFIER),
+        ("SSN", Role.IDENTIFIER),
+        ("home address", Role.IDENTIFIER),
+        ("doctor_id", Role.IDENTIFIER),
+        ("age", Role.QUASI),
+        ("sex", Role.QUASI),
+        ("birth_year", Role.QUASI),
+        ("ZIP", Role.QUASI),
+        ("postCode", Role.QUASI),
+        ("native-country", Role.QUASI),
+        ("country_name", Role.QUASI),
+        ("marital-status", Role.QUASI),
+        ("sample_yr", Role.QUASI),
+        ("diagnosis", Role.SENSITIVE),
+        ("icd10", Role.SENSITIVE),
+        ("salary-class", Role.SENSITIVE),
+        ("chapter", Role.SENSITIVE),
+        ("usage", Role.QUASI),
+        ("tournament", Role.QUASI),
+        ("名前", Role.QUASI),
+    ],
+)
+def test_a_name_tells_the_role(name, role):
+    assert role == suggestion(name)[0]
+
+
+@pytest.mark.parametrize("role", Role)
+def test_a_comment_wins_over_everything(role):
+    found = suggestion(
+        "id", key=("id",), comment=f"The key. DBANON: {role.value.title()}; see wiki"
+    )
+    assert (role, "its comment says so") == found
+
+
+def test_a_comment_that_says_something_else_is_no_role():
+    assert suggestion("sex", comment="dbanon: quasimodo")[0] is Role.QUASI
+    assert "its comment says so" != suggestion("sex", comment="dbanon: quasimodo")[1]
+
+
+def test_keys_are_identifiers():
+    assert suggestion("age", key=("age",)) == (Role.IDENTIFIER, "part of the primary key")
+    assert suggestion("age", identity=True) == (Role.IDENTIFIER, "numbered by the database")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        {"kind": ColumnKind.OTHER},
+        {"user_defined": True},
+        {"has_equality": False},
+    ],
+)
+def test_what_cannot_be_generalized_is_not_published(column):
+    assert suggestion("diagnosis", **column)[0] is Role.IDENTIFIER
+
+
+@pytest.mark.parametrize("kind", [ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ])
+def test_dates_are_quasi_even_those_of_deaths(kind):
+    assert suggestion("death", kind)[0] is Role.QUASI
+
+
+def test_free_text_is_an_identifier_even_when_it_is_a_diagnosis():
+    nearly_unique = ColumnStats(1000, 200, 780)
+    assert suggestion("remarks", stats=nearly_unique)[0] is Role.IDENTIFIER
+    assert suggestion("diagnosis", stats=nearly_unique)[0] is Role.IDENTIFIER
+    assert suggestion("diagnosis", stats=ColumnStats(1000, 200, 700))[0] is Role.SENSITIVE
+
+
+def test_numbers_that_all_differ_are_identifiers_and_others_quasi():
+    assert suggestion("score", ColumnKind.INTEGER, ColumnStats(9, 1, 8))[0] is Role.IDENTIFIER
+    assert suggestion("score", ColumnKind.INTEGER, ColumnStats(900, 0, 899))[0] is Role.QUASI
+    assert suggestion("level", ColumnKind.FLOAT, ColumnStats(9, 0, 9))[0] is Role.QUASI
+
+
+@pytest.mark.parametrize("stats", [None, ColumnStats(0, 0, 0), ColumnStats(5, 5, 0)])
+def test_an_empty_or_uncounted_column_is_judged_by_name_and_type(stats):
+    assert suggestion("colour", stats=stats)[0] is Role.QUASI
+
+
+@given(
+    st.text(min_size=1),
+    st.sampled_from(ColumnKind),
+    st.booleans(),
+    st.builds(ColumnStats, st.integers(0, 99), st.integers(0, 99), st.integers(0, 99)),
+)
+def test_nothing_is_insensitive_unless_a_comment_says_so(name, kind, user_defined, stats):
+    assert suggestion(name, kind, stats, user_defined=user_defined)[0] is not Role.INSENSITIVE
+
+
+def test_a_draft_is_a_policy_that_gives_its_reasons():
+    table = TableName("public", "t")
+    suggested = [
+        (ColumnRule("id", Role.IDENTIFIER), "part of the primary key"),
+        (ColumnRule("a\n= b", Role.SENSITIVE), "its comment says so"),
+    ]
+    expected = """\
+table = "public.t"
+
+[models]
+k = 5
+l = 2
+
+# part of the primary key
+[columns.id]
+role = "identifier"
+
+# its comment says so
+[columns."a\\n= b"]
+role = "sensitive"
+"""
+    assert expected == draft(table, suggested)
+    assert [rule for rule, _ in suggested] == list(parse(expected).columns)
+    assert "l = " not in draft(table, suggested[:1])
