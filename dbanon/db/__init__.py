@@ -1,0 +1,1 @@
+"""PostgreSQL: connections, catalog, metadata, transfer, relations and checks; no algorithm."""

@@ -1,0 +1,153 @@
+"""What PostgreSQL's catalogs say of a table, a role and a server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from dbanon.db.queries import identifiers, query, relation
+from dbanon.domain.errors import TableNotFound
+from dbanon.domain.table import ColumnInfo, ColumnKind, ColumnStats, TableInfo, TableName
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dbanon.db.session import Session
+
+_KINDS = {
+    "int2": ColumnKind.INTEGER,
+    "int4": ColumnKind.INTEGER,
+    "int8": ColumnKind.INTEGER,
+    "numeric": ColumnKind.DECIMAL,
+    "float4": ColumnKind.FLOAT,
+    "float8": ColumnKind.FLOAT,
+    "date": ColumnKind.DATE,
+    "timestamp": ColumnKind.TIMESTAMP,
+    "timestamptz": ColumnKind.TIMESTAMPTZ,
+    "bool": ColumnKind.BOOLEAN,
+    "text": ColumnKind.CATEGORY,
+    "varchar": ColumnKind.CATEGORY,
+    "bpchar": ColumnKind.CATEGORY,
+    "name": ColumnKind.CATEGORY,
+    "uuid": ColumnKind.CATEGORY,
+    "inet": ColumnKind.CATEGORY,
+    "cidr": ColumnKind.CATEGORY,
+    "macaddr": ColumnKind.CATEGORY,
+}
+
+
+def describe(session: Session, name: TableName) -> TableInfo:
+    """Read everything that publishing depends on; raises TableNotFound."""
+    found = session.pg.execute(
+        query("find_relation"),
+        {
+            "schemas": list(session.search_path) if name.schema is None else [name.schema],
+            "name": name.name,
+        },
+    ).fetchone()
+    if found is None:
+        raise TableNotFound(_not_found(session, name), hint=_suggestion(session, name))
+    oid, schema, relkind, row_security, has_children, comment, primary_key = found
+    return TableInfo(
+        oid=oid,
+        name=TableName(schema, name.name),
+        relkind=relkind,
+        columns=_columns(session, oid),
+        primary_key=tuple(primary_key or ()),
+        row_security=row_security,
+        has_children=has_children,
+        comment=comment,
+    )
+
+
+def _not_found(session: Session, name: TableName) -> str:
+    if name.schema is not None:
+        return f"there is no table {name}"
+    where = ", ".join(session.search_path) or "nothing"
+    return f"there is no table {name} in the search path ({where})"
+
+
+def _suggestion(session: Session, name: TableName) -> str | None:
+    similar = session.pg.execute(query("similar_relations"), (name.name,)).fetchall()
+    if not similar:
+        return "dbanon inspect schema.table"
+    names = " or ".join(str(TableName(*row)) for row in similar)
+    return f"did you mean {names}?"
+
+
+def _columns(session: Session, oid: int) -> tuple[ColumnInfo, ...]:
+    rows = session.pg.execute(query("columns"), {"relation": oid}).fetchall()
+    return tuple(
+        ColumnInfo(
+            name=name,
+            type=declared,
+            base_type=base,
+            kind=ColumnKind.CATEGORY if labels else _KINDS.get(base, ColumnKind.OTHER),
+            nullable=nullable,
+            comment=comment,
+            generated=generated,
+            identity=identity,
+            labels=tuple(labels or ()),
+            user_defined=user_defined,
+            has_equality=has_equality,
+        )
+        for (
+            name,
+            declared,
+            base,
+            nullable,
+            comment,
+            generated,
+            identity,
+            labels,
+            user_defined,
+            has_equality,
+        ) in rows
+    )
+
+
+def statistics(session: Session, info: TableInfo) -> tuple[int, dict[str, ColumnStats]]:
+    """Count rows, and NULLs and distinct values of every column that can be compared; exact."""
+    comparable = [column for column in info.columns if column.has_equality]
+    counts: list[sql.Composable] = [sql.SQL("count(*)")]
+    for column in comparable:
+        name = sql.Identifier(column.name)
+        counts.append(sql.SQL("count({0}), count(DISTINCT {0})").format(name))
+    statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(counts), relation(info.name))
+    row = session.pg.execute(statement).fetchone()
+    assert row is not None  # noqa: S101 - an aggregate always returns a row
+    n_rows = row[0]
+    return n_rows, {
+        column.name: ColumnStats(n_rows, n_rows - row[1 + 2 * i], row[2 + 2 * i])
+        for i, column in enumerate(comparable)
+    }
+
+
+def distinct_values(session: Session, info: TableInfo, column: str, limit: int) -> list[str]:
+    """Return at most ``limit`` distinct values of a column as text, NULL left out."""
+    statement = sql.SQL(
+        "SELECT v::text FROM (SELECT DISTINCT {0} AS v FROM {1} WHERE {0} IS NOT NULL) AS d"
+        " ORDER BY v LIMIT {2}"
+    ).format(sql.Identifier(column), relation(info.name), sql.Literal(limit))
+    return [row[0] for row in session.pg.execute(statement).fetchall()]
+
+
+def count_subjects(session: Session, info: TableInfo, column: str) -> tuple[int, int]:
+    """Return the number of rows and of distinct subjects."""
+    statement = sql.SQL("SELECT count(*), count(DISTINCT {}) FROM {}").format(
+        sql.Identifier(column), relation(info.name)
+    )
+    row = session.pg.execute(statement).fetchone()
+    assert row is not None  # noqa: S101 - an aggregate always returns a row
+    return row[0], row[1]
+
+
+def content_digest(session: Session, info: TableInfo, columns: Sequence[str]) -> str:
+    """Digest the rows of the columns, independent of their order; one scan."""
+    statement = sql.SQL(
+        "SELECT count(*), coalesce(sum(hashtextextended(ROW({})::text, 0)::numeric), 0) FROM {}"
+    ).format(identifiers(columns), relation(info.name))
+    row = session.pg.execute(statement).fetchone()
+    assert row is not None  # noqa: S101 - an aggregate always returns a row
+    return f"{row[0]}:{row[1]}"

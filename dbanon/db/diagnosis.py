@@ -1,0 +1,69 @@
+"""Facts about a server, a role and a release that only an audit asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dbanon.db.promise import read_promise
+from dbanon.db.queries import query
+from dbanon.domain.release import ReleaseKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dbanon.db.session import Session
+    from dbanon.domain.release import Release
+    from dbanon.domain.table import TableInfo
+
+OLDEST = 13
+
+
+@dataclass(frozen=True, slots=True)
+class RoleFacts:
+    """The role that acts: its name, and what matters of its rights."""
+
+    name: str
+    superuser: bool
+    can_create: bool
+
+
+def server_version(session: Session) -> tuple[int, str]:
+    """Return the server's version as a number such as 150018, and as text."""
+    name = session.pg.info.parameter_status("server_version") or "?"
+    return session.pg.info.server_version, name.split()[0]
+
+
+def role_facts(session: Session) -> RoleFacts:
+    """Return what the current role is."""
+    row = session.pg.execute(query("role_facts")).fetchone()
+    assert row is not None  # noqa: S101 - the current role always exists
+    return RoleFacts(*row)
+
+
+def orphans(session: Session, served: Sequence[int]) -> list[str]:
+    """Return the names of release data that belong to none of the served releases."""
+    rows = session.pg.execute(query("orphans"), (list(served),)).fetchall()
+    return [row[0] for row in rows]
+
+
+def view_problems(session: Session, published: TableInfo, release: Release) -> Iterator[str]:
+    """Yield what is wrong with the relation that serves a release."""
+    view, row = published.name, None
+    if published.relkind == "v":
+        row = session.pg.execute(query("view_options"), (view.schema, view.name)).fetchone()
+    if row is None:
+        yield "it is not a view any more"
+        return
+    if "security_barrier=true" not in (row[0] or ()):
+        yield "security_barrier is off: a reader's function can see what the view hides"
+    promise = read_promise(session, published)
+    if promise is None or promise.release != release.id:
+        yield "its comment is not that of the served release"
+    elif (promise.k, promise.l) != (release.policy.k, release.policy.l):
+        yield "its comment promises other models than the ledger"
+    if release.kind is ReleaseKind.VIEW:
+        pattern = f"dbanon_guard_{release.id}_%"
+        count = session.pg.execute(query("armed_guards"), (pattern,)).fetchone()
+        if count is None or count[0] != 3:  # noqa: PLR2004 - delete, update, truncate
+            yield "a guard on the source is missing or disabled"

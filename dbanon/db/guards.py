@@ -1,0 +1,136 @@
+"""Triggers that keep a live view within its models while the source changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from dbanon.db.metadata import DATA_SCHEMA
+from dbanon.db.queries import query, relation, template
+from dbanon.domain.errors import NotPermitted
+from dbanon.domain.policy import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dbanon.db.relations import Publication
+    from dbanon.db.session import Session
+    from dbanon.domain.table import TableInfo, TableName
+
+_EVENTS = {
+    "delete": sql.SQL("DELETE"),
+    "update": sql.SQL("UPDATE"),
+    "truncate": sql.SQL("TRUNCATE"),
+}
+_TRANSITIONS = {
+    "delete": sql.SQL("REFERENCING OLD TABLE AS removed"),
+    "update": sql.SQL("REFERENCING OLD TABLE AS removed NEW TABLE AS added"),
+    "truncate": sql.SQL(""),
+}
+
+
+def guard(release_id: int, event: str) -> sql.Identifier:
+    """Name the trigger function of one event."""
+    return sql.Identifier(DATA_SCHEMA, f"guard_{release_id}_{event}")
+
+
+def guard_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield the keys, functions and triggers of a live view."""
+    keys = [sql.Identifier(name) for name in publication.key_columns]
+    yield sql.SQL("ALTER TABLE {} ADD PRIMARY KEY ({})").format(
+        publication.rows, sql.SQL(", ").join(keys)
+    )
+    yield sql.SQL("CREATE INDEX ON {} (group_id)").format(publication.rows)
+    yield sql.SQL("ALTER TABLE {} ADD PRIMARY KEY (group_id)").format(publication.groups)
+    for table in (publication.rows, publication.groups):
+        yield sql.SQL("ANALYZE {}").format(table)
+    for event, event_sql in _EVENTS.items():
+        function = guard(publication.id, event)
+        # A body is a literal, not dollar-quoted: a column may be named like the closing tag.
+        body = sql.Literal(_body(publication, event).as_string())
+        yield template("create_guard", guard=function, body=body)
+        trigger = sql.Identifier(f"dbanon_guard_{publication.id}_{event}")
+        yield template(
+            "create_trigger",
+            trigger=trigger,
+            event=event_sql,
+            source=publication.source,
+            transition=_TRANSITIONS[event],
+            guard=function,
+        )
+        # ALWAYS: replicated changes reach the source without firing ordinary triggers.
+        yield sql.SQL("ALTER TABLE {} ENABLE ALWAYS TRIGGER {}").format(publication.source, trigger)
+
+
+def drop_guards(session: Session, release_id: int) -> None:
+    """Remove functions and triggers; dropping a function takes its trigger along."""
+    for event in _EVENTS:
+        function = guard(release_id, event)
+        session.pg.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(function))
+
+
+def _body(publication: Publication, event: str) -> sql.Composed:
+    if event == "truncate":
+        return template("guard_truncate_body", groups=publication.groups, rows=publication.rows)
+    policy = publication.policy
+    quasi = [rule.column for rule in policy.with_role(Role.QUASI)]
+    sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    changed_is_row = sql.SQL(" AND ").join(
+        sql.SQL("r.{0} = c.{0}").format(sql.Identifier(name)) for name in publication.key_columns
+    )
+    return template(
+        "guard_body",
+        rows=publication.rows,
+        groups=publication.groups,
+        source=publication.source,
+        join=publication.join,
+        changed=_changed(publication, [*quasi, *sensitive], event),
+        moved=_changed(publication, quasi, event),
+        changed_is_row=changed_is_row,
+        holds=_holds(policy.k, policy.l, sensitive),
+    )
+
+
+def _changed(publication: Publication, columns: Sequence[str], event: str) -> sql.Composed:
+    """Select the keys of old rows that are gone, or differ now in one of the columns."""
+    keys = sql.SQL(", ").join(
+        sql.SQL("t.{} AS {}").format(sql.Identifier(column), sql.Identifier(key))
+        for key, column in zip(publication.key_columns, publication.info.primary_key, strict=True)
+    )
+    if event == "delete":
+        return sql.SQL("SELECT {} FROM removed AS t").format(keys)
+    others = sql.SQL("").join(
+        sql.SQL(", t.{} AS {}").format(sql.Identifier(name), sql.Identifier(f"v{i}"))
+        for i, name in enumerate(columns, 1)
+    )
+    return sql.SQL("SELECT {0}{1} FROM removed AS t EXCEPT SELECT {0}{1} FROM added AS t").format(
+        keys, others
+    )
+
+
+def _holds(k: int, l: int, sensitive: Sequence[str]) -> sql.Composed:
+    conditions = [sql.SQL("count(*) >= {}").format(sql.Literal(k))]
+    for name in sensitive:
+        condition = "count(DISTINCT s.{0}) + (count(*) > count(s.{0}))::integer >= {1}"
+        conditions.append(sql.SQL(condition).format(sql.Identifier(name), sql.Literal(l)))
+    return sql.SQL(" AND ").join(conditions)
+
+
+def lock_source(session: Session, source: TableName) -> None:
+    """Keep writers out until the guards stand, as the first statement of a transaction.
+
+    LOCK takes no snapshot: what is read after it includes everything that was committed before.
+    """
+    statement = sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE")
+    session.pg.execute(statement.format(relation(source)))
+
+
+def require_owner(session: Session, info: TableInfo) -> None:
+    """Raise NotPermitted unless the role owns the source, as guards on it demand."""
+    row = session.pg.execute(query("is_owner"), (info.oid,)).fetchone()
+    if row is None or not row[0]:
+        raise NotPermitted(
+            f"guards on {info.name} can only be set by its owner",
+            hint="connect as the owner, or publish with --as table",
+        )

@@ -1,0 +1,99 @@
+"""The metadata tables of the schema ``dbanon``, as SQLAlchemy Core describes them."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+
+SCHEMA = "dbanon"
+DATA_SCHEMA = "dbanon_data"
+
+# The newest revision under migrations/versions; a test holds the two together.
+REVISION = "0001"
+
+metadata = sa.MetaData(
+    schema=SCHEMA,
+    naming_convention={
+        "pk": "%(table_name)s_pkey",
+        "uq": "%(table_name)s_%(column_0_N_name)s_key",
+        "ix": "%(table_name)s_%(column_0_N_name)s_idx",
+        "fk": "%(table_name)s_%(column_0_N_name)s_fkey",
+        "ck": "%(table_name)s_%(constraint_name)s_check",
+    },
+)
+
+_now = sa.text("now()")
+
+taxonomy = sa.Table(
+    "taxonomy",
+    metadata,
+    sa.Column("taxonomy_id", sa.BigInteger, sa.Identity(always=True), primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("n_leaves", sa.Integer, nullable=False),
+    sa.Column("height", sa.Integer, nullable=False),
+    sa.Column("created_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
+    sa.UniqueConstraint("name", "version"),
+    sa.CheckConstraint("version >= 1", name="version"),
+    comment="A version of the tree above the values of a column.",
+)
+
+taxonomy_node = sa.Table(
+    "taxonomy_node",
+    metadata,
+    sa.Column(
+        "taxonomy_id",
+        sa.BigInteger,
+        sa.ForeignKey(f"{SCHEMA}.taxonomy.taxonomy_id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    sa.Column("node_id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("label", sa.Text, nullable=False),
+    sa.Column("parent_id", sa.Integer),
+    sa.Column("depth", sa.Integer, nullable=False),
+    sa.Column("leaf_lo", sa.Integer, nullable=False),
+    sa.Column("leaf_hi", sa.Integer, nullable=False),
+    sa.CheckConstraint("(parent_id IS NULL) = (node_id = 0)", name="root"),
+    sa.CheckConstraint("leaf_lo <= leaf_hi", name="leaves"),
+    comment="The nodes of a taxonomy in depth-first preorder, with their interval of leaves.",
+)
+
+policy = sa.Table(
+    "policy",
+    metadata,
+    sa.Column("table_schema", sa.Text, primary_key=True),
+    sa.Column("table_name", sa.Text, primary_key=True),
+    sa.Column("document", JSONB, nullable=False),
+    sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
+    comment="What to publish of a table, and what must hold of it.",
+)
+
+release = sa.Table(
+    "release",
+    metadata,
+    sa.Column("release_id", sa.BigInteger, sa.Identity(always=False), primary_key=True),
+    sa.Column("table_schema", sa.Text, nullable=False),
+    sa.Column("table_name", sa.Text, nullable=False),
+    sa.Column("relation_schema", sa.Text, nullable=False),
+    sa.Column("relation_name", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("policy", JSONB, nullable=False),
+    sa.Column("overrides", JSONB, nullable=False),
+    sa.Column("taxonomies", JSONB, nullable=False),
+    sa.Column("seed", sa.BigInteger, nullable=False),
+    sa.Column("checks", JSONB, nullable=False),
+    sa.Column("loss", JSONB, nullable=False),
+    sa.Column("fingerprint", sa.Text, nullable=False),
+    sa.Column("served", sa.Boolean, nullable=False),
+    sa.Column("created_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
+    sa.Column("created_by", sa.Text, nullable=False, server_default=sa.text("session_user")),
+    sa.CheckConstraint("kind IN ('table', 'view')", name="kind"),
+    sa.Index(
+        "release_served_key",
+        "relation_schema",
+        "relation_name",
+        unique=True,
+        postgresql_where=sa.text("served"),
+    ),
+    comment="The ledger: every release, what was proved of it, and whether it is served now.",
+)

@@ -1,0 +1,123 @@
+"""Install and upgrade the metadata schema; know whether it is current."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from dbanon import resources
+from dbanon.db.metadata import DATA_SCHEMA, REVISION, SCHEMA
+from dbanon.db.queries import function, query
+from dbanon.db.session import connect
+from dbanon.domain.errors import SchemaOutOfDate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from alembic.config import Config
+
+    from dbanon.db.session import Session
+    from dbanon.settings import Settings
+
+_INIT = "dbanon init"
+
+
+def stamp() -> str:
+    """Return what the comment of an up-to-date schema says: the revision and the functions."""
+    digest = hashlib.sha256()
+    for name in resources.sql_names("functions"):
+        digest.update(resources.sql("functions", name).encode())
+    return f"dbanon metadata: revision {REVISION}, functions {digest.hexdigest()[:16]}"
+
+
+def install(session: Session) -> bool:
+    """Bring both schemas, the tables and the functions up to date in the open transaction.
+
+    Returns whether anything had to change. Raises SchemaOutOfDate when the database was
+    initialized by a newer dbanon.
+    """
+    revision, installed = state(session)
+    if installed == stamp():
+        return False
+    if revision is not None and revision > REVISION:
+        raise SchemaOutOfDate(
+            f"the metadata schema has revision {revision}, newer than this program's {REVISION}",
+            hint="pip install --upgrade dbanon",
+        )
+    for schema in (SCHEMA, DATA_SCHEMA):
+        if session.pg.execute(query("schema_exists"), (schema,)).fetchone() is None:
+            session.pg.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+    from alembic import command
+
+    config = _config()
+    config.attributes["connection"] = session.sa
+    command.upgrade(config, REVISION)
+    for statement in _function_statements():
+        session.pg.execute(statement)
+    return True
+
+
+def script() -> str:
+    """Return the SQL of ``install`` on an empty database, for a DBA to read and run."""
+    from alembic import command
+
+    output = io.StringIO()
+    command.upgrade(_config(output), REVISION, sql=True)
+    tables = output.getvalue().removeprefix("BEGIN;").rstrip().removesuffix("COMMIT;").strip()
+    schemas = "".join(f"CREATE SCHEMA {name};\n" for name in (SCHEMA, DATA_SCHEMA))
+    functions = ";\n\n".join(
+        statement.as_string().rstrip().rstrip(";") for statement in _function_statements()
+    )
+    return f"BEGIN;\n\n{schemas}\n{tables}\n\n{functions};\n\nCOMMIT;\n"
+
+
+def state(session: Session) -> tuple[str | None, str | None]:
+    """Return the installed revision and the schema's stamp, None where there is none."""
+    row = session.pg.execute(query("metadata_state")).fetchone()
+    if row is None or not row[0]:
+        return None, None
+    version = session.pg.execute("SELECT version_num FROM dbanon.alembic_version").fetchone()
+    return (version[0] if version else None), row[1]
+
+
+def require_current(session: Session) -> None:
+    """Raise SchemaOutOfDate unless the metadata schema is the one this program knows."""
+    revision, installed = state(session)
+    if revision is None:
+        raise SchemaOutOfDate("this database has no dbanon metadata schema yet", hint=_INIT)
+    if installed != stamp():
+        raise SchemaOutOfDate(
+            f"the metadata schema (revision {revision}) is not that of this program"
+            f" (revision {REVISION})",
+            hint=_INIT,
+        )
+
+
+@contextmanager
+def current_session(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
+    """Open a session and one transaction on a database whose metadata schema is current."""
+    with connect(settings, writes=writes) as session, session.transaction():
+        require_current(session)
+        yield session
+
+
+def _function_statements() -> list[sql.SQL | sql.Composed]:
+    statements: list[sql.SQL | sql.Composed] = [
+        function(n) for n in resources.sql_names("functions")
+    ]
+    comment = sql.SQL("COMMENT ON SCHEMA {} IS {}")
+    statements.append(comment.format(sql.Identifier(SCHEMA), sql.Literal(stamp())))
+    return statements
+
+
+def _config(output: io.StringIO | None = None) -> Config:
+    from alembic.config import Config
+
+    config = Config(output_buffer=output)
+    config.set_main_option("script_location", str(resources.migrations()).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config

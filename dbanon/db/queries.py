@@ -1,0 +1,42 @@
+"""SQL from files, with identifiers composed by psycopg and never by string formatting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from dbanon import resources
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dbanon.domain.table import TableName
+
+
+def query(name: str) -> sql.SQL:
+    """Return the statement of ``sql/queries/<name>.sql``."""
+    return sql.SQL(resources.sql("queries", name))
+
+
+def template(name: str, **slots: sql.Composable) -> sql.Composed:
+    """Fill the ``{slots}`` of ``sql/templates/<name>.sql``."""
+    return sql.SQL(resources.sql("templates", name)).format(**slots)
+
+
+def function(name: str) -> sql.SQL:
+    """Return the definition of ``sql/functions/<name>.sql``."""
+    return sql.SQL(resources.sql("functions", name))
+
+
+def relation(name: TableName) -> sql.Identifier:
+    """Quote a schema-qualified name."""
+    if name.schema is None:
+        return sql.Identifier(name.name)
+    return sql.Identifier(name.schema, name.name)
+
+
+def identifiers(names: Iterable[str], *, of: str | None = None) -> sql.Composed:
+    """Quote names and join them with commas, each qualified by the alias ``of`` if given."""
+    parts = [sql.Identifier(name) if of is None else sql.Identifier(of, name) for name in names]
+    return sql.SQL(", ").join(parts)

@@ -1,0 +1,144 @@
+"""A connection to one database, shared by psycopg and SQLAlchemy in one transaction."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import psycopg
+import sqlalchemy as sa
+from psycopg import sql
+
+from dbanon.db.failures import connection_failure, statement_failure
+from dbanon.db.queries import query
+from dbanon.domain.errors import NotPermitted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dbanon.settings import Settings
+
+LOCK_TIMEOUT = "60s"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One connection, seen by psycopg as ``pg`` and by SQLAlchemy as ``sa``.
+
+    ``dsn`` reaches the same database again; ``search_path`` is what the role would have had,
+    while the connection itself resolves names in pg_catalog only.
+    """
+
+    pg: psycopg.Connection
+    sa: sa.Connection
+    dsn: str
+    search_path: tuple[str, ...]
+    settings: Settings
+
+    @contextmanager
+    def transaction(self, *, snapshot: bool = False, keep: bool = True) -> Iterator[None]:
+        """Commit the block, or roll back if it raises or is not to be kept.
+
+        With ``snapshot`` every statement sees the same rows (REPEATABLE READ).
+        """
+        self.sa.rollback()
+        self.pg.rollback()
+        self.pg.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ if snapshot else None
+        with self.sa.begin() as transaction:
+            yield
+            if not keep:
+                transaction.rollback()
+
+    @contextmanager
+    def exclusive(self, lock: int) -> Iterator[None]:
+        """Hold the advisory lock of one table, taken before any snapshot of its rows."""
+        self.pg.rollback()
+        with self.pg.transaction():
+            self.pg.execute("SELECT pg_advisory_lock(hashtext('dbanon'), %s)", (_signed(lock),))
+        try:
+            yield
+        finally:
+            if not self.pg.closed:
+                self.pg.rollback()
+                with self.pg.transaction():
+                    self.pg.execute(
+                        "SELECT pg_advisory_unlock(hashtext('dbanon'), %s)", (_signed(lock),)
+                    )
+
+
+def _signed(oid: int) -> int:
+    return oid - 2**32 if oid >= 2**31 else oid
+
+
+@contextmanager
+def connect(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
+    """Open a session and turn every failure of the server into a DbanonError.
+
+    Starts the embedded server when the settings name no other. With ``writes``, a superuser is
+    refused unless the settings allow one: what dbanon creates runs with its owner's rights.
+    """
+    dsn = _dsn(settings)
+    pg = _open(dsn)
+    try:
+        search_path = _prepare(pg, settings)
+        if writes:
+            _refuse_superuser(pg, settings)
+        engine = sa.create_engine(
+            "postgresql+psycopg://", creator=lambda: pg, poolclass=sa.StaticPool
+        )
+        with engine.connect() as shared:
+            yield Session(pg, shared, dsn, search_path, settings)
+    except (psycopg.Error, sa.exc.DBAPIError) as error:
+        raise statement_failure(error) from None
+    finally:
+        pg.close()
+
+
+def _dsn(settings: Settings) -> str:
+    if settings.dsn is not None:
+        return settings.dsn
+    from dbanon.db.embedded import EmbeddedServer
+
+    server = EmbeddedServer(settings.home)
+    server.start()
+    return server.dsn()
+
+
+def _open(dsn: str) -> psycopg.Connection:
+    try:
+        return psycopg.connect(dsn, client_encoding="utf8")
+    except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
+        raise connection_failure(error) from None
+
+
+def _prepare(pg: psycopg.Connection, settings: Settings) -> tuple[str, ...]:
+    """Fix what the meaning of names and texts depends on; return the search path found."""
+    if settings.owner is not None:
+        pg.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(settings.owner)))
+    row = pg.execute("SELECT pg_catalog.current_schemas(false)").fetchone()
+    for statement in SESSION_SETTINGS:
+        pg.execute(statement)
+    pg.commit()
+    return tuple(row[0]) if row else ()
+
+
+SESSION_SETTINGS = (
+    "SET search_path = pg_catalog, pg_temp",
+    "SET DateStyle = 'ISO, YMD'",
+    "SET TimeZone = 'UTC'",
+    "SET IntervalStyle = 'postgres'",
+    "SET bytea_output = 'hex'",
+    "SET extra_float_digits = 1",
+    f"SET lock_timeout = '{LOCK_TIMEOUT}'",
+)
+
+
+def _refuse_superuser(pg: psycopg.Connection, settings: Settings) -> None:
+    row = pg.execute(query("acting_superuser")).fetchone()
+    pg.commit()
+    if row is not None and not settings.allow_superuser:
+        raise NotPermitted(
+            f"{row[0]} is a superuser: what dbanon creates runs with its owner's rights",
+            hint="connect as an ordinary role that can read the table, or pass --allow-superuser",
+        )

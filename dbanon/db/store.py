@@ -1,0 +1,214 @@
+"""Taxonomies, policies and releases as rows of the metadata tables."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
+
+from dbanon.db import metadata as m
+from dbanon.domain.assignment import LossReport
+from dbanon.domain.release import CheckReport, CheckResult, Release, ReleaseKind, Verdict
+from dbanon.domain.table import TableName
+from dbanon.formats import policies, taxonomies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dbanon.db.session import Session
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.taxonomy import Taxonomy
+
+
+# Taxonomies: a new import is a new version; the newest is in force.
+
+
+def add_taxonomy(session: Session, taxonomy: Taxonomy) -> int:
+    """Store the taxonomy as the next version of its name and return that version."""
+    table = m.taxonomy
+    newest = sa.select(sa.func.coalesce(sa.func.max(table.c.version), 0)).where(
+        table.c.name == taxonomy.name
+    )
+    version = session.sa.execute(newest).scalar_one() + 1
+    taxonomy_id = session.sa.execute(
+        sa.insert(table)
+        .values(
+            name=taxonomy.name, version=version, n_leaves=taxonomy.n_leaves, height=taxonomy.height
+        )
+        .returning(table.c.taxonomy_id)
+    ).scalar_one()
+    nodes = [{"taxonomy_id": taxonomy_id, **node._asdict()} for node in taxonomies.rows(taxonomy)]
+    session.sa.execute(sa.insert(m.taxonomy_node), nodes)
+    return int(version)
+
+
+def load_taxonomies(session: Session, names: Iterable[str]) -> dict[str, Taxonomy]:
+    """Return the newest version of each named taxonomy that exists."""
+    found = {}
+    for name in sorted(set(names)):
+        newest = session.sa.execute(
+            sa.select(m.taxonomy.c.taxonomy_id, m.taxonomy.c.version)
+            .where(m.taxonomy.c.name == name)
+            .order_by(m.taxonomy.c.version.desc())
+            .limit(1)
+        ).first()
+        if newest is not None:
+            nodes = session.sa.execute(
+                sa.select(*(m.taxonomy_node.c[field] for field in taxonomies.NodeRow._fields))
+                .where(m.taxonomy_node.c.taxonomy_id == newest.taxonomy_id)
+                .order_by(m.taxonomy_node.c.node_id)
+            ).tuples()
+            found[name] = taxonomies.from_rows(name, nodes, version=newest.version)
+    return found
+
+
+def list_taxonomies(session: Session) -> list[dict[str, Any]]:
+    """Return every version of every taxonomy, newest first within a name."""
+    table = m.taxonomy
+    columns = (table.c.name, table.c.version, table.c.n_leaves, table.c.height, table.c.created_at)
+    rows = session.sa.execute(sa.select(*columns).order_by(table.c.name, table.c.version.desc()))
+    return [dict(row) for row in rows.mappings()]
+
+
+def drop_taxonomy(session: Session, name: str) -> int:
+    """Delete all versions of a taxonomy and return how many there were."""
+    return session.sa.execute(sa.delete(m.taxonomy).where(m.taxonomy.c.name == name)).rowcount
+
+
+# Policies: one a table.
+
+
+def save_policy(session: Session, policy: Policy) -> None:
+    """Store the policy of its table in place of the present one."""
+    document = policies.to_document(policy)
+    statement = insert(m.policy).values(
+        table_schema=policy.table.schema, table_name=policy.table.name, document=document
+    )
+    session.sa.execute(
+        statement.on_conflict_do_update(
+            index_elements=[m.policy.c.table_schema, m.policy.c.table_name],
+            set_={"document": document, "updated_at": sa.func.now()},
+        )
+    )
+
+
+def load_policy(session: Session, table: TableName) -> Policy | None:
+    """Return the policy of a table, or None."""
+    document = session.sa.execute(
+        sa.select(m.policy.c.document).where(*_of_table(m.policy, table))
+    ).scalar()
+    return None if document is None else policies.from_document(document)
+
+
+def list_policies(session: Session) -> list[Policy]:
+    """Return all policies, by table."""
+    rows = session.sa.execute(
+        sa.select(m.policy.c.document).order_by(m.policy.c.table_schema, m.policy.c.table_name)
+    )
+    return [policies.from_document(document) for document in rows.scalars()]
+
+
+def drop_policy(session: Session, table: TableName) -> bool:
+    """Delete the policy of a table; return whether there was one."""
+    deleted = session.sa.execute(sa.delete(m.policy).where(*_of_table(m.policy, table)))
+    return deleted.rowcount > 0
+
+
+# Releases: the ledger.
+
+
+def next_release_id(session: Session) -> int:
+    """Take the number of the next release; a gap in the ledger is a publication that failed."""
+    sequence = sa.text("SELECT nextval(pg_get_serial_sequence('dbanon.release', 'release_id'))")
+    return int(session.sa.execute(sequence).scalar_one())
+
+
+def add_release(session: Session, release: Release) -> Release:
+    """Enter a release into the ledger as the one that its relation serves; return it dated."""
+    retire(session, release.relation)
+    session.sa.execute(
+        sa.insert(m.release).values(
+            release_id=release.id,
+            table_schema=release.table.schema,
+            table_name=release.table.name,
+            relation_schema=release.relation.schema,
+            relation_name=release.relation.name,
+            kind=release.kind.value,
+            policy=policies.to_document(release.policy),
+            overrides=dict(release.overrides),
+            taxonomies=dict(release.taxonomies),
+            seed=release.seed,
+            checks=[asdict(result) for result in release.checks.results],
+            loss=asdict(release.loss),
+            fingerprint=release.fingerprint,
+            served=True,
+        )
+    )
+    return next(_releases(session, m.release.c.release_id == release.id))
+
+
+def retire(session: Session, relation: TableName) -> None:
+    """Mark whatever the relation served as no longer served."""
+    table = m.release
+    session.sa.execute(
+        sa.update(table).where(*_of_relation(relation), table.c.served).values(served=False)
+    )
+
+
+def served_release(session: Session, relation: TableName) -> Release | None:
+    """Return the release that the relation serves, or None."""
+    found = list(_releases(session, *_of_relation(relation), m.release.c.served))
+    return found[0] if found else None
+
+
+def releases(
+    session: Session, *, table: TableName | None = None, served: bool = False
+) -> list[Release]:
+    """Return the ledger, newest first; of one table, or only what is served, if asked."""
+    conditions = [] if table is None else _of_table(m.release, table)
+    if served:
+        conditions = [*conditions, m.release.c.served]
+    return list(_releases(session, *conditions))
+
+
+def release_by_id(session: Session, release_id: int) -> Release | None:
+    """Return one release, or None."""
+    found = list(_releases(session, m.release.c.release_id == release_id))
+    return found[0] if found else None
+
+
+def _of_table(table: sa.Table, name: TableName) -> list[sa.ColumnElement[bool]]:
+    return [table.c.table_schema == name.schema, table.c.table_name == name.name]
+
+
+def _of_relation(name: TableName) -> list[sa.ColumnElement[bool]]:
+    columns = m.release.c
+    return [columns.relation_schema == name.schema, columns.relation_name == name.name]
+
+
+def _releases(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator[Release]:
+    statement = sa.select(m.release).where(*conditions).order_by(m.release.c.release_id.desc())
+    for row in session.sa.execute(statement).mappings():
+        relation = TableName(row["relation_schema"], row["relation_name"])
+        results = (
+            CheckResult(**{**result, "verdict": Verdict(result["verdict"])})
+            for result in row["checks"]
+        )
+        yield Release(
+            id=row["release_id"],
+            table=TableName(row["table_schema"], row["table_name"]),
+            relation=relation,
+            kind=ReleaseKind(row["kind"]),
+            policy=policies.from_document(row["policy"]),
+            seed=row["seed"],
+            checks=CheckReport(relation, tuple(results)),
+            loss=LossReport(**row["loss"]),
+            overrides=row["overrides"],
+            taxonomies=row["taxonomies"],
+            fingerprint=row["fingerprint"],
+            served=row["served"],
+            created_at=row["created_at"],
+            created_by=row["created_by"],
+        )

@@ -1,0 +1,163 @@
+"""Move rows out through Arrow and back in through COPY."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import adbc_driver_manager
+import pyarrow as pa
+from adbc_driver_postgresql import dbapi
+from psycopg import sql
+from pyarrow import csv
+
+from dbanon.db.queries import identifiers, relation
+from dbanon.db.session import SESSION_SETTINGS
+from dbanon.domain.errors import DatabaseError, PolicyError
+from dbanon.domain.policy import Role
+from dbanon.domain.table import ColumnKind, quote_identifier
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dbanon.db.session import Session
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.table import ColumnInfo, TableInfo
+
+# What a quasi-identifier is read as. real goes through text: its shortest decimal is the value
+# people mean, while a plain cast would publish the digits of the binary fraction.
+_QUASI_CASTS = {
+    ColumnKind.INTEGER: "{}::int8",
+    ColumnKind.DECIMAL: "{}::float8",
+    ColumnKind.FLOAT: "{}::text::float8",
+    ColumnKind.DATE: "{}::date",
+    ColumnKind.TIMESTAMP: "{}::timestamp",
+    ColumnKind.TIMESTAMPTZ: "{}::timestamptz",
+    ColumnKind.BOOLEAN: "{}::text",
+    ColumnKind.CATEGORY: "{}::text",
+}
+
+# Rows whose value has no exact place on the line that clustering works on. float8 holds every
+# decimal of 15 digits, and PostgreSQL's cast back gives just those, so a round trip proves it.
+_UNFIT = {
+    ColumnKind.DECIMAL: (
+        "CASE WHEN abs({0}) < 1e300 AND scale({0}) < 300"
+        " THEN {0}::float8::numeric IS DISTINCT FROM {0} ELSE {0} IS NOT NULL END"
+    ),
+    ColumnKind.FLOAT: "{0} IN ('NaN', 'Infinity', '-Infinity')",
+    ColumnKind.DATE: "NOT isfinite({0})",
+    ColumnKind.TIMESTAMP: "NOT isfinite({0})",
+    ColumnKind.TIMESTAMPTZ: "NOT isfinite({0})",
+}
+
+_REMEDIES = {
+    ColumnKind.DECIMAL: "numbers that are not finite or have more than 15 significant digits",
+    ColumnKind.FLOAT: "values that are NaN or infinite",
+}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SourceRows:
+    """The rows of one snapshot: ``keys`` as COPY takes them back, ``columns`` as encode does."""
+
+    keys: pa.Table
+    columns: pa.Table
+
+
+def require_fit(session: Session, info: TableInfo, policy: Policy) -> None:
+    """Raise PolicyError naming every quasi-identifier with values that have no place on a line."""
+    columns = [info.column(rule.column) for rule in policy.with_role(Role.QUASI)]
+    columns = [column for column in columns if column.kind in _UNFIT]
+    if not columns:
+        return
+    counts = [
+        sql.SQL("count(*) FILTER (WHERE {})").format(
+            sql.SQL(_UNFIT[column.kind]).format(sql.Identifier(column.name))
+        )
+        for column in columns
+    ]
+    statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(counts), relation(info.name))
+    row = session.pg.execute(statement).fetchone() or ()
+    problems = [
+        f"column {quote_identifier(column.name)} has {count:,} "
+        + _REMEDIES.get(column.kind, "values that are infinite")
+        for column, count in zip(columns, row, strict=True)
+        if count
+    ]
+    if problems:
+        raise PolicyError(
+            "; ".join(problems),
+            hint="round or replace them in a generated column, or give the column another role",
+        )
+
+
+def read(session: Session, info: TableInfo, policy: Policy) -> SourceRows:
+    """Read keys, quasi-identifiers and sensitive columns on the transaction's own snapshot."""
+    row = session.pg.execute("SELECT pg_export_snapshot()").fetchone()
+    assert row is not None  # noqa: S101 - a function call always returns a row
+    keys = [info.column(name) for name in info.primary_key]
+    rules = (*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE))
+    parts = [_key(column) for column in keys]
+    parts += [_value(info.column(rule.column), rule.role) for rule in rules]
+    statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(parts), relation(info.name))
+    text = statement.as_string(session.pg)
+    with _reader(session, row[0]) as cursor:
+        cursor.execute(text)
+        table = cursor.fetch_arrow_table()
+    names = [column.name for column in keys], [rule.column for rule in rules]
+    return SourceRows(
+        pa.table(table.columns[: len(keys)], names=names[0]),
+        pa.table(table.columns[len(keys) :], names=names[1]),
+    )
+
+
+def _key(column: ColumnInfo) -> sql.Composed:
+    cast = "{}::int8" if column.kind is ColumnKind.INTEGER else "{}::text"
+    return sql.SQL(cast).format(sql.Identifier(column.name))
+
+
+def _value(column: ColumnInfo, role: Role) -> sql.Composed:
+    name = sql.Identifier(column.name)
+    if role is Role.QUASI:
+        return sql.SQL(_QUASI_CASTS[column.kind]).format(name)
+    if column.kind is ColumnKind.DECIMAL:
+        return sql.SQL("trim_scale({})::text").format(name)
+    return sql.SQL("{}::text").format(name)
+
+
+@contextmanager
+def _reader(session: Session, snapshot: str) -> Iterator[Any]:
+    try:
+        with dbapi.connect(session.dsn) as connection, connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            cursor.execute(
+                sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot).as_string(session.pg)
+            )
+            if session.settings.owner is not None:
+                role = sql.Identifier(session.settings.owner)
+                cursor.execute(sql.SQL("SET LOCAL ROLE {}").format(role).as_string(session.pg))
+            for statement in SESSION_SETTINGS:
+                cursor.execute(statement)
+            yield cursor
+            connection.rollback()
+    except adbc_driver_manager.Error as error:
+        state = getattr(error, "sqlstate", None)
+        raise DatabaseError(f"reading the table failed ({state or 'connection lost'})") from None
+
+
+def copy_statement(table: sql.Composable, columns: Sequence[str]) -> sql.Composed:
+    """Compose the COPY that takes CSV rows of the named columns."""
+    return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(table, identifiers(columns))
+
+
+def write(session: Session, table: sql.Composable, rows: pa.Table) -> None:
+    """COPY an Arrow table into the columns of the same names, in the open transaction.
+
+    CSV carries every type by its own text form; strings are always quoted, so that an empty
+    string and NULL stay apart, and an end-of-data mark within them is only text.
+    """
+    buffer = pa.BufferOutputStream()
+    csv.write_csv(rows, buffer, csv.WriteOptions(include_header=False, quoting_style="needed"))
+    with session.pg.cursor().copy(copy_statement(table, rows.column_names)) as copy:
+        copy.write(memoryview(buffer.getvalue()))

@@ -1,0 +1,30 @@
+"""Runs the revisions on a connection that dbanon hands over, or prints their SQL."""
+
+from alembic import context
+
+from dbanon.db.metadata import SCHEMA, metadata
+
+config = context.config
+
+
+def include_name(name, type_, _parent_names):
+    """Keep autogenerate inside the metadata schema: all else belongs to the user."""
+    return name == SCHEMA if type_ == "schema" else True
+
+
+options = {
+    "target_metadata": metadata,
+    "version_table_schema": SCHEMA,
+    "include_schemas": True,
+    "include_name": include_name,
+    "transactional_ddl": True,
+}
+
+if context.is_offline_mode():
+    context.configure(dialect_name="postgresql", literal_binds=True, **options)
+    with context.begin_transaction():
+        context.run_migrations()
+else:
+    context.configure(connection=config.attributes["connection"], **options)
+    with context.begin_transaction():
+        context.run_migrations()

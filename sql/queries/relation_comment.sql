@@ -1,0 +1,2 @@
+-- The comment of a relation.
+SELECT obj_description(%s, 'pg_class')

@@ -1,0 +1,7 @@
+-- The private values of a release, one row a group, each column in its published type.
+CREATE TABLE {groups} (
+    group_id integer NOT NULL,
+    shown boolean NOT NULL DEFAULT true,
+    version integer NOT NULL DEFAULT 0,
+    {columns}
+)

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from packaging.specifiers import SpecifierSet
+from servers import Choice, Server, available
+
+from dbanon.settings import LIBPQ_VARIABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from servers import Database
+
+CHOICES = pytest.StashKey[list[Choice]]()
+REASONS = pytest.StashKey[list[str]]()
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("dbanon")
+    group.addoption(
+        "--dsn",
+        default=os.environ.get("DBANON_TEST_DSN") or None,
+        help="test on this server only; its role must be a superuser, or CREATEDB and CREATEROLE",
+    )
+    group.addoption(
+        "--require-db", action="store_true", help="fail, rather than skip, without a server"
+    )
+
+
+def pytest_configure(config):
+    config.stash[CHOICES], config.stash[REASONS] = available(config.getoption("--dsn"))
+
+
+def pytest_report_header(config):
+    found = ", ".join(f"{choice.id} ({choice.version})" for choice in config.stash[CHOICES])
+    why_not = "; ".join(config.stash[REASONS])
+    return f"postgresql: {found or 'none'}" + (f" [{why_not}]" if why_not else "")
+
+
+def pytest_generate_tests(metafunc):
+    if "server" in metafunc.fixturenames:
+        choices = metafunc.config.stash[CHOICES] or [None]
+        ids = [choice.id if choice else "no-server" for choice in choices]
+        metafunc.parametrize("server", choices, indirect=True, ids=ids, scope="session")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        choice = callspec.params.get("server") if callspec else None
+        for marker in item.iter_markers("pg"):
+            (spec,) = marker.args
+            if choice is not None and not SpecifierSet(spec).contains(str(choice.major)):
+                item.add_marker(pytest.mark.skip(reason=f"needs PostgreSQL {spec}"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_settings(tmp_path_factory) -> Iterator[None]:
+    """Keep the developer's servers out of the tests: only what a test sets is set."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in (*LIBPQ_VARIABLES, "DBANON_DSN", "DBANON_OWNER", "DBANON_TEST_DSN"):
+            patch.delenv(name, raising=False)
+        patch.setenv("DBANON_HOME", str(tmp_path_factory.mktemp("nobody-starts-a-server-here")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def server(request) -> Iterator[Server]:
+    """A running server; tests that take it run once on each that was found."""
+    choice = request.param
+    if choice is None:
+        complain = pytest.fail if request.config.getoption("--require-db") else pytest.skip
+        complain("no PostgreSQL: " + "; ".join(request.config.stash[REASONS]))
+    with choice.open() as dsn, Server(dsn, choice.major).prepared() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def template(server) -> Iterator[str]:
+    """The name of a database with dbanon's metadata schema in it, to make others from."""
+    from dbanon.actions.init import init
+
+    with server.database() as database:
+        init(database.settings)
+        yield database.name
+
+
+@pytest.fixture
+def database(server, template) -> Iterator[Database]:
+    """A database of this test's own, with dbanon's metadata schema."""
+    with server.database(template) as database:
+        yield database
+
+
+@pytest.fixture
+def bare_database(server) -> Iterator[Database]:
+    """A database of this test's own with nothing in it."""
+    with server.database() as database:
+        yield database

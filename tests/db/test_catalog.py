@@ -1,0 +1,136 @@
+import pytest
+
+from dbanon.db import catalog
+from dbanon.db.session import connect
+from dbanon.domain.errors import TableNotFound
+from dbanon.domain.table import ColumnKind, TableName
+
+HOSTILE = 'a"b;c\nd — ünï'
+
+WIDE = """
+CREATE TYPE public.mood AS ENUM ('sad', 'ok', 'happy');
+CREATE DOMAIN public.small AS integer CHECK (VALUE < 100);
+CREATE DOMAIN public.smaller AS public.small NOT NULL;
+CREATE TABLE public.wide (
+    a bigint GENERATED ALWAYS AS IDENTITY,
+    b uuid,
+    c public.mood,
+    d public.smaller,
+    e text[],
+    f int4range,
+    g json,
+    h jsonb,
+    i inet,
+    j bytea,
+    k date,
+    l timestamptz(0),
+    m numeric(12, 4),
+    n double precision,
+    o boolean DEFAULT true,
+    p integer GENERATED ALWAYS AS (1 + 1) STORED,
+    q point,
+    r varchar(5),
+    s char(3),
+    PRIMARY KEY (b, a)
+);
+COMMENT ON COLUMN public.wide.c IS 'dbanon: quasi';
+"""
+
+
+def describe(database, name):
+    with connect(database.settings) as session, session.transaction():
+        return catalog.describe(session, name)
+
+
+def test_every_kind_of_column_is_read(bare_database):
+    bare_database.execute(WIDE)
+    info = describe(bare_database, TableName(None, "wide"))
+    kinds = {column.name: column.kind for column in info.columns}
+    assert kinds == {
+        "a": ColumnKind.INTEGER,
+        "b": ColumnKind.CATEGORY,
+        "c": ColumnKind.CATEGORY,
+        "d": ColumnKind.INTEGER,
+        "e": ColumnKind.OTHER,
+        "f": ColumnKind.OTHER,
+        "g": ColumnKind.OTHER,
+        "h": ColumnKind.OTHER,
+        "i": ColumnKind.CATEGORY,
+        "j": ColumnKind.OTHER,
+        "k": ColumnKind.DATE,
+        "l": ColumnKind.TIMESTAMPTZ,
+        "m": ColumnKind.DECIMAL,
+        "n": ColumnKind.FLOAT,
+        "o": ColumnKind.BOOLEAN,
+        "p": ColumnKind.INTEGER,
+        "q": ColumnKind.OTHER,
+        "r": ColumnKind.CATEGORY,
+        "s": ColumnKind.CATEGORY,
+    }
+    assert info.name == TableName("public", "wide")
+    assert info.primary_key == ("b", "a")
+    assert info.column("a").identity
+    assert info.column("p").generated
+    assert info.column("c").labels == ("sad", "ok", "happy")
+    assert info.column("c").comment == "dbanon: quasi"
+    assert info.column("d").type == "smaller" or info.column("d").type == "public.smaller"
+    assert info.column("d").base_type == "int4"
+    assert info.column("l").type == "timestamp(0) with time zone"
+    assert not any(column.user_defined for column in info.columns)
+    without = {column.name for column in info.columns if not column.has_equality}
+    assert without == {"g", "q"}
+
+
+def test_hostile_names_are_found(bare_database):
+    connection = bare_database.connect()
+    quoted = '"' + HOSTILE.replace('"', '""') + '"'
+    connection.execute(f"CREATE SCHEMA {quoted}")
+    connection.execute(f"CREATE TABLE {quoted}.{quoted} ({quoted} int PRIMARY KEY)")
+    info = describe(bare_database, TableName.parse(f"{quoted}.{quoted}"))
+    assert info.name == TableName(HOSTILE, HOSTILE)
+    assert info.primary_key == (HOSTILE,)
+
+
+def test_an_unqualified_name_follows_the_search_path_of_the_role(bare_database):
+    bare_database.execute("CREATE SCHEMA one; CREATE SCHEMA two")
+    bare_database.execute("CREATE TABLE one.t (a int); CREATE TABLE two.t (a int)")
+    bare_database.execute(f'ALTER ROLE "{bare_database.server.owner}" SET search_path = two, one')
+    try:
+        assert describe(bare_database, TableName(None, "t")).name == TableName("two", "t")
+    finally:
+        bare_database.execute(f'ALTER ROLE "{bare_database.server.owner}" RESET search_path')
+
+
+def test_a_missing_table_names_the_one_that_differs_in_case(bare_database):
+    bare_database.execute('CREATE TABLE public."Patients" (id int)')
+    with pytest.raises(TableNotFound) as caught:
+        describe(bare_database, TableName(None, "patients"))
+    assert caught.value.hint == 'did you mean public."Patients"?'
+
+
+def test_partitions_children_and_row_security_are_seen(bare_database):
+    bare_database.execute("CREATE TABLE public.p (a int) PARTITION BY RANGE (a)")
+    bare_database.execute("CREATE TABLE public.c PARTITION OF public.p DEFAULT")
+    bare_database.execute("CREATE TABLE public.r (a int)")
+    bare_database.execute("ALTER TABLE public.r ENABLE ROW LEVEL SECURITY")
+    parent = describe(bare_database, TableName("public", "p"))
+    assert (parent.relkind, parent.has_children, parent.row_security) == ("p", True, False)
+    assert describe(bare_database, TableName("public", "r")).row_security
+
+
+def test_types_of_extensions_are_user_defined(bare_database):
+    bare_database.admin().execute("CREATE TYPE public.pair AS (a int, b int)")
+    bare_database.execute("CREATE TABLE public.t (a public.pair, b public.pair[], c int)")
+    info = describe(bare_database, TableName("public", "t"))
+    assert [column.user_defined for column in info.columns] == [True, True, False]
+
+
+def test_statistics_count_rows_nulls_and_distinct_values(bare_database):
+    bare_database.execute("CREATE TABLE public.t (a int, b json)")
+    bare_database.execute("INSERT INTO public.t VALUES (1, '{}'), (1, NULL), (NULL, '[]')")
+    with connect(bare_database.settings) as session, session.transaction():
+        info = catalog.describe(session, TableName("public", "t"))
+        n_rows, stats = catalog.statistics(session, info)
+    assert n_rows == 3
+    assert set(stats) == {"a"}
+    assert (stats["a"].n_rows, stats["a"].n_null, stats["a"].n_distinct) == (3, 1, 1)

@@ -1,0 +1,97 @@
+import psycopg
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from dbanon import resources
+from dbanon.actions.init import init, init_sql
+from dbanon.db import metadata, migrate
+from dbanon.db.migrate import current_session
+from dbanon.db.session import connect
+from dbanon.domain.errors import SchemaOutOfDate
+
+
+def test_the_known_revision_is_the_newest():
+    config = Config()
+    config.set_main_option("script_location", str(resources.migrations()))
+    assert ScriptDirectory.from_config(config).get_current_head() == metadata.REVISION
+
+
+def test_migrations_make_exactly_the_metadata(database):
+    def ours(name, type_, _parent_names):
+        return name == metadata.SCHEMA if type_ == "schema" else True
+
+    engine = sa.create_engine(
+        "postgresql+psycopg://", creator=lambda: psycopg.connect(database.dsn)
+    )
+    with engine.connect() as connection:
+        options = {
+            "include_schemas": True,
+            "include_name": ours,
+            "version_table_schema": metadata.SCHEMA,
+            "compare_server_default": False,
+        }
+        context = MigrationContext.configure(connection, opts=options)
+        differences = compare_metadata(context, metadata.metadata)
+    engine.dispose()
+    assert differences == []
+
+
+def test_init_is_idempotent(bare_database):
+    assert init(bare_database.settings) == {"changed": True, "revision": metadata.REVISION}
+    assert init(bare_database.settings) == {"changed": False, "revision": metadata.REVISION}
+
+
+def test_the_printed_sql_installs_the_same(bare_database):
+    bare_database.execute(init_sql())
+    assert init(bare_database.settings)["changed"] is False
+    with current_session(bare_database.settings) as session:
+        assert migrate.state(session) == (metadata.REVISION, migrate.stamp())
+
+
+def test_init_restores_functions_of_another_version(database):
+    database.execute("DROP FUNCTION dbanon.check_k_anonymity(regclass, text[], integer)")
+    database.execute("COMMENT ON SCHEMA dbanon IS 'something older'")
+    assert init(database.settings)["changed"] is True
+    found = database.execute("SELECT to_regproc('dbanon.check_k_anonymity') IS NOT NULL")
+    assert found == [(True,)]
+
+
+def test_init_refuses_a_newer_schema(database):
+    database.execute("UPDATE dbanon.alembic_version SET version_num = '9999'")
+    database.execute("COMMENT ON SCHEMA dbanon IS 'something newer'")
+    with pytest.raises(SchemaOutOfDate, match="9999"):
+        init(database.settings)
+
+
+def test_a_database_without_metadata_is_told_to_init(bare_database):
+    with (
+        pytest.raises(SchemaOutOfDate, match="no dbanon metadata schema") as caught,
+        current_session(bare_database.settings),
+    ):
+        pass
+    assert caught.value.hint == "dbanon init"
+
+
+def test_init_leaves_tables_of_the_user_alone(bare_database):
+    bare_database.execute("CREATE TABLE public.mine (id int)")
+    init(bare_database.settings)
+    assert bare_database.execute("SELECT count(*) FROM public.mine") == [(0,)]
+
+
+def test_downgrade_removes_every_table(database):
+    from alembic import command
+
+    with connect(database.settings) as session, session.transaction():
+        config = Config()
+        config.set_main_option("script_location", str(resources.migrations()))
+        config.set_main_option("path_separator", "os")
+        config.attributes["connection"] = session.sa
+        command.downgrade(config, "base")
+    left = database.execute(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'dbanon'::regnamespace AND relkind = 'r'"
+    )
+    assert left == [("alembic_version",)]

@@ -1,0 +1,67 @@
+"""Tables of people for tests that need a database."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.table import TableName
+
+if TYPE_CHECKING:
+    from servers import Database
+
+DISEASES = ("flu", "gastritis", "cancer", "asthma", None)
+
+# The hospital tables of Machanavajjhala et al. (TKDD 2007): published zip, age, then condition.
+HOSPITAL_A = [
+    *[("130**", "<30", condition) for condition in ("heart", "heart", "viral", "viral")],
+    *[("1485*", ">=40", condition) for condition in ("cancer", "heart", "viral", "viral")],
+    *[("130**", "3*", "cancer")] * 4,
+]
+HOSPITAL_B = [
+    *[("1305*", "<=40", condition) for condition in ("heart", "viral", "cancer", "cancer")],
+    *[("1485*", ">40", condition) for condition in ("cancer", "heart", "viral", "viral")],
+    *[("1306*", "<=40", condition) for condition in ("heart", "viral", "cancer", "cancer")],
+]
+
+
+def make_patients(database: Database, *, rows: int = 200, name: str = "patients") -> TableName:
+    """Create ``public.<name>`` with ordinary people in it and return its name."""
+    source = random.Random(7)  # noqa: S311 - people, not secrets
+    table = TableName("public", name)
+    target = sql.Identifier("public", name)
+    with database.connect() as connection:
+        connection.execute(
+            sql.SQL(
+                "CREATE TABLE {} (id integer PRIMARY KEY, age integer, sex text, born date,"
+                " weight numeric(5, 1), disease text, note text)"
+            ).format(target)
+        )
+        copy_in = sql.SQL("COPY {} FROM STDIN").format(target)
+        with connection.cursor().copy(copy_in) as copy:
+            for i in range(rows):
+                age = source.randint(18, 90)
+                born = f"{2020 - age}-{source.randint(1, 12):02}-{source.randint(1, 28):02}"
+                weight = None if i % 17 == 0 else round(source.gauss(75, 12), 1)
+                disease = source.choice(DISEASES)
+                copy.write_row((i, age, source.choice("FM"), born, weight, disease, f"note {i}"))
+    return table
+
+
+def patients_policy(table: TableName, *, k: int | None = 5, l: int | None = 3, **changes) -> Policy:
+    """Return a policy for the table of ``make_patients``."""
+    models = [ModelSpec(K_ANONYMITY, {"k": k})] if k else []
+    models += [ModelSpec(L_DIVERSITY, {"l": l})] if l else []
+    columns = (
+        ColumnRule("id", Role.IDENTIFIER),
+        ColumnRule("age", Role.QUASI),
+        ColumnRule("sex", Role.QUASI),
+        ColumnRule("born", Role.QUASI),
+        ColumnRule("weight", Role.QUASI),
+        ColumnRule("disease", Role.SENSITIVE),
+        ColumnRule("note", Role.INSENSITIVE),
+    )
+    return Policy(table=table, columns=columns, models=tuple(models), **changes)
