@@ -10,6 +10,7 @@ import adbc_driver_manager
 import pyarrow as pa
 from adbc_driver_postgresql import dbapi
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 from pyarrow import csv
 
 from dbanon.db.queries import identifiers, relation
@@ -129,7 +130,7 @@ def _value(column: ColumnInfo, role: Role) -> sql.Composed:
 @contextmanager
 def _reader(session: Session, snapshot: str) -> Iterator[Any]:
     try:
-        with dbapi.connect(session.dsn) as connection, connection.cursor() as cursor:
+        with dbapi.connect(_same_server(session)) as connection, connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             cursor.execute(
                 sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot).as_string(session.pg)
@@ -144,6 +145,14 @@ def _reader(session: Session, snapshot: str) -> Iterator[Any]:
     except adbc_driver_manager.Error as error:
         state = getattr(error, "sqlstate", None)
         raise DatabaseError(f"reading the table failed ({state or 'connection lost'})") from None
+
+
+def _same_server(session: Session) -> str:
+    """Return a dsn of the very server of the session: a snapshot means nothing to another."""
+    info = session.pg.info
+    return make_conninfo(
+        session.dsn, host=info.host, port=info.port, dbname=info.dbname, user=info.user
+    )
 
 
 def copy_statement(table: sql.Composable, columns: Sequence[str]) -> sql.Composed:

@@ -56,8 +56,10 @@ _SETTINGS = {
 }
 
 # Single-user mode ends a statement at each newline.
+# The role is named like the metadata schema, which "$user" would make its tables' home.
 _FIRST_STATEMENTS = f"""\
 CREATE ROLE {ROLE} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE
+ALTER ROLE {ROLE} SET search_path = public
 CREATE DATABASE {DATABASE} OWNER {ROLE}
 """
 

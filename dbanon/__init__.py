@@ -1,0 +1,165 @@
+"""Publish a k-anonymous, l-diverse relation of a live PostgreSQL table.
+
+Every command of the command line is one function here. All of them take ``settings``
+(``Settings.load()`` when left out: DBANON_DSN, then libpq's variables, then the embedded
+server); ``anonymize`` works on a data frame and needs no database at all.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dbanon.actions.check import check
+    from dbanon.actions.demo import demo
+    from dbanon.actions.doctor import doctor
+    from dbanon.actions.init import init, init_sql
+    from dbanon.actions.inspect import inspect
+    from dbanon.actions.plan import plan
+    from dbanon.actions.policy import (
+        drop_policy,
+        export_policy,
+        list_policies,
+        load_policy,
+        set_policy,
+        suggest_policy,
+    )
+    from dbanon.actions.publish import publish
+    from dbanon.actions.refresh import refresh
+    from dbanon.actions.release import drop_release, list_releases, load_release
+    from dbanon.actions.server import server_psql, server_status, server_stop, server_url
+    from dbanon.actions.taxonomy import (
+        derive_taxonomy,
+        drop_taxonomy,
+        export_taxonomy,
+        import_taxonomy,
+        list_taxonomies,
+        load_taxonomy,
+    )
+    from dbanon.anonymize.frame import anonymize
+    from dbanon.domain.errors import (
+        CheckFailed,
+        ConfigError,
+        DatabaseError,
+        DbanonError,
+        DriftError,
+        NotPermitted,
+        PolicyError,
+        SchemaOutOfDate,
+        TableNotFound,
+        TaxonomyError,
+        Unsatisfiable,
+    )
+    from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
+    from dbanon.domain.release import CheckReport, CheckResult, Release, ReleaseKind, Verdict
+    from dbanon.domain.table import TableName
+    from dbanon.domain.taxonomy import Taxonomy
+    from dbanon.settings import Settings
+
+# Where each name lives: importing dbanon loads none of it, so that a command starts at once.
+_HOMES = {
+    "actions.check": "check",
+    "actions.demo": "demo",
+    "actions.doctor": "doctor",
+    "actions.init": "init init_sql",
+    "actions.inspect": "inspect",
+    "actions.plan": "plan",
+    "actions.policy": "drop_policy export_policy list_policies load_policy set_policy"
+    " suggest_policy",
+    "actions.publish": "publish",
+    "actions.refresh": "refresh",
+    "actions.release": "drop_release list_releases load_release",
+    "actions.server": "server_psql server_status server_stop server_url",
+    "actions.taxonomy": "derive_taxonomy drop_taxonomy export_taxonomy import_taxonomy"
+    " list_taxonomies load_taxonomy",
+    "anonymize.frame": "anonymize",
+    "domain.errors": "CheckFailed ConfigError DatabaseError DbanonError DriftError NotPermitted"
+    " PolicyError SchemaOutOfDate TableNotFound TaxonomyError Unsatisfiable",
+    "domain.policy": "ColumnRule ModelSpec Policy Role",
+    "domain.release": "CheckReport CheckResult Release ReleaseKind Verdict",
+    "domain.table": "TableName",
+    "domain.taxonomy": "Taxonomy",
+    "settings": "Settings",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+__all__ = [
+    "CheckFailed",
+    "CheckReport",
+    "CheckResult",
+    "ColumnRule",
+    "ConfigError",
+    "DatabaseError",
+    "DbanonError",
+    "DriftError",
+    "ModelSpec",
+    "NotPermitted",
+    "Policy",
+    "PolicyError",
+    "Release",
+    "ReleaseKind",
+    "Role",
+    "SchemaOutOfDate",
+    "Settings",
+    "TableName",
+    "TableNotFound",
+    "Taxonomy",
+    "TaxonomyError",
+    "Unsatisfiable",
+    "Verdict",
+    "anonymize",
+    "check",
+    "demo",
+    "derive_taxonomy",
+    "doctor",
+    "drop_policy",
+    "drop_release",
+    "drop_taxonomy",
+    "export_policy",
+    "export_taxonomy",
+    "import_taxonomy",
+    "init",
+    "init_sql",
+    "inspect",
+    "list_policies",
+    "list_releases",
+    "list_taxonomies",
+    "load_policy",
+    "load_release",
+    "load_taxonomy",
+    "plan",
+    "publish",
+    "refresh",
+    "server_psql",
+    "server_status",
+    "server_stop",
+    "server_url",
+    "set_policy",
+    "suggest_policy",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """Keeps the name ``anonymize`` for the function when the folder of that name is imported."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in _HOME_OF or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

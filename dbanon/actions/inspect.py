@@ -1,0 +1,57 @@
+"""Look at a table the way a policy will."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dbanon.domain.stages import Stages
+from dbanon.domain.table import TableName
+from dbanon.settings import Settings
+
+if TYPE_CHECKING:
+    from dbanon.domain.policy import ColumnRule
+    from dbanon.domain.table import ColumnInfo, ColumnStats, TableInfo
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedColumn:
+    """A column, its counts (None when its values cannot be compared) and a suggested role."""
+
+    info: ColumnInfo
+    stats: ColumnStats | None
+    suggestion: ColumnRule
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """A table, its exact number of rows, and its columns."""
+
+    info: TableInfo
+    n_rows: int
+    columns: tuple[InspectedColumn, ...]
+
+
+def inspect(
+    table: str | TableName, *, settings: Settings | None = None, stages: Stages | None = None
+) -> Inspection:
+    """Count and describe every column of a table and suggest its role; needs SELECT only.
+
+    Raises TableNotFound, NotPermitted, DatabaseError.
+    """
+    from dbanon.db import catalog
+    from dbanon.db.session import connect
+    from dbanon.formats import policies
+
+    stages = stages or Stages()
+    name = table if isinstance(table, TableName) else TableName.parse(table)
+    with connect(settings or Settings.load()) as session, session.transaction(snapshot=True):
+        info = catalog.describe(session, name)
+        with stages("count"):
+            n_rows, stats = catalog.statistics(session, info)
+    columns = tuple(
+        InspectedColumn(info.column(rule.column), stats.get(rule.column), rule, reason)
+        for rule, reason in policies.suggest(info, stats)
+    )
+    return Inspection(info, n_rows, columns)

@@ -1,0 +1,112 @@
+"""Everything publish does, with nothing written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Unpack
+
+from dbanon.actions.prepare import Request, prepare
+from dbanon.domain.stages import Stages
+from dbanon.domain.table import TableName
+from dbanon.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dbanon.actions.prepare import Options, Prepared
+    from dbanon.db.relations import Publication
+    from dbanon.domain.assignment import LossReport
+    from dbanon.domain.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedColumn:
+    """How a quasi-identifier would be published, as what type, at what loss in [0, 1]."""
+
+    name: str
+    recoding: str
+    type: str
+    loss: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a publication would look like; ``statements`` is its SQL, in order.
+
+    The SQL names a private table ``rows_0`` where a publication has its release's number.
+    """
+
+    policy: Policy
+    relation: TableName
+    columns: tuple[PlannedColumn, ...]
+    loss: LossReport
+    statements: tuple[str, ...]
+
+
+def plan(
+    table: str | TableName,
+    *,
+    settings: Settings | None = None,
+    stages: Stages | None = None,
+    **options: Unpack[Options],
+) -> Plan:
+    """Group a table by its stored policy and report what publishing would cost.
+
+    Takes the options of ``publish`` and raises what it raises, but needs no right to create
+    anything and takes no lock.
+    """
+    from dbanon.db import catalog
+    from dbanon.db.migrate import require_current
+    from dbanon.db.relations import Publication
+    from dbanon.db.session import connect
+
+    request = Request.of(options)
+    where = table if isinstance(table, TableName) else TableName.parse(table)
+    with (
+        connect(settings or Settings.load()) as session,
+        session.transaction(snapshot=True, keep=False),
+    ):
+        require_current(session)
+        info = catalog.describe(session, where)
+        prepared = prepare(session, info, request, stages or Stages())
+        publication = Publication(
+            id=0,
+            info=info,
+            policy=prepared.policy,
+            kind=request.kind,
+            view=request.view(info.name),
+            recodings=prepared.recodings,
+        )
+        statements = tuple(_render(publication, request.grants))
+    return Plan(
+        policy=prepared.policy,
+        relation=publication.view,
+        columns=tuple(_columns(prepared, publication)),
+        loss=prepared.outcome.loss,
+        statements=statements,
+    )
+
+
+def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedColumn]:
+    for (name, recoding), type_name in zip(prepared.recodings, publication.types, strict=True):
+        yield PlannedColumn(name, recoding, type_name, prepared.outcome.loss.columns[name])
+
+
+def _render(publication: Publication, grants: Sequence[str]) -> Iterator[str]:
+    """Spell the statements of a publication as publish runs them."""
+    from dbanon.db import access, checks, relations
+    from dbanon.db.promise import promise_of
+
+    view = checks.named(publication.view)
+    calls = checks.check_statements(view, promise_of(publication))
+    statements = [
+        *relations.build_statements(publication),
+        *relations.copy_statements(publication),
+        *relations.serve_statements(publication),
+        relations.view_statement(publication),
+        relations.comment_statement(publication),
+        *access.grant_statements(publication.view, grants),
+        *(call for _, _, call in calls),
+    ]
+    for statement in statements:
+        yield statement.as_string().strip()

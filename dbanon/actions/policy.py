@@ -1,0 +1,137 @@
+"""Keep the policies of a database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dbanon.domain.errors import ConfigError, PolicyError
+from dbanon.domain.policy import Policy
+from dbanon.domain.table import TableName
+from dbanon.settings import Settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dbanon.db.session import Session
+    from dbanon.domain.table import TableInfo
+
+
+def set_policy(
+    table: str | TableName, policy: str | Path | Policy, *, settings: Settings | None = None
+) -> Policy:
+    """Check a policy (a value, or the path of a TOML file) against its table and store it.
+
+    Raises PolicyError with every problem at once, ConfigError when the file cannot be read, and
+    TableNotFound.
+    """
+    from dbanon.db import catalog, store
+    from dbanon.db.migrate import current_session
+
+    given = policy if isinstance(policy, Policy) else _read(policy)
+    with current_session(settings or Settings.load(), writes=True) as session:
+        info = catalog.describe(session, _name(table))
+        given = replace(given, table=_same_table(session, given.table, info))
+        validate_policy(session, given, info)
+        store.save_policy(session, given)
+    return given
+
+
+def _read(path: str | Path) -> Policy:
+    from pathlib import Path
+
+    from dbanon.anonymize.registry import ALGORITHMS, MODELS, RECODINGS
+    from dbanon.formats import policies
+
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"cannot read {path}: {type(error).__name__}", hint="dbanon policy suggest TABLE"
+        ) from None
+    return policies.parse(
+        text, known_algorithms=ALGORITHMS, known_models=MODELS, known_recodings=RECODINGS
+    )
+
+
+def _name(table: str | TableName) -> TableName:
+    return table if isinstance(table, TableName) else TableName.parse(table)
+
+
+def _same_table(session: Session, written: TableName, info: TableInfo) -> TableName:
+    from dbanon.db import catalog
+
+    if catalog.describe(session, written).oid != info.oid:
+        raise PolicyError(
+            f"the file is a policy of {written}, not of {info.name}",
+            hint=f"dbanon policy set {written} --file ...",
+        )
+    return info.name
+
+
+def validate_policy(session: Session, policy: Policy, info: TableInfo) -> None:
+    """Raise PolicyError with everything in the policy that does not fit the table."""
+    from dbanon.db import store
+    from dbanon.formats import policies
+
+    named = {rule.taxonomy for rule in policy.columns if rule.taxonomy is not None}
+    policies.validate(policy, info, taxonomies=store.load_taxonomies(session, named))
+
+
+def suggest_policy(table: str | TableName, *, settings: Settings | None = None) -> str:
+    """Return a policy file to edit: a role for every column, with the reason as a comment."""
+    from dbanon.actions.inspect import inspect
+    from dbanon.formats import policies
+
+    inspection = inspect(table, settings=settings)
+    suggested = [(column.suggestion, column.reason) for column in inspection.columns]
+    return policies.draft(inspection.info.name, suggested)
+
+
+def load_policy(table: str | TableName, *, settings: Settings | None = None) -> Policy:
+    """Return the stored policy of a table; raises PolicyError when there is none."""
+    from dbanon.db import catalog
+    from dbanon.db.migrate import current_session
+
+    with current_session(settings or Settings.load()) as session:
+        return stored_policy(session, catalog.describe(session, _name(table)))
+
+
+def stored_policy(session: Session, info: TableInfo) -> Policy:
+    """Return the policy of a table in an open session; raises PolicyError when there is none."""
+    from dbanon.db import store
+
+    policy = store.load_policy(session, info.name)
+    if policy is None:
+        raise PolicyError(
+            f"{info.name} has no policy yet", hint=f"dbanon policy suggest {info.name}"
+        )
+    return policy
+
+
+def export_policy(table: str | TableName, *, settings: Settings | None = None) -> str:
+    """Return the stored policy of a table as TOML that ``set_policy`` reads back."""
+    from dbanon.formats import policies
+
+    return policies.dump(load_policy(table, settings=settings))
+
+
+def list_policies(*, settings: Settings | None = None) -> list[Policy]:
+    """Return all stored policies, by table."""
+    from dbanon.db import store
+    from dbanon.db.migrate import current_session
+
+    with current_session(settings or Settings.load()) as session:
+        return store.list_policies(session)
+
+
+def drop_policy(table: str | TableName, *, settings: Settings | None = None) -> None:
+    """Delete the policy of a table; what is published stays. Raises PolicyError."""
+    from dbanon.db import store
+    from dbanon.db.migrate import current_session
+
+    name = _name(table)
+    with current_session(settings or Settings.load(), writes=True) as session:
+        schemas = session.search_path if name.schema is None else (name.schema,)
+        if not any(store.drop_policy(session, TableName(s, name.name)) for s in schemas):
+            raise PolicyError(f"{name} has no policy", hint="dbanon policy list")

@@ -1,0 +1,181 @@
+"""From a table and its policy to groups: what plan, publish and refresh share."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, TypedDict, cast
+
+from dbanon.domain.errors import DriftError, PolicyError, TaxonomyError, Unsatisfiable
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role
+from dbanon.domain.release import ReleaseKind
+from dbanon.domain.table import TableName, quote_identifier
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+
+    from dbanon.anonymize.pipeline import Outcome
+    from dbanon.db.session import Session
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.stages import Stages
+    from dbanon.domain.table import TableInfo
+
+
+class Options(TypedDict, total=False):
+    """What a caller may ask for over the stored policy; what is left out keeps the policy's word.
+
+    ``k``, ``l``, ``algorithm`` and ``max_suppressed`` replace the policy's own. ``kind`` is
+    ``table`` (a private copy behind a view; the default) or ``view`` (the live source behind
+    guards). Readers see ``schema.name``, by default ``anon`` and the table's name. ``grants``
+    names roles that may read it, PUBLIC included. The same data, options and ``seed`` give the
+    same groups.
+    """
+
+    k: int | None
+    l: int | None
+    algorithm: str | None
+    max_suppressed: float | None
+    kind: ReleaseKind | str
+    schema: str
+    name: str | None
+    grants: Sequence[str]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The options of one publication, complete."""
+
+    k: int | None = None
+    l: int | None = None
+    algorithm: str | None = None
+    max_suppressed: float | None = None
+    kind: ReleaseKind = ReleaseKind.TABLE
+    schema: str = "anon"
+    name: str | None = None
+    grants: tuple[str, ...] = ()
+    seed: int = 0
+
+    @classmethod
+    def of(cls, options: Options) -> Request:
+        """Complete what a caller gave, or what the ledger kept."""
+        values: dict[str, Any] = {**options}
+        values["kind"] = ReleaseKind(values.get("kind", ReleaseKind.TABLE))
+        values["grants"] = tuple(values.get("grants", ()))
+        return cls(**values)
+
+    def view(self, table: TableName) -> TableName:
+        """Return the relation that readers will see."""
+        return TableName(self.schema, self.name or table.name)
+
+    def over(self, policy: Policy) -> Policy:
+        """Return the policy in force; raises PolicyError when an option is out of bounds."""
+        from dbanon.formats import policies
+
+        models = {model.name: model for model in policy.models}
+        if self.k is not None:
+            models[K_ANONYMITY] = ModelSpec(K_ANONYMITY, {"k": self.k})
+        if self.l is not None:
+            models[L_DIVERSITY] = ModelSpec(L_DIVERSITY, {"l": self.l})
+        budget = self.max_suppressed
+        in_force = replace(
+            policy,
+            models=tuple(models.values()),
+            algorithm=self.algorithm or policy.algorithm,
+            max_suppressed=policy.max_suppressed if budget is None else budget,
+        )
+        return policies.from_document(policies.to_document(in_force))
+
+    def options(self) -> Options:
+        """Return what the ledger keeps, so that a refresh can ask for the same."""
+        return cast("Options", asdict(self))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Prepared:
+    """A partition of the table's rows, with what is needed to publish it."""
+
+    info: TableInfo
+    policy: Policy
+    taxonomies: Mapping[str, int]
+    keys: pa.Table
+    outcome: Outcome
+
+    @property
+    def recodings(self) -> tuple[tuple[str, str], ...]:
+        """(column, recoding) of every quasi-identifier, in policy order."""
+        return tuple((column.name, column.recoding) for column in self.outcome.values.columns)
+
+
+def prepare(session: Session, info: TableInfo, request: Request, stages: Stages) -> Prepared:
+    """Read the table on the open transaction's snapshot and group its rows; writes nothing.
+
+    Raises PolicyError, TaxonomyError, Unsatisfiable, and DriftError instead of the first two
+    when a release of the table is served already.
+    """
+    from dbanon.actions.policy import stored_policy
+    from dbanon.anonymize.encode import encode
+    from dbanon.anonymize.pipeline import run
+    from dbanon.db import store, transfer
+
+    stored = stored_policy(session, info)
+    policy = request.over(stored)
+    if policy.model(K_ANONYMITY) is None:
+        raise PolicyError("neither the command nor the policy says k", hint="pass --k 5")
+    try:
+        _require(session, policy, info)
+        transfer.require_fit(session, info, policy)
+        with stages("read"):
+            source = transfer.read(session, info, policy)
+        named = {rule.taxonomy for rule in policy.columns if rule.taxonomy is not None}
+        taxonomies = store.load_taxonomies(session, named)
+        with stages("encode"):
+            kinds = {column.name: column.kind for column in info.columns}
+            encoded = encode(source.columns, policy, kinds=kinds, taxonomies=taxonomies)
+    except (PolicyError, TaxonomyError) as error:
+        if store.releases(session, table=info.name, served=True):
+            raise DriftError(f"{error} (the served release stays)", hint=error.hint) from None
+        raise
+    outcome = run(encoded, policy, seed=request.seed, stages=stages)
+    return Prepared(
+        info=info,
+        policy=policy,
+        taxonomies={name: taxonomy.version for name, taxonomy in taxonomies.items()},
+        keys=source.keys,
+        outcome=outcome,
+    )
+
+
+def _require(session: Session, policy: Policy, info: TableInfo) -> None:
+    from dbanon.actions.policy import validate_policy
+    from dbanon.db import catalog
+
+    validate_policy(session, policy, info)
+    if policy.subject is None:
+        return
+    rows, subjects = catalog.count_subjects(session, info, policy.subject)
+    if rows != subjects:
+        raise Unsatisfiable(
+            f"{info.name} has {rows:,} rows of {subjects:,} subjects"
+            f" ({quote_identifier(policy.subject)}): k would count rows, not persons",
+            hint="publish a table with one row a person",
+        )
+
+
+def fingerprint(session: Session, prepared_for: TableInfo, policy: Policy, request: Request) -> str:
+    """Return a digest of all that a release depends on; equal means nothing changed."""
+    import hashlib
+    import json
+
+    from dbanon.db import catalog, store
+    from dbanon.formats import policies
+
+    named = {rule.taxonomy for rule in policy.columns if rule.taxonomy is not None}
+    versions = {name: t.version for name, t in store.load_taxonomies(session, named).items()}
+    columns = [rule.column for rule in policy.columns if rule.role is not Role.IDENTIFIER]
+    content = catalog.content_digest(
+        session, prepared_for, sorted({*columns, *prepared_for.primary_key})
+    )
+    parts = [content, policies.to_document(policy), versions, request.options()]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,106 @@
+"""Publish again what is served, by the stored policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from dbanon.actions.prepare import Request, fingerprint
+from dbanon.actions.publish import publish_in, publishing
+from dbanon.domain.errors import ConfigError, DbanonError
+from dbanon.domain.stages import Stages
+from dbanon.domain.table import TableName
+from dbanon.settings import Settings
+
+if TYPE_CHECKING:
+    from dbanon.actions.prepare import Options
+    from dbanon.domain.release import Release
+
+COMPOSITION_WARNING = (
+    "whoever kept an earlier release can compare it with the new one: what changed between two"
+    " releases may be told of single persons, however anonymous each release is by itself"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """What became of one relation: ``release`` is the one now served.
+
+    ``changed`` tells whether it is a new one; ``error`` is why it could not be.
+    """
+
+    relation: TableName
+    release: Release
+    changed: bool
+    error: DbanonError | None = None
+
+
+def refresh(
+    table: str | TableName | None = None,
+    *,
+    all_tables: bool = False,
+    if_changed: bool = False,
+    settings: Settings | None = None,
+    stages: Stages | None = None,
+) -> list[Refreshed]:
+    """Publish every served relation of a table, or of all tables, as it was asked for last time.
+
+    The stored policy as it stands now is used, under the same k, l and options that published
+    the served release. With ``if_changed`` a relation whose rows, policy and taxonomies are the
+    same is left alone. With ``all_tables`` one failure does not keep the others from being
+    tried: it is reported in ``error``. Raises ConfigError when nothing is served, and what
+    ``publish`` raises.
+    """
+    if (table is None) != all_tables:
+        raise ConfigError("name one table, or pass --all", hint="dbanon refresh --all")
+    settings = settings or Settings.load()
+    stages = stages or Stages()
+    served = _served(table, settings)
+    if table is not None:
+        return [
+            _again(release, if_changed=if_changed, settings=settings, stages=stages)
+            for release in served
+        ]
+    return [
+        _attempt(release, if_changed=if_changed, settings=settings, stages=stages)
+        for release in served
+    ]
+
+
+def _served(table: str | TableName | None, settings: Settings) -> list[Release]:
+    from dbanon.db import catalog, store
+    from dbanon.db.migrate import current_session
+
+    with current_session(settings) as session:
+        if table is None:
+            return store.releases(session, served=True)
+        name = table if isinstance(table, TableName) else TableName.parse(table)
+        info = catalog.describe(session, name)
+        served = store.releases(session, table=info.name, served=True)
+    if not served:
+        raise ConfigError(f"{info.name} is not published", hint=f"dbanon publish {info.name} --k 5")
+    return served
+
+
+def _attempt(
+    release: Release, *, if_changed: bool, settings: Settings, stages: Stages
+) -> Refreshed:
+    try:
+        return _again(release, if_changed=if_changed, settings=settings, stages=stages)
+    except DbanonError as error:
+        return Refreshed(release.relation, release, changed=False, error=error)
+
+
+def _again(release: Release, *, if_changed: bool, settings: Settings, stages: Stages) -> Refreshed:
+    from dbanon.actions.policy import stored_policy
+
+    request = Request.of(cast("Options", release.overrides))
+    with publishing(release.table, request, settings) as (session, info):
+        if if_changed:
+            with stages("compare"):
+                policy = request.over(stored_policy(session, info))
+                same = fingerprint(session, info, policy, request) == release.fingerprint
+            if same:
+                return Refreshed(release.relation, release, changed=False)
+        new = publish_in(session, info, request, stages)
+    return Refreshed(release.relation, new, changed=True)

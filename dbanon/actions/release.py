@@ -1,0 +1,60 @@
+"""The ledger of releases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbanon.domain.errors import ConfigError
+from dbanon.domain.table import TableName
+from dbanon.settings import Settings
+
+if TYPE_CHECKING:
+    from dbanon.domain.release import Release
+
+_LIST = "dbanon release list"
+
+
+def list_releases(
+    table: str | TableName | None = None, *, settings: Settings | None = None
+) -> list[Release]:
+    """Return the ledger, newest first, of one table or of all."""
+    from dbanon.db import catalog, store
+    from dbanon.db.migrate import current_session
+
+    with current_session(settings or Settings.load()) as session:
+        if table is None:
+            return store.releases(session)
+        name = table if isinstance(table, TableName) else TableName.parse(table)
+        return store.releases(session, table=catalog.describe(session, name).name)
+
+
+def load_release(release_id: int, *, settings: Settings | None = None) -> Release:
+    """Return one release; raises ConfigError when the ledger has no such number."""
+    from dbanon.db import store
+    from dbanon.db.migrate import current_session
+
+    with current_session(settings or Settings.load()) as session:
+        release = store.release_by_id(session, release_id)
+    if release is None:
+        raise ConfigError(f"there is no release {release_id}", hint=_LIST)
+    return release
+
+
+def drop_release(release_id: int, *, settings: Settings | None = None) -> Release:
+    """Withdraw a served release: its relation and its private tables go, the ledger stays.
+
+    Returns the release as it was. Raises ConfigError when it is not served, DatabaseError when
+    other objects depend on the relation.
+    """
+    from dbanon.db import relations, store, views
+    from dbanon.db.migrate import current_session
+
+    with current_session(settings or Settings.load(), writes=True) as session:
+        release = store.release_by_id(session, release_id)
+        if release is None or not release.served:
+            reason = "is not served any more" if release else "does not exist"
+            raise ConfigError(f"release {release_id} {reason}", hint=_LIST)
+        views.drop(session, release.relation)
+        store.retire(session, release.relation)
+        relations.drop_private(session, release.id)
+    return release

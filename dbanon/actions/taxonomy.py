@@ -1,0 +1,153 @@
+"""Keep the taxonomies of a database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from dbanon.domain.errors import ConfigError, TaxonomyError
+from dbanon.domain.table import TableName
+from dbanon.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dbanon.db.session import Session
+    from dbanon.domain.taxonomy import Taxonomy
+
+Derivation = Literal["flat", "intervals", "dates", "prefix"]
+DERIVATIONS: tuple[Derivation, ...] = ("flat", "intervals", "dates", "prefix")
+
+# More distinct values than this make no taxonomy that anyone would read.
+MAX_LEAVES = 200_000
+
+
+def import_taxonomy(
+    name: str,
+    source: str | Path,
+    *,
+    form: Literal["auto", "levels", "edges"] = "auto",
+    settings: Settings | None = None,
+) -> Taxonomy:
+    """Read a CSV file and store it as the next version of the taxonomy ``name``.
+
+    Rows are ``leaf;level 1;...;*`` (form levels) or ``parent,child`` (form edges). Raises
+    TaxonomyError with every problem by line number, ConfigError when the file cannot be read.
+    """
+    from dbanon.formats import taxonomies
+
+    taxonomy = taxonomies.read_csv(Path(source), name=name, form=form)
+    return _store(taxonomy, settings)
+
+
+def derive_taxonomy(
+    name: str,
+    column: str,
+    *,
+    table: str | TableName,
+    kind: Derivation,
+    widths: Sequence[float] = (),
+    settings: Settings | None = None,
+) -> Taxonomy:
+    """Make a taxonomy from the values of a column and store it as the next version of ``name``.
+
+    ``kind`` is flat, intervals (of the given ``widths``, each a multiple of the one before),
+    dates (day, month, quarter, year, decade) or prefix (postcodes). Raises TaxonomyError.
+    """
+    from dbanon.db import catalog
+    from dbanon.db.migrate import current_session
+
+    with current_session(settings or Settings.load(), writes=True) as session:
+        where = table if isinstance(table, TableName) else TableName.parse(table)
+        info = catalog.describe(session, where)
+        values = catalog.distinct_values(session, info, column, limit=MAX_LEAVES + 1)
+        if len(values) > MAX_LEAVES:
+            raise TaxonomyError(
+                f"column {column} has more than {MAX_LEAVES:,} distinct values",
+                hint="publish it with the recoding interval, or derive it from a coarser column",
+            )
+        return _add(session, _derive(name, values, kind=kind, widths=widths))
+
+
+def _derive(
+    name: str, values: Sequence[str], *, kind: Derivation, widths: Sequence[float]
+) -> Taxonomy:
+    from dbanon.formats import derivations
+
+    if kind == "intervals":
+        if not widths:
+            raise ConfigError("intervals need at least one width", hint="--width 5 --width 10")
+        return derivations.derive_intervals(name, values, widths=widths)
+    if widths:
+        raise ConfigError(f"a taxonomy of kind {kind} takes no width")
+    derive = {
+        "flat": derivations.derive_flat,
+        "dates": derivations.derive_dates,
+        "prefix": derivations.derive_prefix,
+    }[kind]
+    return derive(name, values)
+
+
+def list_taxonomies(*, settings: Settings | None = None) -> list[dict[str, Any]]:
+    """Return name, version, n_leaves, height and created_at of every version."""
+    from dbanon.db import store
+    from dbanon.db.migrate import current_session
+
+    with current_session(settings or Settings.load()) as session:
+        return store.list_taxonomies(session)
+
+
+def load_taxonomy(name: str, *, settings: Settings | None = None) -> Taxonomy:
+    """Return the newest version of a taxonomy; raises TaxonomyError when there is none."""
+    from dbanon.db import store
+    from dbanon.db.migrate import current_session
+
+    with current_session(settings or Settings.load()) as session:
+        found = store.load_taxonomies(session, [name])
+    if name not in found:
+        raise TaxonomyError(f"there is no taxonomy {name}", hint="dbanon taxonomy list")
+    return found[name]
+
+
+def export_taxonomy(name: str, *, settings: Settings | None = None) -> str:
+    """Return the newest version of a taxonomy as CSV that ``import_taxonomy`` reads back."""
+    from dbanon.formats import taxonomies
+
+    return taxonomies.write_csv(load_taxonomy(name, settings=settings))
+
+
+def drop_taxonomy(name: str, *, settings: Settings | None = None) -> int:
+    """Delete all versions of a taxonomy that no policy names; return how many there were."""
+    from dbanon.db import store
+    from dbanon.db.migrate import current_session
+
+    with current_session(settings or Settings.load(), writes=True) as session:
+        users = [
+            str(policy.table)
+            for policy in store.list_policies(session)
+            if any(rule.taxonomy == name for rule in policy.columns)
+        ]
+        if users:
+            raise TaxonomyError(
+                f"taxonomy {name} is named by the policy of {', '.join(users)}",
+                hint=f"dbanon policy show {users[0]}",
+            )
+        dropped = store.drop_taxonomy(session, name)
+    if not dropped:
+        raise TaxonomyError(f"there is no taxonomy {name}", hint="dbanon taxonomy list")
+    return dropped
+
+
+def _store(taxonomy: Taxonomy, settings: Settings | None) -> Taxonomy:
+    from dbanon.db.migrate import current_session
+
+    with current_session(settings or Settings.load(), writes=True) as session:
+        return _add(session, taxonomy)
+
+
+def _add(session: Session, taxonomy: Taxonomy) -> Taxonomy:
+    from dataclasses import replace
+
+    from dbanon.db import store
+
+    return replace(taxonomy, version=store.add_taxonomy(session, taxonomy))

@@ -1,0 +1,1 @@
+"""Algorithms: each partitions the rows of a table into groups."""

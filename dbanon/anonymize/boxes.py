@@ -1,0 +1,123 @@
+"""The costs of boxes in the flat arrays that kernels take (see ``dbanon.kernels.boxes``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from dbanon.domain.assignment import EncodedColumn, EncodedTable
+    from dbanon.domain.taxonomy import Taxonomy
+
+
+class BoxCosts(NamedTuple):
+    """flat: (m,) float64; layout: (d, 3) int64, as ``dbanon.kernels.boxes`` describes them."""
+
+    flat: NDArray[np.float64]
+    layout: NDArray[np.int64]
+
+
+class ColumnCosts(NamedTuple):
+    """The costs of one column before packing.
+
+    size: the number of values; steps: the position of each value, (size,), of an ordered column,
+    or the cost of each pair of adjacent leaves, (size - 1,), of a tree; everything: the cost of a
+    set that mixes NULL and values.
+    """
+
+    size: int
+    steps: NDArray[np.float64]
+    is_tree: bool
+    everything: float = 1.0
+
+    def times(self, weight: float) -> ColumnCosts:
+        """Scale every cost."""
+        return self._replace(steps=self.steps * weight, everything=self.everything * weight)
+
+
+def leaf_shares(taxonomy: Taxonomy) -> NDArray[np.float64]:
+    """Return the normalized certainty penalty of each node: the share of leaves below it."""
+    return (taxonomy.leaf_hi - taxonomy.leaf_lo + 1) / taxonomy.n_leaves
+
+
+def height_shares(taxonomy: Taxonomy) -> NDArray[np.float64]:
+    """Return the height of the subtree at each node over the height of the tree."""
+    deepest = taxonomy.depth.copy()
+    for depth in range(taxonomy.height, 0, -1):
+        nodes = np.flatnonzero(taxonomy.depth == depth)
+        np.maximum.at(deepest, taxonomy.parent[nodes], deepest[nodes])
+    return (deepest - taxonomy.depth) / max(taxonomy.height, 1)
+
+
+def adjacent_costs(
+    taxonomy: Taxonomy, node_costs: NDArray[np.float64], *, first: NDArray[np.int32] | None = None
+) -> NDArray[np.float64]:
+    """Return the cost of the lowest common ancestor of each pair of adjacent leaves.
+
+    ``first`` is the first leaf of each node when the children of nodes are put in another order.
+    A node that is not its parent's first child begins where the parent's cost applies, and every
+    border between two leaves is the beginning of exactly one such node.
+    """
+    first = taxonomy.leaf_lo if first is None else first
+    inner = np.flatnonzero(taxonomy.parent >= 0)
+    inner = inner[first[inner] > first[taxonomy.parent[inner]]]
+    costs = np.empty(taxonomy.n_leaves - 1)
+    costs[first[inner] - 1] = node_costs[taxonomy.parent[inner]]
+    return costs
+
+
+def column_costs(column: EncodedColumn) -> ColumnCosts:
+    """Return the normalized certainty penalty (Xu et al., KDD 2006) of sets of codes."""
+    if column.taxonomy is None:
+        return ColumnCosts(column.size, column.position, is_tree=False)
+    steps = adjacent_costs(column.taxonomy, leaf_shares(column.taxonomy))
+    return ColumnCosts(column.size, steps, is_tree=True)
+
+
+def height_costs(column: EncodedColumn) -> ColumnCosts:
+    """Return the same with the height of the common ancestor in place of its leaves."""
+    if column.taxonomy is None:
+        return ColumnCosts(column.size, column.position, is_tree=False)
+    steps = adjacent_costs(column.taxonomy, height_shares(column.taxonomy))
+    return ColumnCosts(column.size, steps, is_tree=True)
+
+
+def pack(columns: Sequence[ColumnCosts]) -> BoxCosts:
+    """Lay the costs of all columns out in one array; O(sum of size * log size) for trees."""
+    layout = np.zeros((len(columns), 3), np.int64)
+    parts: list[NDArray[np.float64]] = []
+    start = 0
+    for i, column in enumerate(columns):
+        levels = _range_maxima(column.steps) if column.is_tree else [column.steps]
+        part = np.concatenate([[column.everything], *levels])
+        layout[i] = start, column.size, len(column.steps) if column.is_tree else 0
+        parts.append(part)
+        start += len(part)
+    return BoxCosts(np.concatenate(parts), layout)
+
+
+def _range_maxima(steps: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Return level by level the greatest of each 2**level steps from each step on."""
+    levels, width = [steps], 1
+    while 2 * width <= len(steps):
+        wider = levels[-1].copy()
+        wider[:-width] = np.maximum(wider[:-width], levels[-1][width:])
+        levels.append(wider)
+        width *= 2
+    return levels
+
+
+def weighted_costs(table: EncodedTable) -> BoxCosts:
+    """Return the costs of all quasi-identifiers, each times the weight of its rule."""
+    return pack([column_costs(column).times(column.rule.weight) for column in table.quasi])
+
+
+def row_codes(table: EncodedTable) -> NDArray[np.int32]:
+    """Return the codes of quasi-identifiers and sensitive columns side by side, (n, d + s)."""
+    codes = [column.codes for column in table.quasi]
+    return np.ascontiguousarray(np.column_stack([*codes, table.sensitive]), np.int32)

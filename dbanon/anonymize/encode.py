@@ -1,0 +1,202 @@
+"""From the columns of a table to integer codes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dbanon.anonymize.text import value_texts
+from dbanon.domain.assignment import EncodedColumn, EncodedTable
+from dbanon.domain.errors import PolicyError, TaxonomyError, Unsatisfiable
+from dbanon.domain.policy import Role
+from dbanon.domain.table import quote_identifier
+from dbanon.domain.taxonomy import ROOT_LABEL, Taxonomy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from dbanon.domain.policy import ColumnRule, Policy
+    from dbanon.domain.table import ColumnKind
+
+_FIRST_DAY, _LAST_DAY = np.datetime64("0001-01-01"), np.datetime64("9999-12-31")
+
+
+def encode(
+    source: pa.Table,
+    policy: Policy,
+    *,
+    kinds: Mapping[str, ColumnKind],
+    taxonomies: Mapping[str, Taxonomy],
+) -> EncodedTable:
+    """Encode the quasi-identifiers and the sensitive columns of the policy.
+
+    source: ordered columns as int64, float64, date32 or timestamp[us], all others as strings;
+    kinds: by column; taxonomies: by name. Raises PolicyError for a column that is missing or of a
+    kind that cannot be a quasi-identifier, Unsatisfiable for values that have no place in an
+    order, TaxonomyError for values that are no leaf. O(n) a column, O(m log m) for m values.
+    """
+    sensitive = policy.with_role(Role.SENSITIVE)
+    codes = np.empty((source.num_rows, len(sensitive)), np.int32)
+    for i, rule in enumerate(sensitive):
+        codes[:, i] = _sensitive_codes(_column(source, rule))
+    return EncodedTable(
+        quasi=tuple(
+            _encode_column(_column(source, rule), rule, kinds=kinds, taxonomies=taxonomies)
+            for rule in policy.with_role(Role.QUASI)
+        ),
+        sensitive=codes,
+        sensitive_names=tuple(rule.column for rule in sensitive),
+        n_rows=source.num_rows,
+    )
+
+
+def _column(source: pa.Table, rule: ColumnRule) -> pa.Array:
+    if rule.column not in source.column_names:
+        msg = f"the table has no column {quote_identifier(rule.column)}"
+        raise PolicyError(msg, hint="dbanon inspect <table> lists its columns")
+    column = source.column(rule.column)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
+
+
+def _distinct(column: pa.Array) -> tuple[NDArray[np.int32], pa.Array]:
+    """Return for each row the place of its value among the distinct ones, -1 for NULL."""
+    encoded = pc.dictionary_encode(column)
+    return encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), encoded.dictionary
+
+
+def _codes(place: NDArray[np.int32], code_of: NDArray[np.int64], null: int) -> NDArray[np.int32]:
+    """Return the code of each row's value, ``null`` where the place is -1."""
+    return np.append(code_of, null).astype(np.int32)[place]
+
+
+def _sensitive_codes(column: pa.Array) -> NDArray[np.int32]:
+    place, values = _distinct(column)
+    order = np.asarray(pc.sort_indices(values), np.int64)
+    return _codes(place, np.argsort(order), len(values))
+
+
+def _encode_column(
+    column: pa.Array,
+    rule: ColumnRule,
+    *,
+    kinds: Mapping[str, ColumnKind],
+    taxonomies: Mapping[str, Taxonomy],
+) -> EncodedColumn:
+    kind = kinds.get(rule.column)
+    if kind is None or not kind.can_be_quasi:
+        msg = f"column {quote_identifier(rule.column)} has a type that cannot be generalized"
+        raise PolicyError(msg, hint="give it another role, or publish a view that casts it to text")
+    if rule.taxonomy is not None and rule.taxonomy not in taxonomies:
+        msg = f"column {quote_identifier(rule.column)}: there is no taxonomy {rule.taxonomy!r}"
+        raise TaxonomyError(msg, hint="load the taxonomy, or take it out of the policy")
+    place, distinct = _distinct(column)
+    if kind.is_ordered and rule.taxonomy is None:
+        return _encode_ordered(place, distinct, rule, kind=kind)
+    if kind.is_ordered:
+        texts = value_texts(kind, _ordered_values(place, distinct, rule))
+    else:
+        texts = distinct.cast(pa.string()).to_pylist()
+    taxonomy = taxonomies[rule.taxonomy] if rule.taxonomy else _flat_taxonomy(rule.column, texts)
+    return _encode_leaves(place, texts, rule, kind=kind, taxonomy=taxonomy)
+
+
+def _ordered_values(place: NDArray[np.int32], distinct: pa.Array, rule: ColumnRule) -> NDArray[Any]:
+    """Return the distinct values as numpy; refuse those that have no place among the others."""
+    values: NDArray[Any] = distinct.to_numpy(zero_copy_only=False)
+    if values.dtype.kind == "M":
+        days = values.astype("datetime64[D]")
+        odd = np.isnat(values) | (days < _FIRST_DAY) | (days > _LAST_DAY)
+        what = "infinite or outside the years 1 to 9999"
+    else:
+        odd = ~np.isfinite(values)
+        what = "NaN or infinite"
+        values = values + values.dtype.type(0)  # -0.0 is 0.0
+    if odd.any():
+        n_rows = int(np.append(odd, False)[place].sum())
+        msg = f"column {quote_identifier(rule.column)}: {n_rows} rows hold a value that is {what}"
+        raise Unsatisfiable(msg, hint="make these values NULL, or give the column another role")
+    return values
+
+
+def _encode_ordered(
+    place: NDArray[np.int32], distinct: pa.Array, rule: ColumnRule, *, kind: ColumnKind
+) -> EncodedColumn:
+    values, code_of = np.unique(_ordered_values(place, distinct, rule), return_inverse=True)
+    return EncodedColumn(
+        rule=rule,
+        kind=kind,
+        codes=_codes(place, code_of, len(values)),
+        size=len(values),
+        values=values,
+        position=_positions(values),
+    )
+
+
+def _positions(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Scale sorted distinct values to [0, 1]."""
+    if len(values) < 2:  # noqa: PLR2004 - a range needs two values
+        return np.zeros(len(values))
+    if values.dtype.kind == "f":
+        # a power of two changes no digit and keeps the range of huge floats finite
+        small = np.ldexp(values, -np.frexp(np.abs(values).max())[1])
+        return np.asarray((small - small[0]) / (small[-1] - small[0]), np.float64)
+    numbers = values.view(np.int64)
+    # unsigned differences of int64 do not overflow
+    steps = numbers.view(np.uint64) - numbers[:1].view(np.uint64)
+    return np.asarray(steps / float(steps[-1]), np.float64)
+
+
+def _encode_leaves(
+    place: NDArray[np.int32],
+    texts: Sequence[str],
+    rule: ColumnRule,
+    *,
+    kind: ColumnKind,
+    taxonomy: Taxonomy,
+) -> EncodedColumn:
+    leaves = taxonomy.leaf_labels
+    leaf_of = {label: leaf for leaf, label in enumerate(leaves)}
+    code_of = np.array([leaf_of.get(text, -1) for text in texts], np.int64)
+    missing = code_of < 0
+    if missing.any():
+        n_rows = int(np.append(missing, False)[place].sum())
+        msg = (
+            f"taxonomy {taxonomy.name!r} has no leaf for {int(missing.sum())} distinct values"
+            f" of column {quote_identifier(rule.column)}, on {n_rows} rows"
+        )
+        hint = f"dbanon taxonomy export {taxonomy.name}; add the values as leaves and import it"
+        raise TaxonomyError(msg, hint=hint)
+    values = np.empty(len(leaves), object)
+    values[:] = leaves
+    return EncodedColumn(
+        rule=rule,
+        kind=kind,
+        codes=_codes(place, code_of, len(leaves)),
+        size=len(leaves),
+        values=values,
+        position=np.empty(0),
+        taxonomy=taxonomy,
+    )
+
+
+def _flat_taxonomy(name: str, texts: Sequence[str]) -> Taxonomy:
+    """Return the tree of the sorted values below one root; all-NULL columns get one leaf."""
+    labels = (ROOT_LABEL, *(sorted(texts) or [ROOT_LABEL]))
+    n_leaves = len(labels) - 1
+    leaf = np.arange(n_leaves, dtype=np.int32)
+    return Taxonomy(
+        name=name,
+        labels=labels,
+        parent=np.append(np.int32(-1), np.zeros(n_leaves, np.int32)),
+        depth=np.append(np.int32(0), np.ones(n_leaves, np.int32)),
+        leaf_lo=np.append(np.int32(0), leaf),
+        leaf_hi=np.append(np.int32(n_leaves - 1), leaf),
+        leaves=leaf + np.int32(1),
+    )

@@ -1,0 +1,192 @@
+"""Anonymizing a data frame, with no database."""
+
+from __future__ import annotations
+
+import sys
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dbanon.anonymize.encode import encode
+from dbanon.anonymize.pipeline import run
+from dbanon.domain.errors import PolicyError
+from dbanon.domain.policy import (
+    K_ANONYMITY,
+    L_DIVERSITY,
+    ColumnRule,
+    ModelSpec,
+    Policy,
+    Role,
+)
+from dbanon.domain.stages import Stages
+from dbanon.domain.table import ColumnKind, TableName, quote_identifier
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from dbanon.anonymize.pipeline import Outcome
+    from dbanon.domain.assignment import ValueColumn
+    from dbanon.domain.taxonomy import Taxonomy
+
+
+def anonymize(
+    data: Any,  # noqa: ANN401 - whatever exports an Arrow stream
+    *,
+    k: int,
+    l: int = 1,
+    quasi: Sequence[str],
+    sensitive: Sequence[str] = (),
+    insensitive: Sequence[str] = (),
+    taxonomies: Mapping[str, Taxonomy] | None = None,
+    recodings: Mapping[str, str] | None = None,
+    algorithm: str = "mondrian",
+    params: Mapping[str, str | float | bool] | None = None,
+    max_suppressed: float = 0.0,
+    seed: int = 0,
+) -> Any:  # noqa: ANN401 - the kind of table that came in
+    """Return the table k-anonymous and l-diverse, with every quasi-identifier recoded to text.
+
+    data: a pyarrow Table or anything with ``__arrow_c_stream__`` (pandas, polars); a pandas frame
+    comes back as one, everything else as a pyarrow Table. taxonomies and recodings go by column.
+    Only the columns named are returned, in a random order of rows. Raises PolicyError for columns
+    that are missing, named twice or of a type that cannot be generalized, and Unsatisfiable when
+    no partition of the rows meets k and l.
+    """
+    columns = _columns(quasi, taxonomies or {}, recodings or {})
+    columns += [ColumnRule(name, Role.SENSITIVE) for name in sensitive]
+    columns += [ColumnRule(name, Role.INSENSITIVE) for name in insensitive]
+    table = _select(data, [rule.column for rule in columns])
+    policy = Policy(
+        table=TableName(None, "data"),
+        columns=tuple(columns),
+        models=(ModelSpec(K_ANONYMITY, {"k": k}), ModelSpec(L_DIVERSITY, {"l": l})),
+        algorithm=algorithm,
+        params=params or {},
+        max_suppressed=max_suppressed,
+    )
+    kinds = {name: _kind(table.schema.field(name)) for name in quasi}
+    source = {name: _canonical(table.column(name), kinds[name], name) for name in quasi}
+    source |= {name: _cast(table.column(name), pa.string(), name) for name in sensitive}
+    encoded = encode(pa.table(source), policy, kinds=kinds, taxonomies=taxonomies or {})
+    published = _publish(table, run(encoded, policy, seed=seed, stages=Stages()))
+    return published.to_pandas() if _is_pandas(data) else published
+
+
+def _columns(
+    quasi: Sequence[str], taxonomies: Mapping[str, Taxonomy], recodings: Mapping[str, str]
+) -> list[ColumnRule]:
+    for name in (*taxonomies, *recodings):
+        if name not in quasi:
+            msg = f"column {quote_identifier(name)} has a recoding but is no quasi-identifier"
+            raise PolicyError(msg, hint="name it in quasi")
+    return [
+        ColumnRule(
+            name,
+            Role.QUASI,
+            recoding=recodings.get(name),
+            taxonomy=name if name in taxonomies else None,
+        )
+        for name in quasi
+    ]
+
+
+def _select(data: Any, names: Sequence[str]) -> pa.Table:  # noqa: ANN401 - any Arrow stream
+    """Return the columns asked for, plain: no dictionary or metadata tells of other rows."""
+    table = data if isinstance(data, pa.Table) else pa.table(data)
+    for name in names:
+        if table.column_names.count(name) != 1 or names.count(name) != 1:
+            msg = f"column {quote_identifier(name)} is missing or named more than once"
+            raise PolicyError(msg, hint="name each column of the table once")
+    plain = {}
+    for name in names:
+        column = table.column(name)
+        while pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        plain[name] = column
+    return pa.table(plain)
+
+
+def _kind(column: pa.Field) -> ColumnKind:
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        return ColumnKind.TIMESTAMPTZ if kind.tz else ColumnKind.TIMESTAMP
+    tests = {
+        ColumnKind.INTEGER: pa.types.is_integer,
+        ColumnKind.FLOAT: pa.types.is_floating,
+        ColumnKind.DECIMAL: pa.types.is_decimal,
+        ColumnKind.DATE: pa.types.is_date,
+        ColumnKind.BOOLEAN: pa.types.is_boolean,
+        ColumnKind.CATEGORY: _is_text,
+    }
+    return next((kind_ for kind_, test in tests.items() if test(kind)), ColumnKind.OTHER)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return any(
+        test(kind)
+        for test in (
+            pa.types.is_string,
+            pa.types.is_large_string,
+            pa.types.is_string_view,
+            pa.types.is_null,
+        )
+    )
+
+
+def _canonical(column: pa.ChunkedArray, kind: ColumnKind, name: str) -> pa.ChunkedArray:
+    """Return the column in the type that encoding takes; refuse what would not survive."""
+    if kind is ColumnKind.DECIMAL:
+        return _exact_floats(column, name)
+    targets = {
+        ColumnKind.INTEGER: pa.int64(),
+        ColumnKind.FLOAT: pa.float64(),
+        ColumnKind.DATE: pa.date32(),
+        ColumnKind.TIMESTAMP: pa.timestamp("us"),
+        ColumnKind.TIMESTAMPTZ: pa.timestamp("us", "UTC"),
+    }
+    return _cast(column, targets.get(kind, pa.string()), name)
+
+
+def _exact_floats(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """Return decimals as the floats whose shortest text they are; refuse more digits than that."""
+    encoded = column.combine_chunks().dictionary_encode()
+    decimals = encoded.dictionary.to_pylist()
+    floats = [float(value) for value in decimals]
+    if any(Decimal(repr(near)) != value for near, value in zip(floats, decimals, strict=True)):
+        msg = f"column {quote_identifier(name)} holds decimals of more digits than a float64"
+        raise PolicyError(msg, hint="round the column first")
+    return pa.chunked_array([pa.array(floats, pa.float64()).take(encoded.indices)])
+
+
+def _cast(column: pa.ChunkedArray, target: pa.DataType, name: str) -> pa.ChunkedArray:
+    try:
+        return pc.cast(column, target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        # the message of Arrow holds a value
+        msg = f"column {quote_identifier(name)} holds {column.type} that {target} cannot"
+        raise PolicyError(msg, hint="cast the column first") from None
+
+
+def _publish(table: pa.Table, outcome: Outcome) -> pa.Table:
+    """Replace the quasi-identifiers, leave out suppressed rows and forget the order of the rest."""
+    group = outcome.assignment.group
+    rows = np.random.default_rng().permutation(np.flatnonzero(group >= 0))
+    published = {column.name: _texts(column, group[rows]) for column in outcome.values.columns}
+    for name in table.column_names:
+        if name not in published:
+            published[name] = table.column(name).take(pa.array(rows))
+    return pa.table(published)
+
+
+def _texts(column: ValueColumn, group: NDArray[np.int32]) -> pa.Array:
+    return pa.array(column.labels, pa.string()).take(pa.array(column.index[group]))
+
+
+def _is_pandas(data: object) -> bool:
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(data, pandas.DataFrame)

@@ -1,0 +1,140 @@
+"""What a publication costs, counted on the published classes and never on what made them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.anonymize.algorithms.mdav import standardized
+from dbanon.anonymize.boxes import height_costs, pack
+from dbanon.domain.assignment import LossReport
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from dbanon.domain.assignment import Assignment, EncodedTable, GroupValues
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Publication:
+    """A table, its groups, and the classes that readers see.
+
+    A class is a distinct published tuple, so several groups may be one. classes: (n,) the class
+    of each row, -1 for a suppressed row; size: (n_classes,) its rows.
+    """
+
+    table: EncodedTable
+    assignment: Assignment
+    values: GroupValues
+    k: int
+    classes: NDArray[np.int32]
+    size: NDArray[np.int64]
+
+    @property
+    def n_suppressed(self) -> int:
+        """How many rows are left out."""
+        return self.assignment.n_suppressed
+
+
+Metric = Callable[[Publication], float | None]
+
+
+def publication(
+    table: EncodedTable, assignment: Assignment, values: GroupValues, *, k: int
+) -> Publication:
+    """Find the classes of the published tuples; O(n + groups log groups)."""
+    class_of_group = np.zeros(assignment.n_groups, np.int64)
+    for column in values.columns:
+        keys = class_of_group * len(column.labels) + column.index
+        class_of_group = np.unique(keys, return_inverse=True)[1]
+    of_row = np.append(class_of_group, -1).astype(np.int32)[assignment.group]
+    size = np.bincount(of_row[of_row >= 0])
+    return Publication(table, assignment, values, k, of_row, size)
+
+
+def report(published: Publication, metrics: Mapping[str, Metric]) -> LossReport:
+    """Measure a publication; a metric that does not apply to its columns is left out."""
+    measured = {name: metric(published) for name, metric in metrics.items()}
+    columns = _column_losses(published)
+    return LossReport(
+        n_rows=published.table.n_rows,
+        n_suppressed=published.n_suppressed,
+        n_classes=len(published.size),
+        smallest_class=int(published.size.min()),
+        ncp=sum(columns.values()) / len(columns),
+        columns=columns,
+        metrics={name: value for name, value in measured.items() if value is not None},
+    )
+
+
+def _column_losses(published: Publication) -> dict[str, float]:
+    """Return the normalized certainty penalty by column (Xu et al., KDD 2006), mean over rows."""
+    group = published.assignment.group
+    rows = np.bincount(group[group >= 0], minlength=published.assignment.n_groups)
+    return {
+        column.name: float((column.loss[column.index] * rows).sum() + published.n_suppressed)
+        / published.table.n_rows
+        for column in published.values.columns
+    }
+
+
+def information_loss(published: Publication) -> float:
+    """Return the total loss of Byun et al. (DASFAA 2007), a suppressed row losing every column.
+
+    The sum over classes of their rows times, for each column, the range over the range of the
+    table or the height of the common ancestor over the height of the tree.
+    """
+    from dbanon.kernels.boxes import box_costs, group_boxes
+
+    quasi = published.table.quasi
+    codes = np.ascontiguousarray(np.column_stack([column.codes for column in quasi]))
+    lo, hi, size = group_boxes(codes, published.classes, len(published.size))
+    costs = box_costs(*pack([height_costs(column) for column in quasi]), lo, hi)
+    return float((costs.sum(axis=1) * size).sum() + published.n_suppressed * len(quasi))
+
+
+def discernibility(published: Publication) -> float:
+    """Return the sum of squared class sizes, a suppressed row counting n (Bayardo, Agrawal)."""
+    return float((published.size**2).sum() + published.n_suppressed * published.table.n_rows)
+
+
+def average_class_size(published: Publication) -> float:
+    """Return the mean number of rows of a class."""
+    return float(published.size.mean())
+
+
+def normalized_average_class_size(published: Publication) -> float:
+    """Return the mean number of rows of a class over k (LeFevre et al.); 1 is best."""
+    return average_class_size(published) / published.k
+
+
+def suppressed(published: Publication) -> float:
+    """Return the share of rows left out."""
+    return published.n_suppressed / published.table.n_rows
+
+
+def sse_ratio(published: Publication) -> float | None:
+    """Return 100 SSE / SST of the standardized ordered columns; None when there are none.
+
+    The squared error of replacing values by the mean of their class, a suppressed row's by the
+    mean of the table; NULL is left out.
+    """
+    error, total = 0.0, 0.0
+    for column in published.table.quasi:
+        if column.taxonomy is not None:
+            continue
+        scores = standardized(column)
+        present = ~np.isnan(scores)
+        scores, classes = scores[present], published.classes[present]
+        shown = classes >= 0
+        count = np.bincount(classes[shown], minlength=len(published.size))
+        sums = np.bincount(classes[shown], weights=scores[shown], minlength=len(published.size))
+        means = np.append(sums / np.maximum(count, 1), 0.0)
+        error += float(((scores - means[classes]) ** 2).sum())
+        total += float((scores**2).sum())
+    return 100.0 * error / total if total > 0.0 else None

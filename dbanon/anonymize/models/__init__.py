@@ -1,0 +1,1 @@
+"""Privacy models: what a class must achieve."""

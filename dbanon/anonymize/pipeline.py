@@ -1,0 +1,155 @@
+"""From an encoded table and a policy to groups, published values and their loss."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.anonymize.interfaces import Requirement
+from dbanon.anonymize.metrics import publication, report
+from dbanon.anonymize.registry import ALGORITHMS, METRICS, MODELS, RECODINGS, default_recoding
+from dbanon.anonymize.trim import trim
+from dbanon.domain.assignment import GroupValues
+from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
+from dbanon.domain.table import quote_identifier
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dbanon.anonymize.interfaces import Algorithm
+    from dbanon.anonymize.metrics import Publication
+    from dbanon.domain.assignment import (
+        Assignment,
+        EncodedColumn,
+        EncodedTable,
+        LossReport,
+        ValueColumn,
+    )
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.stages import Stages
+
+
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
+class Outcome:
+    """A publication that meets its models: who is in which group, what is shown, what it cost."""
+
+    assignment: Assignment
+    values: GroupValues
+    loss: LossReport
+
+
+def run(encoded: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> Outcome:
+    """Group the rows, recode the groups, and verify every model on the published classes.
+
+    Raises PolicyError for what the policy has wrong, Unsatisfiable when no partition of these rows
+    meets it. Nothing is returned that does not meet every model.
+    """
+    requirement = check_feasible(encoded, policy)
+    algorithm = make_algorithm(policy)
+    for column in encoded.quasi:
+        recoding_of(column)
+    with stages("cluster"):
+        assignment = algorithm.assign(encoded, requirement, seed=seed)
+        budget = math.floor(Fraction(repr(policy.max_suppressed)) * encoded.n_rows)
+        assignment = trim(encoded, assignment, requirement, budget=budget)
+    with stages("recode"):
+        columns = tuple(_publish(column, assignment) for column in encoded.quasi)
+        values = GroupValues(columns, assignment.n_groups)
+        published = publication(encoded, assignment, values, k=requirement.k)
+        _verify(published, policy, budget=budget)
+        return Outcome(assignment, values, report(published, METRICS))
+
+
+def check_feasible(encoded: EncodedTable, policy: Policy) -> Requirement:
+    """Return what every group must meet, or raise when the whole table does not meet it."""
+    _check_policy(encoded, policy)
+    requirement = Requirement(policy.k, policy.l)
+    if encoded.n_rows < max(requirement.k, 1):
+        msg = f"the table has {encoded.n_rows} rows, fewer than k = {requirement.k}"
+        raise Unsatisfiable(msg, hint="lower --k or add rows")
+    for i, name in enumerate(encoded.sensitive_names):
+        distinct = len(np.unique(encoded.sensitive[:, i]))
+        if distinct < requirement.l:
+            msg = (
+                f"sensitive column {quote_identifier(name)} has {distinct} distinct values,"
+                f" fewer than l = {requirement.l}"
+            )
+            raise Unsatisfiable(msg, hint="lower --l")
+    return requirement
+
+
+def _check_policy(encoded: EncodedTable, policy: Policy) -> None:
+    for spec in policy.models:
+        model = MODELS.get(spec.name)
+        if model is None:
+            raise _unknown("privacy model", spec.name, MODELS)
+        if set(spec.params) != {model.parameter} or spec.params[model.parameter] < 1:
+            msg = f"{spec.name} takes one parameter, {model.parameter}, of at least 1"
+            raise PolicyError(msg, hint=f"write {model.parameter} = 5, for example")
+    if not encoded.quasi:
+        msg = "the policy names no quasi-identifier, so every row would look alike"
+        raise PolicyError(msg, hint="give a column the role quasi")
+    if policy.l > 1 and not encoded.sensitive_names:
+        msg = f"the policy asks for l = {policy.l} but names no sensitive column"
+        raise PolicyError(msg, hint="give a column the role sensitive")
+    if not 0 <= policy.max_suppressed < 1:
+        msg = f"max_suppressed = {policy.max_suppressed} is not a fraction in [0, 1)"
+        raise PolicyError(msg, hint="0.02 allows two rows of a hundred to be left out")
+    for column in encoded.quasi:
+        if not (math.isfinite(column.rule.weight) and column.rule.weight >= 0):
+            msg = f"column {quote_identifier(column.name)}: a weight is a number of at least 0"
+            raise PolicyError(msg, hint="leave the weight out to use 1")
+
+
+def make_algorithm(policy: Policy) -> Algorithm:
+    """Return the policy's algorithm with its parameters; raise PolicyError naming the choices."""
+    factory = ALGORITHMS.get(policy.algorithm)
+    if factory is None:
+        raise _unknown("algorithm", policy.algorithm, ALGORITHMS)
+    known = [f.name for f in dataclasses.fields(factory)]  # type: ignore[arg-type] # classes
+    for name in policy.params:
+        if name not in known:
+            raise _unknown(f"parameter of {policy.algorithm}", name, known)
+    return factory(**policy.params)
+
+
+def recoding_of(column: EncodedColumn) -> str:
+    """Return the name of the column's recoding; raise PolicyError when it cannot publish it."""
+    name = column.rule.recoding or default_recoding(column)
+    if name not in RECODINGS:
+        raise _unknown("recoding", name, RECODINGS)
+    if not RECODINGS[name].accepts(column):
+        fitting = [other for other, recoding in RECODINGS.items() if recoding.accepts(column)]
+        msg = f"recoding {name!r} cannot publish column {quote_identifier(column.name)}"
+        raise PolicyError(msg, hint=f"choose one of {', '.join(fitting)}")
+    return name
+
+
+def _publish(column: EncodedColumn, assignment: Assignment) -> ValueColumn:
+    return RECODINGS[recoding_of(column)].publish(column, assignment)
+
+
+def _unknown(what: str, name: str, choices: Iterable[str]) -> PolicyError:
+    listed = ", ".join(choices)
+    return PolicyError(
+        f"there is no {what} {name!r}", hint=f"choose one of {listed}" if listed else "it has none"
+    )
+
+
+def _verify(published: Publication, policy: Policy, *, budget: int) -> None:
+    """Raise unless the published classes meet every model and the budget was kept."""
+    shown = published.classes >= 0
+    classes, sensitive = published.classes[shown], published.table.sensitive[shown]
+    kept = published.n_suppressed <= budget and classes.size > 0
+    for spec in policy.models:
+        model = MODELS[spec.name]
+        columns = sensitive.T if model.per_sensitive else [np.zeros(0, np.int32)]
+        for values in columns:
+            kept = kept and model.achieved(classes, values).min() >= spec.params[model.parameter]
+    if not kept:
+        msg = f"algorithm {policy.algorithm!r} made classes that do not meet the policy"
+        raise DbanonError(msg, hint="this is a defect of dbanon; nothing was published")

@@ -1,0 +1,1 @@
+"""Recodings: what is published instead of the values of a group."""

@@ -1,0 +1,143 @@
+"""Central values: mean, median and mode of a group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.anonymize.recodings.groups import code_labels, column_boxes, value_column
+from dbanon.anonymize.text import value_texts
+from dbanon.domain.table import ColumnKind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.domain.assignment import Assignment, EncodedColumn, ValueColumn
+
+_DIGITS_OF_INTEGERS, _DIGITS_OF_FRACTIONS = 1, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The mean of the values that are there, at limited precision; NULL when none is.
+
+    Numbers have ``digits`` decimals (1 for integers, 3 for others unless the rule says so), dates
+    the nearest day, timestamps the nearest second.
+    """
+
+    def accepts(self, column: EncodedColumn) -> bool:
+        """Whether the values can be added."""
+        return column.taxonomy is None
+
+    def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
+        """Return a mean for every group; O(n) and one text for each distinct mean."""
+        present = (assignment.group >= 0) & (column.codes < column.size)
+        group = assignment.group[present]
+        origin, offsets = _offsets(column)
+        count = np.bincount(group, minlength=assignment.n_groups)
+        total = np.bincount(
+            group, weights=offsets[column.codes[present]], minlength=assignment.n_groups
+        )
+        some = count > 0
+        means, place_of_some = np.unique(
+            _rounded(column, origin + total[some] / count[some]), return_inverse=True
+        )
+        place = np.full(assignment.n_groups, len(means))
+        place[some] = place_of_some
+        labels = [*_mean_texts(column, means), *([] if some.all() else [None])]
+        return _with_box_loss(column, assignment, recoding="mean", labels=labels, place=place)
+
+
+@dataclass(frozen=True, slots=True)
+class Median:
+    """The lower median of the values that are there; NULL when none is."""
+
+    def accepts(self, column: EncodedColumn) -> bool:
+        """Whether the values are ordered."""
+        return column.taxonomy is None
+
+    def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
+        """Return a value of some member for every group; O(n log n)."""
+        present = (assignment.group >= 0) & (column.codes < column.size)
+        base = np.int64(column.size + 1)
+        keys = np.sort(assignment.group[present] * base + column.codes[present])
+        count = np.bincount(keys // base, minlength=assignment.n_groups)
+        median = np.full(assignment.n_groups, column.size, np.int64)
+        some = np.flatnonzero(count)
+        first = (np.cumsum(count) - count)[some]
+        median[some] = keys[first + (count[some] - 1) // 2] % base
+        return _of_codes(column, assignment, recoding="median", chosen=median)
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """The most frequent value, NULL being one; ties: the lowest code."""
+
+    def accepts(self, column: EncodedColumn) -> bool:  # noqa: ARG002 - any column has values
+        """Accept every column."""
+        return True
+
+    def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
+        """Return a value of some member for every group; O(n log n)."""
+        published = assignment.group >= 0
+        base = np.int64(column.size + 1)
+        keys, rows = np.unique(
+            assignment.group[published] * base + column.codes[published], return_counts=True
+        )
+        order = np.lexsort((keys, -rows, keys // base))
+        first = np.flatnonzero(np.diff(keys[order] // base, prepend=-1))
+        return _of_codes(column, assignment, recoding="mode", chosen=keys[order][first] % base)
+
+
+def _of_codes(
+    column: EncodedColumn, assignment: Assignment, *, recoding: str, chosen: NDArray[np.int64]
+) -> ValueColumn:
+    codes, place = np.unique(chosen, return_inverse=True)
+    texts = value_texts(column.kind, column.values[codes[codes < column.size]])
+    labels = code_labels(column, codes, texts)
+    return _with_box_loss(column, assignment, recoding=recoding, labels=labels, place=place)
+
+
+def _with_box_loss(
+    column: EncodedColumn,
+    assignment: Assignment,
+    *,
+    recoding: str,
+    labels: list[str | None],
+    place: NDArray[np.int64],
+) -> ValueColumn:
+    """Charge a central value with what the group's interval or common ancestor would lose."""
+    boxes = column_boxes(column, assignment)
+    return value_column(
+        column, recoding, labels=labels, place=place, loss=boxes.loss, size=boxes.size
+    )
+
+
+def _offsets(column: EncodedColumn) -> tuple[float, NDArray[np.float64]]:
+    """Return an origin and the distance of each value from it, so that sums stay small."""
+    values = column.values if column.values.dtype.kind == "f" else column.values.astype(np.int64)
+    origin = values[0] if column.size else values.dtype.type(0)
+    return float(origin), (values - origin).astype(np.float64)
+
+
+def _rounded(column: EncodedColumn, means: NDArray[np.float64]) -> NDArray[np.float64]:
+    if column.kind is ColumnKind.DATE:
+        return np.rint(means)
+    if column.kind in {ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ}:
+        return np.rint(means / 1e6) * 1e6
+    return np.round(means, _digits(column)) + 0.0  # -0.0 is 0.0
+
+
+def _digits(column: EncodedColumn) -> int:
+    if column.rule.digits is not None:
+        return max(column.rule.digits, 0)
+    return _DIGITS_OF_INTEGERS if column.kind is ColumnKind.INTEGER else _DIGITS_OF_FRACTIONS
+
+
+def _mean_texts(column: EncodedColumn, means: NDArray[np.float64]) -> list[str]:
+    if column.values.dtype.kind == "M":
+        return value_texts(column.kind, means.astype(np.int64).view(column.values.dtype))
+    digits = _digits(column)
+    return [f"{mean:.{digits}f}" for mean in means.tolist()]

@@ -1,0 +1,129 @@
+"""How results look: tables for people, JSON for programs, progress for the patient."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbanon.domain.stages import Stages
+from dbanon.domain.table import TableName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rich.console import Console
+
+
+def out() -> Console:
+    """Return the console of results; nothing in a value is taken for markup."""
+    from rich.console import Console
+
+    return Console(markup=False, highlight=False, emoji=False, soft_wrap=not sys.stdout.isatty())
+
+
+def err() -> Console:
+    """Return the console of progress, warnings and errors."""
+    from rich.console import Console
+
+    return Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+def say(text: str, *, style: str | None = None) -> None:
+    """Print a line of the result."""
+    out().print(text, style=style)
+
+
+def warn(text: str) -> None:
+    """Print a warning on stderr."""
+    err().print(f"warning: {text}", style="yellow")
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:
+    """Print a table; columns of numbers are aligned to the right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = [[_cell(value) for value in row] for row in rows]
+    drawn = Table(
+        title=title or None, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold"
+    )
+    for i, header in enumerate(headers):
+        numeric = all(_is_number(row[i]) for row in cells) and bool(cells)
+        drawn.add_column(header, justify="right" if numeric else "left", overflow="fold")
+    for row in cells:
+        drawn.add_row(*(Text(cell) for cell in row))
+    console = out()
+    if not console.is_terminal:
+        console.width = max(console.width, 400)
+    console.print(drawn)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ", timespec="seconds")
+    return str(value)
+
+
+def _is_number(cell: str) -> bool:
+    return cell == "-" or cell.replace(",", "").replace(".", "").replace("%", "").isdigit()
+
+
+def document(value: object) -> None:
+    """Print a value as one JSON document."""
+    print(json.dumps(plain(value), indent=2, ensure_ascii=False))  # noqa: T201 - it is the output
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401, PLR0911 - any domain value, to any JSON value
+    """Turn a domain value into what JSON can say."""
+    if isinstance(value, (TableName, Path)):
+        return str(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Exception):
+        return str(value)
+    if isinstance(value, (datetime, date)):
+        return value.isoformat()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+@contextmanager
+def watched(*, timings: bool, steps: int) -> Iterator[Stages]:
+    """Show the stages of a long command on stderr, and their times at the end if asked.
+
+    The bar is drawn only on a terminal; ``steps`` is how many stages the command has.
+    """
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = err()
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        task = progress.add_task("connect", total=steps)
+        stages = Stages(on_start=lambda name: progress.update(task, description=name, advance=1))
+        yield stages
+    if timings:
+        total = sum(stages.seconds.values())
+        for name, seconds in (*stages.seconds.items(), ("total", total)):
+            console.print(f"{name:>10} {seconds:8.3f} s")

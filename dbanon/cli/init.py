@@ -1,0 +1,38 @@
+"""``dbanon init``."""
+
+from typing import Annotated
+
+import typer
+
+from dbanon.cli import console, options
+
+
+def init(
+    *,
+    print_sql: Annotated[
+        bool, typer.Option("--print-sql", help="print the SQL for a DBA; do not connect")
+    ] = False,
+    dsn: options.Dsn = None,
+    owner: options.Owner = None,
+    allow_superuser: options.AllowSuperuser = False,
+    json: options.Json = False,
+) -> None:
+    """Install or upgrade the metadata schema.
+
+    Run it as often as you like.
+
+    \b
+    dbanon init
+    dbanon init --print-sql | less
+    """
+    from dbanon.actions import init as action
+
+    if print_sql:
+        typer.echo(action.init_sql(), nl=False)
+        return
+    result = action.init(options.settings(dsn, owner=owner, superuser=allow_superuser))
+    if json:
+        console.document(result)
+    else:
+        state = "installed" if result["changed"] else "already current"
+        console.say(f"metadata schema {state} (revision {result['revision']})")

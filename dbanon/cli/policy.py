@@ -1,0 +1,117 @@
+"""``dbanon policy``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dbanon.cli import console, options
+
+app = typer.Typer(help="Say what to publish of a table.", no_args_is_help=True)
+
+
+@app.command("set")
+def set_(
+    table: options.Table,
+    *,
+    file: Annotated[Path, typer.Option("--file", "-f", help="policy in TOML")],
+    dsn: options.Dsn = None,
+    owner: options.Owner = None,
+    allow_superuser: options.AllowSuperuser = False,
+) -> None:
+    """Check a policy file against its table and store it.
+
+    \b
+    dbanon policy suggest patients > patients.toml
+    $EDITOR patients.toml
+    dbanon policy set patients --file patients.toml
+    """
+    from dbanon.actions import policy
+
+    stored = policy.set_policy(
+        table, file, settings=options.settings(dsn, owner=owner, superuser=allow_superuser)
+    )
+    console.say(f"policy of {stored.table} stored")
+    console.say(
+        f"next: dbanon plan {stored.table}{'' if stored.model('k-anonymity') else ' --k 5'}"
+    )
+
+
+@app.command()
+def suggest(
+    table: options.Table,
+    *,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", show_default=False, help="write it here")
+    ] = None,
+    dsn: options.Dsn = None,
+) -> None:
+    """Write a policy file to edit: a role for every column, each with its reason."""
+    from dbanon.actions import policy
+    from dbanon.domain.errors import ConfigError
+
+    text = policy.suggest_policy(table, settings=options.settings(dsn))
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise ConfigError(f"cannot write {output}: {error.strerror}") from None
+    console.say(f"{output} written; edit it, then: dbanon policy set {table} --file {output}")
+
+
+@app.command()
+def show(table: options.Table, *, dsn: options.Dsn = None, json: options.Json = False) -> None:
+    """Show the stored policy of a table."""
+    from dbanon.actions import policy
+
+    found = policy.load_policy(table, settings=options.settings(dsn))
+    if json:
+        console.document(found)
+        return
+    console.table(
+        ("column", "role", "recoding", "taxonomy", "weight"),
+        [(r.column, r.role.value, r.recoding, r.taxonomy, r.weight) for r in found.columns],
+        title=str(found.table),
+    )
+    models = ", ".join(f"{m.name} {dict(m.params)}" for m in found.models) or "none"
+    console.say(f"models: {models}; algorithm: {found.algorithm}")
+
+
+@app.command()
+def export(table: options.Table, *, dsn: options.Dsn = None) -> None:
+    """Print the stored policy as TOML that set reads back."""
+    from dbanon.actions import policy
+
+    typer.echo(policy.export_policy(table, settings=options.settings(dsn)), nl=False)
+
+
+@app.command("list")
+def list_(*, dsn: options.Dsn = None, json: options.Json = False) -> None:
+    """List the tables that have a policy."""
+    from dbanon.actions import policy
+
+    found = policy.list_policies(settings=options.settings(dsn))
+    if json:
+        console.document(found)
+        return
+    rows = [(p.table, p.k, p.l, p.algorithm, len(p.columns)) for p in found]
+    console.table(("table", "k", "l", "algorithm", "columns"), rows)
+
+
+@app.command()
+def drop(
+    table: options.Table,
+    *,
+    dsn: options.Dsn = None,
+    owner: options.Owner = None,
+    allow_superuser: options.AllowSuperuser = False,
+) -> None:
+    """Delete the policy of a table; what is published stays."""
+    from dbanon.actions import policy
+
+    settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
+    policy.drop_policy(table, settings=settings)
+    console.say(f"policy of {table} dropped")

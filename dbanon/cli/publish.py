@@ -1,0 +1,66 @@
+"""``dbanon publish``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dbanon.cli import console, options, report
+
+if TYPE_CHECKING:
+    from dbanon.domain.release import Release
+
+
+def publish(
+    table: options.Table,
+    *,
+    k: options.K = None,
+    l: options.L = None,
+    algorithm: options.Algorithm = None,
+    max_suppressed: options.MaxSuppressed = None,
+    as_: options.As = "table",
+    schema: options.Schema = "anon",
+    name: options.Name = None,
+    grant: options.Grants = None,
+    seed: options.Seed = 0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="do and prove everything, then roll back")
+    ] = False,
+    dsn: options.Dsn = None,
+    owner: options.Owner = None,
+    allow_superuser: options.AllowSuperuser = False,
+    json: options.Json = False,
+    timings: options.Timings = False,
+) -> None:
+    """Publish an anonymized relation, proved by the database.
+
+    \b
+    dbanon publish patients --k 5 --l 3
+    dbanon publish patients --k 5 --l 3 --grant analysts
+    dbanon publish patients --k 10 --as view --name patients_live
+    """
+    from dbanon.actions.publish import publish as action
+
+    asked = options.publication(locals())
+    with console.watched(timings=timings, steps=8) as stages:
+        release = action(
+            table,
+            dry_run=dry_run,
+            settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
+            stages=stages,
+            **asked,
+        )
+    if json:
+        console.document(release)
+    else:
+        _show(release, dry_run=dry_run)
+
+
+def _show(release: Release, *, dry_run: bool) -> None:
+    report.checks(release.checks)
+    report.loss(release.loss)
+    if dry_run:
+        console.say("dry run: all of it was proved, then rolled back")
+    else:
+        console.say(f"release {release.id} of {release.table} is served as {release.relation}")

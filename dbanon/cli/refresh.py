@@ -1,0 +1,57 @@
+"""``dbanon refresh``."""
+
+from typing import Annotated
+
+import typer
+
+from dbanon.cli import console, options
+
+
+def refresh(
+    table: Annotated[
+        str | None, typer.Argument(metavar="[TABLE]", show_default=False, help="or --all")
+    ] = None,
+    *,
+    all_: Annotated[bool, typer.Option("--all", help="every table that is published")] = False,
+    if_changed: Annotated[
+        bool, typer.Option("--if-changed", help="leave alone what would come out the same")
+    ] = False,
+    dsn: options.Dsn = None,
+    owner: options.Owner = None,
+    allow_superuser: options.AllowSuperuser = False,
+    json: options.Json = False,
+    timings: options.Timings = False,
+) -> None:
+    """Publish again what is served.
+
+    Uses the stored policy, and the options that were given last time. Made for cron: quiet,
+    idempotent, with exit codes (0 done, 1 error, 3 check failed, 4 drift).
+
+    \b
+    dbanon refresh patients
+    dbanon refresh --all --if-changed --json
+    """
+    from dbanon.actions.refresh import COMPOSITION_WARNING
+    from dbanon.actions.refresh import refresh as action
+
+    with console.watched(timings=timings, steps=8) as stages:
+        results = action(
+            table,
+            all_tables=all_,
+            if_changed=if_changed,
+            settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
+            stages=stages,
+        )
+    if json:
+        console.document(results)
+    for result in results:
+        if result.error is not None:
+            console.warn(f"{result.relation}: {result.error}")
+        elif not json:
+            state = "refreshed" if result.changed else "unchanged"
+            console.say(f"{result.relation}: {state}, release {result.release.id}")
+    if any(result.changed for result in results):
+        console.warn(COMPOSITION_WARNING)
+    codes = [result.error.exit_code for result in results if result.error is not None]
+    if codes:
+        raise typer.Exit(max(codes))

@@ -1,0 +1,79 @@
+"""``dbanon release``."""
+
+from typing import Annotated
+
+import typer
+
+from dbanon.cli import console, options, report
+
+app = typer.Typer(help="Read the ledger of releases.", no_args_is_help=True)
+
+Number = Annotated[int, typer.Argument(metavar="N", min=1, help="number of the release")]
+
+
+@app.command("list")
+def list_(
+    table: Annotated[
+        str | None, typer.Argument(metavar="[TABLE]", show_default=False, help="of one table")
+    ] = None,
+    *,
+    dsn: options.Dsn = None,
+    json: options.Json = False,
+) -> None:
+    """List all releases, newest first."""
+    from dbanon.actions import release
+
+    found = release.list_releases(table, settings=options.settings(dsn))
+    if json:
+        console.document(found)
+        return
+    headers = ("release", "table", "relation", "as", "k", "l", "NCP", "served", "created")
+    rows = [
+        (
+            r.id,
+            r.table,
+            r.relation,
+            r.kind.value,
+            r.policy.k,
+            r.policy.l,
+            r.loss.ncp,
+            r.served,
+            r.created_at,
+        )
+        for r in found
+    ]
+    console.table(headers, rows)
+
+
+@app.command()
+def show(number: Number, *, dsn: options.Dsn = None, json: options.Json = False) -> None:
+    """Show one release: what was proved of it and what it cost."""
+    from dbanon.actions import release
+
+    found = release.load_release(number, settings=options.settings(dsn))
+    if json:
+        console.document(found)
+        return
+    console.say(
+        f"release {found.id}: {found.table} as {found.relation} ({found.kind.value}),"
+        f" {'served' if found.served else 'not served'}, by {found.created_by}"
+        f" at {found.created_at:%Y-%m-%d %H:%M:%S %Z}"
+    )
+    report.checks(found.checks)
+    report.loss(found.loss)
+
+
+@app.command()
+def drop(
+    number: Number,
+    *,
+    dsn: options.Dsn = None,
+    owner: options.Owner = None,
+    allow_superuser: options.AllowSuperuser = False,
+) -> None:
+    """Withdraw a served release: its relation goes, the ledger keeps the entry."""
+    from dbanon.actions import release
+
+    settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
+    dropped = release.drop_release(number, settings=settings)
+    console.say(f"{dropped.relation} is withdrawn; what was copied from it cannot be called back")

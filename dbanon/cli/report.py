@@ -1,0 +1,45 @@
+"""How checks and losses look."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbanon.cli import console
+
+if TYPE_CHECKING:
+    from dbanon.domain.assignment import LossReport
+    from dbanon.domain.release import CheckReport
+
+
+def checks(report: CheckReport) -> None:
+    """Print what the database counted."""
+    console.table(
+        ("model", "column", "required", "achieved", "classes", "failing", "rows", "verdict"),
+        [
+            (
+                result.model,
+                result.column,
+                result.required,
+                result.achieved,
+                result.classes,
+                result.failing_classes,
+                result.n_rows,
+                result.verdict.value,
+            )
+            for result in report.results
+        ],
+        title=f"{report.relation}, proved in the database",
+    )
+
+
+def loss(report: LossReport) -> None:
+    """Print what privacy cost, column by column."""
+    rows = [(name, f"{100 * value:.2f}%") for name, value in report.columns.items()]
+    rows.append(("all (NCP)", f"{100 * report.ncp:.2f}%"))
+    console.table(("quasi-identifier", "loss"), rows, title="Loss: 0% is exact, 100% says nothing")
+    others = ", ".join(f"{name} {value:,.4g}" for name, value in report.metrics.items())
+    console.say(
+        f"{report.n_rows:,} rows, {report.n_suppressed:,} suppressed, {report.n_classes:,}"
+        f" classes, smallest {report.smallest_class:,}"
+    )
+    console.say(f"{others}")

@@ -1,0 +1,56 @@
+"""``dbanon server``."""
+
+from typing import Annotated
+
+import typer
+
+from dbanon.cli import console
+
+app = typer.Typer(help="Look after the embedded server.", no_args_is_help=True)
+
+
+@app.command()
+def status(*, json: Annotated[bool, typer.Option("--json", help="print JSON")] = False) -> None:
+    """Say whether the embedded server runs, and where."""
+    from dbanon.actions import server
+    from dbanon.settings import Settings
+
+    found = server.server_status(Settings.load())
+    if json:
+        console.document(found)
+        return
+    for name, value in console.plain(found).items():
+        console.say(f"{name}: {value}")
+
+
+@app.command()
+def stop() -> None:
+    """Stop the embedded server; the next command that needs it starts it again."""
+    from dbanon.actions import server
+    from dbanon.settings import Settings
+
+    server.server_stop(Settings.load())
+    console.say("the embedded server is stopped")
+
+
+@app.command()
+def url() -> None:
+    """Print the embedded server's URI, for psql, pgAdmin or pandas."""
+    from dbanon.actions import server
+    from dbanon.settings import Settings
+
+    typer.echo(server.server_url(Settings.load()))
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def psql(context: typer.Context) -> None:
+    """Open psql on the embedded server; further arguments go to psql.
+
+    \b
+    dbanon server psql
+    dbanon server psql -- -c 'SELECT * FROM anon.patients LIMIT 5'
+    """
+    from dbanon.actions import server
+    from dbanon.settings import Settings
+
+    raise typer.Exit(server.server_psql(Settings.load(), context.args))

@@ -1,0 +1,139 @@
+"""``dbanon taxonomy``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dbanon.cli import console, options
+
+app = typer.Typer(help="Keep the trees above the values of columns.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="name of the taxonomy")]
+
+
+@app.command("import")
+def import_(
+    name: Name,
+    file: Annotated[Path, typer.Argument(help="CSV: leaf;level 1;...;* or parent,child rows")],
+    *,
+    form: Annotated[str, typer.Option("--form", help="auto, levels or edges")] = "auto",
+    dsn: options.Dsn = None,
+    owner: options.Owner = None,
+    allow_superuser: options.AllowSuperuser = False,
+    json: options.Json = False,
+) -> None:
+    """Read a taxonomy from a CSV file; importing again adds a version.
+
+    \b
+    dbanon taxonomy import disease chapter.csv
+    """
+    from dbanon.actions import taxonomy
+
+    if form not in {"auto", "levels", "edges"}:
+        raise typer.BadParameter("auto, levels or edges", param_hint="--form")
+    stored = taxonomy.import_taxonomy(
+        name,
+        file,
+        form=form,  # type: ignore[arg-type]
+        settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
+    )
+    _report(stored.name, stored.version, stored.n_leaves, json=json)
+
+
+@app.command()
+def derive(
+    name: Name,
+    table: options.Table,
+    column: Annotated[str, typer.Argument(help="column whose values become the leaves")],
+    *,
+    kind: Annotated[str, typer.Option("--kind", help="flat, intervals, dates or prefix")] = "flat",
+    width: Annotated[
+        list[float] | None,
+        typer.Option("--width", show_default=False, help="of intervals, finest first"),
+    ] = None,
+    dsn: options.Dsn = None,
+    owner: options.Owner = None,
+    allow_superuser: options.AllowSuperuser = False,
+    json: options.Json = False,
+) -> None:
+    """Make a taxonomy from the values of a column.
+
+    \b
+    dbanon taxonomy derive sex patients sex
+    dbanon taxonomy derive age patients age --kind intervals --width 5 --width 10 --width 20
+    dbanon taxonomy derive zip patients zip --kind prefix
+    """
+    from dbanon.actions import taxonomy
+
+    if kind not in taxonomy.DERIVATIONS:
+        raise typer.BadParameter(", ".join(taxonomy.DERIVATIONS), param_hint="--kind")
+    stored = taxonomy.derive_taxonomy(
+        name,
+        column,
+        table=table,
+        kind=kind,
+        widths=width or (),
+        settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
+    )
+    _report(stored.name, stored.version, stored.n_leaves, json=json)
+
+
+def _report(name: str, version: int, leaves: int, *, json: bool) -> None:
+    if json:
+        console.document({"name": name, "version": version, "n_leaves": leaves})
+    else:
+        console.say(f"taxonomy {name}, version {version}: {leaves:,} leaves")
+
+
+@app.command("list")
+def list_(*, dsn: options.Dsn = None, json: options.Json = False) -> None:
+    """List every version of every taxonomy; the newest is in force."""
+    from dbanon.actions import taxonomy
+
+    found = taxonomy.list_taxonomies(settings=options.settings(dsn))
+    if json:
+        console.document(found)
+        return
+    headers = ("name", "version", "n_leaves", "height", "created_at")
+    console.table(headers, [[row[header] for header in headers] for row in found])
+
+
+@app.command()
+def show(
+    name: Name,
+    *,
+    max_leaves: Annotated[int, typer.Option("--max-leaves", min=1, help="leaves to draw")] = 60,
+    dsn: options.Dsn = None,
+) -> None:
+    """Draw a taxonomy as a tree."""
+    from dbanon.actions import taxonomy
+    from dbanon.formats.taxonomies import render_tree
+
+    found = taxonomy.load_taxonomy(name, settings=options.settings(dsn))
+    for line in render_tree(found, max_leaves=max_leaves):
+        typer.echo(line)
+
+
+@app.command()
+def export(name: Name, *, dsn: options.Dsn = None) -> None:
+    """Print a taxonomy as CSV that import reads back."""
+    from dbanon.actions import taxonomy
+
+    typer.echo(taxonomy.export_taxonomy(name, settings=options.settings(dsn)), nl=False)
+
+
+@app.command()
+def drop(
+    name: Name,
+    *,
+    dsn: options.Dsn = None,
+    owner: options.Owner = None,
+    allow_superuser: options.AllowSuperuser = False,
+) -> None:
+    """Delete all versions of a taxonomy that no policy names."""
+    from dbanon.actions import taxonomy
+
+    settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
+    versions = taxonomy.drop_taxonomy(name, settings=settings)
+    console.say(f"taxonomy {name} dropped ({versions} versions)")

@@ -1,0 +1,1 @@
+"""Compiled inner loops of plain arrays; nothing of dbanon is imported here."""

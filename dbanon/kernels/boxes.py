@@ -1,0 +1,83 @@
+"""What a box costs: the normalized certainty penalty of a set of rows given by its bounds.
+
+A box is the least and the greatest code of each column. The costs of all columns lie in two
+arrays. ``layout`` is (d, 3) int64: where the column begins in ``flat``, its number of values
+``size`` (also the code of NULL), and ``stride``. ``flat`` is float64 and holds for each column the
+cost of everything, and then
+
+- ordered, ``stride`` 0: the position of each of the ``size`` values;
+- taxonomy, ``stride`` = size - 1: a sparse table of range maxima over the ``stride`` pairs of
+  adjacent leaves, level by level, each entry the cost of the lowest common ancestor of the pair.
+  Leaves are in depth-first order, so the ancestor of a set is the dearest one between neighbours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.kernels.compile import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+START, SIZE, STRIDE = 0, 1, 2
+
+
+@kernel
+def box_cost(
+    flat: NDArray[np.float64], layout: NDArray[np.int64], column: int, lo: int, hi: int
+) -> float:
+    """Return the cost of the codes lo..hi of a column; O(log size)."""
+    if lo == hi:
+        return 0.0
+    start = layout[column, START]
+    if hi == layout[column, SIZE]:
+        return flat[start]
+    stride = layout[column, STRIDE]
+    if stride == 0:
+        return flat[start + 1 + hi] - flat[start + 1 + lo]
+    level = 0
+    while (2 << level) <= hi - lo:
+        level += 1
+    table = start + 1 + level * stride
+    return max(flat[table + lo], flat[table + hi - (1 << level)])
+
+
+@kernel
+def box_costs(
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+    lo: NDArray[np.int32],
+    hi: NDArray[np.int32],
+) -> NDArray[np.float64]:
+    """Return the cost of each column of each box, (g, d); lo and hi are (g, d)."""
+    costs = np.empty(lo.shape, np.float64)
+    for box in range(lo.shape[0]):
+        for column in range(lo.shape[1]):
+            costs[box, column] = box_cost(flat, layout, column, lo[box, column], hi[box, column])
+    return costs
+
+
+@kernel
+def group_boxes(
+    codes: NDArray[np.int32], group: NDArray[np.int32], n_groups: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+    """Return the bounds and the size of each group: lo, hi (n_groups, d) and size (n_groups,).
+
+    codes: (n, d); group: (n,), rows below 0 are in no group. Every group has a row; O(n d).
+    """
+    n_columns = codes.shape[1]
+    lo = np.full((n_groups, n_columns), np.iinfo(np.int32).max, np.int32)
+    hi = np.full((n_groups, n_columns), -1, np.int32)
+    size = np.zeros(n_groups, np.int64)
+    for row in range(codes.shape[0]):
+        g = group[row]
+        if g < 0:
+            continue
+        size[g] += 1
+        for column in range(n_columns):
+            lo[g, column] = min(lo[g, column], codes[row, column])
+            hi[g, column] = max(hi[g, column], codes[row, column])
+    return lo, hi, size

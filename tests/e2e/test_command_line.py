@@ -1,0 +1,234 @@
+import json
+import subprocess
+import sys
+
+import pytest
+from tables import make_patients, patients_policy
+
+import dbanon
+from dbanon.formats import policies
+
+
+@pytest.fixture
+def run(database, monkeypatch):
+    """Run the command line on the test's database; returns the finished process."""
+    monkeypatch.setenv("DBANON_DSN", database.dsn)
+
+    def command(*words, code=0, dsn=None):
+        if dsn is not None:
+            monkeypatch.setenv("DBANON_DSN", dsn)
+        arguments = [sys.executable, "-m", "dbanon", *map(str, words)]
+        process = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        assert process.returncode == code, process.stderr + process.stdout
+        assert "Traceback" not in process.stderr
+        return process
+
+    return command
+
+
+@pytest.fixture
+def patients(database):
+    table = make_patients(database)
+    dbanon.set_policy(table, patients_policy(table, k=None, l=None), settings=database.settings)
+    return database
+
+
+def assert_error(process, *words, next_command):
+    assert process.stdout == ""
+    for word in words:
+        assert word in process.stderr
+    assert f"try: {next_command}" in process.stderr
+
+
+def test_the_whole_way_of_a_steward(run, database, tmp_path):
+    make_patients(database)
+    assert "disease" in run("inspect", "patients").stdout
+    draft = tmp_path / "patients.toml"
+    run("policy", "suggest", "patients", "--output", draft)
+    assert "[columns.disease]" in draft.read_text()
+    draft.write_text(policies.dump(patients_policy(dbanon.TableName("public", "patients"))))
+    run("policy", "set", "patients", "--file", draft)
+    assert policies.parse(run("policy", "export", "patients").stdout) == policies.parse(
+        draft.read_text()
+    )
+    assert "int4range" in run("plan", "patients").stdout
+    assert "CREATE OR REPLACE VIEW" in run("plan", "patients", "--print-sql").stdout
+    assert "served as anon.patients" in run("publish", "patients", "--timings").stdout
+    assert "passed" in run("check", "anon.patients").stdout
+    assert "unchanged" in run("refresh", "patients", "--if-changed").stdout
+    assert "can compare" in run("refresh", "patients").stderr
+    releases = json.loads(run("release", "list", "--json").stdout)
+    assert [release["served"] for release in releases] == [True, False]
+    assert "k-anonymity" in run("release", "show", releases[0]["id"]).stdout
+    assert "nothing leaks" in run("doctor").stdout
+    run("release", "drop", releases[0]["id"])
+    assert database.execute("SELECT to_regclass('anon.patients')") == [(None,)]
+    run("policy", "drop", "patients")
+    assert json.loads(run("policy", "list", "--json").stdout) == []
+
+
+def test_the_whole_life_of_a_taxonomy(run, database, tmp_path):
+    make_patients(database)
+    file = tmp_path / "sex.csv"
+    file.write_text("F;*\nM;*\n")
+    assert "version 1" in run("taxonomy", "import", "sex", file).stdout
+    assert "version 2" in run("taxonomy", "derive", "sex", "patients", "sex").stdout
+    run("taxonomy", "derive", "age", "patients", "age", "--kind", "intervals", "--width", "10")
+    assert "[20, 30)" in run("taxonomy", "show", "age").stdout
+    listed = json.loads(run("taxonomy", "list", "--json").stdout)
+    assert [(row["name"], row["version"]) for row in listed] == [("age", 1), ("sex", 2), ("sex", 1)]
+    assert run("taxonomy", "export", "sex").stdout == "F;*\nM;*\n"
+    run("taxonomy", "drop", "sex")
+    assert "try: dbanon taxonomy list" in run("taxonomy", "show", "sex", code=1).stderr
+
+
+def test_json_says_what_was_published(run, patients):
+    release = json.loads(run("publish", "patients", "--k", 5, "--l", 3, "--json").stdout)
+    assert release["relation"] == "anon.patients"
+    assert [result["verdict"] for result in release["checks"]["results"]] == ["passed", "passed"]
+    assert set(release["loss"]["columns"]) == {"age", "sex", "born", "weight"}
+
+
+def test_refresh_all_goes_on_after_a_failure_and_reports_the_worst_code(run, patients):
+    other = make_patients(patients, name="others")
+    dbanon.set_policy(other, patients_policy(other), settings=patients.settings)
+    run("publish", "patients", "--k", 5)
+    run("publish", "others")
+    patients.execute("ALTER TABLE public.others ADD unknown text")
+    process = run("refresh", "--all", "--json", code=4)
+    results = {result["relation"]: result for result in json.loads(process.stdout)}
+    assert results["anon.patients"]["changed"] is True
+    assert "unknown" in results["anon.others"]["error"]
+
+
+def test_no_server(run):
+    process = run("doctor", code=1, dsn="host=/nowhere/at/all dbname=x")
+    assert_error(process, "cannot connect", next_command="check --dsn")
+
+
+def test_a_missing_table(run):
+    process = run("publish", "nothing_here", "--k", 5, code=1)
+    assert_error(process, "nothing_here", next_command="dbanon inspect")
+
+
+def test_no_primary_key(run, patients):
+    patients.execute("ALTER TABLE public.patients DROP CONSTRAINT patients_pkey")
+    process = run("publish", "patients", "--k", 5, code=1)
+    assert_error(process, "primary key", next_command="")
+
+
+def test_no_policy(run, database):
+    make_patients(database)
+    process = run("publish", "patients", "--k", 5, code=1)
+    assert_error(process, "no policy", next_command="dbanon policy suggest public.patients")
+
+
+def test_no_k(run, patients):
+    assert_error(run("publish", "patients", code=1), "says k", next_command="pass --k 5")
+
+
+def test_an_unknown_column_in_the_policy(run, patients, tmp_path):
+    file = tmp_path / "policy.toml"
+    text = policies.dump(patients_policy(dbanon.TableName("public", "patients")))
+    file.write_text(text + '[columns.hieght]\nrole = "quasi"\n')
+    process = run("policy", "set", "patients", "--file", file, code=1)
+    assert_error(process, "hieght", next_command="dbanon")
+
+
+def test_a_taxonomy_that_lacks_a_value(run, patients, tmp_path):
+    (tmp_path / "sex.csv").write_text("F;*\nX;*\n")
+    run("taxonomy", "import", "sex", tmp_path / "sex.csv")
+    policy = policies.dump(patients_policy(dbanon.TableName("public", "patients")))
+    policy = policy.replace("[columns.sex]", '[columns.sex]\ntaxonomy = "sex"')
+    (tmp_path / "policy.toml").write_text(policy)
+    run("policy", "set", "patients", "--file", tmp_path / "policy.toml")
+    process = run("publish", "patients", "--k", 5, code=1)
+    assert_error(process, "sex", next_command="dbanon taxonomy")
+    assert "'M'" not in process.stderr
+
+
+def test_fewer_rows_than_k(run, patients):
+    run("publish", "patients", "--k", 5, "--l", 3)
+    process = run("publish", "patients", "--k", 100_000, code=1)
+    assert_error(process, "200", "100", next_command="")
+    assert "passed" in run("check", "anon.patients").stdout
+
+
+def test_more_diversity_than_values(run, patients):
+    process = run("publish", "patients", "--k", 5, "--l", 50, code=1)
+    assert_error(process, "disease", "50", next_command="")
+
+
+def test_an_empty_table(run, patients):
+    patients.execute("TRUNCATE public.patients")
+    assert_error(run("publish", "patients", "--k", 5, code=1), "0 rows", next_command="")
+
+
+def test_no_privilege(run, patients):
+    stranger = patients.role("stranger_cli")
+    process = run("publish", "patients", "--k", 5, code=1, dsn=patients.dsn_as(stranger))
+    assert_error(process, "permission denied", next_command="dbanon")
+
+
+def test_a_metadata_schema_out_of_date(run, patients):
+    patients.execute("COMMENT ON SCHEMA dbanon IS 'dbanon metadata: revision 0000'")
+    assert_error(run("publish", "patients", code=1), "metadata", next_command="dbanon init")
+    run("init")
+    run("publish", "patients", "--k", 5)
+
+
+def test_no_metadata_schema(run, bare_database):
+    process = run("policy", "list", code=1, dsn=bare_database.dsn)
+    assert_error(process, "no dbanon metadata schema", next_command="dbanon init")
+
+
+def test_wrong_usage_exits_2(run, patients):
+    run("publish", code=2)
+    run("publish", "patients", "--k", "many", code=2)
+    run("publish", "patients", "--as", "carpet", code=2)
+    run("frobnicate", code=2)
+
+
+# Take rows away from the smallest class until it has k - 1.
+SHRINK = """
+DELETE FROM {release} WHERE ctid IN (
+    SELECT ctid FROM (
+        SELECT ctid,
+               count(*) OVER w AS members,
+               row_number() OVER (w ORDER BY ctid) AS number,
+               min(age::text || sex || born::text) OVER w AS class
+          FROM {release}
+        WINDOW w AS (PARTITION BY age, sex, born, weight)
+    ) AS c
+    WHERE class = (SELECT min(age::text || sex || born::text) FROM {release}) AND number > 4
+)
+"""
+TAMPERING = {
+    "a class of k - 1": SHRINK,
+    "nothing left": "DELETE FROM {release}",
+    "two values": "UPDATE {release} SET disease = CASE WHEN disease = 'flu' THEN 'flu' END",
+}
+
+
+@pytest.mark.parametrize("statement", TAMPERING.values(), ids=TAMPERING)
+def test_check_fails_on_a_release_that_was_tampered_with(run, patients, statement):
+    run("publish", "patients", "--k", 5, "--l", 3)
+    (release,) = [r for r in dbanon.list_releases(settings=patients.settings) if r.served]
+    patients.execute(statement.format(release=f"dbanon_data.release_{release.id}"))
+    process = run("check", "anon.patients", code=3)
+    assert "error:" in process.stderr
+    assert "failed" in process.stdout or "not checked" in process.stdout
+
+
+def test_check_of_a_relation_without_a_promise_takes_it_from_the_command_line(run, patients):
+    process = run("check", "public.patients", code=1)
+    assert "carries no promise" in process.stderr
+    quasi = ("--quasi", "sex")
+    run("check", "public.patients", *quasi, "--k", 5)
+    run("check", "public.patients", *quasi, "--k", 150, code=3)
+    run("check", "public.patients", *quasi, "--k", 5, "--sensitive", "disease", "--l", 5)
+    run("check", "public.patients", *quasi, "--k", 5, "--l", 5, code=1)
+    assert (
+        "nonsense"
+        in run("check", "public.patients", "--quasi", "nonsense", "--k", 5, code=1).stderr
+    )

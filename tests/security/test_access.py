@@ -1,0 +1,178 @@
+import psycopg
+import pytest
+from tables import make_patients, patients_policy
+
+import dbanon
+
+PRIVATE = (
+    "SELECT * FROM public.patients",
+    "SELECT count(*) FROM public.patients",
+    "SELECT * FROM dbanon.release",
+    "SELECT * FROM dbanon.policy",
+    "SELECT * FROM dbanon.taxonomy_node",
+    "SELECT * FROM dbanon_data.rows_1",
+    "SELECT * FROM dbanon_data.groups_1",
+    "SELECT * FROM dbanon_data.release_1",
+)
+
+
+@pytest.fixture
+def patients(database):
+    table = make_patients(database)
+    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
+    return database
+
+
+def publish(database, **options):
+    return dbanon.publish("patients", settings=database.settings, **options)
+
+
+def assert_reads_only_the_release(connection):
+    assert connection.execute("SELECT count(*) FROM anon.patients").fetchone() == (200,)
+    for statement in PRIVATE:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(statement)
+
+
+@pytest.mark.parametrize("kind", ["table", "view"])
+def test_a_grantee_reads_the_release_and_nothing_else(patients, kind):
+    analyst = patients.role("analyst_direct")
+    publish(patients, grants=[analyst], kind=kind)
+    connection = patients.connect_as(analyst)
+    assert connection.execute("SELECT count(*) FROM anon.patients").fetchone() == (200,)
+    for statement in PRIVATE[:5]:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(statement)
+
+
+def test_a_role_that_inherits_the_grant_reads_nothing_else(patients):
+    group, member = patients.role("analysts_group", login=False), patients.role("analyst_member")
+    patients.admin().execute(f"GRANT {group} TO {member}")
+    publish(patients, grants=[group])
+    assert_reads_only_the_release(patients.connect_as(member))
+
+
+def test_public_can_be_granted_and_reads_nothing_else(patients):
+    anyone = patients.role("anyone_at_all")
+    publish(patients, grants=["public"])
+    assert_reads_only_the_release(patients.connect_as(anyone))
+
+
+def test_without_a_grant_nobody_reads_the_release(patients):
+    stranger = patients.role("stranger_none")
+    publish(patients)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        patients.connect_as(stranger).execute("SELECT * FROM anon.patients")
+
+
+@pytest.mark.parametrize(
+    "leak",
+    [
+        "GRANT SELECT ON public.patients TO {role}",
+        "GRANT SELECT (age) ON public.patients TO {role}",
+        "GRANT SELECT ON public.patients TO PUBLIC",
+        "GRANT SELECT ON dbanon.release TO {role}",
+        "ALTER DEFAULT PRIVILEGES IN SCHEMA dbanon_data GRANT SELECT ON TABLES TO {role}",
+    ],
+)
+def test_a_grantee_who_can_read_what_is_private_stops_the_publication(patients, leak):
+    analyst = patients.role("analyst_leaky")
+    patients.execute(leak.format(role=analyst))
+    with pytest.raises(dbanon.NotPermitted, match="analyst_leaky can read"):
+        publish(patients, grants=[analyst])
+    assert patients.execute("SELECT to_regclass('anon.patients')") == [(None,)]
+
+
+def test_a_right_that_comes_with_another_role_is_found(patients):
+    analyst, reader = patients.role("analyst_noinherit", inherit=False), patients.role("reader_all")
+    patients.admin().execute(f"GRANT {reader} TO {analyst}")
+    patients.execute(f"GRANT SELECT ON public.patients TO {reader}")
+    with pytest.raises(dbanon.NotPermitted, match=r"analyst_noinherit can read public\.patients"):
+        publish(patients, grants=[analyst])
+
+
+def test_public_as_grantee_must_not_read_the_source_either(patients):
+    patients.execute("GRANT SELECT ON public.patients TO PUBLIC")
+    with pytest.raises(dbanon.NotPermitted, match=r"PUBLIC can read public\.patients"):
+        publish(patients, grants=["public"])
+
+
+def test_a_grant_made_by_hand_is_verified_at_the_next_publication(patients):
+    leaky = patients.role("leaky_by_hand")
+    publish(patients)
+    patients.execute(f"GRANT SELECT ON anon.patients, public.patients TO {leaky}")
+    with pytest.raises(dbanon.NotPermitted, match="leaky_by_hand"):
+        publish(patients)
+    findings = dbanon.doctor(settings=patients.settings)
+    assert any("leaky_by_hand" in finding.message for finding in findings)
+
+
+def test_an_unknown_grantee_is_named(patients):
+    with pytest.raises(dbanon.ConfigError, match="no role nobody_here"):
+        publish(patients, grants=["nobody_here"])
+
+
+def test_a_grantee_can_check_the_release_for_itself(patients):
+    analyst = patients.role("analyst_checks")
+    publish(patients, grants=[analyst])
+    settings = dbanon.Settings(dsn=patients.dsn_as(analyst))
+    assert dbanon.check("anon.patients", settings=settings).passed
+
+
+def test_an_auditor_can_call_the_functions_in_plain_sql(patients):
+    analyst = patients.role("analyst_audits")
+    publish(patients, grants=[analyst])
+    found = patients.connect_as(analyst).execute(
+        "SELECT verdict FROM dbanon.check_k_anonymity("
+        "'anon.patients', ARRAY['age', 'sex', 'born', 'weight'], 5)"
+    )
+    assert found.fetchone() == ("passed",)
+
+
+def test_a_superuser_is_refused_unless_allowed(patients):
+    dsn = patients.server.admin_dsn
+    superuser = psycopg.conninfo.make_conninfo(dsn, dbname=patients.name)
+    with pytest.raises(dbanon.NotPermitted, match="is a superuser"):
+        dbanon.publish("patients", settings=dbanon.Settings(dsn=superuser))
+    settings = dbanon.Settings(dsn=superuser, allow_superuser=True)
+    assert dbanon.publish("patients", settings=settings).checks.passed
+
+
+def test_objects_belong_to_the_owner_role_when_one_is_set(patients):
+    owner = patients.role("dbanon_owner", login=False)
+    admin = patients.admin()
+    admin.execute(f"GRANT {owner} TO {patients.server.owner}")
+    admin.execute(f"GRANT SELECT ON public.patients TO {owner}")
+    admin.execute(f"GRANT CREATE ON DATABASE {patients.name} TO {owner}")
+    admin.execute(f"GRANT ALL ON SCHEMA dbanon, dbanon_data TO {owner}")
+    admin.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA dbanon TO {owner}")
+    admin.execute(f"GRANT ALL ON ALL SEQUENCES IN SCHEMA dbanon TO {owner}")
+    settings = dbanon.Settings(dsn=patients.dsn, owner=owner)
+    dbanon.publish("patients", settings=settings)
+    found = patients.execute(
+        "SELECT relowner::regrole::text FROM pg_class WHERE relname = 'release_1'"
+    )
+    assert found == [(owner,)]
+    admin.execute(f"DROP OWNED BY {owner} CASCADE")
+
+
+def test_a_release_shows_no_ctid_and_keeps_its_barrier(patients):
+    publish(patients)
+    with pytest.raises(psycopg.errors.UndefinedColumn):
+        patients.execute("SELECT ctid FROM anon.patients")
+    publish(patients)
+    found = patients.execute(
+        "SELECT reloptions FROM pg_class WHERE oid = 'anon.patients'::regclass"
+    )
+    assert found == [(["security_barrier=true"],)]
+
+
+def test_the_view_s_text_and_comment_hold_no_value(patients):
+    publish(patients, seed=123456789)
+    text, comment = patients.execute(
+        "SELECT pg_get_viewdef('anon.patients'::regclass),"
+        " obj_description('anon.patients'::regclass)"
+    )[0]
+    for secret in ("123456789", "gastritis", "note 1", "public.patients"):
+        assert secret not in text
+        assert secret not in comment

@@ -1,0 +1,63 @@
+"""Rules of the house that no linter knows."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dbanon
+from dbanon import resources
+
+PACKAGE = Path(dbanon.__file__).parent
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "_bundled" not in path.parts)
+LONGEST_FUNCTION = 40
+LONGEST_MODULE = 400
+
+
+def lines_of_code(function: ast.FunctionDef) -> int:
+    docstring = ast.get_docstring(function, clean=False)
+    written = len(docstring.split("\n")) if docstring else 0
+    return function.end_lineno - function.lineno + 1 - written
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_modules_and_functions_are_short(path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= LONGEST_MODULE
+    functions = [
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    long = {f.name: lines_of_code(f) for f in functions if lines_of_code(f) > LONGEST_FUNCTION}
+    assert long == {}
+
+
+def test_every_public_name_can_be_imported():
+    found = {name: getattr(dbanon, name) for name in dbanon.__all__}
+    undocumented = [name for name, value in found.items() if not value.__doc__]
+    assert undocumented == []
+    assert sorted(dbanon.__all__) == dbanon.__all__
+
+
+def test_help_starts_without_the_heavy_libraries():
+    code = "import sys; sys.argv = ['dbanon', '--help']\nfrom dbanon.cli import main\n"
+    code += "try:\n    main()\nexcept SystemExit:\n    pass\n"
+    code += "print('LOADED', *sorted(m for m in sys.modules if '.' not in m))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(run.stdout.rpartition("LOADED")[2].split())
+    assert loaded & {"numpy", "numba", "pyarrow", "psycopg", "sqlalchemy", "alembic"} == set()
+
+
+@pytest.mark.parametrize("kind", ["functions", "queries", "templates"])
+def test_every_sql_file_opens_with_a_sentence_and_is_used(kind):
+    source = "".join(path.read_text(encoding="utf-8") for path in MODULES)
+    names = resources.sql_names(kind)
+    assert names
+    for name in names:
+        first = resources.sql(kind, name).splitlines()[0]
+        assert first.startswith("-- "), name
+        if kind != "functions" and not name.startswith("create_demo_"):
+            assert f'"{name}"' in source, name

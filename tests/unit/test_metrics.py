@@ -1,0 +1,165 @@
+from fractions import Fraction
+
+import naive
+import numpy as np
+import pytest
+from builders import encoded, leaf_tree, tables_and_requirements, tree
+from hypothesis import given
+
+from dbanon.anonymize import metrics
+from dbanon.anonymize.algorithms.mondrian import RelaxedMondrian
+from dbanon.anonymize.boxes import height_shares, leaf_shares
+from dbanon.anonymize.interfaces import Requirement
+from dbanon.anonymize.registry import METRICS, RECODINGS, default_recoding
+from dbanon.domain.assignment import Assignment, GroupValues
+
+COUNTRIES = tree(
+    "countries",
+    leaf_tree(
+        America={"North": ["USA", "Canada"], "South": ["Brazil", "Mexico"]},
+        Asia={"West": ["Iran", "Egypt"], "East": ["India", "Japan"]},
+        Europe={"SouthEurope": ["Greece"]},
+    ),
+)
+JOBS = tree("jobs", dict.fromkeys(["Armed", "Teacher", "Doctor", "Salesman", "Support"], {}))
+
+
+def measured(table, ids, *, k):
+    """Return the publication of groups numbered from 0, -1 being suppressed, and its report."""
+    assignment = Assignment(np.array(ids, np.int32), max(ids) + 1)
+    columns = [RECODINGS[default_recoding(c)].publish(c, assignment) for c in table.quasi]
+    values = GroupValues(tuple(columns), assignment.n_groups)
+    published = metrics.publication(table, assignment, values, k=k)
+    return published, metrics.report(published, METRICS)
+
+
+@pytest.mark.parametrize(
+    ("ids", "penalty"),
+    [([0, 1, 1, 1, 0, 0], Fraction(51, 8)), ([0, 0, 0, 1, 1, 1], Fraction(15, 2))],
+)
+def test_global_and_local_recoding_of_xu_et_al(ids, penalty):
+    table = encoded(
+        {
+            "age": [24, 25, 30, 30, 32, 32],
+            "zip": [53712, 53711, 53711, 53711, 53712, 53713],
+        }
+    )
+    loss = measured(table, ids, k=3)[1]
+    assert float(penalty) == pytest.approx(loss.ncp * 12)
+    assert (18, 3, 1) == (
+        loss.metrics["discernibility"],
+        loss.metrics["c-avg"],
+        loss.metrics["c-avg-normalized"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("ids", "penalty", "discernibility", "size", "normalized"),
+    [
+        ([0, 0, 1, 1, 2, 2], Fraction(7, 2), 12, 2, 1),
+        ([0, 0, 0, 1, 1, 1], Fraction(27, 10), 18, 3, 1.5),
+    ],
+)
+def test_size_metrics_are_not_loss_metrics(ids, penalty, discernibility, size, normalized):
+    table = encoded({"x": [10, 20, 20, 50, 50, 60], "y": [60, 70, 50, 20, 10, 15]})
+    loss = measured(table, ids, k=2)[1]
+    assert float(penalty) == pytest.approx(loss.ncp * 12)
+    assert (discernibility, size, normalized) == (
+        loss.metrics["discernibility"],
+        loss.metrics["c-avg"],
+        loss.metrics["c-avg-normalized"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("ids", "total"),
+    [
+        ([0, 1, 0, 1, 0, 1], Fraction(157, 11)),
+        ([1, 1, 0, 1, 0, 0], Fraction(172, 11)),
+        ([0, 1, 2, 1, 2, 0], Fraction(364, 33)),
+        ([0, 1, 0, 2, 2, 1], None),
+        ([0, 0, 0, 0, 0, 0], Fraction(18)),
+    ],
+)
+def test_information_loss_of_byun_et_al(ids, total):
+    table = encoded(
+        {
+            "age": [41, 57, 40, 38, 24, 45],
+            "country": ["USA", "India", "Canada", "Iran", "Brazil", "Greece"],
+            "job": ["Armed", "Support", "Teacher", "Support", "Doctor", "Salesman"],
+        },
+        rules={"country": {"taxonomy": "countries"}, "job": {"taxonomy": "jobs"}},
+        taxonomies=[COUNTRIES, JOBS],
+    )
+    loss = measured(table, ids, k=2)[1].metrics["il"]
+    expected = sum(
+        ids.count(g)
+        * sum(
+            naive.cost_of_codes(c, c.codes[[i == g for i in ids]].tolist(), by_height=True)
+            for c in table.quasi
+        )
+        for g in set(ids)
+    )
+    assert expected == pytest.approx(loss)
+    assert total is None or float(total) == pytest.approx(loss)
+
+
+def test_a_share_of_leaves_is_what_a_node_loses():
+    tree_of_eight = tree(
+        "places",
+        leaf_tree(America={"North": "ab", "South": "cd"}, Asia={"West": "ef", "East": "gh"}),
+    )
+    shares = dict(zip(tree_of_eight.labels, leaf_shares(tree_of_eight), strict=True))
+    assert (1, 1 / 2, 1 / 4) == (shares["*"], shares["America"], shares["North"])
+    heights = dict(zip(tree_of_eight.labels, height_shares(tree_of_eight), strict=True))
+    assert (1, 2 / 3, 1 / 3, 0) == pytest.approx(
+        (heights["*"], heights["America"], heights["North"], heights["a"])
+    )
+
+
+def test_heights_of_an_uneven_tree_are_those_of_the_longest_path():
+    uneven = tree("uneven", {"a": {}, "b": {"c": {"d": {}}, "e": {}}})
+    assert [1, 0, 2 / 3, 1 / 3, 0, 0] == pytest.approx(height_shares(uneven).tolist())
+
+
+def test_groups_that_publish_the_same_are_one_class():
+    table = encoded({"x": [1, 1, 1, 1, 2, 2]})
+    published, loss = measured(table, [0, 0, 1, 1, 2, 2], k=2)
+    assert [0, 0, 0, 0, 1, 1] == published.classes.tolist()
+    assert (2, 2, 20) == (loss.n_classes, loss.smallest_class, loss.metrics["discernibility"])
+
+
+def test_a_suppressed_row_loses_everything():
+    table = encoded({"x": [1, 1, 5, 9], "y": ["a", "a", "b", "c"]})
+    published, loss = measured(table, [0, 0, -1, -1], k=2)
+    assert (2, 0.5, {"x": 0.5, "y": 0.5}) == (loss.n_suppressed, loss.ncp, loss.columns)
+    assert (4.0, 12.0, 0.5) == (
+        loss.metrics["il"],
+        loss.metrics["discernibility"],
+        loss.metrics["suppressed"],
+    )
+    assert [0, 0, -1, -1] == published.classes.tolist()
+
+
+def test_squared_error_ratio_compares_classes_with_the_table():
+    table = encoded({"x": [1, 3, 11, 13, None]})
+    assert 100 * 4 / 104 == pytest.approx(
+        measured(table, [0, 0, 1, 1, 1], k=2)[1].metrics["sse-ratio"]
+    )
+
+
+def test_a_metric_that_does_not_apply_is_left_out():
+    loss = measured(encoded({"x": ["a", "b"]}), [0, 0], k=2)[1]
+    assert "sse-ratio" not in loss.metrics
+    constant = measured(encoded({"x": [1, 1]}), [0, 0], k=2)[1]
+    assert "sse-ratio" not in constant.metrics
+
+
+@given(tables_and_requirements(max_sensitive=0))
+def test_the_reported_loss_is_the_cost_of_the_published_boxes(drawn):
+    table, k, _ = drawn
+    assignment = RelaxedMondrian().assign(table, Requirement(k), seed=0)
+    loss = measured(table, assignment.group.tolist(), k=k)[1]
+    total = sum(len(rows) * naive.cost(table, rows) for rows in naive.members(assignment))
+    assert total == pytest.approx(loss.ncp * table.n_rows * len(table.quasi))
+    assert loss.smallest_class >= k

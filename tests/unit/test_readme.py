@@ -1,0 +1,234 @@
+"""README is held to the code: what it tells to type exists, and what exists is told."""
+
+import ast
+import re
+import shlex
+from dataclasses import fields
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+import typer
+from typer.main import get_command
+
+import dbanon
+from dbanon.anonymize.registry import ALGORITHMS, MODELS, RECODINGS
+from dbanon.cli import app
+from dbanon.db.published import published_type
+from dbanon.domain.errors import DbanonError
+from dbanon.domain.policy import ColumnRule, Policy, Role
+from dbanon.domain.table import ColumnInfo, ColumnKind
+from dbanon.formats import policies
+from dbanon.formats.sections import Section
+from dbanon.settings import LIBPQ_VARIABLES
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCKS = [(match[1], match[2]) for match in FENCE.finditer(README)]
+PROSE = FENCE.sub("", README)
+ONE_LINERS = [
+    "python3 -m venv .venv && .venv/bin/pip install -e '.[embedded]' && .venv/bin/dbanon demo",
+    "python3 -m venv .venv && .venv/bin/pip install -e '.[dev]' && .venv/bin/pytest",
+]
+USAGE_ERROR = 2  # Click's own
+
+
+def blocks(language):
+    return [text for found, text in BLOCKS if found == language]
+
+
+def simple_commands(text):
+    """Split a shell script into its simple commands, each a list of words."""
+    for line in text.replace("\\\n", " ").splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>()")
+        lexer.whitespace_split = True
+        words = []
+        for word in lexer:
+            if set(word) <= set("|&;<>()"):
+                yield words
+                words = []
+            else:
+                words.append(word)
+        yield words
+
+
+def arguments_of_dbanon(words):
+    """Return what a simple command hands to dbanon, None when it runs something else."""
+    words = [word for word in words if not re.fullmatch(r"[A-Z_]+=.*", word)]
+    names = [Path(word).name for word in words]
+    if names[:1] == ["dbanon"]:
+        return words[1:]
+    if names[:1] == ["docker"] and "dbanon" in names[3:]:
+        return words[names.index("dbanon", 3) + 1 :]
+    return None
+
+
+def leaves(command, path=("dbanon",)):
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from leaves(inner, (*path, name))
+    if not hasattr(command, "commands"):
+        yield path, command
+
+
+def parse(arguments):
+    """Let the command line read the arguments, and run nothing."""
+    command, rest, path = get_command(app), list(arguments), ["dbanon"]
+    while hasattr(command, "commands") and rest and not rest[0].startswith("-"):
+        path.append(rest.pop(0))
+        command = command.commands[path[-1]]
+    try:
+        command.make_context(" ".join(path), rest)
+    except typer.Exit:  # --help and --version have answered
+        return
+
+
+SHELL = [
+    arguments
+    for text in blocks("sh")
+    for words in simple_commands(text)
+    if (arguments := arguments_of_dbanon(words)) is not None
+]
+SPOKEN = sorted(set(re.findall(r"`dbanon ([^`]+)`", PROSE)))
+
+
+@pytest.mark.parametrize("line", ONE_LINERS)
+def test_the_lines_to_start_with_stand_alone_in_a_block(line):
+    assert f"{line}\n" in blocks("sh")
+
+
+@pytest.mark.parametrize("arguments", SHELL, ids=" ".join)
+def test_every_command_of_a_block_is_one_that_the_program_takes(arguments, capsys):
+    parse(arguments)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("spoken", SPOKEN)
+def test_every_command_in_a_sentence_exists_with_its_options(spoken):
+    command, words = get_command(app), spoken.split()
+    while words and words[0] in getattr(command, "commands", {}):
+        command = command.commands[words.pop(0)]
+    known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+    assert command.name != "dbanon" or spoken.startswith("-")
+    assert {word for word in words if word.startswith("-")} - known == set()
+
+
+@pytest.mark.parametrize("path", [path for path, _ in leaves(get_command(app))], ids=" ".join)
+def test_every_command_of_the_program_is_shown_in_a_block(path):
+    shown = {tuple(words[: len(path) - 1]) for words in SHELL}
+    assert path[1:] in shown
+
+
+def test_every_option_of_a_command_is_named():
+    options = {
+        option
+        for _, command in leaves(get_command(app))
+        for parameter in command.params
+        for option in parameter.opts
+        if option.startswith("--") and option != "--help"
+    }
+    assert {option for option in options if option not in README} == set()
+
+
+def rows_of_table(heading):
+    """Return the cells of the first table under a heading."""
+    section = README.partition(f"{heading}\n")[2]
+    lines = re.search(r"(?:^\|.*\n)+", section, re.MULTILINE)[0].splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def test_the_policy_reference_has_every_key_and_no_other():
+    found = {row[0].strip("`") for row in rows_of_table("### Keys of the file")}
+    assert found == {field.name for field in fields(Policy)}
+    found = {row[0].strip("`") for row in rows_of_table("### Keys of a column")}
+    assert found == {field.name for field in fields(ColumnRule)} - {"column"}
+
+
+def test_the_policy_reference_has_the_keys_that_the_reader_asks_for():
+    file = (ROOT / "dbanon" / "formats" / "policies.py").read_text(encoding="utf-8")
+    readers = "|".join(name for name in vars(Section) if not name.startswith("_"))
+    asked = set(re.findall(rf'\.(?:{readers})\(\s*"(\w+)"', file)) - {"name", "column"}
+    documented = {
+        row[0].strip("`")
+        for heading in ("### Keys of the file", "### Keys of a column")
+        for row in rows_of_table(heading)
+    }
+    assert asked <= documented
+
+
+@pytest.mark.parametrize("text", blocks("toml"))
+def test_every_policy_in_a_block_is_valid(text):
+    policy = policies.parse(
+        text, known_algorithms=ALGORITHMS, known_models=MODELS, known_recodings=RECODINGS
+    )
+    assert policy.with_role(Role.QUASI) != ()
+
+
+@pytest.mark.parametrize("text", blocks("python"))
+def test_every_python_block_compiles_and_uses_public_names(text):
+    compile(text, "README.md", "exec")
+    used = {
+        node.attr
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "dbanon"
+    }
+    assert used != set()
+    assert used - set(dbanon.__all__) == set()
+
+
+def test_no_public_name_is_hidden_by_a_folder_of_that_name():
+    assert RECODINGS  # so dbanon.anonymize.registry has been imported
+    modules = [name for name in dbanon.__all__ if isinstance(getattr(dbanon, name), ModuleType)]
+    assert modules == []
+
+
+@pytest.mark.parametrize("registry", [ALGORITHMS, MODELS, RECODINGS])
+def test_every_registered_name_is_described(registry):
+    assert [name for name in registry if f"`{name}`" not in README] == []
+
+
+def types_of(recoding, integer):
+    """Return every type that a recoding publishes columns in, integers being of that width."""
+    return {
+        published_type(recoding, ColumnInfo("c", "", integer, kind))
+        for kind in ColumnKind
+        for taxonomy in ((None, "tree") if kind.is_ordered else ("flat",))
+        if kind.can_be_quasi and RECODINGS[recoding].accepts(SimpleNamespace(taxonomy=taxonomy))
+    }
+
+
+@pytest.mark.parametrize("recoding", sorted(RECODINGS))
+def test_the_published_types_are_described(recoding):
+    rows = {cells[0].strip("`"): cells[2] for cells in rows_of_table("\n## Recodings")}
+    described = set(re.findall(r"`([^`]+)`", rows[recoding]))
+    assert types_of(recoding, "int4") <= described
+    assert described <= types_of(recoding, "int4") | types_of(recoding, "int8")
+
+
+def test_every_exit_code_is_described():
+    def kinds(error):
+        return {error}.union(*map(kinds, error.__subclasses__()))
+
+    codes = {0, USAGE_ERROR, *(error.exit_code for error in kinds(DbanonError))}
+    assert {int(row[0]) for row in rows_of_table("### Exit codes")} == codes
+
+
+def test_every_environment_variable_is_described():
+    texts = [path.read_text("utf-8") for path in Path(dbanon.__file__).parent.rglob("*.py")]
+    ours = {name for text in texts for name in re.findall(r"\"(DBANON_[A-Z_]+)\"", text)}
+    assert ours != set()
+    assert {name for name in {*ours, *LIBPQ_VARIABLES} if f"`{name}`" not in README} == set()
+
+
+def test_every_part_of_the_tree_has_its_place_in_the_architecture():
+    parts = {path.parent.name for path in (ROOT / "dbanon").glob("*/__init__.py")}
+    architecture = README.partition("## Architecture\n")[2]
+    assert {part for part in parts if f"{part}/" not in architecture} == set()
+
+
+def test_links_within_the_page_lead_somewhere():
+    titles = re.findall(r"^#+ (.+)$", PROSE, re.MULTILINE)
+    anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+    assert set(re.findall(r"\]\(#([^)]+)\)", README)) <= anchors
