@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from dbanon.anonymize.encode import encode
@@ -22,6 +23,10 @@ from dbanon.domain.policy import (
 )
 from dbanon.domain.table import ColumnKind, TableName
 from dbanon.domain.taxonomy import Taxonomy
+
+# the first example of a test may compile a kernel
+settings.register_profile("kernels", deadline=None)
+settings.load_profile("kernels")
 
 DATA = Path(__file__).parent / "data"
 
@@ -69,7 +74,7 @@ def tree(name, branches):
 def leaf_tree(**branches):
     """Shorten ``{"a": {}, "b": {}}`` to ``"ab"`` inside nested branches."""
     return {
-        label: leaf_tree(**below) if isinstance(below, dict) else dict.fromkeys(below, {})
+        label: leaf_tree(**below) if isinstance(below, dict) else {key: {} for key in below}
         for label, below in branches.items()
     }
 
@@ -147,8 +152,11 @@ GUESSED = {
 }
 
 
+SIZES = st.integers(1, 30)
+
+
 @st.composite
-def tables(draw, *, rows=st.integers(1, 30), names=tuple(VALUES), max_sensitive=2, weights=(1.0,)):
+def tables(draw, *, rows=SIZES, names=tuple(VALUES), max_sensitive=2, weights=(1.0,)):
     """Draw an encoded table of one to four columns and up to two sensitive ones."""
     n = draw(rows)
     chosen = draw(st.lists(st.sampled_from(names), min_size=1, max_size=4, unique=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import inf, isnan, nan, sqrt
 
 TIE = 1e-9
@@ -34,9 +35,7 @@ def leaves_below(taxonomy, node):
 
 
 def height(taxonomy, node):
-    return max(
-        ancestors(taxonomy, leaf).index(node) for leaf in leaves_below(taxonomy, node)
-    )
+    return max(ancestors(taxonomy, leaf).index(node) for leaf in leaves_below(taxonomy, node))
 
 
 def cost_of_codes(column, codes, *, by_height=False):
@@ -101,7 +100,7 @@ def split(rows, goes_left):
     return left
 
 
-def column_cuts(table, rows, j, ranks, k, l):
+def column_cuts(table, rows, j, ranks, *, k, l):
     """Yield the greatest rank left of each allowable cut of a column."""
     column = table.quasi[j]
     rank = {row: ranks[j][column.codes[row]] for row in rows}
@@ -115,7 +114,7 @@ def column_cuts(table, rows, j, ranks, k, l):
     if present[-1] == column.size and len(present) > 1 and allowable(present[-2]):
         yield present[-2]
         return
-    for at, following in zip(present, present[1:], strict=False):
+    for at, following in pairwise(present):
         if not allowable(at) or following == column.size:
             continue
         if column.taxonomy is not None:
@@ -132,7 +131,7 @@ def best_cut(table, rows, ranks, k, l):
         if len(set(column.codes[rows].tolist())) == 1:
             continue
         best_here, at_here = -1.0, None
-        for at in column_cuts(table, rows, j, ranks, k, l):
+        for at in column_cuts(table, rows, j, ranks, k=k, l=l):
             left = [row for row in rows if ranks[j][column.codes[row]] <= at]
             right = [row for row in rows if ranks[j][column.codes[row]] > at]
             before = cost(table, rows)
@@ -146,28 +145,29 @@ def best_cut(table, rows, ranks, k, l):
     return found
 
 
+def split_at_half(rows, rank):
+    """Put the lower half of the rows first, as many at the median as it takes."""
+    half = len(rows) // 2
+    median = sorted(map(rank, rows))[half - 1]
+    ties = half - sum(rank(row) < median for row in rows)
+
+    def goes_left(row):
+        nonlocal ties
+        if rank(row) == median and ties > 0:
+            ties -= 1
+            return True
+        return rank(row) < median
+
+    return split(rows, goes_left)
+
+
 def halve(table, rows, ranks, l):
     """Divide the rows evenly at the median of the dearest column that allows it."""
-    half = len(rows) // 2
     dear = [cost_of_codes(column, column.codes[rows].tolist()) for column in table.quasi]
     for j in sorted(range(len(dear)), key=lambda j: (-dear[j], j)):
         if dear[j] <= 0:
             continue
-
-        def rank(row, j=j):
-            return ranks[j][table.quasi[j].codes[row]]
-
-        median = sorted(map(rank, rows))[half - 1]
-        ties = half - sum(rank(row) < median for row in rows)
-
-        def goes_left(row):
-            nonlocal ties
-            if rank(row) == median and ties > 0:
-                ties -= 1
-                return True
-            return rank(row) < median
-
-        split(rows, goes_left)
+        half = split_at_half(rows, lambda row, j=j: ranks[j][table.quasi[j].codes[row]])
         if is_diverse(table, rows[:half], l) and is_diverse(table, rows[half:], l):
             return half
     return 0
@@ -216,7 +216,7 @@ def average_record(records):
     return numbers, codes
 
 
-def mdav(records, k, code_distance=lambda j, x, y: float(x != y)):
+def mdav(records, k, code_distance):
     """Return the rows of each group in the order in which they are made."""
     rest, groups = list(range(len(records))), []
 

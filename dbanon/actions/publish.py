@@ -82,7 +82,7 @@ def publish_in(session: Session, info: TableInfo, request: Request, stages: Stag
     with stages("publish"):
         _serve(session, publication, request.grants)
     with stages("check"):
-        report = _prove(session, publication)
+        report = _prove(session, publication, request.grants)
     with stages("record"):
         release = Release(
             id=publication.id,
@@ -172,7 +172,7 @@ def _serve(session: Session, publication: Publication, grants: Sequence[str]) ->
         session.pg.execute(statement)
 
 
-def _prove(session: Session, publication: Publication) -> CheckReport:
+def _prove(session: Session, publication: Publication, grants: Sequence[str]) -> CheckReport:
     from dbanon.db import access, catalog, checks
     from dbanon.db.promise import promise_of
 
@@ -184,5 +184,6 @@ def _prove(session: Session, publication: Publication) -> CheckReport:
             report,
             hint=f"dbanon plan {publication.info.name}",
         )
+    access.require_readable(session, grants, published=published.oid)
     access.require_separation(session, published=published.oid, source=publication.info.oid)
     return report

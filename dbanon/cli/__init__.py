@@ -29,6 +29,10 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+# What Typer exits with at Ctrl-C.
+INTERRUPTED = 130
+
+
 @app.callback()
 def _root(
     *,
@@ -82,9 +86,10 @@ def main() -> None:
         if error.hint:
             _complain(f"  try: {error.hint}")
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        _complain("interrupted; nothing was published")
-        sys.exit(130)
+    except SystemExit as ended:
+        if ended.code == INTERRUPTED:
+            _complain("interrupted; nothing was published")
+        raise
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)

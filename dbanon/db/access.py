@@ -38,6 +38,18 @@ def grant_statements(view: TableName, roles: Sequence[str]) -> Iterator[sql.Comp
         yield sql.SQL("GRANT SELECT ON {} TO {}").format(relation(view), grantee)
 
 
+def require_readable(session: Session, roles: Sequence[str], *, published: int) -> None:
+    """Raise NotPermitted when a grant did not take: without grant option GRANT only warns."""
+    rows = session.pg.execute(
+        query("unreadable_by"), {"roles": list(roles), "published": published}
+    ).fetchall()
+    if rows:
+        raise NotPermitted(
+            f"{', '.join(row[0] for row in rows)} cannot read the release after the grant",
+            hint="let the owner of the schema grant USAGE on it",
+        )
+
+
 def private_readers(
     session: Session, *, published: int, source: int
 ) -> list[tuple[str, TableName]]:

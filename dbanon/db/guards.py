@@ -76,6 +76,7 @@ def _body(publication: Publication, event: str) -> sql.Composed:
     policy = publication.policy
     quasi = [rule.column for rule in policy.with_role(Role.QUASI)]
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    whose = quasi if policy.subject is None else [*quasi, policy.subject]
     changed_is_row = sql.SQL(" AND ").join(
         sql.SQL("r.{0} = c.{0}").format(sql.Identifier(name)) for name in publication.key_columns
     )
@@ -85,8 +86,8 @@ def _body(publication: Publication, event: str) -> sql.Composed:
         groups=publication.groups,
         source=publication.source,
         join=publication.join,
-        changed=_changed(publication, [*quasi, *sensitive], event),
-        moved=_changed(publication, quasi, event),
+        changed=_changed(publication, [*whose, *sensitive], event),
+        moved=_changed(publication, whose, event),
         changed_is_row=changed_is_row,
         holds=_holds(policy.k, policy.l, sensitive),
     )

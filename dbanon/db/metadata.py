@@ -81,8 +81,9 @@ release = sa.Table(
     sa.Column("overrides", JSONB, nullable=False),
     sa.Column("taxonomies", JSONB, nullable=False),
     sa.Column("seed", sa.BigInteger, nullable=False),
-    sa.Column("checks", JSONB, nullable=False),
-    sa.Column("loss", JSONB, nullable=False),
+    # json, not jsonb: it keeps the order of the columns.
+    sa.Column("checks", sa.JSON, nullable=False),
+    sa.Column("loss", sa.JSON, nullable=False),
     sa.Column("fingerprint", sa.Text, nullable=False),
     sa.Column("served", sa.Boolean, nullable=False),
     sa.Column("created_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),

@@ -59,7 +59,7 @@ def load_taxonomies(session: Session, names: Iterable[str]) -> dict[str, Taxonom
                 sa.select(*(m.taxonomy_node.c[field] for field in taxonomies.NodeRow._fields))
                 .where(m.taxonomy_node.c.taxonomy_id == newest.taxonomy_id)
                 .order_by(m.taxonomy_node.c.node_id)
-            ).tuples()
+            )
             found[name] = taxonomies.from_rows(name, nodes, version=newest.version)
     return found
 

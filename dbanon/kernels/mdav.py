@@ -17,13 +17,15 @@ class Records(NamedTuple):
     """The records that have no group yet, the first of each array, in row order.
 
     points: (n, p) float64, NaN for NULL; codes: (n, q) int32; row: (n,) row number; distance:
-    (n,) squared distance from the record looked at last.
+    (n,) squared distance from the record looked at last; counts, squares: by code, memory.
     """
 
     points: NDArray[np.float64]
     codes: NDArray[np.int32]
     row: NDArray[np.int64]
     distance: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    squares: NDArray[np.float64]
     flat: NDArray[np.float64]
     layout: NDArray[np.int64]
 
@@ -42,21 +44,27 @@ def _measure(n: int, point: NDArray[np.float64], code: NDArray[np.int32], r: Rec
                 total += step * step
             elif np.isnan(point[j]) != np.isnan(r.points[i, j]):
                 total += 1.0
-        for j in range(code.shape[0]):
-            lo, hi = min(code[j], r.codes[i, j]), max(code[j], r.codes[i, j])
-            step = box_cost(r.flat, r.layout, j, lo, hi)
-            total += step * step
         r.distance[i] = total
+    for j in range(code.shape[0]):
+        size = r.layout[j, SIZE]
+        if size < n:
+            for value in range(size + 1):
+                r.squares[value] = _squared_step(j, code[j], value, r)
+            for i in range(n):
+                r.distance[i] += r.squares[r.codes[i, j]]
+        else:
+            for i in range(n):
+                r.distance[i] += _squared_step(j, code[j], r.codes[i, j], r)
 
 
 @kernel
-def _average(
-    n: int,
-    counts: NDArray[np.int64],
-    point: NDArray[np.float64],
-    code: NDArray[np.int32],
-    r: Records,
-) -> None:
+def _squared_step(column: int, a: int, b: int, r: Records) -> float:
+    step = box_cost(r.flat, r.layout, column, min(a, b), max(a, b))
+    return step * step
+
+
+@kernel
+def _average(n: int, point: NDArray[np.float64], code: NDArray[np.int32], r: Records) -> None:
     """Fill the mean of each number, NULL when all are, and the most frequent code, lowest first."""
     for j in range(point.shape[0]):
         total, present = 0.0, 0
@@ -67,12 +75,12 @@ def _average(
         point[j] = total / present if present > 0 else np.nan
     for j in range(code.shape[0]):
         size = r.layout[j, SIZE]
-        counts[: size + 1] = 0
+        r.counts[: size + 1] = 0
         for i in range(n):
-            counts[r.codes[i, j]] += 1
+            r.counts[r.codes[i, j]] += 1
         code[j] = 0
         for value in range(size + 1):
-            if counts[value] > counts[code[j]]:
+            if r.counts[value] > r.counts[code[j]]:
                 code[j] = value
 
 
@@ -140,13 +148,14 @@ def mdav(
     """
     n = points.shape[0]
     group = np.full(n, -1, np.int32)
-    r = Records(points, codes, np.arange(n), np.empty(n), flat, layout)
+    largest = layout[:, SIZE].max() + 1 if codes.shape[1] > 0 else 0
+    counts, squares = np.empty(largest, np.int64), np.empty(largest)
+    r = Records(points, codes, np.arange(n), np.empty(n), counts, squares, flat, layout)
     point, code = np.empty(points.shape[1]), np.empty(codes.shape[1], np.int32)
-    counts = np.empty(layout[:, SIZE].max() + 1 if codes.shape[1] > 0 else 0, np.int64)
     chosen = np.empty(k, np.int64)
     n_groups = 0
     while n >= 2 * k:
-        _average(n, counts, point, code, r)
+        _average(n, point, code, r)
         _measure(n, point, code, r)
         first = _farthest(n, -1, r)
         _measure(n, r.points[first].copy(), r.codes[first].copy(), r)

@@ -8,7 +8,14 @@ import numpy as np
 
 from dbanon.kernels.boxes import SIZE, STRIDE, box_cost
 from dbanon.kernels.compile import kernel
-from dbanon.kernels.slots import SLOTS, allowable_cuts, child_slots, grid_slots, value_slots
+from dbanon.kernels.slots import (
+    SLOTS,
+    allowable_cuts,
+    child_slots,
+    grid_slots,
+    sorted_codes,
+    value_slots,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,9 +94,9 @@ def _allocate(
 def _measure(segment: NDArray[np.int32], w: Work) -> int:
     """Fill the bounds and costs of the box; return how many columns have more than one value."""
     n_columns = w.layout.shape[0]
-    w.lo[:] = segment[0, :n_columns]
-    w.hi[:] = w.lo
-    w.top[:] = NONE
+    for column in range(n_columns):
+        w.lo[column] = w.hi[column] = segment[0, column]
+        w.top[column] = NONE
     for row in range(segment.shape[0]):
         for column in range(n_columns):
             code = segment[row, column]
@@ -138,8 +145,9 @@ def _find_slots(
 @kernel
 def _slot_boxes(segment: NDArray[np.int32], n_open: int, n_slots: int, w: Work) -> None:
     """Fill the box of each slot; O(rows * open columns)."""
-    w.box_lo[:n_slots, :n_open] = np.iinfo(np.int32).max
-    w.box_hi[:n_slots, :n_open] = -1
+    for slot in range(n_slots):
+        for i in range(n_open):
+            w.box_lo[slot, i], w.box_hi[slot, i] = np.iinfo(np.int32).max, NONE
     for row in range(segment.shape[0]):
         slot = w.slot[row]
         for i in range(n_open):
@@ -168,8 +176,8 @@ def _accumulate(costs: NDArray[np.float64], start: int, step: int, i: int, w: Wo
 def _side_costs(segment: NDArray[np.int32], n_open: int, n_slots: int, w: Work) -> float:
     """Fill the costs of both sides of the cut after each slot; return the cost of the box."""
     _slot_boxes(segment, n_open, n_slots, w)
-    w.below[:n_slots] = 0.0
-    w.above[:n_slots] = 0.0
+    for slot in range(n_slots):
+        w.below[slot] = w.above[slot] = 0.0
     whole = 0.0
     for i in range(n_open):
         whole += w.cost[w.open[i]]
@@ -202,7 +210,7 @@ def _best_in_column(
             continue
         if tree and w.highs[slot + 1] <= w.top[column]:
             between = box_cost(w.flat, w.layout, column, w.highs[slot], w.lows[slot + 1])
-            if between < whole:
+            if between < 0:
                 continue
         right = segment.shape[0] - left
         drop = left * (before - w.below[slot]) + right * (before - w.above[slot + 1])
@@ -272,9 +280,7 @@ def _halve(segment: NDArray[np.int32], n_open: int, l: int, w: Work) -> int:
         if w.cost[column] <= 0.0:
             break
         w.cost[column] = 0.0
-        w.keys[: segment.shape[0]] = segment[:, column]
-        ordered = w.keys[: segment.shape[0]]
-        ordered.sort()
+        ordered = sorted_codes(segment, column, w)
         code = ordered[half - 1]
         _split(segment, column, code, half - np.searchsorted(ordered, code))
         if _is_diverse(segment[:half], d, l, w) and _is_diverse(segment[half:], d, l, w):

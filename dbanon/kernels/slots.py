@@ -32,7 +32,8 @@ def grid_slots(segment: NDArray[np.int32], column: int, base: int, top: int, w: 
     while (top - base) >> shift >= SLOTS - 1:
         shift += 1
     steps = ((top - base) >> shift) + 1
-    w.counts[: steps + 1] = 0
+    for step in range(steps + 1):
+        w.counts[step] = 0
     for row in range(segment.shape[0]):
         code = segment[row, column]
         step = steps
@@ -57,9 +58,11 @@ def grid_slots(segment: NDArray[np.int32], column: int, base: int, top: int, w: 
 
 
 @kernel
-def _sorted_codes(segment: NDArray[np.int32], column: int, w: Work) -> NDArray[np.int32]:
+def sorted_codes(segment: NDArray[np.int32], column: int, w: Work) -> NDArray[np.int32]:
+    """Return the codes of the rows in order, in the memory of ``w.keys``; O(rows log rows)."""
     n_rows = segment.shape[0]
-    w.keys[:n_rows] = segment[:, column]
+    for row in range(n_rows):
+        w.keys[row] = segment[row, column]
     codes = w.keys[:n_rows]
     codes.sort()
     return codes
@@ -101,7 +104,7 @@ def child_slots(segment: NDArray[np.int32], column: int, w: Work) -> int:
     Where there are too many, neighbours share a slot until they hold their share of the rows; a
     child that holds it alone is never joined to what comes before it.
     """
-    codes = _sorted_codes(segment, column, w)
+    codes = sorted_codes(segment, column, w)
     n_rows = codes.shape[0]
     null = w.layout[column, SIZE]
     whole = box_cost(w.flat, w.layout, column, w.lo[column], w.top[column])
@@ -163,8 +166,8 @@ def allowable_cuts(
 @kernel
 def _spread(segment: NDArray[np.int32], column: int, n_slots: int, w: Work) -> None:
     """Count, by slot, the sensitive values that first and that last occur in it."""
-    w.arrivals[:n_slots] = 0
-    w.departures[:n_slots] = 0
+    for slot in range(n_slots):
+        w.arrivals[slot] = w.departures[slot] = 0
     n_seen = 0
     for row in range(segment.shape[0]):
         value, slot = segment[row, column], w.slot[row]

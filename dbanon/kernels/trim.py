@@ -72,7 +72,8 @@ def _cost_without(row: int, g: Groups) -> float:
 def _tally(members: NDArray[np.int64], g: Groups) -> None:
     """Count the rows of each sensitive value, and the distinct values of each column."""
     d = g.layout.shape[0]
-    g.n_distinct[:] = 0
+    for column in range(g.n_distinct.shape[0]):
+        g.n_distinct[column] = 0
     for row in members:
         for column in range(g.occurs.shape[0]):
             value = g.rows[row, d + column]

@@ -80,8 +80,8 @@ def upgrade() -> None:
         sa.Column("overrides", JSONB(), nullable=False),
         sa.Column("taxonomies", JSONB(), nullable=False),
         sa.Column("seed", sa.BigInteger(), nullable=False),
-        sa.Column("checks", JSONB(), nullable=False),
-        sa.Column("loss", JSONB(), nullable=False),
+        sa.Column("checks", sa.JSON(), nullable=False),
+        sa.Column("loss", sa.JSON(), nullable=False),
         sa.Column("fingerprint", sa.Text(), nullable=False),
         sa.Column("served", sa.Boolean(), nullable=False),
         sa.Column(

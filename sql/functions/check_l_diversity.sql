@@ -20,6 +20,8 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     class_key text;
+    class_columns text;
+    class_aliases text;
     target text;
 BEGIN
     IF relation IS NULL OR sensitive IS NULL OR l IS NULL OR l < 1
@@ -35,11 +37,13 @@ BEGIN
       JOIN pg_namespace AS n ON n.oid = c.relnamespace
      WHERE c.oid = relation;
 
-    SELECT string_agg(format('r.%I', q.name), ', ' ORDER BY q.position)
-      INTO class_key
+    SELECT string_agg(format('r.%I', q.name), ', ' ORDER BY q.position),
+           string_agg(format('r.%I AS q%s', q.name, q.position), ', ' ORDER BY q.position),
+           string_agg(format('v.q%s', q.position), ', ' ORDER BY q.position)
+      INTO class_key, class_columns, class_aliases
       FROM unnest(quasi_identifiers) WITH ORDINALITY AS q (name, position);
 
-    -- NULL is a value: count(DISTINCT) leaves it out, so a class with one gets one more.
+    -- Grouping counts NULL as a value, and hashes where count(DISTINCT) would sort every class.
     RETURN QUERY EXECUTE format(
         'SELECT $1,'
         '       min(c.diversity),'
@@ -49,11 +53,12 @@ BEGIN
         '       CASE WHEN count(*) = 0 THEN ''not checked'''
         '            WHEN min(c.diversity) >= $1 THEN ''passed'''
         '            ELSE ''failed'' END'
-        '  FROM (SELECT count(*) AS members,'
-        '               count(DISTINCT r.%2$I) + (count(*) > count(r.%2$I))::integer AS diversity'
-        '          FROM %1$s AS r'
-        '         GROUP BY %3$s) AS c',
-        target, sensitive, class_key
+        '  FROM (SELECT count(*) AS diversity, sum(v.members) AS members'
+        '          FROM (SELECT %1$s, count(*) AS members'
+        '                  FROM %2$s AS r'
+        '                 GROUP BY %3$s, r.%4$I) AS v'
+        '         GROUP BY %5$s) AS c',
+        class_columns, target, class_key, sensitive, class_aliases
     ) USING l;
 END
 $function$;

@@ -13,7 +13,7 @@ BEGIN
     -- the second waits here, or under REPEATABLE READ and SERIALIZABLE fails to serialize.
     PERFORM FROM {groups} AS g WHERE g.group_id = ANY (touched) ORDER BY g.group_id FOR UPDATE;
     UPDATE {groups} AS g SET version = g.version + 1 WHERE g.group_id = ANY (touched);
-    -- A row whose key or quasi-identifier changed is no longer what its group publishes.
+    -- A row whose key, quasi-identifier or subject changed is no longer whom its group publishes.
     DELETE FROM {rows} AS r USING ({moved}) AS c WHERE {changed_is_row};
     UPDATE {groups} AS g
        SET shown = false

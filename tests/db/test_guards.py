@@ -1,12 +1,14 @@
 """A live view shows no group that fails, whatever is written to its source."""
 
 import threading
+from dataclasses import replace
 
 import psycopg
 import pytest
 from tables import make_patients, patients_policy
 
 import dbanon
+from dbanon.domain.policy import ColumnRule, Role
 
 CLASSES = """
 SELECT min(members), min(diversity) FROM (
@@ -75,6 +77,22 @@ def test_a_row_whose_quasi_identifier_changed_is_not_shown_under_its_old_group(l
     )
     assert found == [(0,)]
     assert_holds(live)
+
+
+def test_a_row_that_becomes_another_person_is_not_shown(database):
+    table = make_patients(database)
+    database.execute(
+        "ALTER TABLE public.patients ADD person int; UPDATE public.patients SET person = id"
+    )
+    database.execute("ALTER TABLE public.patients ALTER person SET NOT NULL")
+    policy = patients_policy(table, subject="person")
+    columns = (*policy.columns, ColumnRule("person", Role.IDENTIFIER))
+    policy = replace(policy, columns=columns)
+    dbanon.set_policy(table, policy, settings=database.settings)
+    dbanon.publish(table, kind="view", settings=database.settings)
+    group = members(database)
+    database.execute("UPDATE public.patients SET person = -1 WHERE id = ANY (%s)", (group,))
+    assert shown(database) == 200 - len(group)
 
 
 def test_a_change_of_an_insensitive_column_is_shown_at_once(live):

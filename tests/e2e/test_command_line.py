@@ -1,27 +1,38 @@
 import json
 import subprocess
 import sys
+from typing import NamedTuple
 
 import pytest
 from tables import make_patients, patients_policy
 
 import dbanon
+from dbanon.cli import main
 from dbanon.formats import policies
 
 
+class Finished(NamedTuple):
+    """What a command printed."""
+
+    stdout: str
+    stderr: str
+
+
 @pytest.fixture
-def run(database, monkeypatch):
-    """Run the command line on the test's database; returns the finished process."""
+def run(database, monkeypatch, capsys):
+    """Run the command line on the test's database and return what it printed."""
     monkeypatch.setenv("DBANON_DSN", database.dsn)
 
     def command(*words, code=0, dsn=None):
         if dsn is not None:
             monkeypatch.setenv("DBANON_DSN", dsn)
-        arguments = [sys.executable, "-m", "dbanon", *map(str, words)]
-        process = subprocess.run(arguments, capture_output=True, text=True, check=False)
-        assert process.returncode == code, process.stderr + process.stdout
-        assert "Traceback" not in process.stderr
-        return process
+        monkeypatch.setattr(sys, "argv", ["dbanon", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        finished = Finished(*capsys.readouterr())
+        assert (ended.value.code or 0) == code, finished
+        assert "Traceback" not in finished.stderr
+        return finished
 
     return command
 
@@ -232,3 +243,57 @@ def test_check_of_a_relation_without_a_promise_takes_it_from_the_command_line(ru
         "nonsense"
         in run("check", "public.patients", "--quasi", "nonsense", "--k", 5, code=1).stderr
     )
+
+
+@pytest.mark.parametrize(("dataset", "rows"), [("patients", 7_874), ("adult", 30_162)])
+def test_the_demonstration_tells_the_whole_story_twice(run, database, dataset, rows):
+    for _ in range(2):
+        shown = run("demo", "--dataset", dataset).stdout
+        assert f"anon.{dataset}, proved in the database" in shown
+        assert shown.count("passed") == 2
+        assert "all (NCP)" in shown
+    found = database.execute(f"SELECT count(*) FROM anon.{dataset}")
+    assert found == [(rows,)]
+    queries = shown.rpartition("What an analyst could run next")[2].partition(":\n")[2]
+    statements = [statement for statement in queries.split(";\n") if statement.strip()]
+    assert len(statements) == 3
+    for statement in statements:
+        assert database.execute(statement)
+
+
+def test_the_demonstration_leaves_a_table_of_the_same_name_alone(run, database):
+    database.execute("CREATE TABLE public.patients (id int PRIMARY KEY)")
+    assert "not the demonstration's" in run("demo", code=1).stderr
+
+
+def test_the_module_runs_as_a_program(database):
+    command = [sys.executable, "-m", "dbanon", "policy", "list", "--dsn", database.dsn, "--json"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_the_version_is_told(run):
+    assert run("--version").stdout.startswith("dbanon 0.")
+
+
+def test_init_says_what_it_did(run, bare_database):
+    assert "installed" in run("init", dsn=bare_database.dsn).stdout
+    assert json.loads(run("init", "--json").stdout)["changed"] is False
+    assert "CREATE TABLE dbanon.release" in run("init", "--print-sql").stdout
+
+
+def test_an_unforeseen_error_shows_no_value(run, monkeypatch):
+    def fail(**_):
+        raise RuntimeError("a secret")
+
+    monkeypatch.setattr("dbanon.actions.doctor.doctor", fail)
+    shown = run("doctor", code=1)
+    assert "unforeseen RuntimeError" in shown.stderr
+    assert "a secret" not in shown.stderr
+
+
+def test_an_interruption_publishes_nothing(run, monkeypatch):
+    def interrupt(**_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dbanon.actions.doctor.doctor", interrupt)
+    assert "nothing was published" in run("doctor", code=130).stderr

@@ -107,6 +107,17 @@ def test_a_grant_made_by_hand_is_verified_at_the_next_publication(patients):
     assert any("leaky_by_hand" in finding.message for finding in findings)
 
 
+def test_a_grant_that_does_not_take_is_an_error(patients):
+    analyst = patients.role("analyst_shut_out")
+    admin = patients.admin()
+    admin.execute(
+        f"CREATE SCHEMA theirs; GRANT USAGE, CREATE ON SCHEMA theirs TO {patients.server.owner}"
+    )
+    with pytest.raises(dbanon.NotPermitted, match="analyst_shut_out cannot read the release"):
+        publish(patients, schema="theirs", grants=[analyst])
+    assert patients.execute("SELECT to_regclass('theirs.patients')") == [(None,)]
+
+
 def test_an_unknown_grantee_is_named(patients):
     with pytest.raises(dbanon.ConfigError, match="no role nobody_here"):
         publish(patients, grants=["nobody_here"])

@@ -228,7 +228,8 @@ def test_a_label_cannot_be_run(database):
 
 def test_the_source_s_own_functions_are_not_run_with_search_path_tricks(database):
     database.execute(
-        "CREATE FUNCTION public.count(anyelement) RETURNS bigint LANGUAGE sql AS 'SELECT 99::bigint'"
+        "CREATE FUNCTION public.count(anyelement) RETURNS bigint LANGUAGE sql"
+        " AS 'SELECT 99::bigint'"
     )
     database.execute(
         "CREATE FUNCTION public.evil(int, int) RETURNS boolean LANGUAGE sql AS 'SELECT true'"

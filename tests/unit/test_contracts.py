@@ -33,8 +33,7 @@ def test_an_algorithm_is_deterministic_and_leaves_its_input_alone(name, drawn):
     table, k, l = drawn
     before = [column.codes.copy() for column in table.quasi]
     first, second = (
-        ALGORITHMS[name]().assign(table, Requirement(k, l), seed=3).group.tolist()
-        for _ in range(2)
+        ALGORITHMS[name]().assign(table, Requirement(k, l), seed=3).group.tolist() for _ in range(2)
     )
     assert first == second
     for copy, column in zip(before, table.quasi, strict=True):
@@ -85,9 +84,7 @@ def test_the_cost_of_a_box_is_that_of_its_members(drawn, data):
         leaves = box_costs(*pack([column_costs(column).times(weight)]), *box)[0, 0]
         heights = box_costs(*pack([height_costs(column).times(weight)]), *box)[0, 0]
         assert naive.cost_of_codes(column, codes.tolist()) == pytest.approx(leaves)
-        assert naive.cost_of_codes(column, codes.tolist(), by_height=True) == pytest.approx(
-            heights
-        )
+        assert naive.cost_of_codes(column, codes.tolist(), by_height=True) == pytest.approx(heights)
 
 
 def test_every_entry_has_a_documented_name():

@@ -2,6 +2,8 @@ import os
 import subprocess
 import sys
 
+from numba.core import config
+
 from dbanon.kernels import compile as compiling
 
 CODE = """
@@ -42,7 +44,7 @@ def test_the_folder_that_the_user_names_is_taken(tmp_path):
 
 
 def test_a_folder_of_somebody_else_is_not_trusted(tmp_path, monkeypatch):
-    monkeypatch.setattr(compiling._settings, "CACHE_DIR", "")
+    monkeypatch.setattr(config, "CACHE_DIR", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert str(tmp_path) in compiling.cache_folder()
     monkeypatch.setattr(os, "geteuid", lambda: -1)

@@ -21,7 +21,7 @@ COUNTRIES = tree(
         Europe={"SouthEurope": ["Greece"]},
     ),
 )
-JOBS = tree("jobs", dict.fromkeys(["Armed", "Teacher", "Doctor", "Salesman", "Support"], {}))
+JOBS = tree("jobs", {job: {} for job in ["Armed", "Teacher", "Doctor", "Salesman", "Support"]})
 
 
 def measured(table, ids, *, k):

@@ -68,9 +68,7 @@ def test_few_nulls_do_not_block_a_column():
 
 def test_a_taxonomy_is_cut_between_children_of_the_common_ancestor():
     values = list("abcdgef") * 2
-    table = encoded(
-        {"x": values}, rules={"x": {"taxonomy": "letters"}}, taxonomies=[LETTERS]
-    )
+    table = encoded({"x": values}, rules={"x": {"taxonomy": "letters"}}, taxonomies=[LETTERS])
     groups = groups_of(STRICT, table, k=6)
     assert [list("abc") * 2, list("dgef") * 2] == sorted(
         [values[row] for row in rows] for rows in groups

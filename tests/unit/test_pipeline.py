@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from builders import encoded, policy_of
 
-from dbanon.anonymize import registry
+from dbanon.anonymize import pipeline, registry
+from dbanon.anonymize.algorithms import mondrian
 from dbanon.anonymize.pipeline import run
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
@@ -15,9 +16,7 @@ DISEASES = {"disease": ["flu", "cold", "flu", "flu", "flu", "cold"]}
 
 def outcome(table, **changes):
     names = [column.name for column in table.quasi]
-    return run(
-        table, policy_of(names, table.sensitive_names, **changes), seed=1, stages=Stages()
-    )
+    return run(table, policy_of(names, table.sensitive_names, **changes), seed=1, stages=Stages())
 
 
 def test_an_outcome_is_a_partition_with_values_and_loss():
@@ -113,43 +112,24 @@ def test_suppression_stays_within_the_budget(share, most):
 def test_a_budget_of_29_percent_of_100_rows_is_29_rows(monkeypatch):
     budgets = []
     monkeypatch.setattr(
-        "dbanon.anonymize.pipeline.trim",
+        pipeline,
+        "trim",
         lambda _table, assignment, _requirement, *, budget: budgets.append(budget) or assignment,
     )
     outcome(encoded({"x": [1] * 100}), max_suppressed=0.29)
     assert [29] == budgets
 
 
-class OneByOne:
-    """An algorithm that does not keep its promise."""
-
-    def assign(self, table, requirement, *, seed):
-        return Assignment(np.arange(table.n_rows, dtype=np.int32), table.n_rows)
-
-
-class Nobody:
-    """An algorithm that leaves everybody out."""
-
-    def assign(self, table, requirement, *, seed):
-        return Assignment(np.array([0] * 2 + [-1] * (table.n_rows - 2), np.int32), 1)
-
-
-@pytest.mark.parametrize("algorithm", [OneByOne, Nobody])
-def test_nothing_is_returned_that_does_not_meet_the_models(monkeypatch, algorithm):
-    broken = {"broken": lambda: algorithm()}
-    monkeypatch.setattr("dbanon.anonymize.pipeline.make_algorithm", lambda _: algorithm())
-    assert broken
+@pytest.mark.parametrize("groups", [[0, 1, 2, 3, 4, 5], [0, 0, -1, -1, -1, -1], [-1] * 6])
+def test_nothing_is_returned_that_does_not_meet_the_models(monkeypatch, groups):
+    broken = Assignment(np.array(groups, np.int32), max(groups) + 1)
+    monkeypatch.setattr(mondrian, "_cut", lambda *_, **__: broken)
     with pytest.raises(DbanonError, match="do not meet the policy"):
         outcome(encoded(PEOPLE))
 
 
 def test_groups_below_l_are_not_returned(monkeypatch):
-    monkeypatch.setattr(
-        "dbanon.anonymize.pipeline.make_algorithm", lambda _: registry.ALGORITHMS["mondrian"]()
-    )
-    monkeypatch.setattr(
-        "dbanon.anonymize.algorithms.mondrian._cut",
-        lambda *_, **__: Assignment(np.array([0, 0, 0, 1, 1, 2], np.int32), 3),
-    )
+    groups = Assignment(np.array([0, 0, 0, 1, 1, 2], np.int32), 3)
+    monkeypatch.setattr(mondrian, "_cut", lambda *_, **__: groups)
     with pytest.raises(DbanonError, match="do not meet"):
         outcome(encoded(PEOPLE, DISEASES), k=1, l=2)

@@ -1,4 +1,3 @@
-import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -110,7 +109,9 @@ def test_a_grid_that_is_no_whole_step_is_refused(snap):
 
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1), st.sampled_from([0.1, 0.25, 3.0, 1e6]))
 def test_snapped_bounds_stay_true(values, snap):
-    (label,) = labels("interval", column_of(values, ColumnKind.FLOAT, snap=snap), *[0] * len(values))
+    (label,) = labels(
+        "interval", column_of(values, ColumnKind.FLOAT, snap=snap), *[0] * len(values)
+    )
     low, high = map(Decimal, label[1:-1].split(","))
     exact = [Decimal(repr(value)) for value in values]
     step = Decimal(repr(snap))
@@ -141,21 +142,27 @@ def test_a_set_lists_the_distinct_values():
     ] == published("set", column, 0, 0, 0, 1, 1, 2)
 
 
+def read_array(literal):
+    """Read a one-dimensional array literal the way PostgreSQL's manual describes it."""
+    elements, i = [], 1
+    while i < len(literal) - 1:
+        text, quoted = "", literal[i] == '"'
+        i += quoted
+        while literal[i] != '"' if quoted else literal[i] not in ",}":
+            i += quoted and literal[i] == "\\"
+            text += literal[i]
+            i += 1
+        elements.append(None if not quoted and text.lower() == "null" else text)
+        i += quoted + 1
+    return elements
+
+
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0")), min_size=1))
-def test_elements_of_an_array_literal_read_back(texts):
-    """Read the literal the way PostgreSQL's manual describes: quotes, backslashes, bare words."""
-    for text in texts:
-        element = array_element(text)
-        if element.startswith('"'):
-            body = element[1:-1]
-            assert text == json.loads(f"[{json.dumps(body)}]")[0].replace('\\"', '"').replace(
-                "\\\\", "\\"
-            ) or "\\" in text
-        else:
-            assert text == element
-            assert text.lower() != "null"
-            assert set(text).isdisjoint('{}",\\ \t\n\r\v\f')
-            assert text
+def test_an_array_literal_reads_back(texts):
+    literal = "{" + ",".join(map(array_element, texts)) + "}"
+    assert texts == read_array(literal)
+    bare = [element for element in map(array_element, texts) if not element.startswith('"')]
+    assert all(set(element).isdisjoint('{}",\\ \t\n\r\v\f') for element in bare)
 
 
 @pytest.mark.parametrize(
@@ -201,11 +208,8 @@ def test_median_and_mode_are_values_of_members():
 def test_groups_that_share_a_label_share_the_mean_of_their_losses():
     column = column_of([0, 100, 50, 50, 50, 50])
     result = RECODINGS["mean"].publish(column, groups(0, 0, 1, 1, 1, 1))
-    assert (("50.0", None), [0, 0]) == (result.labels, result.index.tolist()) or (
-        ("50.0",),
-        [0, 0],
-    ) == (result.labels, result.index.tolist())
-    assert [1 / 3] == pytest.approx(result.loss[:1].tolist())
+    assert (("50.0",), [0, 0]) == (result.labels, result.index.tolist())
+    assert [1 / 3] == pytest.approx(result.loss.tolist())
 
 
 def test_suppress_publishes_a_star():

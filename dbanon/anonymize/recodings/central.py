@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymize.recodings.groups import code_labels, column_boxes, value_column
+from dbanon.anonymize.recodings.groups import column_boxes, value_column
 from dbanon.anonymize.text import value_texts
 from dbanon.domain.table import ColumnKind
 
@@ -95,8 +95,10 @@ def _of_codes(
     column: EncodedColumn, assignment: Assignment, *, recoding: str, chosen: NDArray[np.int64]
 ) -> ValueColumn:
     codes, place = np.unique(chosen, return_inverse=True)
-    texts = value_texts(column.kind, column.values[codes[codes < column.size]])
-    labels = code_labels(column, codes, texts)
+    values = codes[codes < column.size]
+    labels: list[str | None] = [*value_texts(column.kind, column.values[values])]
+    if len(values) < len(codes):
+        labels.append(None)
     return _with_box_loss(column, assignment, recoding=recoding, labels=labels, place=place)
 
 

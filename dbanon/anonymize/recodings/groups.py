@@ -75,10 +75,3 @@ def value_column(
         labels=tuple(index_of),
         loss=np.clip(lost / rows, 0.0, 1.0),
     )
-
-
-def code_labels(
-    column: EncodedColumn, codes: NDArray[np.integer], texts: Sequence[str]
-) -> list[str | None]:
-    """Return the text of each code, None for NULL; ``texts`` belong to the codes, in order."""
-    return [None if null else text for null, text in zip(codes == column.size, texts, strict=True)]

@@ -46,29 +46,35 @@ def snap_bounds(column: EncodedColumn, codes: NDArray[np.int64]) -> SnappedBound
     Raises PolicyError unless the grid is positive and made of whole integers, days or
     microseconds where the values are.
     """
-    step, places = _grid(column)
-    units = _units(column.values[codes], places)
+    exact = _exact(column.values[np.append(codes, [0, -1])] if column.size else column.values)
+    step, places = _grid(column, exact)
+    units = [int(number.scaleb(places)) for number in exact]
+    ends, units = units[-2:], units[:-2]
     low = [unit // step * step for unit in units]
     high = [-(-unit // step) * step for unit in units]
-    first, last = _units(column.values[[0, -1]], places) if column.size else (0, 0)
     return SnappedBounds(
         low=low,
         high=high,
         low_texts=_texts(column, low, places),
         high_texts=_texts(column, high, places),
-        span=last - first,
+        span=ends[1] - ends[0] if ends else 0,
     )
 
 
-def _grid(column: EncodedColumn) -> tuple[int, int]:
+def _exact(values: NDArray[Any]) -> list[Decimal]:
+    """Return numbers by their shortest text, dates and times by days and microseconds."""
+    if values.dtype.kind == "f":
+        return [Decimal(repr(value)) for value in values.tolist()]
+    return [Decimal(value) for value in values.astype(np.int64).tolist()]
+
+
+def _grid(column: EncodedColumn, exact: list[Decimal]) -> tuple[int, int]:
     """Return the grid's step in units, and the decimals of a unit."""
-    snap = Decimal(repr(column.rule.snap))
+    snap, places = Decimal(repr(column.rule.snap)), 0
     if column.kind in _UNITS_PER_SNAP:
-        step, places = snap * _UNITS_PER_SNAP[column.kind], 0
+        step = snap * _UNITS_PER_SNAP[column.kind]
     else:
-        decimals = [Decimal(repr(value)) for value in column.values.tolist()]
-        places = max((-_exponent(number) for number in [snap, *decimals]), default=0)
-        places = max(places, 0)
+        places = max(0, *(-_exponent(number) for number in [snap, *exact]))
         step = snap.scaleb(places)
     if not step.is_finite() or step <= 0 or step != int(step):
         msg = f"column {quote_identifier(column.name)}: snap must be a positive whole step"
@@ -79,13 +85,6 @@ def _grid(column: EncodedColumn) -> tuple[int, int]:
 def _exponent(number: Decimal) -> int:
     exponent = number.as_tuple().exponent
     return exponent if isinstance(exponent, int) else 0
-
-
-def _units(values: NDArray[Any], places: int) -> list[int]:
-    if values.dtype.kind == "f":
-        return [int(Decimal(repr(value)).scaleb(places)) for value in values.tolist()]
-    units: list[int] = values.astype(np.int64).tolist()
-    return units
 
 
 def _texts(column: EncodedColumn, units: list[int], places: int) -> list[str]:

@@ -60,7 +60,9 @@ class ValueSet:
 
 def _elements(column: EncodedColumn, codes: NDArray[np.int32]) -> dict[int, str]:
     values = codes[codes < column.size]
-    texts = [array_element(text) for text in value_texts(column.kind, column.values[values])]
+    texts = value_texts(column.kind, column.values[values])
+    if column.values.dtype.kind not in "if":
+        texts = [array_element(text) for text in texts]
     return dict(zip(values.tolist(), texts, strict=True)) | {column.size: "NULL"}
 
 
