@@ -34,5 +34,5 @@ def init(
     if json:
         console.document(result)
     else:
-        state = "installed" if result["changed"] else "already current"
+        state = "installed" if result["changed"] else "was current already"
         console.say(f"metadata schema {state} (revision {result['revision']})")

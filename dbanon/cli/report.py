@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.release import CheckReport
 
+# Metrics from here on are read by their size, not by their decimals.
+_WHOLE = 1000
+
 
 def checks(report: CheckReport) -> None:
     """Print what the database counted."""
@@ -37,9 +40,13 @@ def loss(report: LossReport) -> None:
     rows = [(name, f"{100 * value:.2f}%") for name, value in report.columns.items()]
     rows.append(("all (NCP)", f"{100 * report.ncp:.2f}%"))
     console.table(("quasi-identifier", "loss"), rows, title="Loss: 0% is exact, 100% says nothing")
-    others = ", ".join(f"{name} {value:,.4g}" for name, value in report.metrics.items())
+    others = ", ".join(f"{name} {_brief(value)}" for name, value in report.metrics.items())
     console.say(
         f"{report.n_rows:,} rows, {report.n_suppressed:,} suppressed, {report.n_classes:,}"
         f" classes, smallest {report.smallest_class:,}"
     )
-    console.say(f"{others}")
+    console.say(others)
+
+
+def _brief(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= _WHOLE else f"{value:.4g}"

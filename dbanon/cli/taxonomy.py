@@ -136,4 +136,4 @@ def drop(
 
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
     versions = taxonomy.drop_taxonomy(name, settings=settings)
-    console.say(f"taxonomy {name} dropped ({versions} versions)")
+    console.say(f"taxonomy {name} dropped, versions: {versions}")

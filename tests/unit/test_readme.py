@@ -23,6 +23,7 @@ from dbanon.formats.sections import Section
 from dbanon.settings import LIBPQ_VARIABLES
 
 ROOT = Path(__file__).parents[2]
+PACKAGE = Path(dbanon.__file__).parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = [(match[1], match[2]) for match in FENCE.finditer(README)]
@@ -145,7 +146,7 @@ def test_the_policy_reference_has_every_key_and_no_other():
 
 
 def test_the_policy_reference_has_the_keys_that_the_reader_asks_for():
-    file = (ROOT / "dbanon" / "formats" / "policies.py").read_text(encoding="utf-8")
+    file = (PACKAGE / "formats" / "policies.py").read_text(encoding="utf-8")
     readers = "|".join(name for name in vars(Section) if not name.startswith("_"))
     asked = set(re.findall(rf'\.(?:{readers})\(\s*"(\w+)"', file)) - {"name", "column"}
     documented = {
@@ -223,7 +224,7 @@ def test_every_environment_variable_is_described():
 
 
 def test_every_part_of_the_tree_has_its_place_in_the_architecture():
-    parts = {path.parent.name for path in (ROOT / "dbanon").glob("*/__init__.py")}
+    parts = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
     architecture = README.partition("## Architecture\n")[2]
     assert {part for part in parts if f"{part}/" not in architecture} == set()
 
