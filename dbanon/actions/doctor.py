@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from dbanon.domain.errors import DbanonError, DriftError, PolicyError, SchemaOutOfDate
+from dbanon.domain.errors import (
+    DbanonError,
+    DriftError,
+    NotPermitted,
+    PolicyError,
+    SchemaOutOfDate,
+)
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -85,7 +91,7 @@ def _metadata(session: Session) -> Finding:
 
     try:
         migrate.require_current(session)
-    except SchemaOutOfDate as error:
+    except (NotPermitted, SchemaOutOfDate) as error:
         return _failure("metadata", str(error), error.hint)
     return Finding(Level.OK, "metadata", "the metadata schema is current")
 

@@ -13,7 +13,7 @@ from dbanon import resources
 from dbanon.db.metadata import DATA_SCHEMA, REVISION, SCHEMA
 from dbanon.db.queries import function, query
 from dbanon.db.session import connect
-from dbanon.domain.errors import SchemaOutOfDate
+from dbanon.domain.errors import NotPermitted, SchemaOutOfDate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,12 +76,21 @@ def script() -> str:
 
 
 def state(session: Session) -> tuple[str | None, str | None]:
-    """Return the installed revision and the schema's stamp, None where there is none."""
+    """Return the installed revision and the schema's stamp, None where there is none.
+
+    Raises NotPermitted for a role that may not read them.
+    """
     row = session.pg.execute(query("metadata_state")).fetchone()
     if row is None or not row[0]:
         return None, None
+    _, readable, installed = row
+    if not readable:
+        raise NotPermitted(
+            "this role may not read the metadata schema",
+            hint="ask its owner for the rights of a steward; dbanon check needs none of them",
+        )
     version = session.pg.execute("SELECT version_num FROM dbanon.alembic_version").fetchone()
-    return (version[0] if version else None), row[1]
+    return (version[0] if version else None), installed
 
 
 def require_current(session: Session) -> None:

@@ -178,7 +178,16 @@ def test_an_empty_table(run, patients):
 def test_no_privilege(run, patients):
     stranger = patients.role("stranger_cli")
     process = run("publish", "patients", "--k", 5, code=1, dsn=patients.dsn_as(stranger))
-    assert_error(process, "permission denied", next_command="dbanon")
+    assert_error(process, "may not read the metadata schema", next_command="ask its owner")
+    assert "may not read" in run("doctor", code=1).stdout
+
+
+def test_no_privilege_on_the_source(run, patients):
+    steward = patients.role("steward_cli")
+    patients.execute(f"GRANT USAGE ON SCHEMA dbanon TO {steward}")
+    patients.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA dbanon TO {steward}")
+    process = run("publish", "patients", "--k", 5, code=1, dsn=patients.dsn_as(steward))
+    assert_error(process, "permission denied for table patients", next_command="dbanon doctor")
 
 
 def test_a_metadata_schema_out_of_date(run, patients):
