@@ -210,7 +210,7 @@ def _best_in_column(
             continue
         if tree and w.highs[slot + 1] <= w.top[column]:
             between = box_cost(w.flat, w.layout, column, w.highs[slot], w.lows[slot + 1])
-            if between < 0:
+            if between < whole:
                 continue
         right = segment.shape[0] - left
         drop = left * (before - w.below[slot]) + right * (before - w.above[slot + 1])

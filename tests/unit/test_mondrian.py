@@ -2,8 +2,7 @@ import naive
 import numpy as np
 import pytest
 from builders import LETTERS, encoded, tables_and_requirements
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given
 
 from dbanon.anonymize.algorithms.mondrian import Mondrian, RelaxedMondrian
 from dbanon.anonymize.boxes import row_codes, weighted_costs
@@ -113,20 +112,26 @@ def test_columns_of_many_values_are_cut_to_the_end(algorithm, l):
     assert all(naive.is_diverse(table, rows, l) for rows in naive.members(assignment))
 
 
-@settings(max_examples=25)
-@given(st.integers(0, 10**6), st.integers(2, 9))
-def test_a_grid_finds_a_cut_whenever_there_is_one(seed, k):
-    """A heavy value with a few others around it, far apart from each other."""
-    random = np.random.default_rng(seed)
-    others = random.choice(10**6, int(random.integers(k, 3 * k)), replace=False)
-    values = [*[500_000] * 500, *others.tolist()]
-    table = encoded({"x": values, "row": list(range(len(values)))})
-    table = encoded({"x": values}) if seed % 2 else table
-    for rows in groups_of(STRICT, table, k=k):
-        codes = table.quasi[0].codes[rows]
-        boundaries = np.cumsum(np.unique(codes, return_counts=True)[1])[:-1]
-        possible = [b for b in boundaries if b >= k and len(rows) - b >= k]
-        assert possible == []
+@pytest.mark.parametrize("l", [1, 2])
+def test_the_one_cut_inside_a_step_of_the_grid_is_found(l):
+    values = [*range(300), *[150] * 1000, *[151] * 1000]
+    diseases = ["flu", "cold"] * (len(values) // 2)
+    table = encoded({"x": values}, {"disease": diseases})
+    groups = groups_of(STRICT, table, k=400, l=l)
+    assert [1151, 1149] == [len(rows) for rows in groups]
+    assert [150, 299] == [max(values[row] for row in rows) for rows in groups]
+
+
+def test_null_is_cut_off_from_a_taxonomy_of_many_leaves():
+    table = encoded({"x": [*[f"{leaf:03}" for leaf in range(200)], None, None, None]})
+    assert [200, 201, 202] in groups_of(STRICT, table, k=3)
+
+
+def test_a_box_whose_children_cannot_part_stays_whole():
+    table = encoded(
+        {"x": list("addee")}, rules={"x": {"taxonomy": "letters"}}, taxonomies=[LETTERS]
+    )
+    assert [[0, 1, 2, 3, 4]] == groups_of(STRICT, table, k=2)
 
 
 def test_a_tree_of_100_000_leaves_is_cut_without_a_table_of_pairs():
