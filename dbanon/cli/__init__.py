@@ -79,6 +79,9 @@ _register()
 
 def main() -> None:
     """Run the command line; the one place where errors become messages and exit codes."""
+    if any("\ud800" <= character <= "\udfff" for word in sys.argv for character in word):
+        _complain("error: an argument holds bytes that are not text in this locale")
+        sys.exit(2)
     try:
         app()
     except DbanonError as error:

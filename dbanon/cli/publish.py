@@ -41,6 +41,7 @@ def publish(
     dbanon publish patients --k 10 --as view --name patients_live
     """
     from dbanon.actions.publish import publish as action
+    from dbanon.actions.refresh import COMPOSITION_WARNING
 
     asked = options.publication(locals())
     with console.watched(timings=timings, steps=8) as stages:
@@ -55,6 +56,8 @@ def publish(
         console.document(release)
     else:
         _show(release, dry_run=dry_run)
+    if release.earlier:
+        console.warn(COMPOSITION_WARNING)
 
 
 def _show(release: Release, *, dry_run: bool) -> None:

@@ -189,7 +189,21 @@ def _of_relation(name: TableName) -> list[sa.ColumnElement[bool]]:
 
 
 def _releases(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator[Release]:
-    statement = sa.select(m.release).where(*conditions).order_by(m.release.c.release_id.desc())
+    older = m.release.alias()
+    earlier = (
+        sa.select(sa.func.count())
+        .where(
+            older.c.table_schema == m.release.c.table_schema,
+            older.c.table_name == m.release.c.table_name,
+            older.c.release_id < m.release.c.release_id,
+        )
+        .scalar_subquery()
+    )
+    statement = (
+        sa.select(m.release, earlier.label("earlier"))
+        .where(*conditions)
+        .order_by(m.release.c.release_id.desc())
+    )
     for row in session.sa.execute(statement).mappings():
         relation = TableName(row["relation_schema"], row["relation_name"])
         results = (
@@ -209,6 +223,7 @@ def _releases(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator
             taxonomies=row["taxonomies"],
             fingerprint=row["fingerprint"],
             served=row["served"],
+            earlier=row["earlier"],
             created_at=row["created_at"],
             created_by=row["created_by"],
         )

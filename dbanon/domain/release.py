@@ -68,7 +68,8 @@ class Release:
     ``policy`` is the policy in force, command-line overrides included; ``overrides`` are those
     the command line gave, so that a refresh repeats them; ``taxonomies`` the versions used;
     ``fingerprint`` tells whether the source has changed since; ``served`` whether readers see
-    this release now. ``created_at`` and ``created_by`` are None until the ledger has it.
+    this release now; ``earlier`` how many releases of the table came before, with which a reader
+    may compare this one. ``created_at`` and ``created_by`` are None until the ledger has it.
     """
 
     id: int
@@ -83,5 +84,6 @@ class Release:
     overrides: Mapping[str, Any] = field(default_factory=dict)
     taxonomies: Mapping[str, int] = field(default_factory=dict)
     served: bool = True
+    earlier: int = 0
     created_at: datetime | None = None
     created_by: str | None = None

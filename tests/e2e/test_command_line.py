@@ -100,6 +100,12 @@ def test_json_says_what_was_published(run, patients):
     assert set(release["loss"]["columns"]) == {"age", "sex", "born", "weight"}
 
 
+def test_a_second_release_warns_that_the_two_can_be_compared(run, patients):
+    assert run("publish", "patients", "--k", 5).stderr == ""
+    assert "can compare" in run("publish", "patients", "--k", 5).stderr
+    assert "can compare" in run("publish", "patients", "--k", 5, "--name", "other").stderr
+
+
 def test_refresh_all_goes_on_after_a_failure_and_reports_the_worst_code(run, patients):
     other = make_patients(patients, name="others")
     dbanon.set_policy(other, patients_policy(other), settings=patients.settings)
