@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
-from dbanon.domain.errors import DriftError, PolicyError, TaxonomyError, Unsatisfiable
+from dbanon.domain.errors import (
+    ConfigError,
+    DriftError,
+    PolicyError,
+    TaxonomyError,
+    Unsatisfiable,
+)
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName, quote_identifier
@@ -20,6 +26,10 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import Policy
     from dbanon.domain.stages import Stages
     from dbanon.domain.table import TableInfo
+
+
+_LONGEST_NAME = 63
+_PRIVATE = frozenset({"dbanon", "dbanon_data"})
 
 
 class Options(TypedDict, total=False):
@@ -66,7 +76,19 @@ class Request:
         return cls(**values)
 
     def view(self, table: TableName) -> TableName:
-        """Return the relation that readers will see."""
+        """Return the relation that readers will see; raises ConfigError when it cannot be."""
+        for name in (self.schema, self.name or table.name):
+            size = len(name.encode(errors="replace"))
+            surrogates = any("\ud800" <= character <= "\udfff" for character in name)
+            if not 0 < size <= _LONGEST_NAME or "\x00" in name or surrogates:
+                raise ConfigError(
+                    f"{name!r} is not a name for PostgreSQL: 1 to {_LONGEST_NAME} bytes of text",
+                    hint="publish under another --name or --schema",
+                )
+        if self.schema in _PRIVATE:
+            raise ConfigError(
+                f"{self.schema} holds what no reader may see", hint="publish in another --schema"
+            )
         return TableName(self.schema, self.name or table.name)
 
     def over(self, policy: Policy) -> Policy:

@@ -61,11 +61,13 @@ def publishing(
         require_current(session)
         found = catalog.describe(session, where)
         if request.kind is ReleaseKind.VIEW:
-            _require_guardable(session, found)
+            guards.require_owner(session, found)
         with session.exclusive(found.oid), session.transaction(snapshot=True, keep=keep):
+            guards.lock_source(session, found, exclude_writers=request.kind is ReleaseKind.VIEW)
+            info = catalog.describe(session, found.name)
             if request.kind is ReleaseKind.VIEW:
-                guards.lock_source(session, found.name)
-            yield session, catalog.describe(session, found.name)
+                _require_guardable(info)
+            yield session, info
 
 
 def publish_in(session: Session, info: TableInfo, request: Request, stages: Stages) -> Release:
@@ -121,15 +123,17 @@ def _previous(session: Session, info: TableInfo, view: TableName) -> int | None:
     return None if served is None else served.id
 
 
-def _require_guardable(session: Session, info: TableInfo) -> None:
-    from dbanon.db import guards
-
+def _require_guardable(info: TableInfo) -> None:
     if info.relkind == "p" or info.has_children:
         raise ConfigError(
             f"{info.name} has partitions or children, whose changes a live view would not see",
             hint="publish it with --as table",
         )
-    guards.require_owner(session, info)
+    if info.has_parents:
+        raise ConfigError(
+            f"{info.name} has a parent, and a live view would not see what is changed through it",
+            hint="publish it with --as table",
+        )
 
 
 def _publication(session: Session, prepared: Prepared, request: Request) -> Publication:

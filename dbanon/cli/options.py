@@ -46,13 +46,22 @@ AllowSuperuser = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON document")]
 Timings = Annotated[bool, typer.Option("--timings", help="say on stderr where the time went")]
+# What the database can count with: integer for k and l, bigint for seeds and releases.
+LARGEST_COUNT = 2**31 - 1
+LARGEST_NUMBER = 2**63 - 1
+
 K = Annotated[
-    int | None, typer.Option("--k", min=1, show_default=False, help="least rows in a class")
+    int | None,
+    typer.Option("--k", min=1, max=LARGEST_COUNT, show_default=False, help="least rows in a class"),
 ]
 L = Annotated[
     int | None,
     typer.Option(
-        "--l", min=1, show_default=False, help="least distinct sensitive values in a class"
+        "--l",
+        min=1,
+        max=LARGEST_COUNT,
+        show_default=False,
+        help="least distinct sensitive values in a class",
     ),
 ]
 Algorithm = Annotated[
@@ -82,7 +91,12 @@ Grants = Annotated[
     list[str] | None,
     typer.Option("--grant", metavar="ROLE", show_default=False, help="let a role read it"),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="same data, options and seed: same groups")]
+Seed = Annotated[
+    int,
+    typer.Option(
+        "--seed", min=0, max=LARGEST_NUMBER, help="same data, options and seed: same groups"
+    ),
+]
 
 
 def settings(dsn: str | None, *, owner: str | None = None, superuser: bool = False) -> Settings:

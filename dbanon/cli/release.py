@@ -8,7 +8,10 @@ from dbanon.cli import console, options, report
 
 app = typer.Typer(help="Read the ledger of releases.", no_args_is_help=True)
 
-Number = Annotated[int, typer.Argument(metavar="N", min=1, help="number of the release")]
+Number = Annotated[
+    int,
+    typer.Argument(metavar="N", min=1, max=options.LARGEST_NUMBER, help="number of the release"),
+]
 
 
 @app.command("list")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon.db.queries import identifiers, query, relation
+from dbanon.db.queries import identifiers, query, relation, text_of
 from dbanon.domain.errors import TableNotFound
 from dbanon.domain.table import ColumnInfo, ColumnKind, ColumnStats, TableInfo, TableName
 
@@ -48,7 +48,7 @@ def describe(session: Session, name: TableName) -> TableInfo:
     ).fetchone()
     if found is None:
         raise TableNotFound(_not_found(session, name), hint=_suggestion(session, name))
-    oid, schema, relkind, row_security, has_children, comment, primary_key = found
+    oid, schema, relkind, row_security, has_children, has_parents, comment, primary_key = found
     return TableInfo(
         oid=oid,
         name=TableName(schema, name.name),
@@ -57,6 +57,7 @@ def describe(session: Session, name: TableName) -> TableInfo:
         primary_key=tuple(primary_key or ()),
         row_security=row_security,
         has_children=has_children,
+        has_parents=has_parents,
         comment=comment,
     )
 
@@ -83,7 +84,8 @@ def _columns(session: Session, oid: int) -> tuple[ColumnInfo, ...]:
             name=name,
             type=declared,
             base_type=base,
-            kind=ColumnKind.CATEGORY if labels else _KINDS.get(base, ColumnKind.OTHER),
+            base_schema=base_schema,
+            kind=_kind(base, base_schema, labels),
             nullable=nullable,
             comment=comment,
             generated=generated,
@@ -96,6 +98,7 @@ def _columns(session: Session, oid: int) -> tuple[ColumnInfo, ...]:
             name,
             declared,
             base,
+            base_schema,
             nullable,
             comment,
             generated,
@@ -105,6 +108,13 @@ def _columns(session: Session, oid: int) -> tuple[ColumnInfo, ...]:
             has_equality,
         ) in rows
     )
+
+
+def _kind(base: str, schema: str, labels: Sequence[str] | None) -> ColumnKind:
+    if labels:
+        return ColumnKind.CATEGORY
+    # a type of the user's may bear the name of a built-in one
+    return _KINDS.get(base, ColumnKind.OTHER) if schema == "pg_catalog" else ColumnKind.OTHER
 
 
 def statistics(session: Session, info: TableInfo) -> tuple[int, dict[str, ColumnStats]]:
@@ -127,9 +137,14 @@ def statistics(session: Session, info: TableInfo) -> tuple[int, dict[str, Column
 def distinct_values(session: Session, info: TableInfo, column: str, limit: int) -> list[str]:
     """Return at most ``limit`` distinct values of a column as text, NULL left out."""
     statement = sql.SQL(
-        "SELECT v::text FROM (SELECT DISTINCT {0} AS v FROM {1} WHERE {0} IS NOT NULL) AS d"
+        "SELECT {3} FROM (SELECT DISTINCT {0} AS v FROM {1} WHERE {0} IS NOT NULL) AS d"
         " ORDER BY v LIMIT {2}"
-    ).format(sql.Identifier(column), relation(info.name), sql.Literal(limit))
+    ).format(
+        sql.Identifier(column),
+        relation(info.name),
+        sql.Literal(limit),
+        text_of(info.column(column), sql.Identifier("v")),
+    )
     return [row[0] for row in session.pg.execute(statement).fetchall()]
 
 

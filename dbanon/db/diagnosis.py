@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dbanon.db.guards import trigger_names
 from dbanon.db.promise import read_promise
 from dbanon.db.queries import query
 from dbanon.domain.release import ReleaseKind
@@ -47,7 +48,9 @@ def orphans(session: Session, served: Sequence[int]) -> list[str]:
     return [row[0] for row in rows]
 
 
-def view_problems(session: Session, published: TableInfo, release: Release) -> Iterator[str]:
+def view_problems(
+    session: Session, published: TableInfo, *, release: Release, source: int
+) -> Iterator[str]:
     """Yield what is wrong with the relation that serves a release."""
     view, row = published.name, None
     if published.relkind == "v":
@@ -63,7 +66,7 @@ def view_problems(session: Session, published: TableInfo, release: Release) -> I
     elif (promise.k, promise.l) != (release.policy.k, release.policy.l):
         yield "its comment promises other models than the ledger"
     if release.kind is ReleaseKind.VIEW:
-        pattern = f"dbanon_guard_{release.id}_%"
-        count = session.pg.execute(query("armed_guards"), (pattern,)).fetchone()
-        if count is None or count[0] != 3:  # noqa: PLR2004 - delete, update, truncate
+        names = trigger_names(release.id)
+        count = session.pg.execute(query("armed_guards"), (source, names)).fetchone()
+        if count is None or count[0] != len(names):
             yield "a guard on the source is missing or disabled"

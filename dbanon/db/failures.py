@@ -19,6 +19,7 @@ _MEANINGS = {
     "55P03": ("a lock was not granted in time: the relation is in use", "run the command again"),
     "40001": ("the table changed at the same time", "run the command again"),
     "40P01": ("the table changed at the same time", "run the command again"),
+    "23505": ("something of that name was stored at the same time", "run the command again"),
     "57014": ("the server cancelled the statement", "raise statement_timeout for this role"),
 }
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.relations import Publication
     from dbanon.db.session import Session
-    from dbanon.domain.table import TableInfo, TableName
+    from dbanon.domain.table import TableInfo
 
 _EVENTS = {
     "delete": sql.SQL("DELETE"),
@@ -30,9 +30,21 @@ _TRANSITIONS = {
 }
 
 
+_FENCE = "fence"
+
+
 def guard(release_id: int, event: str) -> sql.Identifier:
     """Name the trigger function of one event."""
     return sql.Identifier(DATA_SCHEMA, f"guard_{release_id}_{event}")
+
+
+def trigger_names(release_id: int) -> list[str]:
+    """Name the triggers of a live view, every one of which it needs."""
+    return [_trigger(release_id, event) for event in (*_EVENTS, _FENCE)]
+
+
+def _trigger(release_id: int, event: str) -> str:
+    return f"dbanon_guard_{release_id}_{event}"
 
 
 def guard_statements(publication: Publication) -> Iterator[sql.Composed]:
@@ -50,17 +62,25 @@ def guard_statements(publication: Publication) -> Iterator[sql.Composed]:
         # A body is a literal, not dollar-quoted: a column may be named like the closing tag.
         body = sql.Literal(_body(publication, event).as_string())
         yield template("create_guard", guard=function, body=body)
-        trigger = sql.Identifier(f"dbanon_guard_{publication.id}_{event}")
+        yield sql.SQL("REVOKE ALL ON FUNCTION {}() FROM PUBLIC").format(function)
         yield template(
             "create_trigger",
-            trigger=trigger,
+            trigger=sql.Identifier(_trigger(publication.id, event)),
             event=event_sql,
             source=publication.source,
             transition=_TRANSITIONS[event],
             guard=function,
         )
+    yield template(
+        "create_fence",
+        trigger=sql.Identifier(_trigger(publication.id, _FENCE)),
+        source=publication.source,
+        guard=guard(publication.id, "delete"),
+    )
+    for name in trigger_names(publication.id):
         # ALWAYS: replicated changes reach the source without firing ordinary triggers.
-        yield sql.SQL("ALTER TABLE {} ENABLE ALWAYS TRIGGER {}").format(publication.source, trigger)
+        enable = sql.SQL("ALTER TABLE {} ENABLE ALWAYS TRIGGER {}")
+        yield enable.format(publication.source, sql.Identifier(name))
 
 
 def drop_guards(session: Session, release_id: int) -> None:
@@ -96,8 +116,8 @@ def _body(publication: Publication, event: str) -> sql.Composed:
 def _changed(publication: Publication, columns: Sequence[str], event: str) -> sql.Composed:
     """Select the keys of old rows that are gone, or differ now in one of the columns."""
     keys = sql.SQL(", ").join(
-        sql.SQL("t.{} AS {}").format(sql.Identifier(column), sql.Identifier(key))
-        for key, column in zip(publication.key_columns, publication.info.primary_key, strict=True)
+        sql.SQL("{} AS {}").format(key, sql.Identifier(name))
+        for name, key in zip(publication.key_columns, publication.keys(of="t"), strict=True)
     )
     if event == "delete":
         return sql.SQL("SELECT {} FROM removed AS t").format(keys)
@@ -118,13 +138,17 @@ def _holds(k: int, l: int, sensitive: Sequence[str]) -> sql.Composed:
     return sql.SQL(" AND ").join(conditions)
 
 
-def lock_source(session: Session, source: TableName) -> None:
-    """Keep writers out until the guards stand, as the first statement of a transaction.
+def lock_source(session: Session, source: TableInfo, *, exclude_writers: bool) -> None:
+    """Keep the columns as they are, as the first statement of a transaction.
 
-    LOCK takes no snapshot: what is read after it includes everything that was committed before.
+    With ``exclude_writers`` the rows too, until the guards stand. LOCK takes no snapshot: what is
+    read after it includes everything that was committed before.
     """
-    statement = sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE")
-    session.pg.execute(statement.format(relation(source)))
+    if source.relkind not in {"r", "p"}:
+        return  # only tables can be locked, and nothing else is published
+    mode = "SHARE ROW EXCLUSIVE" if exclude_writers else "ACCESS SHARE"
+    statement = sql.SQL("LOCK TABLE {} IN {} MODE")
+    session.pg.execute(statement.format(relation(source.name), sql.SQL(mode)))
 
 
 def require_owner(session: Session, info: TableInfo) -> None:

@@ -11,7 +11,7 @@ from dbanon import resources
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dbanon.domain.table import TableName
+    from dbanon.domain.table import ColumnInfo, TableName
 
 
 def query(name: str) -> sql.SQL:
@@ -34,6 +34,17 @@ def relation(name: TableName) -> sql.Identifier:
     if name.schema is None:
         return sql.Identifier(name.name)
     return sql.Identifier(name.schema, name.name)
+
+
+def text_of(column: ColumnInfo, value: sql.Composable) -> sql.Composed:
+    """Compose the text of a value of the column.
+
+    A cast from a type of the user's runs whatever function its owner made it, with the rights of
+    whoever reads; format() knows the type's own output function only.
+    """
+    if column.base_schema == "pg_catalog":
+        return sql.SQL("{}::text").format(value)
+    return sql.SQL("CASE WHEN {0} IS NOT NULL THEN format('%s', {0}) END").format(value)
 
 
 def identifiers(names: Iterable[str], *, of: str | None = None) -> sql.Composed:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import psycopg
 import pyarrow as pa
 from psycopg import sql
 
@@ -14,8 +16,10 @@ from dbanon.db.promise import describe_promise
 from dbanon.db.published import published_type
 from dbanon.db.queries import identifiers, relation, template
 from dbanon.db.transfer import copy_statement, write
+from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
+from dbanon.domain.table import quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,12 +67,26 @@ class Publication:
         """The names of the key in ``rows``: never those of the source, so none can collide."""
         return tuple(f"k{i}" for i in range(1, len(self.info.primary_key) + 1))
 
+    def keys(self, *, of: str) -> list[sql.Composed]:
+        """Compose the primary key of the relation ``of``, without its domains.
+
+        The constraints of a domain are code that COPY would run, and equality knows base types.
+        """
+        columns = [self.info.column(name) for name in self.info.primary_key]
+        return [
+            sql.SQL("{}::{}").format(
+                sql.Identifier(of, column.name),
+                sql.Identifier(column.base_schema, column.base_type),
+            )
+            for column in columns
+        ]
+
     @property
     def join(self) -> sql.Composed:
         """Rows ``r`` of the membership are rows ``s`` of the source."""
         return sql.SQL(" AND ").join(
-            sql.SQL("r.{} = s.{}").format(sql.Identifier(key), sql.Identifier(column))
-            for key, column in zip(self.key_columns, self.info.primary_key, strict=True)
+            sql.SQL("r.{} = {}").format(sql.Identifier(name), key)
+            for name, key in zip(self.key_columns, self.keys(of="s"), strict=True)
         )
 
     @property
@@ -103,11 +121,11 @@ def data_table(prefix: str, release_id: int) -> sql.Identifier:
 def build_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield what makes the empty private tables."""
     keys = sql.SQL(", ").join(
-        sql.SQL("{} AS {}").format(sql.Identifier(column), sql.Identifier(key))
-        for key, column in zip(publication.key_columns, publication.info.primary_key, strict=True)
+        sql.SQL("{} AS {}").format(key, sql.Identifier(name))
+        for name, key in zip(publication.key_columns, publication.keys(of="s"), strict=True)
     )
     yield template("create_rows", rows=publication.rows, keys=keys, source=publication.source)
-    columns = sql.SQL(",\n    ").join(
+    recoded = sql.SQL(",\n    ").join(
         sql.SQL("{} {}{}").format(
             sql.Identifier(f"q{i}"),
             sql.Identifier("pg_catalog", published.removesuffix("[]")),
@@ -115,7 +133,7 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
         )
         for i, published in enumerate(publication.types, 1)
     )
-    yield template("create_groups", groups=publication.groups, columns=columns)
+    yield template("create_groups", groups=publication.groups, columns=recoded)
 
 
 def serve_statements(publication: Publication) -> Iterator[sql.Composed]:
@@ -189,7 +207,22 @@ def fill(
     for i, column in enumerate(values.columns, 1):
         labels = pa.array(column.labels, pa.string())
         columns[f"q{i}"] = labels.take(pa.array(column.index))
-    write(session, publication.groups, pa.table(columns))
+    try:
+        write(session, publication.groups, pa.table(columns))
+    except psycopg.DataError as error:
+        raise _misfit(publication, error) from None
+
+
+def _misfit(publication: Publication, error: psycopg.DataError) -> PolicyError:
+    """Name the column whose published values its type cannot hold; the context also holds one."""
+    found = re.search(r"\bq(\d+)\b", error.diag.context or "")
+    names = [column for column, _ in publication.recodings]
+    name = quote_identifier(names[int(found[1]) - 1]) if found else ", ".join(names)
+    return PolicyError(
+        f"column {name}: a published value has no place in its type (is it the greatest there is,"
+        " or widened too far by snap?)",
+        hint='give the column the recoding "interval-text", or a smaller snap',
+    )
 
 
 def drop_private(session: Session, release_id: int) -> None:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import psycopg
 import sqlalchemy as sa
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
 from dbanon.db.failures import connection_failure, statement_failure
 from dbanon.db.queries import query
-from dbanon.domain.errors import NotPermitted
+from dbanon.domain.errors import ConfigError, NotPermitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +86,10 @@ def connect(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
         if writes:
             _refuse_superuser(pg, settings)
         engine = sa.create_engine(
-            "postgresql+psycopg://", creator=lambda: pg, poolclass=sa.StaticPool
+            "postgresql+psycopg://",
+            creator=lambda: pg,
+            poolclass=sa.StaticPool,
+            pool_reset_on_return=None,  # it is closed, and a lost one cannot be rolled back
         )
         with engine.connect() as shared:
             yield Session(pg, shared, dsn, search_path, settings)
@@ -106,10 +110,28 @@ def _dsn(settings: Settings) -> str:
 
 
 def _open(dsn: str) -> psycopg.Connection:
+    _require_readable(dsn)
     try:
         return psycopg.connect(dsn, client_encoding="utf8")
-    except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
+    except psycopg.OperationalError as error:
         raise connection_failure(error) from None
+
+
+def _require_readable(dsn: str) -> None:
+    """Raise ConfigError when libpq would take a part of a password for something else.
+
+    What it says of such a dsn quotes that part.
+    """
+    try:
+        parts = conninfo_to_dict(dsn)
+    except (psycopg.ProgrammingError, UnicodeEncodeError):
+        parts = None
+    ports = "" if parts is None else str(parts.get("port") or "").replace(",", "")
+    if parts is None or "@" in str(parts.get("host")) or (ports and not ports.isdigit()):
+        raise ConfigError(
+            "the dsn cannot be read",
+            hint="percent-encode special characters in a URI, quote values of key=value pairs",
+        )
 
 
 def _prepare(pg: psycopg.Connection, settings: Settings) -> tuple[str, ...]:
@@ -124,12 +146,14 @@ def _prepare(pg: psycopg.Connection, settings: Settings) -> tuple[str, ...]:
 
 
 SESSION_SETTINGS = (
+    "SET client_encoding = 'UTF8'",
     "SET search_path = pg_catalog, pg_temp",
     "SET DateStyle = 'ISO, YMD'",
     "SET TimeZone = 'UTC'",
     "SET IntervalStyle = 'postgres'",
     "SET bytea_output = 'hex'",
     "SET extra_float_digits = 1",
+    "SET quote_all_identifiers = off",
     f"SET lock_timeout = '{LOCK_TIMEOUT}'",
 )
 

@@ -13,7 +13,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from pyarrow import csv
 
-from dbanon.db.queries import identifiers, relation
+from dbanon.db.queries import identifiers, relation, text_of
 from dbanon.db.session import SESSION_SETTINGS
 from dbanon.domain.errors import DatabaseError, PolicyError
 from dbanon.domain.policy import Role
@@ -35,8 +35,6 @@ _QUASI_CASTS = {
     ColumnKind.DATE: "{}::date",
     ColumnKind.TIMESTAMP: "{}::timestamp",
     ColumnKind.TIMESTAMPTZ: "{}::timestamptz",
-    ColumnKind.BOOLEAN: "{}::text",
-    ColumnKind.CATEGORY: "{}::text",
 }
 
 # Rows whose value has no exact place on the line that clustering works on. float8 holds every
@@ -114,17 +112,19 @@ def read(session: Session, info: TableInfo, policy: Policy) -> SourceRows:
 
 
 def _key(column: ColumnInfo) -> sql.Composed:
-    cast = "{}::int8" if column.kind is ColumnKind.INTEGER else "{}::text"
-    return sql.SQL(cast).format(sql.Identifier(column.name))
+    name = sql.Identifier(column.name)
+    if column.kind is ColumnKind.INTEGER:
+        return sql.SQL("{}::int8").format(name)
+    return text_of(column, name)
 
 
 def _value(column: ColumnInfo, role: Role) -> sql.Composed:
     name = sql.Identifier(column.name)
-    if role is Role.QUASI:
+    if role is Role.QUASI and column.kind in _QUASI_CASTS:
         return sql.SQL(_QUASI_CASTS[column.kind]).format(name)
     if column.kind is ColumnKind.DECIMAL:
         return sql.SQL("trim_scale({})::text").format(name)
-    return sql.SQL("{}::text").format(name)
+    return text_of(column, name)
 
 
 @contextmanager
@@ -144,6 +144,11 @@ def _reader(session: Session, snapshot: str) -> Iterator[Any]:
             connection.rollback()
     except adbc_driver_manager.Error as error:
         state = getattr(error, "sqlstate", None)
+        if state == "22021":
+            raise DatabaseError(
+                "the table holds text that is not UTF-8, and the database knows no encoding of it",
+                hint="move the table to a database of a known encoding, such as UTF8",
+            ) from None
         raise DatabaseError(f"reading the table failed ({state or 'connection lost'})") from None
 
 

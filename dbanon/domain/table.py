@@ -94,13 +94,14 @@ class ColumnInfo:
     """One column.
 
     ``type`` is the declared type as ``format_type`` prints it; ``base_type`` the name of the
-    type below all domains; ``labels`` the labels of an enum in order.
+    type below all domains, ``base_schema`` its schema; ``labels`` the labels of an enum in order.
     """
 
     name: str
     type: str
     base_type: str
     kind: ColumnKind
+    base_schema: str = "pg_catalog"
     nullable: bool = True
     comment: str | None = None
     generated: bool = False
@@ -121,6 +122,7 @@ class TableInfo:
     primary_key: tuple[str, ...]
     row_security: bool = False
     has_children: bool = False
+    has_parents: bool = False
     comment: str | None = None
 
     def column(self, name: str) -> ColumnInfo:

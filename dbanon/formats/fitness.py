@@ -20,8 +20,10 @@ _RELATIONS = {
     "m": "a materialized view",
     "f": "a foreign table",
 }
+_AS_IT_IS = frozenset({Role.SENSITIVE, Role.INSENSITIVE})
 _ON_A_LINE = frozenset({"interval", "mean"})
 _IN_A_TREE = frozenset({"label"})
+_MAX_DIGITS = 15
 
 
 def validate(policy: Policy, info: TableInfo, *, taxonomies: Collection[str]) -> None:
@@ -83,6 +85,9 @@ def _of_roles(policy: Policy, info: TableInfo) -> Iterator[str]:
             yield f"the policy names column {quote_identifier(name)}, which does not exist{near}"
     if not policy.with_role(Role.QUASI):
         yield "no column is a quasi-identifier, so there is nothing to anonymize"
+    shown = {rule.column for rule in policy.columns if rule.role in _AS_IT_IS}
+    if info.primary_key and shown.issuperset(info.primary_key):
+        yield "its primary key would be published as it is, and tells every row apart"
     if policy.model(L_DIVERSITY) and not policy.with_role(Role.SENSITIVE):
         yield "l-diversity needs a sensitive column"
 
@@ -146,3 +151,5 @@ def _of_recoding(
         ColumnKind.TIMESTAMPTZ,
     }:
         yield "digits needs a numeric type"
+    if rule.digits is not None and rule.digits > _MAX_DIGITS:
+        yield f"digits is at most {_MAX_DIGITS}: a mean has no more"

@@ -160,7 +160,11 @@ def _read(path: Path) -> str:
 
 def _delimiter_of(text: str) -> str:
     for delimiter in (_LEVELS, _EDGES):
-        first = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        try:
+            first = next(reader, [])
+        except csv.Error:  # which is told with its line when all is read
+            return delimiter
         if len(first) > 1:
             return delimiter
     return _LEVELS

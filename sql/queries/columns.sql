@@ -14,6 +14,7 @@ WITH RECURSIVE base (attnum, typid) AS (
 SELECT a.attname,
        format_type(a.atttypid, a.atttypmod),
        t.typname,
+       n.nspname,
        NOT a.attnotnull,
        col_description(a.attrelid, a.attnum),
        a.attgenerated <> '',
@@ -21,7 +22,7 @@ SELECT a.attname,
        (SELECT array_agg(e.enumlabel::text ORDER BY e.enumsortorder)
           FROM pg_enum AS e
          WHERE e.enumtypid = t.oid),
-       (n.nspname <> 'pg_catalog' AND t.typtype IN ('b', 'c', 'p'))
+       (n.nspname <> 'pg_catalog' AND t.typtype IN ('b', 'c', 'p', 'r', 'm'))
            AND NOT EXISTS (SELECT
                              FROM pg_type AS element
                              JOIN pg_namespace AS en ON en.oid = element.typnamespace

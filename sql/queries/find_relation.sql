@@ -4,13 +4,15 @@ SELECT c.oid,
        c.relkind::text,
        c.relrowsecurity,
        EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhparent = c.oid),
+       EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid),
        obj_description(c.oid, 'pg_class'),
        (SELECT array_agg(a.attname::text ORDER BY k.position)
           FROM pg_index AS x
          CROSS JOIN LATERAL unnest(x.indkey) WITH ORDINALITY AS k (attnum, position)
           JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.attnum
          WHERE x.indrelid = c.oid
-           AND x.indisprimary)
+           AND x.indisprimary
+           AND k.position <= x.indnkeyatts)
   FROM pg_class AS c
   JOIN pg_namespace AS n ON n.oid = c.relnamespace
  WHERE n.nspname = ANY (%(schemas)s)

@@ -2,6 +2,11 @@
 DECLARE
     touched integer[];
 BEGIN
+    -- To a snapshot older than the release its tables are empty, and nothing would be checked.
+    IF NOT EXISTS (SELECT FROM {groups}) THEN
+        RAISE EXCEPTION 'could not serialize access: a live view was published meanwhile'
+            USING ERRCODE = 'serialization_failure';
+    END IF;
     SELECT array_agg(DISTINCT r.group_id)
       INTO touched
       FROM {rows} AS r
@@ -21,7 +26,7 @@ BEGIN
        AND g.shown
        AND NOT EXISTS (SELECT
                          FROM {rows} AS r
-                         JOIN {source} AS s ON {join}
+                         JOIN ONLY {source} AS s ON {join}
                         WHERE r.group_id = g.group_id
                        HAVING {holds});
     RETURN NULL;

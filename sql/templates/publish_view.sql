@@ -3,7 +3,7 @@ CREATE OR REPLACE VIEW {view} ({names})
   WITH (security_barrier = true)
     AS
 SELECT {columns}
-  FROM {source} AS s
+  FROM ONLY {source} AS s
   JOIN {rows} AS r ON {join}
   JOIN {groups} AS g ON g.group_id = r.group_id
  WHERE g.shown

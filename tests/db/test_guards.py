@@ -211,6 +211,21 @@ def test_two_writers_cannot_each_take_a_member_of_a_group_of_k_plus_1(live, isol
     assert bool(failures) == (isolation is not psycopg.IsolationLevel.READ_COMMITTED)
 
 
+@pytest.mark.parametrize("statement", ["DELETE FROM public.patients", "TRUNCATE public.patients"])
+@pytest.mark.parametrize("isolation", list(psycopg.IsolationLevel)[2:], ids=lambda i: i.name)
+def test_a_writer_whose_snapshot_is_older_than_the_release_must_try_again(
+    live, isolation, statement
+):
+    writer = live.connect(autocommit=False)
+    writer.isolation_level = isolation
+    writer.execute("SELECT 1")
+    dbanon.refresh("patients", settings=live.settings)
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        writer.execute(statement)
+    writer.rollback()
+    assert shown(live) == 200
+
+
 def assert_holds_k(database):
     assert database.execute(CLASSES)[0][0] >= 5
 

@@ -35,18 +35,16 @@ class Mean:
         """Return a mean for every group; O(n) and one text for each distinct mean."""
         present = (assignment.group >= 0) & (column.codes < column.size)
         group = assignment.group[present]
-        origin, offsets = _offsets(column)
+        scale = _Scale(column)
         count = np.bincount(group, minlength=assignment.n_groups)
         total = np.bincount(
-            group, weights=offsets[column.codes[present]], minlength=assignment.n_groups
+            group, weights=scale.offsets[column.codes[present]], minlength=assignment.n_groups
         )
         some = count > 0
-        means, place_of_some = np.unique(
-            _rounded(column, origin + total[some] / count[some]), return_inverse=True
-        )
+        means, place_of_some = np.unique(total[some] / count[some], return_inverse=True)
         place = np.full(assignment.n_groups, len(means))
         place[some] = place_of_some
-        labels = [*_mean_texts(column, means), *([] if some.all() else [None])]
+        labels = [*_mean_texts(column, scale.values(means)), *([] if some.all() else [None])]
         return _with_box_loss(column, assignment, recoding="mean", labels=labels, place=place)
 
 
@@ -117,19 +115,31 @@ def _with_box_loss(
     )
 
 
-def _offsets(column: EncodedColumn) -> tuple[float, NDArray[np.float64]]:
-    """Return an origin and the distance of each value from it, so that sums stay small."""
-    values = column.values if column.values.dtype.kind == "f" else column.values.astype(np.int64)
-    origin = values[0] if column.size else values.dtype.type(0)
-    return float(origin), (values - origin).astype(np.float64)
+class _Scale:
+    """Distances from the least value, so scaled that no sum of them overflows.
 
+    offsets: (size,) float64.
+    """
 
-def _rounded(column: EncodedColumn, means: NDArray[np.float64]) -> NDArray[np.float64]:
-    if column.kind is ColumnKind.DATE:
-        return np.rint(means)
-    if column.kind in {ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ}:
-        return np.rint(means / 1e6) * 1e6
-    return np.round(means, _digits(column)) + 0.0  # -0.0 is 0.0
+    def __init__(self, column: EncodedColumn) -> None:
+        values = column.values
+        self._exponent = 0
+        if values.dtype.kind == "f":
+            # a power of two changes no digit; two bits less leave room for a difference
+            self._exponent = int(np.frexp(np.abs(values).max(initial=0.0))[1]) + 2
+            values = np.ldexp(values, -self._exponent)
+            self.offsets = values - values[:1]
+        else:
+            numbers = values.astype(np.int64)
+            # unsigned differences of int64 do not overflow
+            steps = numbers.view(np.uint64) - numbers[:1].view(np.uint64)
+            self.offsets = steps.astype(np.float64)
+            values = numbers
+        self._origin = float(values[0]) if column.size else 0.0
+
+    def values(self, offsets: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the values at these distances."""
+        return np.ldexp(self._origin + offsets, self._exponent)
 
 
 def _digits(column: EncodedColumn) -> int:
@@ -140,6 +150,8 @@ def _digits(column: EncodedColumn) -> int:
 
 def _mean_texts(column: EncodedColumn, means: NDArray[np.float64]) -> list[str]:
     if column.values.dtype.kind == "M":
-        return value_texts(column.kind, means.astype(np.int64).view(column.values.dtype))
+        unit = 1.0 if column.kind is ColumnKind.DATE else 1e6
+        rounded = (np.rint(means / unit) * unit).astype(np.int64)
+        return value_texts(column.kind, rounded.view(column.values.dtype))
     digits = _digits(column)
-    return [f"{mean:.{digits}f}" for mean in means.tolist()]
+    return [f"{mean:z.{digits}f}" for mean in means.tolist()]

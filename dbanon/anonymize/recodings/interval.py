@@ -98,5 +98,6 @@ def _bounds(
     return (
         [snapped.low_texts[i] for i in low],
         [snapped.high_texts[i] for i in high],
-        [min(width / snapped.span, 1.0) if snapped.span else 0.0 for width in widths],
+        # compared first: a quotient of such integers may be too large for a float
+        [float(bool(snapped.span)) if w >= snapped.span else w / snapped.span for w in widths],
     )

@@ -91,7 +91,14 @@ def _texts(column: EncodedColumn, units: list[int], places: int) -> list[str]:
     if column.kind is ColumnKind.INTEGER:
         return [str(unit) for unit in units]
     if column.kind in _UNITS_PER_SNAP:
-        return value_texts(column.kind, np.array(units, np.int64).view(column.values.dtype))
+        try:
+            grid = np.array(units, np.int64)
+        except OverflowError:
+            msg = f"column {quote_identifier(column.name)}: snap leaves no date or time to round to"
+            raise PolicyError(
+                msg, hint="give snap in units of the column (days, seconds)"
+            ) from None
+        return value_texts(column.kind, grid.view(column.values.dtype))
     return [_decimal_text(unit, places) for unit in units]
 
 
