@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from dbanon.anonymize.encode import encode
@@ -23,10 +22,6 @@ from dbanon.domain.policy import (
 )
 from dbanon.domain.table import ColumnKind, TableName
 from dbanon.domain.taxonomy import Taxonomy
-
-# the first example of a test may compile a kernel
-settings.register_profile("kernels", deadline=None)
-settings.load_profile("kernels")
 
 DATA = Path(__file__).parent / "data"
 

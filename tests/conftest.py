@@ -4,6 +4,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 from packaging.specifiers import SpecifierSet
 from servers import Choice, Server, available
 
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from servers import Database
+
+# The first example of a test may compile a kernel, and a busy machine is no defect.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 CHOICES = pytest.StashKey[list[Choice]]()
 REASONS = pytest.StashKey[list[str]]()
