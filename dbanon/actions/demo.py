@@ -55,7 +55,8 @@ DATASETS: Mapping[str, Dataset] = {
  WHERE age && int4range(80, 90) GROUP BY chapter ORDER BY count(*) DESC""",
             """SELECT sex, death, count(*) FROM anon.patients
  GROUP BY sex, death ORDER BY sex, death""",
-            """SELECT age, round(100.0 * count(*) FILTER (WHERE death = 'dead') / count(*)) AS dead
+            """SELECT age,
+       round(100.0 * count(*) FILTER (WHERE death = 'dead') / count(*)) AS dead
   FROM anon.patients GROUP BY age ORDER BY age""",
         ),
     ),

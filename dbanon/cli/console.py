@@ -51,9 +51,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: st
     from rich.text import Text
 
     cells = [[_cell(value) for value in row] for row in rows]
-    drawn = Table(
-        title=title or None, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold"
-    )
+    drawn = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     for i, header in enumerate(headers):
         numeric = all(_is_number(row[i]) for row in cells) and bool(cells)
         drawn.add_column(header, justify="right" if numeric else "left", overflow="fold")
@@ -62,6 +60,8 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: st
     console = out()
     if not console.is_terminal:
         console.width = max(console.width, 400)
+    if title:
+        console.print(title, style="bold")
     console.print(drawn)
 
 
