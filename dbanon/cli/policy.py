@@ -1,11 +1,14 @@
 """``dbanon policy``."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dbanon.cli import console, options
+
+if TYPE_CHECKING:
+    from dbanon.domain.policy import ModelSpec
 
 app = typer.Typer(help="Say what to publish of a table.", no_args_is_help=True)
 
@@ -72,12 +75,24 @@ def show(table: options.Table, *, dsn: options.Dsn = None, json: options.Json = 
         console.document(found)
         return
     console.table(
-        ("column", "role", "recoding", "taxonomy", "weight"),
-        [(r.column, r.role.value, r.recoding, r.taxonomy, r.weight) for r in found.columns],
+        ("column", "role", "recoding", "taxonomy", "snap", "weight"),
+        [
+            (r.column, r.role.value, r.recoding, r.taxonomy, _number(r.snap), _number(r.weight))
+            for r in found.columns
+        ],
         title=str(found.table),
     )
-    models = ", ".join(f"{m.name} {dict(m.params)}" for m in found.models) or "none"
+    models = ", ".join(_spell(model) for model in found.models) or "none"
     console.say(f"models: {models}; algorithm: {found.algorithm}")
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else f"{value:g}"
+
+
+def _spell(model: "ModelSpec") -> str:
+    parameters = ", ".join(f"{name} = {value}" for name, value in model.params.items())
+    return f"{model.name} ({parameters})"
 
 
 @app.command()
