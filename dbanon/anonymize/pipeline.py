@@ -53,6 +53,10 @@ def run(encoded: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> 
     for column in encoded.quasi:
         recoding_of(column)
     with stages("cluster"):
+        from dbanon.kernels.compile import is_cold
+
+        if is_cold():
+            stages.note("compiling kernels (once)")
         assignment = algorithm.assign(encoded, requirement, seed=seed)
         budget = math.floor(Fraction(repr(policy.max_suppressed)) * encoded.n_rows)
         assignment = trim(encoded, assignment, requirement, budget=budget)

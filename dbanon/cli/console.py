@@ -121,7 +121,10 @@ def watched(*, timings: bool, steps: int) -> Iterator[Stages]:
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as progress:
         task = progress.add_task("connect", total=steps)
-        stages = Stages(on_start=lambda name: progress.update(task, description=name, advance=1))
+        stages = Stages(
+            on_start=lambda name: progress.update(task, description=name, advance=1),
+            on_note=lambda text: console.print(text, style="dim"),
+        )
         yield stages
     if timings:
         total = sum(stages.seconds.values())

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Stages:
-    """Measures named stages and tells a listener when one begins.
+    """Measures named stages and tells listeners when one begins, and why it may take long.
 
     seconds: wall time by stage, in the order in which they first ran.
     """
 
     on_start: Callable[[str], None] | None = None
+    on_note: Callable[[str], None] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -31,3 +32,8 @@ class Stages:
             yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + perf_counter() - start
+
+    def note(self, text: str) -> None:
+        """Tell whoever waits what is going on."""
+        if self.on_note:
+            self.on_note(text)

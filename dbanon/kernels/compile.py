@@ -56,6 +56,11 @@ def cache_folder() -> str | None:
 _FOLDER = cache_folder()
 
 
+def is_cold() -> bool:
+    """Whether no kernel of these sources has been compiled and kept yet."""
+    return _FOLDER is None or not any(Path(_FOLDER).rglob("*.nbi"))
+
+
 def kernel(function: F) -> F:
     """Compile a function at its first call and keep the machine code in the cache folder.
 
