@@ -115,7 +115,8 @@ def _previous(session: Session, info: TableInfo, view: TableName) -> int | None:
             f"{view} serves release {served.id} of {served.table}",
             hint="publish under another --name or --schema",
         )
-    if served is None and views.oid_of(session, view) is not None:
+    present = views.oid_of(session, view)
+    if present is not None and not (served and views.serves(session, present, served.id)):
         raise ConfigError(
             f"{view} exists and was not published by dbanon",
             hint="publish under another --name or --schema",

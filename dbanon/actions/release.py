@@ -54,7 +54,7 @@ def drop_release(release_id: int, *, settings: Settings | None = None) -> Releas
         if release is None or not release.served:
             reason = "is not served any more" if release else "does not exist"
             raise ConfigError(f"release {release_id} {reason}", hint=_LIST)
-        views.drop(session, release.relation)
+        views.drop(session, release.relation, release_id=release.id)
         store.retire(session, release.relation)
         relations.drop_private(session, release.id)
     return release

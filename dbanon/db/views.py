@@ -45,6 +45,13 @@ def oid_of(session: Session, name: TableName) -> int | None:
     return row[0] if row else None
 
 
+def serves(session: Session, view: int, release_id: int) -> bool:
+    """Whether the relation with that OID is the view that serves a release."""
+    tables = [f"{prefix}_{release_id}" for prefix in ("release", "rows")]
+    row = session.pg.execute(query("serves_release"), {"view": view, "tables": tables}).fetchone()
+    return row is not None and row[0]
+
+
 def replace(session: Session, view: TableName, create: sql.Composed) -> None:
     """Run a CREATE OR REPLACE VIEW, keeping grants even when the columns change.
 
@@ -100,7 +107,11 @@ def ensure_schema(session: Session, view: TableName) -> None:
         )
 
 
-def drop(session: Session, view: TableName) -> None:
-    """Drop a published view; raises DatabaseError when other objects depend on it."""
-    if oid_of(session, view) is not None:
+def drop(session: Session, view: TableName, *, release_id: int) -> None:
+    """Drop the view that serves a release; what somebody else put in its place stays.
+
+    Raises DatabaseError when other objects depend on it.
+    """
+    oid = oid_of(session, view)
+    if oid is not None and serves(session, oid, release_id):
         _drop(session, view)

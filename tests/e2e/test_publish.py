@@ -172,6 +172,19 @@ def test_somebody_else_s_relation_is_never_replaced(patients):
     assert patients.execute("SELECT one FROM anon.patients") == [(1,)]
 
 
+@pytest.mark.parametrize("kind", ["table", "view"])
+def test_a_view_put_in_the_place_of_a_release_is_not_replaced(patients, kind):
+    publish(patients, kind=kind)
+    patients.execute("DROP VIEW anon.patients; CREATE VIEW anon.patients AS SELECT 1 AS one")
+    with pytest.raises(dbanon.ConfigError, match="was not published by dbanon"):
+        publish(patients, kind=kind)
+    (release,) = dbanon.list_releases(settings=patients.settings)
+    dbanon.drop_release(release.id, settings=patients.settings)
+    assert patients.execute("SELECT one FROM anon.patients") == [(1,)]
+    patients.execute("DROP VIEW anon.patients")
+    assert publish(patients, kind=kind).checks.passed
+
+
 def test_two_tables_cannot_share_a_relation(patients):
     other = make_patients(patients, name="others")
     dbanon.set_policy(other, patients_policy(other), settings=patients.settings)
