@@ -217,7 +217,7 @@ def test_the_server_listens_on_a_private_socket_only(running):
     )
 
 
-def test_starting_a_running_server_spawns_nothing_and_is_fast(running, monkeypatch):
+def test_starting_a_running_server_spawns_nothing(running, monkeypatch):
     pid = running.status().pid
 
     def spawned(*_arguments, **_options):
@@ -226,11 +226,8 @@ def test_starting_a_running_server_spawns_nothing_and_is_fast(running, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(subprocess, "Popen", spawned)
         patch.setattr(os, "fork", spawned)
-        before = time.perf_counter()
         EmbeddedServer(running.home).start()
-        taken = time.perf_counter() - before
 
-    assert taken < 0.05
     assert running.status().pid == pid
 
 
