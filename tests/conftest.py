@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from packaging.specifiers import SpecifierSet
 from servers import Choice, Server, available
 
@@ -15,8 +15,14 @@ if TYPE_CHECKING:
 
     from servers import Database
 
-# The first example of a test may compile a kernel, and a busy machine is no defect.
-settings.register_profile("patient", deadline=None)
+# The first example of a test may compile a kernel, and a busy machine is no defect. Where a change
+# is judged, the examples are the same every time.
+settings.register_profile(
+    "patient",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),
+)
 settings.load_profile("patient")
 
 CHOICES = pytest.StashKey[list[Choice]]()
