@@ -53,13 +53,12 @@ def run(encoded: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> 
     for column in encoded.quasi:
         recoding_of(column)
     with stages("cluster"):
-        from dbanon.kernels.compile import is_cold
+        from dbanon.kernels.compile import on_compile
 
-        if is_cold():
-            stages.note("compiling kernels (once)")
-        assignment = algorithm.assign(encoded, requirement, seed=seed)
-        budget = math.floor(Fraction(repr(policy.max_suppressed)) * encoded.n_rows)
-        assignment = trim(encoded, assignment, requirement, budget=budget)
+        with on_compile(lambda: stages.note("compiling kernels (once)")):
+            assignment = algorithm.assign(encoded, requirement, seed=seed)
+            budget = math.floor(Fraction(repr(policy.max_suppressed)) * encoded.n_rows)
+            assignment = trim(encoded, assignment, requirement, budget=budget)
     with stages("recode"):
         columns = tuple(_publish(column, assignment) for column in encoded.quasi)
         values = GroupValues(columns, assignment.n_groups)

@@ -15,12 +15,16 @@ if TYPE_CHECKING:
 class Stages:
     """Measures named stages and tells listeners when one begins, and why it may take long.
 
-    seconds: wall time by stage, in the order in which they first ran.
+    seconds: wall time by stage, in the order in which they first ran; stopped: whether somebody
+    asked a long search to end with the best it has.
     """
 
     on_start: Callable[[str], None] | None = None
     on_note: Callable[[str], None] | None = None
+    on_progress: Callable[[float, float], None] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
+    stopped: bool = False
+    _notes: set[str] = field(default_factory=set)
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
@@ -34,6 +38,12 @@ class Stages:
             self.seconds[name] = self.seconds.get(name, 0.0) + perf_counter() - start
 
     def note(self, text: str) -> None:
-        """Tell whoever waits what is going on."""
-        if self.on_note:
+        """Tell whoever waits what is going on; the same words are said once."""
+        if self.on_note and text not in self._notes:
+            self._notes.add(text)
             self.on_note(text)
+
+    def progress(self, done: float, loss: float) -> None:
+        """Tell how far a long stage is: the share done, and the loss so far, both in [0, 1]."""
+        if self.on_progress:
+            self.on_progress(done, loss)

@@ -2,39 +2,54 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
+import re
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import platformdirs
 from numba import njit
-from numba.core import config
+from numba.core import config, event
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 F = TypeVar("F", bound="Callable[..., object]")
 
 
 _settings: Any = config  # numba makes its settings at import
+_HERE = Path(__file__).parent
+_IMPORT = re.compile(r"^\s*from dbanon\.kernels\.(\w+) import", re.MULTILINE)
 
 
-def _fingerprint() -> str:
-    """Return a digest of every kernel's source.
+def _sources(module: str, found: dict[str, bytes]) -> dict[str, bytes]:
+    """Return the sources of a kernel module and of all kernel modules it calls into, by name."""
+    if module not in found:
+        found[module] = (_HERE / f"{module}.py").read_bytes()
+        for name in _IMPORT.findall(found[module].decode()):
+            _sources(name, found)
+    return found
+
+
+def _fingerprint(module: str) -> str:
+    """Return a digest of a kernel module and of what it calls into.
 
     Numba notices a change of the file that holds a kernel, not of the files that the kernel calls
-    into, so each state of the sources gets a folder of its own.
+    into, so each state of those sources gets a folder of its own.
     """
     digest = hashlib.blake2b(digest_size=8)
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    for _, source in sorted(_sources(module, {}).items()):
+        digest.update(source)
+    return f"{module}-{digest.hexdigest()}"
 
 
-def cache_folder() -> str | None:
-    """Return the folder of the compiled code, None when there is none to trust.
+@functools.cache
+def cache_folder(module: str) -> str | None:
+    """Return the folder of a module's compiled code, None when there is none to trust.
 
     ``NUMBA_CACHE_DIR`` wins; the user's cache directory is next. Loading cached code runs it, so a
     folder that belongs to somebody else is not used, and a process that has no folder compiles
@@ -42,7 +57,7 @@ def cache_folder() -> str | None:
     """
     if _settings.CACHE_DIR:
         return str(_settings.CACHE_DIR)
-    folder = platformdirs.user_cache_path("dbanon") / "numba" / _fingerprint()
+    folder = platformdirs.user_cache_path("dbanon") / "numba" / _fingerprint(module)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if hasattr(os, "geteuid") and folder.stat().st_uid != os.geteuid():
@@ -53,28 +68,41 @@ def cache_folder() -> str | None:
         return None
 
 
-_FOLDER = cache_folder()
+@contextmanager
+def on_compile(tell: Callable[[], None]) -> Iterator[None]:
+    """Call ``tell`` each time a kernel is compiled in the block, not when it is in the cache."""
+    listener = _Listener(tell)
+    with event.install_listener("numba:compile", listener):
+        yield
 
 
-def is_cold() -> bool:
-    """Whether no kernel of these sources has been compiled and kept yet."""
-    return _FOLDER is None or not any(Path(_FOLDER).rglob("*.nbi"))
+class _Listener(event.Listener):
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell = tell
+
+    def on_start(self, event: object) -> None:  # noqa: ARG002 - numba's interface
+        self._tell()
+
+    def on_end(self, event: object) -> None:
+        pass
 
 
 def kernel(function: F) -> F:
     """Compile a function at its first call and keep the machine code in the cache folder.
 
-    No fast-math: equal input gives equal groups on every machine. Numba's setting is put back at
-    once because it belongs to the whole process, which may hold other users of numba.
+    No fast-math: equal input gives equal groups on every machine. Compiled code runs without the
+    interpreter's lock, so that threads share the cores. Numba's setting is put back at once
+    because it belongs to the whole process, which may hold other users of numba.
     """
     compiled: Any  # a dispatcher, which is called like its function
-    if _FOLDER is None:
-        compiled = njit(function)
+    folder = cache_folder(function.__module__.rpartition(".")[2])
+    if folder is None:
+        compiled = njit(nogil=True)(function)
         return compiled
     before = _settings.CACHE_DIR
-    _settings.CACHE_DIR = _FOLDER
+    _settings.CACHE_DIR = folder
     try:
-        compiled = njit(cache=True)(function)
+        compiled = njit(cache=True, nogil=True)(function)
     finally:
         _settings.CACHE_DIR = before
     return compiled

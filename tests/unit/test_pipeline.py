@@ -38,15 +38,6 @@ def test_stages_are_measured():
     assert ["cluster", "recode"] == list(stages.seconds)
 
 
-@pytest.mark.parametrize("cold", [True, False])
-def test_who_waits_for_the_compiler_is_told(monkeypatch, cold):
-    monkeypatch.setattr("dbanon.kernels.compile.is_cold", lambda: cold)
-    notes = []
-    stages = Stages(on_note=notes.append)
-    run(encoded(PEOPLE), policy_of(PEOPLE, k=2), seed=1, stages=stages)
-    assert (["compiling kernels (once)"] if cold else []) == notes
-
-
 @pytest.mark.parametrize("algorithm", registry.ALGORITHMS)
 def test_every_algorithm_can_be_named(algorithm):
     result = outcome(encoded(PEOPLE, DISEASES), k=2, l=2, algorithm=algorithm)

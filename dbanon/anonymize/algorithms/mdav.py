@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from dbanon.anonymize.boxes import BoxCosts, height_costs, pack
+from dbanon.anonymize.limits import require_at_most
 from dbanon.anonymize.repair import repair
 from dbanon.domain.assignment import Assignment
-from dbanon.domain.errors import Unsatisfiable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,9 +42,7 @@ class Mdav:
         """Group the rows; O(n^2 d / k)."""
         from dbanon.kernels.mdav import mdav
 
-        if table.n_rows > self.MAX_ROWS:
-            msg = f"mdav compares all pairs of rows: {table.n_rows} rows exceed {self.MAX_ROWS}"
-            raise Unsatisfiable(msg, hint="--algorithm mondrian")
+        require_at_most(self.MAX_ROWS, table, algorithm="mdav")
         numbers = [column for column in table.quasi if column.taxonomy is None]
         trees = [column for column in table.quasi if column.taxonomy is not None]
         costs = BoxCosts(np.empty(0), np.empty((0, 3), np.int64))
