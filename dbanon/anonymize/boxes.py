@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from dbanon.kernels.layout import HALF, SET, TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +18,10 @@ if TYPE_CHECKING:
     from dbanon.domain.taxonomy import Taxonomy
 
 
+# A taxonomy of at most so many leaves has a table of all pairs, 133 kB at most.
+_LARGEST_TABLE = 128
+
+
 class BoxCosts(NamedTuple):
     """flat: (m,) float64; layout: (d, 3) int64, as ``dbanon.kernels.boxes`` describes them."""
 
@@ -22,17 +29,26 @@ class BoxCosts(NamedTuple):
     layout: NDArray[np.int64]
 
 
+class Shape(StrEnum):
+    """What the costs of a column follow from."""
+
+    ORDER = "order"
+    TREE = "tree"
+    SET = "set"
+
+
 class ColumnCosts(NamedTuple):
     """The costs of one column before packing.
 
     size: the number of values; steps: the position of each value, (size,), of an ordered column,
-    or the cost of each pair of adjacent leaves, (size - 1,), of a tree; everything: the cost of a
-    set that mixes NULL and values.
+    the cost of each pair of adjacent leaves, (size - 1,), of a tree, or the cost of each number of
+    values, (size + 2,), of a column published as sets; everything: the cost of a box that mixes
+    NULL and values.
     """
 
     size: int
     steps: NDArray[np.float64]
-    is_tree: bool
+    shape: Shape
     everything: float = 1.0
 
     def times(self, weight: float) -> ColumnCosts:
@@ -74,31 +90,63 @@ def adjacent_costs(
 def column_costs(column: EncodedColumn) -> ColumnCosts:
     """Return the normalized certainty penalty (Xu et al., KDD 2006) of sets of codes."""
     if column.taxonomy is None:
-        return ColumnCosts(column.size, column.position, is_tree=False)
+        return ColumnCosts(column.size, column.position, Shape.ORDER)
     steps = adjacent_costs(column.taxonomy, leaf_shares(column.taxonomy))
-    return ColumnCosts(column.size, steps, is_tree=True)
+    return ColumnCosts(column.size, steps, Shape.TREE)
 
 
 def height_costs(column: EncodedColumn) -> ColumnCosts:
     """Return the same with the height of the common ancestor in place of its leaves."""
     if column.taxonomy is None:
-        return ColumnCosts(column.size, column.position, is_tree=False)
+        return ColumnCosts(column.size, column.position, Shape.ORDER)
     steps = adjacent_costs(column.taxonomy, height_shares(column.taxonomy))
-    return ColumnCosts(column.size, steps, is_tree=True)
+    return ColumnCosts(column.size, steps, Shape.TREE)
+
+
+def set_costs(column: EncodedColumn) -> ColumnCosts | None:
+    """Return the share of a column's values in a set, as recoding ``set`` loses it.
+
+    None when the column has more values than a set of two 31-bit halves holds.
+    """
+    if column.size >= 2 * HALF:
+        return None
+    counts = np.arange(column.size + 2.0)
+    counts[1] = 0.0
+    n_values = column.size + int((column.codes == column.size).any())
+    return ColumnCosts(column.size, counts / max(n_values, 1), Shape.SET)
 
 
 def pack(columns: Sequence[ColumnCosts]) -> BoxCosts:
-    """Lay the costs of all columns out in one array; O(sum of size * log size) for trees."""
+    """Lay the costs of all columns out in one array; O(sum of size * log size) for large trees."""
     layout = np.zeros((len(columns), 3), np.int64)
     parts: list[NDArray[np.float64]] = []
     start = 0
     for i, column in enumerate(columns):
-        levels = _range_maxima(column.steps) if column.is_tree else [column.steps]
-        part = np.concatenate([[column.everything], *levels])
-        layout[i] = start, column.size, len(column.steps) if column.is_tree else 0
+        stride, steps = _laid_out(column)
+        part = np.concatenate([[column.everything], steps])
+        layout[i] = start, column.size, stride
         parts.append(part)
         start += len(part)
     return BoxCosts(np.concatenate(parts), layout)
+
+
+def _laid_out(column: ColumnCosts) -> tuple[int, NDArray[np.float64]]:
+    if column.shape is Shape.ORDER:
+        return 0, column.steps
+    if column.shape is Shape.SET:
+        return SET, column.steps
+    if column.size <= _LARGEST_TABLE:
+        return TABLE, _table(column)
+    return len(column.steps), np.concatenate(_range_maxima(column.steps))
+
+
+def _table(column: ColumnCosts) -> NDArray[np.float64]:
+    """Return the cost of each pair of codes, NULL the last, as one row after another."""
+    table = np.full((column.size + 1, column.size + 1), column.everything)
+    np.fill_diagonal(table, 0.0)
+    for lo in range(column.size - 1):
+        table[lo, lo + 1 : -1] = np.maximum.accumulate(column.steps[lo:])
+    return table.ravel()
 
 
 def _range_maxima(steps: NDArray[np.float64]) -> list[NDArray[np.float64]]:

@@ -8,7 +8,10 @@ cost of everything, and then
 - ordered, ``stride`` 0: the position of each of the ``size`` values;
 - taxonomy, ``stride`` = size - 1: a sparse table of range maxima over the ``stride`` pairs of
   adjacent leaves, level by level, each entry the cost of the lowest common ancestor of the pair.
-  Leaves are in depth-first order, so the ancestor of a set is the dearest one between neighbours.
+  Leaves are in depth-first order, so the ancestor of a set is the dearest one between neighbours;
+- small taxonomy, ``stride`` TABLE: the cost of each pair of codes, (size + 1, size + 1);
+- set of values, ``stride`` SET: the cost of a set by the number of its values, 0..size + 1. The
+  bounds are then no bounds but the two halves of the set, 31 values in each.
 """
 
 from __future__ import annotations
@@ -18,24 +21,34 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.kernels.compile import kernel
+from dbanon.kernels.layout import SET, SIZE, START, STRIDE, TABLE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-START, SIZE, STRIDE = 0, 1, 2
+
+@kernel
+def _count_bits(half: int) -> int:
+    half = half - ((half >> 1) & 0x55555555)
+    half = (half & 0x33333333) + ((half >> 2) & 0x33333333)
+    half = (half + (half >> 4)) & 0x0F0F0F0F
+    return ((half * 0x01010101) & 0xFFFFFFFF) >> 24
 
 
 @kernel
 def box_cost(
     flat: NDArray[np.float64], layout: NDArray[np.int64], column: int, lo: int, hi: int
 ) -> float:
-    """Return the cost of the codes lo..hi of a column; O(log size)."""
+    """Return the cost of the codes lo..hi of a column; O(1), O(log size) for a large taxonomy."""
+    start, stride = layout[column, START], layout[column, STRIDE]
+    if stride == TABLE:
+        return flat[start + 1 + lo * (layout[column, SIZE] + 1) + hi]
+    if stride == SET:
+        return flat[start + 1 + _count_bits(lo) + _count_bits(hi)]
     if lo == hi:
         return 0.0
-    start = layout[column, START]
     if hi == layout[column, SIZE]:
         return flat[start]
-    stride = layout[column, STRIDE]
     if stride == 0:
         return flat[start + 1 + hi] - flat[start + 1 + lo]
     level = 0

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.boxes import SIZE, STRIDE, box_cost
+from dbanon.kernels.boxes import box_cost
 from dbanon.kernels.compile import kernel
+from dbanon.kernels.layout import SIZE, STRIDE
 from dbanon.kernels.slots import (
     SLOTS,
     allowable_cuts,
@@ -128,7 +129,7 @@ def _find_slots(
     many = top - base >= SLOTS - 1
     if many and n_rows < SLOTS:
         n_slots = value_slots(segment, column, w)
-    elif many and w.layout[column, STRIDE] > 0:
+    elif many and w.layout[column, STRIDE] != 0:
         n_slots = child_slots(segment, column, w)
     else:
         n_slots = grid_slots(segment, column, base, top, w)
@@ -200,7 +201,7 @@ def _best_in_column(
     null = w.highs[n_slots - 1] == w.layout[column, SIZE]
     if null and first <= n_slots - 2 and last == n_slots - 2:
         first = n_slots - 2
-    tree = w.layout[column, STRIDE] > 0
+    tree = w.layout[column, STRIDE] != 0
     whole = box_cost(w.flat, w.layout, column, w.lo[column], w.top[column])
     before = _side_costs(segment, n_open, n_slots, w)
     best, code, left = -1.0, NONE, 0

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.kernels.boxes import SIZE, box_cost
+from dbanon.kernels.boxes import box_cost
 from dbanon.kernels.compile import kernel
+from dbanon.kernels.layout import SIZE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.boxes import START, box_cost
+from dbanon.kernels.boxes import box_cost
 from dbanon.kernels.compile import kernel
+from dbanon.kernels.layout import START
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

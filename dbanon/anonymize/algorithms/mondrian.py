@@ -9,6 +9,7 @@ import numpy as np
 
 from dbanon.anonymize.boxes import (
     ColumnCosts,
+    Shape,
     adjacent_costs,
     column_costs,
     leaf_shares,
@@ -101,7 +102,7 @@ def _by_frequency(column: EncodedColumn) -> tuple[ColumnCosts, NDArray[np.int32]
     first = _first_leaves(column.taxonomy, n_rows)
     steps = adjacent_costs(column.taxonomy, leaf_shares(column.taxonomy), first=first)
     rank = np.append(first[column.taxonomy.leaves], np.int32(column.size))
-    return ColumnCosts(column.size, steps, is_tree=True), rank
+    return ColumnCosts(column.size, steps, Shape.TREE), rank
 
 
 def _first_leaves(taxonomy: Taxonomy, n_rows: NDArray[np.int64]) -> NDArray[np.int32]:
