@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.kernels.compile import kernel
-from dbanon.kernels.layout import SET, SIZE, START, STRIDE, TABLE
+from dbanon.kernels.compile import inlined, kernel
+from dbanon.kernels.layout import HALF, SET, SIZE, START, STRIDE, TABLE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@kernel
+@inlined
 def _count_bits(half: int) -> int:
     half = half - ((half >> 1) & 0x55555555)
     half = (half & 0x33333333) + ((half >> 2) & 0x33333333)
@@ -36,6 +36,16 @@ def _count_bits(half: int) -> int:
 
 
 @kernel
+def _greatest(flat: NDArray[np.float64], start: int, stride: int, lo: int, hi: int) -> float:
+    """Return the greatest of the steps lo..hi - 1 of a sparse table."""
+    level = 0
+    while (2 << level) <= hi - lo:
+        level += 1
+    table = start + level * stride
+    return max(flat[table + lo], flat[table + hi - (1 << level)])
+
+
+@inlined
 def box_cost(
     flat: NDArray[np.float64], layout: NDArray[np.int64], column: int, lo: int, hi: int
 ) -> float:
@@ -51,11 +61,26 @@ def box_cost(
         return flat[start]
     if stride == 0:
         return flat[start + 1 + hi] - flat[start + 1 + lo]
-    level = 0
-    while (2 << level) <= hi - lo:
-        level += 1
-    table = start + 1 + level * stride
-    return max(flat[table + lo], flat[table + hi - (1 << level)])
+    return _greatest(flat, start + 1, stride, lo, hi)
+
+
+@inlined
+def half_bits(code: int) -> tuple[int, int]:
+    """Return the set of one value as its two halves."""
+    if code < HALF:
+        return 1 << code, 0
+    return 0, 1 << (code - HALF)
+
+
+@inlined
+def with_code(
+    flat: NDArray[np.float64], layout: NDArray[np.int64], column: int, lo: int, hi: int, code: int
+) -> float:
+    """Return the cost of the bounds lo, hi of a column when they take in one more code."""
+    if layout[column, STRIDE] == SET:
+        low, high = half_bits(code)
+        return box_cost(flat, layout, column, lo | low, hi | high)
+    return box_cost(flat, layout, column, min(lo, code), max(hi, code))
 
 
 @kernel

@@ -106,3 +106,13 @@ def kernel(function: F) -> F:
     finally:
         _settings.CACHE_DIR = before
     return compiled
+
+
+def inlined(function: F) -> F:
+    """Compile a function into each kernel that calls it.
+
+    A call passes arrays with their reference counts, which costs more than a few lookups do: small
+    functions of inner loops are written into the loop instead.
+    """
+    compiled: Any = njit(inline="always", nogil=True)(function)
+    return compiled

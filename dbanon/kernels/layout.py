@@ -3,3 +3,9 @@
 START, SIZE, STRIDE = 0, 1, 2
 TABLE, SET = -1, -2
 HALF = 31
+
+# Rules of diversity (see :mod:`dbanon.kernels.diversity`).
+DISTINCT, SHARE, ENTROPY, RECURSIVE = 0, 1, 2, 3
+
+# The bounds of a cluster (see :mod:`dbanon.kernels.clusters`).
+LO, HI, LO2, HI2 = 0, 1, 2, 3

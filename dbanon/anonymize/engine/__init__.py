@@ -1,0 +1,1 @@
+"""The engine: freeze, a start by peeling or by blocks, and rounds of local search."""

@@ -1,0 +1,88 @@
+"""A table as the engine sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from dbanon.anonymize.boxes import BoxCosts, column_costs, height_costs, pack, set_costs
+from dbanon.kernels.layout import DISTINCT
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.anonymize.boxes import ColumnCosts
+    from dbanon.anonymize.interfaces import Requirement
+    from dbanon.domain.assignment import EncodedColumn, EncodedTable
+
+Loss = Literal["ncp", "il"]
+
+
+class Rules(NamedTuple):
+    """What the sensitive values of a group must keep (see ``dbanon.kernels.diversity``)."""
+
+    kinds: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    limits: NDArray[np.float64]
+
+
+class Space(NamedTuple):
+    """Rows, costs and demands in plain arrays; nothing else goes to a kernel.
+
+    columns: the quasi-identifiers, in the order of the codes; codes: (n, d) int32; sensitive:
+    (n, s) int32; costs: of boxes; rules: of diversity; k: the least size of a group.
+    """
+
+    columns: tuple[EncodedColumn, ...]
+    codes: NDArray[np.int32]
+    sensitive: NDArray[np.int32]
+    costs: BoxCosts
+    rules: Rules
+    k: int
+
+    def take(self, rows: NDArray[np.int64]) -> Space:
+        """Return the space of some rows, in the order given."""
+        return self._replace(codes=self.codes[rows], sensitive=self.sensitive[rows])
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return len(self.codes)
+
+
+def make_space(table: EncodedTable, requirement: Requirement, *, loss: Loss) -> Space:
+    """Return the space of a table; columns of many values come first, to end scans early."""
+    order = np.argsort([-column.size for column in table.quasi], kind="stable")
+    columns = tuple(table.quasi[i] for i in order)
+    codes = np.empty((table.n_rows, len(columns)), np.int32)
+    for j, column in enumerate(columns):
+        codes[:, j] = column.codes
+    rules = _rules(table, requirement)
+    return Space(
+        columns=columns,
+        codes=codes,
+        sensitive=np.ascontiguousarray(
+            table.sensitive if len(rules.kinds) else table.sensitive[:, :0]
+        ),
+        costs=pack([_costs(column, loss).times(column.rule.weight) for column in columns]),
+        rules=rules,
+        k=requirement.k,
+    )
+
+
+def _costs(column: EncodedColumn, loss: Loss) -> ColumnCosts:
+    if column.rule.recoding == "set" and loss == "ncp":
+        costs = set_costs(column)
+        if costs is not None:
+            return costs
+    return column_costs(column) if loss == "ncp" else height_costs(column)
+
+
+def _rules(table: EncodedTable, requirement: Requirement) -> Rules:
+    wanted = range(table.sensitive.shape[1]) if requirement.l > 1 else range(0)
+    return Rules(
+        kinds=np.full(len(wanted), DISTINCT, np.int64),
+        columns=np.array(wanted, np.int64),
+        limits=np.array([[requirement.l, 0.0] for _ in wanted], np.float64).reshape(-1, 2),
+    )

@@ -1,0 +1,60 @@
+"""One round of local search over blocks of clusters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.kernels.clusters import make_clusters
+from dbanon.kernels.compile import kernel
+from dbanon.kernels.cuts import make_cutter
+from dbanon.kernels.dice import make_dice
+from dbanon.kernels.diversity import make_rules
+from dbanon.kernels.growth import make_pool
+from dbanon.kernels.moves import CANDIDATES, Search, dissolve_clusters, pass_rows
+from dbanon.kernels.rebuild import Rebuild, rebuild_clusters
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@kernel
+def improve_block(
+    codes: NDArray[np.int32],
+    sensitive: NDArray[np.int32],
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+    rules: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]],
+    owner: NDArray[np.int32],
+    numbers: NDArray[np.int64],
+    gains: NDArray[np.float64],
+) -> None:
+    """Run one round on the rows of a block.
+
+    codes: (n, d), sensitive: (n, s) and owner: (n,), the cluster of each row, which is replaced by
+    the new one; numbers: (7,) k, clusters, tries a cluster, most clusters in a pool, row passes,
+    seed, block; gains: (3,) receives what row passes, dissolving and rebuilding saved.
+    """
+    k, n_clusters = numbers[0], numbers[1]
+    n = codes.shape[0]
+    n_slots = min(n_clusters + n_clusters // 2 + 4, n // k + 1)
+    s = make_clusters(codes, flat, layout, owner, max(n_slots, n_clusters))
+    r = make_rules(rules[0], rules[1], rules[2], sensitive)
+    dice = make_dice(numbers[5], numbers[6])
+    w = Search(s, r, k, dice, np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES))
+    order = np.arange(n).astype(np.int32)
+    for _ in range(numbers[4]):
+        gains[0] += pass_rows(w, order)
+    gains[1] += dissolve_clusters(w, order)
+    most = min(numbers[3], n_clusters)
+    if most > 1:
+        b = Rebuild(
+            make_pool(codes, flat, layout, n, n // k + 2),
+            make_cutter(codes, flat, layout, n),
+            np.empty(most, np.int64),
+            np.empty(most),
+            np.empty(n // k + 2, np.int64),
+            np.empty(n, np.int32),
+        )
+        gains[2] += rebuild_clusters(w, b, numbers[2])

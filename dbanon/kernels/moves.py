@@ -1,0 +1,288 @@
+"""Moving single rows of a block between clusters: move, chain and swap."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.kernels.boxes import with_code
+from dbanon.kernels.clusters import (
+    NONE,
+    Clusters,
+    exchanged_cost,
+    join,
+    leave,
+    left_cost,
+    link,
+    unlink,
+)
+from dbanon.kernels.compile import inlined, kernel
+from dbanon.kernels.dice import roll, shuffle
+from dbanon.kernels.diversity import Rules, cluster_holds
+from dbanon.kernels.layout import HI, LO
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# A change must save more than this: sums of costs differ in their last digits.
+LEAST_GAIN = 1e-9
+CANDIDATES = 3
+
+
+class Search(NamedTuple):
+    """A block under search.
+
+    s: the clusters; r: the rules; k: (1,) int64 the least size; dice: the random state; best,
+    rise: (CANDIDATES,) the cheapest clusters for a row and what they would cost more.
+    """
+
+    s: Clusters
+    r: Rules
+    k: int
+    dice: NDArray[np.uint64]
+    best: NDArray[np.int64]
+    rise: NDArray[np.float64]
+
+
+@kernel
+def find_cheapest(w: Search, row: int, not_in: int, most: float) -> int:
+    """Fill ``w.best`` with the clusters that a row joins at the least rise, below ``most``.
+
+    The rise is that of size * cost. Return how many were found; cheapest first, ties: lowest
+    number. O(clusters * d).
+    """
+    # arrays are taken out of the tuples once, which saves counting references in the loop
+    codes, sizes, costs, box = w.s.codes, w.s.size, w.s.cost, w.s.box
+    flat, layout, best, rises = w.s.flat, w.s.layout, w.best, w.rise
+    found = 0
+    limit = most
+    for c in range(sizes.shape[0]):
+        size = sizes[c]
+        if size == 0 or c == not_in:
+            continue
+        paid = size * costs[c]
+        bound = (limit + paid) / (size + 1)
+        cost = 0.0
+        for j in range(layout.shape[0]):
+            cost += with_code(flat, layout, j, box[c, j, LO], box[c, j, HI], codes[row, j])
+            if cost > bound:
+                break
+        rise = (size + 1) * cost - paid
+        if rise >= limit:
+            continue
+        found = min(found + 1, CANDIDATES)
+        at = found - 1
+        while at > 0 and rises[at - 1] > rise:
+            rises[at], best[at] = rises[at - 1], best[at - 1]
+            at -= 1
+        rises[at], best[at] = rise, c
+        if found == CANDIDATES:
+            limit = rises[found - 1]
+    return found
+
+
+@kernel
+def pass_rows(w: Search, order: NDArray[np.int32]) -> float:
+    """Try to move every row of a cluster that costs something; return what was saved."""
+    s = w.s
+    shuffle(w.dice, order, order.shape[0])
+    saved = 0.0
+    for row in order:
+        c = s.owner[row]
+        size = s.size[c]
+        if s.cost[c] == 0.0 or size == 1:
+            continue
+        without = left_cost(s.flat, s.layout, s.box, c, s.codes, row)
+        if size == w.k and without == s.cost[c]:
+            continue
+        gain = size * s.cost[c] - (size - 1) * without
+        found = find_cheapest(w, row, c, gain)
+        if found == 0:
+            continue
+        if size > w.k:
+            done = _move(w, row, found, gain)
+        else:
+            done = _chain(w, row)
+        if done == 0.0:
+            done = _swap(w, row, found)
+        saved += done
+    return saved
+
+
+@kernel
+def _move(w: Search, row: int, found: int, gain: float) -> float:
+    """Move a row to the cheapest cluster that stays diverse; its own may lose a row."""
+    s = w.s
+    if gain - w.rise[0] <= LEAST_GAIN or not cluster_holds(w.r, s, s.owner[row], row, NONE):
+        return 0.0
+    for i in range(found):
+        if gain - w.rise[i] <= LEAST_GAIN:
+            break
+        if cluster_holds(w.r, s, w.best[i], NONE, row):
+            leave(s, row)
+            join(s, w.best[i], row)
+            return gain - w.rise[i]
+    return 0.0
+
+
+@kernel
+def _chain(w: Search, row: int) -> float:
+    """Move a row to its cheapest cluster and fill its place from a cluster that can spare a row."""
+    s = w.s
+    c, target = s.owner[row], w.best[0]
+    budget = s.size[c] * s.cost[c] - w.rise[0]
+    best, change = _find_spare(s, row, target, w.k, budget - LEAST_GAIN, w.dice)
+    if best == NONE:
+        return 0.0
+    best, change = _best_of_donor(s, row, best, change)
+    if not (
+        cluster_holds(w.r, s, c, row, best)
+        and cluster_holds(w.r, s, s.owner[best], best, NONE)
+        and cluster_holds(w.r, s, target, NONE, row)
+    ):
+        return 0.0
+    leave(s, row)
+    join(s, target, row)
+    leave(s, best)
+    join(s, c, best)
+    return budget - change
+
+
+@inlined
+def _refill(s: Clusters, c: int, row: int, donor: int, spare: int, most: float) -> float:
+    """Return the cost of cluster c with ``spare`` in the place of ``row``, less what that saves."""
+    saved = 0.0
+    if s.cost[donor] > 0.0:
+        without = left_cost(s.flat, s.layout, s.box, donor, s.codes, spare)
+        saved = s.size[donor] * s.cost[donor] - (s.size[donor] - 1) * without
+    bound = (most + saved) / s.size[c]
+    cost = exchanged_cost(s.flat, s.layout, s.box, c, s.codes, row, spare, bound)
+    return s.size[c] * cost - saved
+
+
+@kernel
+def _find_spare(
+    s: Clusters,
+    row: int,
+    target: int,
+    k: int,
+    most: float,
+    dice: NDArray[np.uint64],
+) -> tuple[int, float]:
+    """Return a row, one at random of each cluster above k, that fills the place of ``row`` best."""
+    c = s.owner[row]
+    best = NONE
+    for donor in range(s.size.shape[0]):
+        if s.size[donor] <= k or donor == c or donor == target:  # noqa: PLR1714 - numba
+            continue
+        spare = s.head[donor]
+        for _ in range(roll(dice, s.size[donor])):
+            spare = s.following[spare]
+        change = _refill(s, c, row, donor, spare, most)
+        if change < most:
+            best, most = spare, change
+    return best, most
+
+
+@kernel
+def _best_of_donor(s: Clusters, row: int, spare: int, change: float) -> tuple[int, float]:
+    """Return the row of the same donor that fills the place best."""
+    c, donor = s.owner[row], s.owner[spare]
+    if s.cost[donor] == 0.0:
+        return spare, change
+    other = s.head[donor]
+    while other != NONE:
+        found = _refill(s, c, row, donor, other, change)
+        if found < change:
+            spare, change = other, found
+        other = s.following[other]
+    return spare, change
+
+
+@kernel
+def _swap(w: Search, row: int, found: int) -> float:
+    """Exchange a row with a row of one of the clusters that would take it."""
+    s = w.s
+    c = s.owner[row]
+    for i in range(found):
+        other = w.best[i]
+        paid = s.size[c] * s.cost[c] + s.size[other] * s.cost[other]
+        best, least = _best_exchange(s, row, other, paid - LEAST_GAIN)
+        if best == NONE:
+            continue
+        if cluster_holds(w.r, s, c, row, best) and cluster_holds(w.r, s, other, best, row):
+            leave(s, row)
+            leave(s, best)
+            join(s, c, best)
+            join(s, other, row)
+            return paid - least
+    return 0.0
+
+
+@kernel
+def _best_exchange(s: Clusters, row: int, other: int, most: float) -> tuple[int, float]:
+    """Return the row of a cluster that ``row`` is best exchanged with, and what both cost then."""
+    codes, flat, layout, box, following = s.codes, s.flat, s.layout, s.box, s.following
+    c = s.owner[row]
+    here, there = s.size[c], s.size[other]
+    best = NONE
+    candidate = s.head[other]
+    while candidate != NONE:
+        cost = exchanged_cost(flat, layout, box, other, codes, candidate, row, most / there)
+        total = there * cost
+        if total < most:
+            bound = (most - total) / here
+            total += here * exchanged_cost(flat, layout, box, c, codes, row, candidate, bound)
+            if total < most:
+                best, most = candidate, total
+        if s.cost[other] == 0.0:
+            break
+        candidate = following[candidate]
+    return best, most
+
+
+@kernel
+def dissolve_clusters(w: Search, members: NDArray[np.int32]) -> float:
+    """Give up every cluster whose rows cost less elsewhere; return what was saved."""
+    saved = 0.0
+    for c in range(w.s.size.shape[0]):
+        if w.s.size[c] > 0 and w.s.cost[c] > 0.0:
+            saved += _dissolve(w, c, members)
+    return saved
+
+
+@kernel
+def _dissolve(w: Search, c: int, members: NDArray[np.int32]) -> float:
+    """Move the rows of a cluster one by one, or none if the sum is no gain."""
+    s = w.s
+    n = 0
+    row = s.head[c]
+    while row != NONE:
+        members[n] = row
+        n += 1
+        row = s.following[row]
+    budget = n * s.cost[c] - LEAST_GAIN
+    for i in range(n):
+        row = members[i]
+        target = NONE
+        for j in range(find_cheapest(w, row, c, budget)):
+            if cluster_holds(w.r, s, w.best[j], NONE, row):
+                target = w.best[j]
+                budget -= w.rise[j]
+                break
+        if target == NONE:
+            _undo(s, c, members, i)
+            return 0.0
+        unlink(s, row)
+        join(s, target, row)
+    s.cost[c] = 0.0
+    return budget + LEAST_GAIN
+
+
+@kernel
+def _undo(s: Clusters, c: int, members: NDArray[np.int32], n: int) -> None:
+    """Bring the first n rows back to the cluster, whose bounds were left as they are."""
+    for i in range(n - 1, -1, -1):
+        leave(s, members[i])
+        link(s, members[i], c)

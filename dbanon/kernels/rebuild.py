@@ -1,0 +1,195 @@
+"""Rebuilding a few neighbouring clusters of a block from their rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.kernels.clusters import (
+    NONE,
+    Clusters,
+    clear,
+    cost_of,
+    link,
+    rescan,
+    union_cost,
+    widen,
+)
+from dbanon.kernels.compile import kernel
+from dbanon.kernels.cuts import Cutter, cut_all
+from dbanon.kernels.dice import roll, uniform
+from dbanon.kernels.diversity import rows_hold
+from dbanon.kernels.growth import Pool, grow_groups
+from dbanon.kernels.moves import LEAST_GAIN, Search
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NOISE = 0.3
+CUT_NOISE = 0.1
+
+
+class Rebuild(NamedTuple):
+    """Work memory of rebuilds.
+
+    p: the pool; q: for cutting it; chosen: (most,) int64, the clusters in the pool, where ``most``
+    is the largest number of them; distance: (most,) float64; ends: where the groups end; rows:
+    (n,) int32.
+    """
+
+    p: Pool
+    q: Cutter
+    chosen: NDArray[np.int64]
+    distance: NDArray[np.float64]
+    ends: NDArray[np.int64]
+    rows: NDArray[np.int32]
+
+
+@kernel
+def rebuild_clusters(w: Search, b: Rebuild, tries: int) -> float:
+    """Rebuild ``tries`` pools for each cluster of the block; return what was saved."""
+    s = w.s
+    n_slots = s.size.shape[0]
+    lossy = np.empty(n_slots, np.int64)
+    n_lossy = 0
+    for c in range(n_slots):
+        if s.size[c] > 0 and s.cost[c] > 0.0:
+            lossy[n_lossy] = c
+            n_lossy += 1
+    saved = 0.0
+    for _ in range(tries * n_lossy):
+        c = lossy[roll(w.dice, n_lossy)]
+        if s.size[c] == 0 or s.cost[c] == 0.0:
+            continue
+        others = 1 + roll(w.dice, b.chosen.shape[0] - 1)
+        saved += _rebuild(w, b, _choose(w, b, c, others))
+    return saved
+
+
+@kernel
+def _choose(w: Search, b: Rebuild, c: int, others: int) -> int:
+    """Fill ``b.chosen`` with a cluster and its nearest by noisy union cost; return their number."""
+    flat, layout, box, sizes = w.s.flat, w.s.layout, w.s.box, w.s.size
+    b.chosen[0] = c
+    found = 1
+    limit = np.inf
+    for other in range(sizes.shape[0]):
+        if sizes[other] == 0 or other == c:
+            continue
+        noise = 1.0 + NOISE * uniform(w.dice)
+        far = noise * union_cost(flat, layout, box, c, other, limit / noise)
+        if far >= limit:
+            continue
+        found = min(found + 1, others + 1)
+        at = found - 1
+        while at > 1 and b.distance[at - 1] > far:
+            b.distance[at], b.chosen[at] = b.distance[at - 1], b.chosen[at - 1]
+            at -= 1
+        b.distance[at], b.chosen[at] = far, other
+        if found == others + 1:
+            limit = b.distance[found - 1]
+    return found
+
+
+@kernel
+def _rebuild(w: Search, b: Rebuild, found: int) -> float:
+    """Group the rows of the chosen clusters anew; keep the result if it costs less."""
+    s, p = w.s, b.p
+    n, paid = 0, 0.0
+    for i in range(found):
+        c = b.chosen[i]
+        paid += s.size[c] * s.cost[c]
+        row = s.head[c]
+        while row != NONE:
+            p.rows[n] = row
+            n += 1
+            row = s.following[row]
+    builder = roll(w.dice, 3)
+    if builder == 2:
+        groups = _cut_pool(w, b, n)
+    else:
+        groups = grow_groups(p, n, w.r, w.k, w.dice, builder == 0)
+    if groups == 0:
+        return 0.0
+    total = 0.0
+    for g in range(groups):
+        total += p.size[g] * cost_of(p.flat, p.layout, p.box, g)
+    if total >= paid - LEAST_GAIN or not _groups_hold(w, p, n, groups):
+        return 0.0
+    return paid - total if _replace(s, b, found, n, groups) else 0.0
+
+
+@kernel
+def _cut_pool(w: Search, b: Rebuild, n: int) -> int:
+    """Group the pool by cuts at noisy costs."""
+    p, rows = b.p, b.rows[:n]
+    for j in range(p.layout.shape[0]):
+        b.q.factor[j] = 1.0 + CUT_NOISE * uniform(w.dice)
+    for i in range(n):
+        rows[i] = p.rows[i]
+    groups = cut_all(b.q, rows, w.r, w.k, 0, b.ends)
+    start = 0
+    for g in range(groups):
+        stop = b.ends[g]
+        clear(p.layout, p.box, g)
+        for i in range(start, stop):
+            widen(p.layout, p.box, g, p.codes, rows[i])
+            p.rows[i] = rows[i]
+            p.label[i] = g
+        p.size[g] = stop - start
+        start = stop
+    return groups
+
+
+@kernel
+def _groups_hold(w: Search, p: Pool, n: int, groups: int) -> bool:
+    if w.r.kinds.shape[0] == 0:
+        return True
+    for g in range(groups):
+        m = 0
+        for i in range(n):
+            if p.label[i] == g:
+                p.picked[m] = p.rows[i]
+                m += 1
+        if not rows_hold(w.r, p.picked, m):
+            return False
+    return True
+
+
+@kernel
+def _replace(s: Clusters, b: Rebuild, found: int, n: int, groups: int) -> bool:
+    """Put the groups of the pool in place of the chosen clusters; whether there was room."""
+    p = b.p
+    free = found
+    for c in range(s.size.shape[0]):
+        free += s.size[c] == 0
+    if free < groups:
+        return False
+    for i in range(found):
+        s.head[b.chosen[i]] = NONE
+        s.size[b.chosen[i]] = 0
+        s.cost[b.chosen[i]] = 0.0
+    c = 0
+    for g in range(groups):
+        if g < found:
+            slot = b.chosen[g]
+        else:
+            while s.size[c] > 0 or _is_chosen(b, found, c):
+                c += 1
+            slot = c
+            c += 1
+        b.ends[g] = slot
+    for i in range(n):
+        link(s, p.rows[i], b.ends[p.label[i]])
+    for g in range(groups):
+        rescan(s, b.ends[g])
+    return True
+
+
+@kernel
+def _is_chosen(b: Rebuild, found: int, c: int) -> bool:
+    for i in range(found):
+        if b.chosen[i] == c:
+            return True
+    return False

@@ -1,0 +1,62 @@
+"""Distinct rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.kernels.compile import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_EMPTY = -1
+
+
+@kernel
+def _hash(codes: NDArray[np.int32], row: int) -> np.uint64:
+    h = np.uint64(0)
+    for j in range(codes.shape[1]):
+        h = (h ^ np.uint64(codes[row, j])) * np.uint64(0x9E3779B97F4A7C15)
+        h ^= h >> np.uint64(29)
+    return h
+
+
+@kernel
+def _equal(codes: NDArray[np.int32], a: int, b: int) -> bool:
+    for j in range(codes.shape[1]):
+        if codes[a, j] != codes[b, j]:
+            return False
+    return True
+
+
+@kernel
+def distinct_rows(codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Number the distinct rows in order of appearance; O(n d).
+
+    codes: (n, d). Return the number of each row, (n,), and the first row of each number, (u,).
+    """
+    n = codes.shape[0]
+    room = 1024
+    table = np.full(room, _EMPTY, np.int32)
+    number, first = np.empty(n, np.int32), np.empty(n, np.int32)
+    found = 0
+    for row in range(n):
+        if 2 * found >= room:
+            room *= 4
+            table = np.full(room, _EMPTY, np.int32)
+            for u in range(found):
+                at = _hash(codes, first[u]) & np.uint64(room - 1)
+                while table[at] != _EMPTY:
+                    at = (at + np.uint64(1)) & np.uint64(room - 1)
+                table[at] = u
+        at = _hash(codes, row) & np.uint64(room - 1)
+        while table[at] != _EMPTY and not _equal(codes, first[table[at]], row):
+            at = (at + np.uint64(1)) & np.uint64(room - 1)
+        if table[at] == _EMPTY:
+            table[at] = found
+            first[found] = row
+            found += 1
+        number[row] = table[at]
+    return number, first[:found].copy()
