@@ -259,3 +259,25 @@ def union_cost(
         if total > most:
             break
     return total
+
+
+@kernel
+def total_cost(
+    codes: NDArray[np.int32],
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+    label: NDArray[np.int32],
+    n_clusters: int,
+) -> float:
+    """Return the sum over clusters of size * cost; O(n d)."""
+    box = np.empty((n_clusters, codes.shape[1], 4), np.int32)
+    size = np.zeros(n_clusters, np.int64)
+    for c in range(n_clusters):
+        clear(layout, box, c)
+    for row in range(codes.shape[0]):
+        widen(layout, box, label[row], codes, row)
+        size[label[row]] += 1
+    total = 0.0
+    for c in range(n_clusters):
+        total += size[c] * cost_of(flat, layout, box, c)
+    return total

@@ -28,13 +28,12 @@ def improve_block(
     rules: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]],
     owner: NDArray[np.int32],
     numbers: NDArray[np.int64],
-    gains: NDArray[np.float64],
 ) -> None:
     """Run one round on the rows of a block.
 
     codes: (n, d), sensitive: (n, s) and owner: (n,), the cluster of each row, which is replaced by
     the new one; numbers: (7,) k, clusters, tries a cluster, most clusters in a pool, row passes,
-    seed, block; gains: (3,) receives what row passes, dissolving and rebuilding saved.
+    seed, block.
     """
     k, n_clusters = numbers[0], numbers[1]
     n = codes.shape[0]
@@ -45,8 +44,8 @@ def improve_block(
     w = Search(s, r, k, dice, np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES))
     order = np.arange(n).astype(np.int32)
     for _ in range(numbers[4]):
-        gains[0] += pass_rows(w, order)
-    gains[1] += dissolve_clusters(w, order)
+        pass_rows(w, order)
+    dissolve_clusters(w, order)
     most = min(numbers[3], n_clusters)
     if most > 1:
         b = Rebuild(
@@ -57,4 +56,4 @@ def improve_block(
             np.empty(n // k + 2, np.int64),
             np.empty(n, np.int32),
         )
-        gains[2] += rebuild_clusters(w, b, numbers[2])
+        rebuild_clusters(w, b, numbers[2])

@@ -24,13 +24,15 @@ def peel(
     bounds: NDArray[np.int64],
     r: Rules,
     k: int,
+    budget: int,
 ) -> tuple[NDArray[np.int32], int]:
     """Give every class of k rows that keeps the rules a number, node after node.
 
     marks: one random number for each (column, level, generalized code), looked up at ``begin``
     (d, levels) + code; nodes: (m, d) the level of each column; codes: (u, d) distinct tuples;
     bounds: (u + 1,) where the rows of each tuple begin, rows being in the order of the tuples.
-    Return the class of each tuple, (u,), -1 for those left at the end, and how many there are.
+    budget: how many tuples may be looked up before it ends. Return the class of each tuple, (u,),
+    -1 for those left at the end, and how many there are.
     The sum of the marks stands for the generalized tuple: two that share a sum by accident share
     a class, which costs but harms nothing.
     """
@@ -45,7 +47,8 @@ def peel(
     touched = np.empty(u, np.int64)
     n_live, found = u, 0
     for node in nodes:
-        if n_live == 0:
+        budget -= n_live
+        if n_live == 0 or budget < 0:
             break
         while room > 1024 and room > 8 * n_live:
             room //= 2

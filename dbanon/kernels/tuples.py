@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.kernels.compile import kernel
+from dbanon.kernels.diversity import Rules, rows_hold
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,3 +61,36 @@ def distinct_rows(codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[
             found += 1
         number[row] = table[at]
     return number, first[:found].copy()
+
+
+@kernel
+def freeze_rows(bounds: NDArray[np.int64], r: Rules, k: int) -> NDArray[np.bool_]:
+    """Tell which rows of frequent tuples need no search.
+
+    bounds: (u + 1,) where the rows of each tuple begin. A tuple of at least 3k rows gives up all
+    but 2k to 3k - 1 of them, a multiple of k evenly spread over its rows; both parts must keep the
+    rules, or none is given up.
+    """
+    frozen = np.zeros(bounds[-1], np.bool_)
+    for t in range(bounds.shape[0] - 1):
+        start, n = bounds[t], bounds[t + 1] - bounds[t]
+        out = (n - 2 * k) // k * k
+        if n < 3 * k:
+            continue
+        for i in range(n):
+            frozen[start + i] = i * out // n != (i + 1) * out // n
+        for part in (False, True):
+            if r.kinds.shape[0] > 0 and not _part_holds(frozen, part, start, n, r):
+                frozen[start : start + n] = False
+                break
+    return frozen
+
+
+@kernel
+def _part_holds(frozen: NDArray[np.bool_], part: bool, start: int, n: int, r: Rules) -> bool:
+    m = 0
+    for row in range(start, start + n):
+        if frozen[row] == part:
+            r.members[m] = row
+            m += 1
+    return rows_hold(r, r.members, m)

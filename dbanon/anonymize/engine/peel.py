@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import EncodedColumn
 
 MAX_NODES = 50_000
+LOOKUPS = 50_000_000
 _WIDTHS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 27, 33, 40, 50)
 
 
@@ -84,10 +85,36 @@ def _thin(chain: list[Level]) -> list[Level]:
     return [chain[0], *chain[2:-1:2], chain[-1]]
 
 
-def peel(space: Space, levels: list[list[Level]], bounds: NDArray[np.int64]) -> NDArray[np.int32]:
+def start_by_peeling(space: Space, levels: list[list[Level]], *, seed: int) -> NDArray[np.int32]:
+    """Return the cluster of each row; the space as a whole must keep the rules.
+
+    space: rows in the order of their tuples. What no node takes in is grouped by blocks, or joins
+    the last classes if it is too little.
+    """
+    from dbanon.anonymize.engine.blocked import start_in_blocks
+    from dbanon.anonymize.engine.rounds import coordinates
+    from dbanon.kernels.diversity import make_rules, rows_hold
+
+    changes = (space.codes[1:] != space.codes[:-1]).any(axis=1)
+    bounds = np.concatenate([[0], np.flatnonzero(changes) + 1, [space.n_rows]])
+    label = np.repeat(_peel(space, levels, bounds), np.diff(bounds))
+    last = int(label.max())
+    rules = make_rules(*space.rules, space.sensitive)
+    while (label < 0).any():
+        left = np.flatnonzero(label < 0)
+        if len(left) >= space.k and rows_hold(rules, left.astype(np.int32), len(left)):
+            part = space.take(left)
+            label[left] = last + 1 + start_in_blocks(part, coordinates(part), seed=seed)
+        else:
+            label[label == last] = -1
+            last -= 1
+    return label
+
+
+def _peel(space: Space, levels: list[list[Level]], bounds: NDArray[np.int64]) -> NDArray[np.int32]:
     """Return the class of each distinct tuple, -1 for what is left.
 
-    space: rows in the order of their tuples; bounds: (u + 1,) where the rows of each tuple begin.
+    bounds: (u + 1,) where the rows of each tuple begin.
     """
     from dbanon.kernels.diversity import make_rules
     from dbanon.kernels.peel import peel as peel_tuples
@@ -116,5 +143,6 @@ def peel(space: Space, levels: list[list[Level]], bounds: NDArray[np.int64]) -> 
         bounds,
         make_rules(*space.rules, space.sensitive),
         space.k,
+        LOOKUPS + 20 * len(bounds),
     )
     return label

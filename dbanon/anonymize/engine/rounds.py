@@ -48,8 +48,8 @@ def improve(
     effort: Effort,
     seed: int,
     number: int,
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Run one round; return the new labels and what passes, dissolving and rebuilding saved.
+) -> NDArray[np.int32]:
+    """Run one round; return the new labels.
 
     label: (n,) the cluster of each row, 0..g-1 without gaps; points: of ``coordinates``; seed and
     number make the round's random choices.
@@ -60,7 +60,6 @@ def improve(
     rows, row_ends, n_clusters = _blocks(label, points, random)
     new = np.empty_like(label)
     starts = np.concatenate([[0], np.cumsum(np.diff(row_ends))])[:-1]
-    gains = np.zeros((len(n_clusters), 3))
 
     def work(block: int) -> None:
         mine = rows[row_ends[block] : row_ends[block + 1]]
@@ -74,16 +73,16 @@ def improve(
         improve_block(
             space.codes[mine],
             space.sensitive[mine],
-            *space.costs,
+            space.costs.flat.copy(),
+            space.costs.layout.copy(),
             tuple(space.rules),
             owner,
             numbers,
-            gains[block],
         )
         new[mine] = owner + starts[block]
 
     run_all(work, len(n_clusters))
-    return np.unique(new, return_inverse=True)[1].astype(np.int32), gains.sum(axis=0)
+    return np.unique(new, return_inverse=True)[1].astype(np.int32)
 
 
 def run_all(work: Callable[[int], None], n_tasks: int) -> None:

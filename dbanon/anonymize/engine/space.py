@@ -86,3 +86,10 @@ def _rules(table: EncodedTable, requirement: Requirement) -> Rules:
         columns=np.array(wanted, np.int64),
         limits=np.array([[requirement.l, 0.0] for _ in wanted], np.float64).reshape(-1, 2),
     )
+
+
+def total_cost(space: Space, label: NDArray[np.int32]) -> float:
+    """Return the sum over clusters of rows * cost of the box."""
+    from dbanon.kernels.clusters import total_cost as sum_up
+
+    return float(sum_up(space.codes, *space.costs, label, int(label.max()) + 1))
