@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 if TYPE_CHECKING:
@@ -14,18 +16,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What a group must meet: at least k rows, and l distinct values of each sensitive column."""
+    """What a group must meet: at least k rows, and l distinct values of each sensitive column.
+
+    ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be in no group.
+    """
 
     k: int
     l: int = 1
+    max_suppressed: float = 0.0
+
+    def budget(self, n_rows: int) -> int:
+        """Return how many of so many rows may be left out, the fraction read as it is written."""
+        return math.floor(Fraction(repr(self.max_suppressed)) * n_rows)
 
 
 class Algorithm(Protocol):
     """Groups rows; a dataclass whose fields are its parameters."""
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
-        """Partition all rows into groups that meet the requirement.
+        """Partition the rows into groups that meet the requirement.
 
+        Rows may be left out within the requirement's budget; most algorithms leave out none.
         The same table, requirement, parameters and seed give the same partition. Raises
         Unsatisfiable when no partition exists, or when the table is larger than the algorithm can
         take, naming the limit and what to use instead.

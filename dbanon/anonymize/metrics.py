@@ -89,13 +89,31 @@ def information_loss(published: Publication) -> float:
     The sum over classes of their rows times, for each column, the range over the range of the
     table or the height of the common ancestor over the height of the tree.
     """
-    from dbanon.kernels.boxes import box_costs, group_boxes
+    from dbanon.kernels.boxes import box_costs
 
     quasi = published.table.quasi
-    codes = np.ascontiguousarray(np.column_stack([column.codes for column in quasi]))
-    lo, hi, size = group_boxes(codes, published.classes, len(published.size))
-    costs = box_costs(*pack([height_costs(column) for column in quasi]), lo, hi)
-    return float((costs.sum(axis=1) * size).sum() + published.n_suppressed * len(quasi))
+    costs = box_costs(*pack([height_costs(column) for column in quasi]), *_class_boxes(published))
+    total = (costs.sum(axis=1) * published.size).sum()
+    return float(total + published.n_suppressed * len(quasi))
+
+
+def suppressed_cells(published: Publication) -> float:
+    """Return how many cells are hidden when a class shows the columns in which it is constant.
+
+    All cells of a suppressed row count (Aggarwal et al., ICDT 2005; Meyerson, Williams, PODS 2004).
+    """
+    lo, hi = _class_boxes(published)
+    total = ((lo != hi).sum(axis=1) * published.size).sum()
+    return float(total + published.n_suppressed * len(published.table.quasi))
+
+
+def _class_boxes(published: Publication) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    from dbanon.kernels.boxes import group_boxes
+
+    columns = [column.codes for column in published.table.quasi]
+    codes = np.ascontiguousarray(np.column_stack(columns))
+    lo, hi, _ = group_boxes(codes, published.classes, len(published.size))
+    return lo, hi
 
 
 def discernibility(published: Publication) -> float:

@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.anonymize import metrics
+from dbanon.anonymize.algorithms.cellular import Cellular
+from dbanon.anonymize.algorithms.forest import Forest
+from dbanon.anonymize.algorithms.gather import Gather, GatherOutliers
+from dbanon.anonymize.algorithms.matching import Matching
 from dbanon.anonymize.algorithms.mdav import Mdav
 from dbanon.anonymize.algorithms.mondrian import Mondrian, RelaxedMondrian
+from dbanon.anonymize.algorithms.two_factor import TwoFactor
 from dbanon.anonymize.models.k_anonymity import KAnonymity
 from dbanon.anonymize.models.l_diversity import LDiversity
 from dbanon.anonymize.recodings.central import Mean, Median, Mode
@@ -26,6 +31,12 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "mondrian": Mondrian,
     "mondrian-relaxed": RelaxedMondrian,
     "mdav": Mdav,
+    "forest": Forest,
+    "matching": Matching,
+    "two-factor": TwoFactor,
+    "gather": Gather,
+    "gather-outliers": GatherOutliers,
+    "cellular": Cellular,
 }
 
 MODELS: Mapping[str, Model] = {
@@ -50,6 +61,7 @@ METRICS: Mapping[str, metrics.Metric] = {
     "c-avg": metrics.average_class_size,
     "c-avg-normalized": metrics.normalized_average_class_size,
     "suppressed": metrics.suppressed,
+    "suppressed-cells": metrics.suppressed_cells,
     "sse-ratio": metrics.sse_ratio,
 }
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dbanon.anonymize.boxes import row_codes, weighted_costs
 from dbanon.domain.assignment import Assignment
 
@@ -16,16 +18,18 @@ def repair(table: EncodedTable, assignment: Assignment, requirement: Requirement
     """Merge every group with too few distinct sensitive values into the least costly neighbour.
 
     The cost of a merge is the rise of the total (rows * certainty penalty of the box); a partner
-    that makes the group diverse goes before any that does not. The table as a whole must be
-    diverse. O(groups^2 d) when every group is merged.
+    that makes the group diverse goes before any that does not. The rows in groups must be diverse
+    as a whole; rows left out stay so. O(groups^2 d) when every group is merged.
     """
     from dbanon.kernels.repair import merge_groups
 
     if requirement.l <= 1:
         return assignment
-    group, n_groups = merge_groups(
-        row_codes(table),
-        assignment.group,
+    shown = np.flatnonzero(assignment.group >= 0)
+    group = assignment.group.copy()
+    group[shown], n_groups = merge_groups(
+        row_codes(table)[shown],
+        assignment.group[shown],
         assignment.n_groups,
         *weighted_costs(table),
         requirement.l,

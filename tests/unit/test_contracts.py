@@ -11,17 +11,25 @@ from dbanon.anonymize.boxes import column_costs, height_costs, pack
 from dbanon.anonymize.interfaces import Requirement
 from dbanon.anonymize.pipeline import run
 from dbanon.anonymize.registry import ALGORITHMS, METRICS, MODELS, RECODINGS
+from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.stages import Stages
 from dbanon.kernels.boxes import box_costs
 
 
+def within_reach(name, k):
+    """Return k, or the greatest k that an algorithm says it can take."""
+    return min(k, getattr(ALGORITHMS[name], "MAX_K", k))
+
+
 @pytest.mark.parametrize("name", ALGORITHMS)
-@given(tables_and_requirements())
-def test_an_algorithm_covers_every_row_and_meets_the_requirement(name, drawn):
+@given(tables_and_requirements(), st.sampled_from([0.0, 0.1, 0.5]))
+def test_an_algorithm_groups_the_rows_and_meets_the_requirement(name, drawn, share):
     table, k, l = drawn
-    assignment = ALGORITHMS[name]().assign(table, Requirement(k, l), seed=3)
+    k = within_reach(name, k)
+    assignment = ALGORITHMS[name]().assign(table, Requirement(k, l, share), seed=3)
     assert (table.n_rows, np.int32) == (len(assignment.group), assignment.group.dtype)
-    assert list(range(assignment.n_groups)) == sorted(set(assignment.group.tolist()))
+    assert list(range(assignment.n_groups)) == sorted(set(assignment.group.tolist()) - {-1})
+    assert (assignment.group < 0).sum() == assignment.n_suppressed <= share * table.n_rows
     for rows in naive.members(assignment):
         assert len(rows) >= k
         assert naive.is_diverse(table, rows, l)
@@ -31,6 +39,7 @@ def test_an_algorithm_covers_every_row_and_meets_the_requirement(name, drawn):
 @given(drawn=tables_and_requirements())
 def test_an_algorithm_is_deterministic_and_leaves_its_input_alone(name, drawn):
     table, k, l = drawn
+    k = within_reach(name, k)
     before = [column.codes.copy() for column in table.quasi]
     first, second = (
         ALGORITHMS[name]().assign(table, Requirement(k, l), seed=3).group.tolist() for _ in range(2)
@@ -44,8 +53,18 @@ def test_an_algorithm_is_deterministic_and_leaves_its_input_alone(name, drawn):
 @pytest.mark.parametrize("n", [3, 5, 6, 8, 9, 10])
 def test_an_algorithm_takes_equal_rows(name, n):
     table = encoded({"x": [1] * n, "y": ["a"] * n, "z": [None] * n})
-    assignment = ALGORITHMS[name]().assign(table, Requirement(3), seed=0)
-    assert np.bincount(assignment.group).min() >= 3
+    k = within_reach(name, 3)
+    assignment = ALGORITHMS[name]().assign(table, Requirement(k), seed=0)
+    assert min(map(len, naive.members(assignment))) >= k
+
+
+@pytest.mark.parametrize("name", [n for n in ALGORITHMS if hasattr(ALGORITHMS[n], "MAX_K")])
+def test_an_algorithm_refuses_a_k_out_of_its_reach(name):
+    k = ALGORITHMS[name].MAX_K + 1
+    table = encoded({"x": list(range(3 * k))})
+    with pytest.raises(Unsatisfiable, match=f"{name} .* k = {k}") as raised:
+        ALGORITHMS[name]().assign(table, Requirement(k), seed=0)
+    assert "forest" in raised.value.hint
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -53,6 +72,7 @@ def test_an_algorithm_takes_equal_rows(name, n):
 @given(tables_and_requirements(), st.sampled_from([0.0, 0.1, 0.5]))
 def test_what_is_published_meets_the_policy(name, drawn, share):
     table, k, l = drawn
+    k = within_reach(name, k)
     policy = policy_of(
         [column.name for column in table.quasi],
         table.sensitive_names,

@@ -48,3 +48,10 @@ def test_diverse_groups_are_left_alone():
     table = encoded({"x": [1, 2]}, {"disease": ["flu", "cold"]})
     before = assigned([0, 1])
     assert before is repair(table, before, Requirement(1, 1))
+
+
+def test_rows_left_out_stay_out():
+    table = encoded({"x": [1, 9, 1, 2, 9]}, {"disease": ["flu", "flu", "flu", "cold", "flu"]})
+    before = Assignment(np.array([0, -1, 0, 1, -1], np.int32), 2)
+    after = repair(table, before, Requirement(1, 2))
+    assert ([0, -1, 0, 0, -1], 1) == (after.group.tolist(), after.n_groups)
