@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dbanon.anonymize.interfaces import Requirement
+from dbanon.anonymize.limits import most_suppressed
 from dbanon.anonymize.metrics import publication, report
 from dbanon.anonymize.registry import ALGORITHMS, METRICS, MODELS, RECODINGS, default_recoding
 from dbanon.anonymize.trim import trim
@@ -57,7 +57,7 @@ def run(encoded: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> 
 
         with on_compile(lambda: stages.note("compiling kernels (once)")):
             assignment = algorithm.assign(encoded, requirement, seed=seed)
-            budget = math.floor(Fraction(repr(policy.max_suppressed)) * encoded.n_rows)
+            budget = most_suppressed(policy.max_suppressed, encoded)
             assignment = trim(encoded, assignment, requirement, budget=budget)
     with stages("recode"):
         columns = tuple(_publish(column, assignment) for column in encoded.quasi)
@@ -70,7 +70,7 @@ def run(encoded: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> 
 def check_feasible(encoded: EncodedTable, policy: Policy) -> Requirement:
     """Return what every group must meet, or raise when the whole table does not meet it."""
     _check_policy(encoded, policy)
-    requirement = Requirement(policy.k, policy.l)
+    requirement = Requirement(policy.k, policy.l, policy.max_suppressed)
     if encoded.n_rows < max(requirement.k, 1):
         msg = f"the table has {encoded.n_rows} rows, fewer than k = {requirement.k}"
         raise Unsatisfiable(msg, hint="lower --k or add rows")

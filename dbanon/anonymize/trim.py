@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dbanon.anonymize.boxes import row_codes, weighted_costs
 from dbanon.domain.assignment import Assignment
 
@@ -15,22 +17,26 @@ if TYPE_CHECKING:
 def trim(
     table: EncodedTable, assignment: Assignment, requirement: Requirement, *, budget: int
 ) -> Assignment:
-    """Leave out at most ``budget`` rows, each only if that lowers the total cost.
+    """Leave out rows, each only if that lowers the total cost, until ``budget`` rows are out.
 
-    A suppressed row costs the sum of all weights. Groups keep k rows and l distinct sensitive
-    values; no group disappears.
+    The rows that the algorithm left out count. A suppressed row costs the sum of all weights.
+    Groups keep k rows and l distinct sensitive values; no group disappears. A final assignment
+    is returned as it is.
     """
     from dbanon.kernels.trim import trim as trim_rows
 
-    if budget == 0:
+    left = budget - assignment.n_suppressed
+    if left <= 0 or assignment.final:
         return assignment
-    group = trim_rows(
-        row_codes(table),
-        assignment.group,
+    shown = np.flatnonzero(assignment.group >= 0)
+    group = assignment.group.copy()
+    group[shown] = trim_rows(
+        row_codes(table)[shown],
+        assignment.group[shown],
         assignment.n_groups,
         *weighted_costs(table),
         requirement.k,
         requirement.l,
-        budget,
+        left,
     )
     return Assignment(group, assignment.n_groups)
