@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.anonymize import metrics
+from dbanon.anonymize.algorithms.full_domain import FullDomain
+from dbanon.anonymize.algorithms.incognito import Incognito
 from dbanon.anonymize.algorithms.mdav import Mdav
 from dbanon.anonymize.algorithms.mondrian import Mondrian, RelaxedMondrian
+from dbanon.anonymize.algorithms.optimal_lattice import OptimalLattice
+from dbanon.anonymize.algorithms.samarati import Samarati
 from dbanon.anonymize.models.k_anonymity import KAnonymity
 from dbanon.anonymize.models.l_diversity import LDiversity
 from dbanon.anonymize.recodings.central import Mean, Median, Mode
@@ -26,6 +30,10 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "mondrian": Mondrian,
     "mondrian-relaxed": RelaxedMondrian,
     "mdav": Mdav,
+    "full-domain": FullDomain,
+    "incognito": Incognito,
+    "samarati": Samarati,
+    "optimal-lattice": OptimalLattice,
 }
 
 MODELS: Mapping[str, Model] = {
