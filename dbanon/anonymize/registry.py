@@ -10,7 +10,9 @@ from dbanon.anonymize.algorithms.incognito import Incognito
 from dbanon.anonymize.algorithms.mdav import Mdav
 from dbanon.anonymize.algorithms.mondrian import Mondrian, RelaxedMondrian
 from dbanon.anonymize.algorithms.optimal_lattice import OptimalLattice
+from dbanon.anonymize.algorithms.projection import Projection, Univariate
 from dbanon.anonymize.algorithms.samarati import Samarati
+from dbanon.anonymize.masking.ranking import individual_ranking
 from dbanon.anonymize.models.k_anonymity import KAnonymity
 from dbanon.anonymize.models.l_diversity import LDiversity
 from dbanon.anonymize.recodings.central import Mean, Median, Mode
@@ -23,6 +25,9 @@ from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from dbanon.anonymize.interfaces import Algorithm, Model, Recoding
     from dbanon.domain.assignment import EncodedColumn
 
@@ -34,6 +39,8 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "incognito": Incognito,
     "samarati": Samarati,
     "optimal-lattice": OptimalLattice,
+    "projection": Projection,
+    "univariate": Univariate,
 }
 
 MODELS: Mapping[str, Model] = {
@@ -50,6 +57,10 @@ RECODINGS: Mapping[str, Recoding] = {
     "median": Median(),
     "mode": Mode(),
     "suppress": Suppress(),
+}
+
+MASKING: Mapping[str, Callable[..., NDArray[np.float64]]] = {
+    "individual-ranking": individual_ranking,
 }
 
 METRICS: Mapping[str, metrics.Metric] = {
