@@ -5,13 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.anonymize import metrics
+from dbanon.anonymize.algorithms.auto import Auto
 from dbanon.anonymize.algorithms.cellular import Cellular
 from dbanon.anonymize.algorithms.forest import Forest
+from dbanon.anonymize.algorithms.full_domain import FullDomain
 from dbanon.anonymize.algorithms.gather import Gather, GatherOutliers
+from dbanon.anonymize.algorithms.incognito import Incognito
 from dbanon.anonymize.algorithms.matching import Matching
 from dbanon.anonymize.algorithms.mdav import Mdav
 from dbanon.anonymize.algorithms.mondrian import Mondrian, RelaxedMondrian
+from dbanon.anonymize.algorithms.optimal_lattice import OptimalLattice
+from dbanon.anonymize.algorithms.projection import Projection, Univariate
+from dbanon.anonymize.algorithms.samarati import Samarati
 from dbanon.anonymize.algorithms.two_factor import TwoFactor
+from dbanon.anonymize.masking.ranking import individual_ranking
 from dbanon.anonymize.models.k_anonymity import KAnonymity
 from dbanon.anonymize.models.l_diversity import LDiversity
 from dbanon.anonymize.recodings.central import Mean, Median, Mode
@@ -24,10 +31,14 @@ from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from dbanon.anonymize.interfaces import Algorithm, Model, Recoding
     from dbanon.domain.assignment import EncodedColumn
 
 ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
+    "auto": Auto,
     "mondrian": Mondrian,
     "mondrian-relaxed": RelaxedMondrian,
     "mdav": Mdav,
@@ -37,6 +48,12 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "gather": Gather,
     "gather-outliers": GatherOutliers,
     "cellular": Cellular,
+    "full-domain": FullDomain,
+    "incognito": Incognito,
+    "samarati": Samarati,
+    "optimal-lattice": OptimalLattice,
+    "projection": Projection,
+    "univariate": Univariate,
 }
 
 MODELS: Mapping[str, Model] = {
@@ -53,6 +70,10 @@ RECODINGS: Mapping[str, Recoding] = {
     "median": Median(),
     "mode": Mode(),
     "suppress": Suppress(),
+}
+
+MASKING: Mapping[str, Callable[..., NDArray[np.float64]]] = {
+    "individual-ranking": individual_ranking,
 }
 
 METRICS: Mapping[str, metrics.Metric] = {

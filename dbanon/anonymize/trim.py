@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 def trim(
     table: EncodedTable, assignment: Assignment, requirement: Requirement, *, budget: int
 ) -> Assignment:
-    """Leave out at most ``budget`` rows in all, each only if that lowers the total cost.
+    """Leave out rows, each only if that lowers the total cost, until ``budget`` rows are out.
 
-    Rows that are left out already stay so and count. A suppressed row costs the sum of all
-    weights. Groups keep k rows and l distinct sensitive values; no group disappears.
+    The rows that the algorithm left out count. A suppressed row costs the sum of all weights.
+    Groups keep k rows and l distinct sensitive values; no group disappears. A final assignment
+    is returned as it is.
     """
     from dbanon.kernels.trim import trim as trim_rows
 
     left = budget - assignment.n_suppressed
-    if left <= 0:
+    if left <= 0 or assignment.final:
         return assignment
     shown = np.flatnonzero(assignment.group >= 0)
     group = assignment.group.copy()

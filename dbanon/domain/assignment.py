@@ -62,11 +62,13 @@ class Assignment:
     """A partition of the rows.
 
     group: (n,) int32, the group of each row, numbered 0..n_groups-1 without gaps; -1 for a
-    suppressed row.
+    suppressed row; final: whether what the algorithm promises holds of exactly these rows, so
+    that no more may be left out.
     """
 
     group: NDArray[np.int32]
     n_groups: int
+    final: bool = False
 
     @property
     def n_suppressed(self) -> int:

@@ -9,11 +9,13 @@ import numpy as np
 from dbanon.kernels.boxes import box_cost
 from dbanon.kernels.clusters import NONE, NOTHING, clear, widen
 from dbanon.kernels.compile import inlined, kernel
-from dbanon.kernels.diversity import Rules, rows_hold
+from dbanon.kernels.diversity import rows_hold
 from dbanon.kernels.layout import HI, LO, SET, STRIDE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from dbanon.kernels.diversity import Rules
 
 BINS = 512
 
@@ -22,7 +24,7 @@ class Cutter(NamedTuple):
     """What is cut, and work memory.
 
     codes: (n, d) int32; flat, layout: costs; factor: (d,) float64, by which the cost of cuts
-    between the values of a column is multiplied; count: (BINS,) rows of each bin; box: (BINS + 1,
+    between the values of a column is multiplied; counts: (BINS,) rows of each bin; box: (BINS + 1,
     d, 4) its bounds, the last those of everything so far; paid: (BINS,) cost of all rows up to a
     bin; threshold, cost: (d,) the best cut of each column; aside: (n,) int32.
     """
@@ -31,7 +33,7 @@ class Cutter(NamedTuple):
     flat: NDArray[np.float64]
     layout: NDArray[np.int64]
     factor: NDArray[np.float64]
-    count: NDArray[np.int64]
+    counts: NDArray[np.int64]
     box: NDArray[np.int32]
     paid: NDArray[np.float64]
     threshold: NDArray[np.int64]
@@ -79,7 +81,7 @@ def _unite(
 @kernel
 def _fill_bins(q: Cutter, rows: NDArray[np.int32], column: int) -> tuple[int, int, int]:
     """Sort rows into bins of equal width by one column; return base, shift and number of bins."""
-    codes, layout, box, count = q.codes, q.layout, q.box, q.count
+    codes, layout, box, count = q.codes, q.layout, q.box, q.counts
     base, top = NOTHING, NONE
     for row in rows:
         base, top = min(base, codes[row, column]), max(top, codes[row, column])
@@ -103,7 +105,7 @@ def _fill_bins(q: Cutter, rows: NDArray[np.int32], column: int) -> tuple[int, in
 @kernel
 def _cut_column(q: Cutter, rows: NDArray[np.int32], column: int, least: int) -> None:
     """Find the cheapest cut of one column that leaves ``least`` rows on both sides."""
-    flat, layout, box, count, paid = q.flat, q.layout, q.box, q.count, q.paid
+    flat, layout, box, count, paid = q.flat, q.layout, q.box, q.counts, q.paid
     best, threshold = np.inf, 0
     base, shift, bins = _fill_bins(q, rows, column)
     n, below, above = rows.shape[0], 0, 0
@@ -159,7 +161,7 @@ def cut(q: Cutter, rows: NDArray[np.int32], r: Rules, least: int) -> int:
         column = np.argmin(q.cost)
         if q.cost[column] == np.inf:
             return 0
-        n_low = _part(q, rows, column, q.threshold[column])
+        n_low = _part(q, rows, int(column), q.threshold[column])
         low, high = rows[:n_low], rows[n_low:]
         if rows_hold(r, low, n_low) and rows_hold(r, high, high.shape[0]):
             return n_low

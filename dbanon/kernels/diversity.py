@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.clusters import NONE, Clusters
+from dbanon.kernels.clusters import NONE
 from dbanon.kernels.compile import kernel
 from dbanon.kernels.layout import DISTINCT, ENTROPY, SHARE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from dbanon.kernels.clusters import Clusters
 
 TIE = 1e-9
 

@@ -14,11 +14,13 @@ from dbanon.kernels.boxes import with_code
 from dbanon.kernels.clusters import NONE, clear, cost_of, widen
 from dbanon.kernels.compile import inlined, kernel
 from dbanon.kernels.dice import roll
-from dbanon.kernels.diversity import Rules, rows_hold
+from dbanon.kernels.diversity import rows_hold
 from dbanon.kernels.layout import DISTINCT, HI, LO
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from dbanon.kernels.diversity import Rules
 
 
 class Pool(NamedTuple):

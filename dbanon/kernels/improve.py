@@ -32,7 +32,7 @@ def improve_block(
     """Run one round on the rows of a block.
 
     codes: (n, d), sensitive: (n, s) and owner: (n,), the cluster of each row, which is replaced by
-    the new one; numbers: (7,) k, clusters, tries a cluster, most clusters in a pool, row passes,
+    the new one; numbers: (7,) k, clusters, row passes, tries a cluster, most clusters in a pool,
     seed, block.
     """
     k, n_clusters = numbers[0], numbers[1]
@@ -43,10 +43,10 @@ def improve_block(
     dice = make_dice(numbers[5], numbers[6])
     w = Search(s, r, k, dice, np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES))
     order = np.arange(n).astype(np.int32)
-    for _ in range(numbers[4]):
+    for _ in range(numbers[2]):
         pass_rows(w, order)
     dissolve_clusters(w, order)
-    most = min(numbers[3], n_clusters)
+    most = min(numbers[4], n_clusters)
     if most > 1:
         b = Rebuild(
             make_pool(codes, flat, layout, n, n // k + 2),
@@ -56,4 +56,4 @@ def improve_block(
             np.empty(n // k + 2, np.int64),
             np.empty(n, np.int32),
         )
-        rebuild_clusters(w, b, numbers[2])
+        rebuild_clusters(w, b, numbers[3])

@@ -297,7 +297,7 @@ def mondrian(
     k: int,
     l: int,
     cardinality: int,
-    relaxed: bool,  # noqa: FBT001 - kernels take plain positional values
+    relaxed: bool,
 ) -> tuple[NDArray[np.int32], int]:
     """Cut the rows into groups of at least k rows with l values of every sensitive column.
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from dbanon.kernels.boxes import with_code
 from dbanon.kernels.clusters import (
     NONE,
-    Clusters,
     exchanged_cost,
     join,
     leave,
@@ -19,11 +16,17 @@ from dbanon.kernels.clusters import (
 )
 from dbanon.kernels.compile import inlined, kernel
 from dbanon.kernels.dice import roll, shuffle
-from dbanon.kernels.diversity import Rules, cluster_holds
+from dbanon.kernels.diversity import cluster_holds
 from dbanon.kernels.layout import HI, LO
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
+
+    from dbanon.kernels.clusters import (
+        Clusters,
+    )
+    from dbanon.kernels.diversity import Rules
 
 # A change must save more than this: sums of costs differ in their last digits.
 LEAST_GAIN = 1e-9
@@ -100,10 +103,7 @@ def pass_rows(w: Search, order: NDArray[np.int32]) -> float:
         found = find_cheapest(w, row, c, gain)
         if found == 0:
             continue
-        if size > w.k:
-            done = _move(w, row, found, gain)
-        else:
-            done = _chain(w, row)
+        done = _move(w, row, found, gain) if size > w.k else _chain(w, row)
         if done == 0.0:
             done = _swap(w, row, found)
         saved += done
@@ -174,7 +174,7 @@ def _find_spare(
     c = s.owner[row]
     best = NONE
     for donor in range(s.size.shape[0]):
-        if s.size[donor] <= k or donor == c or donor == target:  # noqa: PLR1714 - numba
+        if s.size[donor] <= k or donor == c or donor == target:
             continue
         spare = s.head[donor]
         for _ in range(roll(dice, s.size[donor])):

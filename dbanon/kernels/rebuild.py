@@ -8,7 +8,6 @@ import numpy as np
 
 from dbanon.kernels.clusters import (
     NONE,
-    Clusters,
     clear,
     cost_of,
     link,
@@ -17,17 +16,26 @@ from dbanon.kernels.clusters import (
     widen,
 )
 from dbanon.kernels.compile import kernel
-from dbanon.kernels.cuts import Cutter, cut_all
+from dbanon.kernels.cuts import cut_all
 from dbanon.kernels.dice import roll, uniform
 from dbanon.kernels.diversity import rows_hold
-from dbanon.kernels.growth import Pool, grow_groups
-from dbanon.kernels.moves import LEAST_GAIN, Search
+from dbanon.kernels.growth import grow_groups
+from dbanon.kernels.moves import LEAST_GAIN
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dbanon.kernels.clusters import (
+        Clusters,
+    )
+    from dbanon.kernels.cuts import Cutter
+    from dbanon.kernels.growth import Pool
+    from dbanon.kernels.moves import Search
+
 NOISE = 0.3
 CUT_NOISE = 0.1
+# The third builder grows from random seeds.
+BUILDERS, GROW_FAR, CUT = 3, 0, 1
 
 
 class Rebuild(NamedTuple):
@@ -105,11 +113,11 @@ def _rebuild(w: Search, b: Rebuild, found: int) -> float:
             p.rows[n] = row
             n += 1
             row = s.following[row]
-    builder = roll(w.dice, 3)
-    if builder == 2:
+    builder = roll(w.dice, BUILDERS)
+    if builder == CUT:
         groups = _cut_pool(w, b, n)
     else:
-        groups = grow_groups(p, n, w.r, w.k, w.dice, builder == 0)
+        groups = grow_groups(p, n, w.r, w.k, w.dice, builder == GROW_FAR)
     if groups == 0:
         return 0.0
     total = 0.0

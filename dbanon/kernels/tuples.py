@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.kernels.compile import kernel
-from dbanon.kernels.diversity import Rules, rows_hold
+from dbanon.kernels.diversity import rows_hold
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from dbanon.kernels.diversity import Rules
 
 _EMPTY = -1
 
@@ -34,7 +36,7 @@ def _equal(codes: NDArray[np.int32], a: int, b: int) -> bool:
 
 @kernel
 def distinct_rows(codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Number the distinct rows in order of appearance; O(n d).
+    """Give distinct rows numbers in order of appearance; O(n d).
 
     codes: (n, d). Return the number of each row, (n,), and the first row of each number, (u,).
     """

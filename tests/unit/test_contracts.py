@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dbanon.anonymize.boxes import column_costs, height_costs, pack
 from dbanon.anonymize.interfaces import Requirement
 from dbanon.anonymize.pipeline import run
-from dbanon.anonymize.registry import ALGORITHMS, METRICS, MODELS, RECODINGS
+from dbanon.anonymize.registry import ALGORITHMS, MASKING, METRICS, MODELS, RECODINGS
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.stages import Stages
 from dbanon.kernels.boxes import box_costs
@@ -108,7 +108,7 @@ def test_the_cost_of_a_box_is_that_of_its_members(drawn, data):
 
 
 def test_every_entry_has_a_documented_name():
-    for registry in (ALGORITHMS, MODELS, RECODINGS, METRICS):
+    for registry in (ALGORITHMS, MODELS, RECODINGS, MASKING, METRICS):
         for name, entry in registry.items():
             assert name == name.lower()
             assert entry.__doc__

@@ -57,3 +57,28 @@ def test_rows_left_out_before_count_towards_the_budget():
     assert before is trim(table, before, Requirement(2), budget=1)
     after = trim(table, before, Requirement(2), budget=2)
     assert [3, 4] == np.flatnonzero(after.group < 0).tolist()
+
+
+@given(tables_and_requirements(), st.integers(0, 6), st.integers(1, 6))
+def test_rows_that_the_algorithm_left_out_count_and_stay_out(drawn, budget, n_out):
+    table, k, _ = drawn
+    before = one_group(table.n_rows)
+    before.group[: min(n_out, table.n_rows - k)] = -1
+    after = trim(table, before, Requirement(k), budget=budget)
+    assert after.n_suppressed <= max(budget, before.n_suppressed)
+    assert set(np.flatnonzero(before.group < 0)) <= set(np.flatnonzero(after.group < 0))
+    assert min(map(len, naive.members(after))) >= k
+
+
+def test_the_rest_of_the_budget_is_spent():
+    table = encoded({"x": [50, 0, 0, 0, 0, 90, 100]})
+    before = Assignment(np.array([-1, 0, 0, 0, 0, 0, 0], np.int32), 1)
+    assert [0, 6] == np.flatnonzero(
+        trim(table, before, Requirement(2), budget=2).group < 0
+    ).tolist()
+
+
+def test_a_final_assignment_is_left_alone():
+    table = encoded({"x": [0, 0, 0, 0, 0, 60, 100]})
+    before = Assignment(np.zeros(7, np.int32), 1, final=True)
+    assert before is trim(table, before, Requirement(2), budget=1)

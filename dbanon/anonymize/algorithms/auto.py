@@ -11,7 +11,7 @@ import numpy as np
 from dbanon.anonymize.engine.blocked import segments, start_in_blocks
 from dbanon.anonymize.engine.peel import lattice, start_by_peeling
 from dbanon.anonymize.engine.rounds import Effort, coordinates, improve
-from dbanon.anonymize.engine.space import Loss, Space, make_space, total_cost
+from dbanon.anonymize.engine.space import make_space, total_cost
 from dbanon.anonymize.engine.tuples import freeze
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.stages import Stages
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from dbanon.anonymize.engine.space import Loss, Space
     from dbanon.anonymize.engine.tuples import Frozen
     from dbanon.anonymize.interfaces import Requirement
     from dbanon.domain.assignment import EncodedTable

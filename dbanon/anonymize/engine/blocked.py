@@ -30,7 +30,7 @@ def start_in_blocks(space: Space, points: NDArray[np.float32], *, seed: int) -> 
             space.sensitive[mine],
             space.costs.flat.copy(),
             space.costs.layout.copy(),
-            tuple(space.rules),
+            space.rules,
             space.k,
             max(500, 10 * space.k),
             seed,
@@ -49,7 +49,7 @@ def segments(
     from dbanon.kernels.shifting import halve
 
     order, ends = halve(points, most)
-    if len(space.rules.kinds) == 0:
+    if not space.has_rules:
         return order, ends
     rules = make_rules(*space.rules, space.sensitive)
     kept = [0]

@@ -135,7 +135,7 @@ def _peel(space: Space, levels: list[list[Level]], bounds: NDArray[np.int64]) ->
             begin[j, i] = at
             marks.append(drawn[level.classes])
             at += len(level.classes)
-    label, _ = peel_tuples(
+    return peel_tuples(
         np.concatenate(marks),
         begin,
         nodes,
@@ -145,4 +145,3 @@ def _peel(space: Space, levels: list[list[Level]], bounds: NDArray[np.int64]) ->
         space.k,
         LOOKUPS + 20 * len(bounds),
     )
-    return label

@@ -63,21 +63,16 @@ def improve(
 
     def work(block: int) -> None:
         mine = rows[row_ends[block] : row_ends[block + 1]]
-        _, owner = np.unique(label[mine], return_inverse=True)
-        owner = owner.astype(np.int32)
-        numbers = np.array(
-            [space.k, n_clusters[block], effort.tries, effort.pool, effort.passes]
-            + [seed * 1_000_003 + number, block],
-            np.int64,
-        )
+        owner: NDArray[np.int32] = np.unique(label[mine], return_inverse=True)[1].astype(np.int32)
+        numbers = (space.k, n_clusters[block], *effort, seed * 1_000_003 + number, block)
         improve_block(
             space.codes[mine],
             space.sensitive[mine],
             space.costs.flat.copy(),
             space.costs.layout.copy(),
-            tuple(space.rules),
+            space.rules,
             owner,
-            numbers,
+            np.array(numbers, np.int64),
         )
         new[mine] = owner + starts[block]
 

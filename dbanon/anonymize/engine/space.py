@@ -6,25 +6,21 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymize.boxes import BoxCosts, column_costs, height_costs, pack, set_costs
+from dbanon.anonymize.boxes import column_costs, height_costs, pack, set_costs
 from dbanon.kernels.layout import DISTINCT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dbanon.anonymize.boxes import ColumnCosts
+    from dbanon.anonymize.boxes import BoxCosts, ColumnCosts
     from dbanon.anonymize.interfaces import Requirement
     from dbanon.domain.assignment import EncodedColumn, EncodedTable
 
 Loss = Literal["ncp", "il"]
 
 
-class Rules(NamedTuple):
-    """What the sensitive values of a group must keep (see ``dbanon.kernels.diversity``)."""
-
-    kinds: NDArray[np.int64]
-    columns: NDArray[np.int64]
-    limits: NDArray[np.float64]
+# Kinds, columns and limits of what sensitive values must keep (``dbanon.kernels.diversity``).
+Rules = tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.float64]"]
 
 
 class Space(NamedTuple):
@@ -40,6 +36,11 @@ class Space(NamedTuple):
     costs: BoxCosts
     rules: Rules
     k: int
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether sensitive values matter."""
+        return len(self.rules[0]) > 0
 
     def take(self, rows: NDArray[np.int64]) -> Space:
         """Return the space of some rows, in the order given."""
@@ -63,7 +64,7 @@ def make_space(table: EncodedTable, requirement: Requirement, *, loss: Loss) -> 
         columns=columns,
         codes=codes,
         sensitive=np.ascontiguousarray(
-            table.sensitive if len(rules.kinds) else table.sensitive[:, :0]
+            table.sensitive if len(rules[0]) else table.sensitive[:, :0]
         ),
         costs=pack([_costs(column, loss).times(column.rule.weight) for column in columns]),
         rules=rules,
@@ -81,10 +82,10 @@ def _costs(column: EncodedColumn, loss: Loss) -> ColumnCosts:
 
 def _rules(table: EncodedTable, requirement: Requirement) -> Rules:
     wanted = range(table.sensitive.shape[1]) if requirement.l > 1 else range(0)
-    return Rules(
-        kinds=np.full(len(wanted), DISTINCT, np.int64),
-        columns=np.array(wanted, np.int64),
-        limits=np.array([[requirement.l, 0.0] for _ in wanted], np.float64).reshape(-1, 2),
+    return (
+        np.full(len(wanted), DISTINCT, np.int64),
+        np.array(wanted, np.int64),
+        np.array([[requirement.l, 0.0] for _ in wanted], np.float64).reshape(-1, 2),
     )
 
 

@@ -1,0 +1,1 @@
+"""Changing values without grouping rows: none of it makes a table k-anonymous by itself."""
