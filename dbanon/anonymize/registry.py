@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbanon.anonymize import metrics
+from dbanon.anonymize import distances, metrics
 from dbanon.anonymize.algorithms.mdav import Mdav
 from dbanon.anonymize.algorithms.mondrian import Mondrian, RelaxedMondrian
 from dbanon.anonymize.models.k_anonymity import KAnonymity
@@ -43,6 +43,8 @@ RECODINGS: Mapping[str, Recoding] = {
     "mode": Mode(),
     "suppress": Suppress(),
 }
+
+DISTANCES: Mapping[str, distances.Distance] = distances.DISTANCES
 
 METRICS: Mapping[str, metrics.Metric] = {
     "il": metrics.information_loss,

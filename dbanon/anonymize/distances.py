@@ -1,0 +1,167 @@
+"""How far apart two rows, or two sets of rows, are."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import numpy as np
+
+from dbanon.anonymize.limits import require_at_most
+from dbanon.anonymize.value_distances import eq, num_or_tax, z_or_tax
+from dbanon.domain.errors import PolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from dbanon.anonymize.value_distances import ValueDistance
+    from dbanon.domain.assignment import EncodedTable
+
+MAX_ROWS = 20_000  # a matrix of all pairs takes 3.2 GB then
+_CELLS = 1 << 20  # of all pairs that are measured at a time
+
+
+class Distance(Protocol):
+    """A distance of rows.
+
+    ``is_metric`` tells whether the triangle inequality holds, which the bounds of clustering with
+    centers need. (Rows that differ in columns of weight 0 alone are 0 apart all the same.)
+    """
+
+    @property
+    def is_metric(self) -> bool:
+        """Whether the triangle inequality holds."""
+        ...
+
+    def between(self, table: EncodedTable, rows: slice) -> NDArray[np.float64]:
+        """Return the distances of some rows from all rows, (len(rows), n)."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Minkowski:
+    """The root of the weighted sum of powers of what the values differ by.
+
+    step: how values differ; order: the power and the root, at least 1; is_rooted: False leaves
+    the sum as it is, which compares the same way but breaks the triangle inequality.
+    """
+
+    step: ValueDistance
+    order: float = 1.0
+    is_rooted: bool = True
+
+    @property
+    def is_metric(self) -> bool:
+        """Whether the triangle inequality holds."""
+        return self.is_rooted
+
+    def between(self, table: EncodedTable, rows: slice) -> NDArray[np.float64]:
+        """Return the distances of some rows from all rows, (len(rows), n)."""
+        steps = _steps(table, rows, step=self.step)
+        total = power_sum(steps, weights=_weights(table), order=self.order)
+        return total ** (1.0 / self.order) if self.is_rooted else total
+
+
+class Gower:
+    """The weighted mean of what the values differ by, over the columns where neither is NULL.
+
+    A pair that has no such column falls back on the mean over all columns, NULL and NULL being 0
+    apart and NULL and a value 1. Leaving columns out breaks the triangle inequality.
+    """
+
+    is_metric: ClassVar[bool] = False
+
+    def between(self, table: EncodedTable, rows: slice) -> NDArray[np.float64]:
+        """Return the distances of some rows from all rows, (len(rows), n)."""
+        steps, weights = _steps(table, rows, step=num_or_tax), _weights(table)
+        null = np.array([column.codes == column.size for column in table.quasi])
+        known = weights[:, None, None] * ~(null[:, rows, None] | null[:, None, :])
+        known[:, known.sum(axis=0) == 0.0] = weights[:, None]
+        total = known.sum(axis=0)
+        mean: NDArray[np.float64] = (known * steps).sum(axis=0) / np.where(total > 0, total, 1.0)
+        return mean
+
+
+DISTANCES: Mapping[str, Distance] = {
+    "manhattan": Minkowski(num_or_tax),
+    "mixed": Minkowski(num_or_tax),  # the same, by the name of Byun et al., DASFAA 2007
+    "euclidean": Minkowski(num_or_tax, order=2.0),
+    "squared-euclidean": Minkowski(z_or_tax, order=2.0, is_rooted=False),  # as MDAV measures
+    "minkowski": Minkowski(num_or_tax, order=3.0),
+    "hamming": Minkowski(eq),
+    "gower": Gower(),
+}
+
+
+def pairwise(
+    table: EncodedTable, name: str = "manhattan", *, order: float = 3.0
+) -> NDArray[np.float64]:
+    """Return the distances of all pairs of rows, (n, n), each column times the weight of its rule.
+
+    name: of ``DISTANCES``; order: of ``minkowski`` only. Raises Unsatisfiable above 20,000 rows,
+    PolicyError for an unknown name or an order below 1. O(n^2 d) time, O(n^2) memory.
+    """
+    distance = DISTANCES.get(name)
+    if distance is None:
+        msg = f"there is no distance {name!r}"
+        raise PolicyError(msg, hint=f"choose one of {', '.join(DISTANCES)}")
+    if name == "minkowski":
+        if order < 1:
+            msg = f"a Minkowski distance of order {order} is no metric"
+            raise PolicyError(msg, hint="the order is at least 1")
+        distance = Minkowski(num_or_tax, order=order)
+    require_at_most(MAX_ROWS, table, algorithm="a matrix of distances")
+    apart = np.empty((table.n_rows, table.n_rows))
+    height = max(_CELLS // (table.n_rows * len(table.quasi) + 1), 1)
+    for start in range(0, table.n_rows, height):
+        rows = slice(start, start + height)
+        apart[rows] = distance.between(table, rows)
+    return apart
+
+
+def power_sum(
+    steps: NDArray[np.float64], *, order: float, weights: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Return the weighted sum of the steps' powers over the first axis, the columns.
+
+    Without a root: that is the Manhattan distance for order 1, the squared Euclidean for 2.
+    """
+    powers = np.abs(steps) ** order
+    if weights is not None:
+        powers *= weights.reshape(-1, *[1] * (powers.ndim - 1))
+    total: NDArray[np.float64] = powers.sum(axis=0)
+    return total
+
+
+def _steps(table: EncodedTable, rows: slice, *, step: ValueDistance) -> NDArray[np.float64]:
+    """Return what each column differs by, (d, len(rows), n)."""
+    return np.array([step(c, c.codes[rows, None], c.codes[None, :]) for c in table.quasi])
+
+
+def _weights(table: EncodedTable) -> NDArray[np.float64]:
+    return np.array([column.rule.weight for column in table.quasi])
+
+
+def single_link(between: NDArray[np.float64]) -> float:
+    """Return the distance of two sets of rows as that of their closest pair.
+
+    between: (a, b) the distances of the rows of one from those of the other.
+    """
+    return float(between.min())
+
+
+def complete_link(between: NDArray[np.float64]) -> float:
+    """Return the distance of two sets of rows as that of their farthest pair."""
+    return float(between.max())
+
+
+def average_link(between: NDArray[np.float64]) -> float:
+    """Return the distance of two sets of rows as the mean over all pairs."""
+    return float(between.mean())
+
+
+def centroid_link(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Return the Euclidean distance of the means of two sets of points, (a, p) and (b, p)."""
+    return float(np.linalg.norm(a.mean(axis=0) - b.mean(axis=0)))
