@@ -14,10 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What a group must meet: at least k rows, and l distinct values of each sensitive column."""
+    """What a group must meet: at least k rows, and l distinct values of each sensitive column.
+
+    max_suppressed: the fraction of all rows that may be left out.
+    """
 
     k: int
     l: int = 1
+    max_suppressed: float = 0.0
 
 
 class Algorithm(Protocol):

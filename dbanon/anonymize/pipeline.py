@@ -70,7 +70,7 @@ def run(encoded: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> 
 def check_feasible(encoded: EncodedTable, policy: Policy) -> Requirement:
     """Return what every group must meet, or raise when the whole table does not meet it."""
     _check_policy(encoded, policy)
-    requirement = Requirement(policy.k, policy.l)
+    requirement = Requirement(policy.k, policy.l, policy.max_suppressed)
     if encoded.n_rows < max(requirement.k, 1):
         msg = f"the table has {encoded.n_rows} rows, fewer than k = {requirement.k}"
         raise Unsatisfiable(msg, hint="lower --k or add rows")

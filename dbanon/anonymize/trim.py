@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dbanon.anonymize.boxes import row_codes, weighted_costs
 from dbanon.domain.assignment import Assignment
 
@@ -15,22 +17,25 @@ if TYPE_CHECKING:
 def trim(
     table: EncodedTable, assignment: Assignment, requirement: Requirement, *, budget: int
 ) -> Assignment:
-    """Leave out at most ``budget`` rows, each only if that lowers the total cost.
+    """Leave out more rows, ``budget`` at most in all, each only if that lowers the total cost.
 
     A suppressed row costs the sum of all weights. Groups keep k rows and l distinct sensitive
     values; no group disappears.
     """
     from dbanon.kernels.trim import trim as trim_rows
 
-    if budget == 0:
+    left = budget - assignment.n_suppressed
+    if left <= 0:
         return assignment
-    group = trim_rows(
-        row_codes(table),
-        assignment.group,
+    kept = np.flatnonzero(assignment.group >= 0)
+    group = assignment.group.copy()
+    group[kept] = trim_rows(
+        row_codes(table)[kept],
+        assignment.group[kept],
         assignment.n_groups,
         *weighted_costs(table),
         requirement.k,
         requirement.l,
-        budget,
+        left,
     )
     return Assignment(group, assignment.n_groups)
