@@ -38,6 +38,11 @@ _EMDS: Mapping[str, Callable[[Histograms, Histograms], NDArray[np.float64]]] = {
 }
 
 
+def suppressible(table: EncodedTable, requirement: Requirement) -> int:
+    """Return how many rows may be left out in all."""
+    return math.floor(Fraction(repr(requirement.max_suppressed)) * table.n_rows)
+
+
 def repair(table: EncodedTable, assignment: Assignment, requirement: Requirement) -> Assignment:
     """Merge every group with too few distinct sensitive values into the least costly neighbour.
 
@@ -78,9 +83,9 @@ def repair_closeness(
     ground: how far apart two values are, ``equal`` or ``ordered`` (Li et al., ICDE 2007). The
     table is the rows that are not suppressed, so one group of all of them is close for any t.
     """
-    kept = table.sensitive[assignment.group >= 0]
     holds = [
-        partial(_is_close, whole=np.bincount(values), t=t, emd=_EMDS[ground]) for values in kept.T
+        partial(_is_close, whole=whole, t=t, emd=_EMDS[ground])
+        for whole in _histograms(table, assignment.group >= 0)
     ]
     return repair_histograms(table, assignment, requirement, holds=holds)
 
@@ -104,19 +109,29 @@ def repair_histograms(
 ) -> Assignment:
     """Merge groups until each meets the model of each sensitive column, k rows and l values.
 
-    holds: what to meet, one for each sensitive column; it must be monotone: the union of two
-    classes that meet it does, too. As ``repair``, the partner that costs least among those that
-    make the group meet everything is taken, or else the one that costs least. If not even all
-    rows as one group meet it, no partition does, and the lowest rows of the most frequent value
-    are left out, within ``requirement.max_suppressed``, until they do. Raises Unsatisfiable when
-    that is not enough. O(groups d + tried partners * values) for each merge.
+    holds: what to meet, one for each sensitive column, given counts of all values of the whole
+    table. It must be monotone: the union of two classes that meet it does, too. As in ``repair``,
+    the partner that costs least among those that make the group meet everything is taken, or else
+    the one that costs least. If not even all rows as one group meet it, no partition does, and
+    the lowest rows of the most frequent value are left out, within the budget, until they do.
+    Raises Unsatisfiable when that is not enough. O(groups d + tried partners * values) for each
+    merge.
     """
     models = [partial(_is_diverse_and, l=requirement.l, holds=model) for model in holds]
+    if table.n_rows - assignment.n_suppressed < max(requirement.k, 1):
+        raise _unsatisfiable(table, None)
     group = _thinned(table, assignment.group, requirement, models=models)
     kept = group >= 0
     group[kept] = np.unique(group[kept], return_inverse=True)[1]
     merging = _Merging(table, group, requirement.k, models=models)
     return Assignment(*merging.merged())
+
+
+def _histograms(table: EncodedTable, kept: NDArray[np.bool_]) -> list[Histograms]:
+    """Return for each sensitive column how often each value of the table occurs in some rows."""
+    return [
+        np.bincount(values[kept], minlength=int(values.max()) + 1) for values in table.sensitive.T
+    ]
 
 
 def _is_diverse_and(counts: Histograms, *, l: int, holds: Holds) -> NDArray[np.bool_]:
@@ -141,9 +156,9 @@ def _thinned(
 ) -> NDArray[np.int32]:
     """Return the groups without the rows that keep the table as a whole from meeting the models."""
     group = before.copy()
-    budget = math.floor(Fraction(repr(requirement.max_suppressed)) * table.n_rows)
-    budget = min(budget - int((group < 0).sum()), int((group >= 0).sum()) - requirement.k)
-    counts = [np.bincount(values) for values in table.sensitive[group >= 0].T]
+    n_gone = int((group < 0).sum())
+    budget = min(suppressible(table, requirement), table.n_rows - requirement.k) - n_gone
+    counts = _histograms(table, group >= 0)
     rows: dict[tuple[int, int], Iterator[int]] = {}
     while True:
         violated = [i for i, model in enumerate(models) if not model(counts[i][None])[0]]
@@ -214,10 +229,7 @@ class _Merging:
                 meets = self._meets(near, joined=a)
                 if meets.any():
                     return int(near[meets.argmax()])
-        fallback = int(rises.argmin())
-        if np.isinf(rises[fallback]):
-            raise _unsatisfiable(self._table, None)
-        return fallback
+        return int(rises.argmin())
 
     def _absorb(self, a: int, b: int) -> None:
         self._unions.absorb(a, b)

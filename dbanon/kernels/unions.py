@@ -29,6 +29,32 @@ class Boxes(NamedTuple):
 
 
 @kernel
+def _add_union_costs(
+    column: int, least: int, greatest: int, boxes: Boxes, total: NDArray[np.float64]
+) -> None:
+    """Add what one column of the union of each box with least..greatest costs; O(g log size).
+
+    As ``box_cost``, but without a call for each box, which would take 25 times as long.
+    """
+    flat = boxes.flat
+    start, size, stride = boxes.layout[column]
+    for b in range(total.shape[0]):
+        lo, hi = min(least, boxes.lo[b, column]), max(greatest, boxes.hi[b, column])
+        if lo == hi:
+            continue
+        if hi == size:
+            total[b] += flat[start]
+        elif stride == 0:
+            total[b] += flat[start + 1 + hi] - flat[start + 1 + lo]
+        else:
+            level = 0
+            while (2 << level) <= hi - lo:
+                level += 1
+            table = start + 1 + level * stride
+            total[b] += max(flat[table + lo], flat[table + hi - (1 << level)])
+
+
+@kernel
 def union_rises(
     lo: NDArray[np.int32], hi: NDArray[np.int32], size: int, boxes: Boxes
 ) -> NDArray[np.float64]:
@@ -37,17 +63,15 @@ def union_rises(
     lo, hi: (d,) and size are those of the joining box. (g,), infinite for boxes that are no more;
     O(g d).
     """
-    rises = np.full(boxes.size.shape[0], np.inf)
+    rises = np.zeros(boxes.size.shape[0])
     own = 0.0
     for column in range(lo.shape[0]):
         own += box_cost(boxes.flat, boxes.layout, column, lo[column], hi[column])
-    for b in range(boxes.size.shape[0]):
+        _add_union_costs(column, lo[column], hi[column], boxes, rises)
+    for b in range(rises.shape[0]):
         if boxes.size[b] == 0:
-            continue
-        union = 0.0
-        for column in range(lo.shape[0]):
-            least = min(lo[column], boxes.lo[b, column])
-            greatest = max(hi[column], boxes.hi[b, column])
-            union += box_cost(boxes.flat, boxes.layout, column, least, greatest)
-        rises[b] = (size + boxes.size[b]) * union - size * own - boxes.size[b] * boxes.cost[b]
+            rises[b] = np.inf
+        else:
+            union = (size + boxes.size[b]) * rises[b]
+            rises[b] = union - size * own - boxes.size[b] * boxes.cost[b]
     return rises
