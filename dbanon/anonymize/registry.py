@@ -5,6 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.anonymize import distances, metrics
+from dbanon.anonymize.algorithms.agglomerative import Agglomerative
+from dbanon.anonymize.algorithms.density import Dbscan, Optics
+from dbanon.anonymize.algorithms.divisive import Divisive
+from dbanon.anonymize.algorithms.k_means import KMeans
+from dbanon.anonymize.algorithms.k_medoids import KMedoids
 from dbanon.anonymize.algorithms.mdav import Mdav
 from dbanon.anonymize.algorithms.mondrian import Mondrian, RelaxedMondrian
 from dbanon.anonymize.models.k_anonymity import KAnonymity
@@ -26,6 +31,12 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "mondrian": Mondrian,
     "mondrian-relaxed": RelaxedMondrian,
     "mdav": Mdav,
+    "k-means": KMeans,
+    "k-medoids": KMedoids,
+    "agglomerative": Agglomerative,
+    "divisive": Divisive,
+    "dbscan": Dbscan,
+    "optics": Optics,
 }
 
 MODELS: Mapping[str, Model] = {
