@@ -74,13 +74,16 @@ def eq(
 def tax(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
     """Return the height of the lowest common ancestor over that of the tree (DASFAA 2007).
 
-    An ultrametric, 0 or 1 in a tree of height 1. Columns with a taxonomy only.
+    An ultrametric, 0 or 1 in a tree of height 1. Columns with a taxonomy only. O(pairs of
+    distinct codes) besides the lookup.
     """
     from dbanon.kernels.boxes import box_costs
 
-    lo, hi = np.minimum(a, b), np.maximum(a, b)
+    # each pair of distinct codes once
+    (rows, row), (columns, place) = (np.unique(codes, return_inverse=True) for codes in (a, b))
+    lo, hi = np.minimum.outer(rows, columns), np.maximum.outer(rows, columns)
     costs = box_costs(*pack([height_costs(column)]), lo.reshape(-1, 1), hi.reshape(-1, 1))
-    shares: Distances = costs.reshape(lo.shape)
+    shares: Distances = costs.reshape(lo.shape)[row.reshape(a.shape), place.reshape(b.shape)]
     return shares
 
 

@@ -49,3 +49,11 @@ def test_a_row_that_the_diversity_needs_stays():
 def test_a_row_that_saves_less_than_it_costs_stays():
     table = encoded({"x": [0, 50, 100], "y": [1, 1, 1]})
     assert 0 == trim(table, one_group(3), Requirement(2), budget=3).n_suppressed
+
+
+def test_rows_left_out_before_count_and_stay_out():
+    table = encoded({"x": [0, 0, 0, 0, 0, 60, 100]})
+    before = Assignment(np.array([0, 0, 0, 0, 0, 0, -1], np.int32), 1)
+    assert before is trim(table, before, Requirement(2), budget=1)
+    after = trim(table, before, Requirement(2), budget=2)
+    assert [5, 6] == np.flatnonzero(after.group < 0).tolist()

@@ -75,16 +75,43 @@ class Optics:
         """Group the rows; O(n^2) time and memory."""
         require_at_most(self.MAX_ROWS, table, algorithm="optics")
         clusters = np.zeros(table.n_rows, np.int64)
-        if table.n_rows > 1:
+        if table.n_rows > max(requirement.k, 1):
             clusters = self._clusters(pairwise(table, self.distance), max(requirement.k, 2))
         return resize(table, clusters, requirement)
 
     def _clusters(self, apart: NDArray[np.float64], k: int) -> NDArray[np.int64]:
-        density = library("sklearn.cluster").OPTICS(
-            min_samples=k, metric="precomputed", xi=self.steepness
-        )
+        order, reach, before = ordering(apart, k)
         with warnings.catch_warnings():
             # a drop to 0 is infinitely steep
             warnings.filterwarnings("ignore", "divide by zero", RuntimeWarning)
-            labels: NDArray[np.int64] = density.fit_predict(apart)
+            labels: NDArray[np.int64]
+            labels, _ = library("sklearn.cluster").cluster_optics_xi(
+                reachability=reach,
+                predecessor=before,
+                ordering=order,
+                min_samples=k,
+                xi=self.steepness,
+            )
         return labels
+
+
+def ordering(
+    apart: NDArray[np.float64], k: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Return the rows in the order of OPTICS without a greatest radius, and how each is reached.
+
+    apart: (n, n); k: rows of a dense place, at most n. The order, (n,); of each row its
+    reachability, infinite for the first, and the row it is reached from, -1 for the first. Ties
+    go to the lower row. O(n^2).
+    """
+    n_rows = len(apart)
+    core = np.partition(apart, k - 1, axis=1)[:, k - 1]
+    order, reach, before = np.empty(n_rows, np.int64), np.full(n_rows, np.inf), np.full(n_rows, -1)
+    waiting = np.ones(n_rows, np.bool_)
+    for place in range(n_rows):
+        row = int(np.where(waiting, reach, np.inf).argmin()) if place > 0 else 0
+        order[place], waiting[row] = row, False
+        through = np.maximum(core[row], apart[row])
+        is_nearer = waiting & (through < reach)
+        reach[is_nearer], before[is_nearer] = through[is_nearer], row
+    return order, reach, before
