@@ -12,7 +12,7 @@ from dbanon.anonymize.value_distances import eq, num_or_tax, z_or_tax
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import EncodedTable
 
 MAX_ROWS = 20_000  # a matrix of all pairs takes 3.2 GB then
-_CELLS = 1 << 20  # of all pairs that are measured at a time
+_CELLS = 1 << 22  # of all pairs that are measured at a time
 
 
 class Distance(Protocol):
@@ -60,8 +60,8 @@ class Minkowski:
     def between(self, table: EncodedTable, rows: slice) -> NDArray[np.float64]:
         """Return the distances of some rows from all rows, (len(rows), n)."""
         steps = _steps(table, rows, step=self.step)
-        total = power_sum(steps, weights=_weights(table), order=self.order)
-        return total ** (1.0 / self.order) if self.is_rooted else total
+        total = power_sum(steps, weights=_weights(table).tolist(), order=self.order)
+        return total ** (1.0 / self.order) if self.is_rooted and self.order != 1.0 else total
 
 
 class Gower:
@@ -75,7 +75,7 @@ class Gower:
 
     def between(self, table: EncodedTable, rows: slice) -> NDArray[np.float64]:
         """Return the distances of some rows from all rows, (len(rows), n)."""
-        steps, weights = _steps(table, rows, step=num_or_tax), _weights(table)
+        steps, weights = np.array([*_steps(table, rows, step=num_or_tax)]), _weights(table)
         null = np.array([column.codes == column.size for column in table.quasi])
         known = weights[:, None, None] * ~(null[:, rows, None] | null[:, None, :])
         known[:, known.sum(axis=0) == 0.0] = weights[:, None]
@@ -122,22 +122,25 @@ def pairwise(
 
 
 def power_sum(
-    steps: NDArray[np.float64], *, order: float, weights: NDArray[np.float64] | None = None
+    steps: Iterable[NDArray[np.float64]], *, weights: Iterable[float], order: float
 ) -> NDArray[np.float64]:
-    """Return the weighted sum of the steps' powers over the first axis, the columns.
+    """Return the weighted sum of powers of what the columns differ by, one array for each.
 
     Without a root: that is the Manhattan distance for order 1, the squared Euclidean for 2.
     """
-    powers = np.abs(steps) ** order
-    if weights is not None:
-        powers *= weights.reshape(-1, *[1] * (powers.ndim - 1))
-    total: NDArray[np.float64] = powers.sum(axis=0)
+    total = np.zeros(1)
+    for step, weight in zip(steps, weights, strict=True):
+        power = step if order == 1.0 else step**order
+        total = total + (power if weight == 1.0 else power * weight)
     return total
 
 
-def _steps(table: EncodedTable, rows: slice, *, step: ValueDistance) -> NDArray[np.float64]:
-    """Return what each column differs by, (d, len(rows), n)."""
-    return np.array([step(c, c.codes[rows, None], c.codes[None, :]) for c in table.quasi])
+def _steps(
+    table: EncodedTable, rows: slice, *, step: ValueDistance
+) -> Iterator[NDArray[np.float64]]:
+    """Yield what each column differs by, (len(rows), n)."""
+    for column in table.quasi:
+        yield step(column, column.codes[rows, None], column.codes[None, :])
 
 
 def _weights(table: EncodedTable) -> NDArray[np.float64]:

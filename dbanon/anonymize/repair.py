@@ -54,10 +54,10 @@ def repair(table: EncodedTable, assignment: Assignment, requirement: Requirement
 
     if requirement.l <= 1:
         return assignment
-    kept = np.flatnonzero(assignment.group >= 0)
-    for i, values in enumerate(table.sensitive[kept].T):
-        if len(np.unique(values)) < requirement.l:
+    for i, counts in enumerate(_histograms(table, assignment.group >= 0)):
+        if (counts > 0).sum() < requirement.l:
             raise _unsatisfiable(table, i)
+    kept = np.flatnonzero(assignment.group >= 0)
     merged, n_groups = merge_groups(
         row_codes(table)[kept],
         assignment.group[kept],

@@ -61,6 +61,11 @@ def test_an_unknown_linkage_is_refused_with_the_choices():
     assert "choose one of single, complete, average, centroid" == caught.value.hint
 
 
+def test_a_steepness_that_is_no_share_is_refused():
+    with pytest.raises(PolicyError, match="a steepness of 5 is not between 0 and 1"):
+        Optics(steepness=5).assign(CLOUDS, Requirement(3), seed=0)
+
+
 @pytest.mark.parametrize("name", ["single", "complete", "average"])
 @given(st.integers(1, 12), st.integers(2, 5), st.integers(0, 1000))
 def test_clusters_are_the_smallest_unions_of_k_rows(name, n, k, seed):

@@ -12,6 +12,7 @@ from dbanon.anonymize.distances import pairwise
 from dbanon.anonymize.libraries import library
 from dbanon.anonymize.limits import require_at_most
 from dbanon.anonymize.resize import resize
+from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,6 +74,9 @@ class Optics:
         seed: int,  # noqa: ARG002 - the interface's; no step is random
     ) -> Assignment:
         """Group the rows; O(n^2) time and memory."""
+        if not 0.0 < self.steepness < 1.0:
+            msg = f"a steepness of {self.steepness} is not between 0 and 1"
+            raise PolicyError(msg, hint="0.05 tells a drop of five percent")
         require_at_most(self.MAX_ROWS, table, algorithm="optics")
         clusters = np.zeros(table.n_rows, np.int64)
         if table.n_rows > max(requirement.k, 1):

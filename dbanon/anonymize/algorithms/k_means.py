@@ -60,7 +60,9 @@ class KMeans:
         methods: Any = library("sklearn.cluster")
         is_large = len(points) * n_centers > _MOST_PAIRS
         method = methods.MiniBatchKMeans if is_large else methods.KMeans
-        means = method(n_centers, init="random", n_init=1, max_iter=self.rounds, random_state=seed)
+        means = method(
+            n_centers, init="random", n_init=1, max_iter=max(self.rounds, 1), random_state=seed
+        )
         with library("threadpoolctl").threadpool_limits(1), warnings.catch_warnings():
             # fewer clusters than centers are as good a start for the repair
             warnings.simplefilter("ignore", library("sklearn.exceptions").ConvergenceWarning)
