@@ -1,61 +1,170 @@
-"""How far apart rows are."""
+"""How far apart two rows, or two sets of rows, are."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import dataclasses
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
-from dbanon.anonymize.boxes import height_costs
+from dbanon.anonymize.limits import require_at_most
+from dbanon.anonymize.value_distances import eq, num_or_tax, z_or_tax
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
     from numpy.typing import NDArray
 
-    from dbanon.domain.assignment import EncodedColumn, EncodedTable
+    from dbanon.anonymize.value_distances import ValueDistance
+    from dbanon.domain.assignment import EncodedTable
+
+MAX_ROWS = 20_000  # a matrix of all pairs takes 3.2 GB then
+_CELLS = 1 << 22  # of all pairs that are measured at a time
 
 
-def pairwise(table: EncodedTable, name: str = "manhattan") -> NDArray[np.float64]:
-    """Return the distance of every two rows, (n, n): a weighted sum over the columns.
+class Distance(Protocol):
+    """A distance of rows.
 
-    ``manhattan`` adds the share of the table's range, or the height of the lowest common ancestor
-    over that of the tree; ``hamming`` counts the columns that differ. Both are metrics. NULL and
-    NULL are 0 apart, NULL and a value 1. Raises PolicyError for any other name. O(n^2 d).
+    ``is_metric`` tells whether the triangle inequality holds, which the bounds of clustering with
+    centers need. (Rows that differ in columns of weight 0 alone are 0 apart all the same.)
     """
-    columns = {"manhattan": _value_distances, "hamming": _differences}
-    if name not in columns:
+
+    @property
+    def is_metric(self) -> bool:
+        """Whether the triangle inequality holds."""
+        ...
+
+    def between(self, table: EncodedTable, rows: slice) -> NDArray[np.float64]:
+        """Return the distances of some rows from all rows, (len(rows), n)."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Minkowski:
+    """The root of the weighted sum of powers of what the values differ by.
+
+    step: how values differ; order: the power and the root, at least 1; is_rooted: False leaves
+    the sum as it is, which compares the same way but breaks the triangle inequality.
+    """
+
+    step: ValueDistance
+    order: float = 1.0
+    is_rooted: bool = True
+
+    @property
+    def is_metric(self) -> bool:
+        """Whether the triangle inequality holds."""
+        return self.is_rooted
+
+    def between(self, table: EncodedTable, rows: slice) -> NDArray[np.float64]:
+        """Return the distances of some rows from all rows, (len(rows), n)."""
+        steps = _steps(table, rows, step=self.step)
+        total = power_sum(steps, weights=_weights(table).tolist(), order=self.order)
+        return total ** (1.0 / self.order) if self.is_rooted and self.order != 1.0 else total
+
+
+class Gower:
+    """The weighted mean of what the values differ by, over the columns where neither is NULL.
+
+    A pair that has no such column falls back on the mean over all columns, NULL and NULL being 0
+    apart and NULL and a value 1. Leaving columns out breaks the triangle inequality.
+    """
+
+    is_metric: ClassVar[bool] = False
+
+    def between(self, table: EncodedTable, rows: slice) -> NDArray[np.float64]:
+        """Return the distances of some rows from all rows, (len(rows), n)."""
+        steps, weights = np.array([*_steps(table, rows, step=num_or_tax)]), _weights(table)
+        null = np.array([column.codes == column.size for column in table.quasi])
+        known = weights[:, None, None] * ~(null[:, rows, None] | null[:, None, :])
+        known[:, known.sum(axis=0) == 0.0] = weights[:, None]
+        total = known.sum(axis=0)
+        mean: NDArray[np.float64] = (known * steps).sum(axis=0) / np.where(total > 0, total, 1.0)
+        return mean
+
+
+DISTANCES: Mapping[str, Distance] = {
+    "manhattan": Minkowski(num_or_tax),
+    "mixed": Minkowski(num_or_tax),  # the same, by the name of Byun et al., DASFAA 2007
+    "euclidean": Minkowski(num_or_tax, order=2.0),
+    "squared-euclidean": Minkowski(z_or_tax, order=2.0, is_rooted=False),  # as MDAV measures
+    "minkowski": Minkowski(num_or_tax, order=3.0),
+    "hamming": Minkowski(eq),
+    "gower": Gower(),
+}
+
+
+def pairwise(
+    table: EncodedTable, name: str = "manhattan", *, order: float = 3.0
+) -> NDArray[np.float64]:
+    """Return the distances of all pairs of rows, (n, n), each column times the weight of its rule.
+
+    name: of ``DISTANCES``; order: of ``minkowski`` only. Raises Unsatisfiable above 20,000 rows,
+    PolicyError for an unknown name or an order below 1. O(n^2 d) time, O(n^2) memory.
+    """
+    distance = DISTANCES.get(name)
+    if distance is None:
         msg = f"there is no distance {name!r}"
-        raise PolicyError(msg, hint=f"choose one of {', '.join(columns)}")
-    total = np.zeros((table.n_rows, table.n_rows))
-    for column in table.quasi:
-        total += column.rule.weight * columns[name](column)
+        raise PolicyError(msg, hint=f"choose one of {', '.join(DISTANCES)}")
+    if name == "minkowski":
+        if order < 1:
+            msg = f"a Minkowski distance of order {order} is no metric"
+            raise PolicyError(msg, hint="the order is at least 1")
+        distance = Minkowski(num_or_tax, order=order)
+    require_at_most(MAX_ROWS, table, algorithm="a matrix of distances")
+    apart = np.empty((table.n_rows, table.n_rows))
+    height = max(_CELLS // (table.n_rows * len(table.quasi) + 1), 1)
+    for start in range(0, table.n_rows, height):
+        rows = slice(start, start + height)
+        apart[rows] = distance.between(table, rows)
+    return apart
+
+
+def power_sum(
+    steps: Iterable[NDArray[np.float64]], *, weights: Iterable[float], order: float
+) -> NDArray[np.float64]:
+    """Return the weighted sum of powers of what the columns differ by, one array for each.
+
+    Without a root: that is the Manhattan distance for order 1, the squared Euclidean for 2.
+    """
+    total = np.zeros(1)
+    for step, weight in zip(steps, weights, strict=True):
+        power = step if order == 1.0 else step**order
+        total = total + (power if weight == 1.0 else power * weight)
     return total
 
 
-def _differences(column: EncodedColumn) -> NDArray[np.float64]:
-    differs: NDArray[np.float64] = (column.codes[:, None] != column.codes).astype(np.float64)
-    return differs
+def _steps(
+    table: EncodedTable, rows: slice, *, step: ValueDistance
+) -> Iterator[NDArray[np.float64]]:
+    """Yield what each column differs by, (len(rows), n)."""
+    for column in table.quasi:
+        yield step(column, column.codes[rows, None], column.codes[None, :])
 
 
-def _value_distances(column: EncodedColumn) -> NDArray[np.float64]:
-    missing = column.codes == column.size
-    apart: NDArray[np.float64]
-    if column.taxonomy is None:
-        position = np.append(column.position, 0.0)[column.codes]
-        apart = np.abs(position[:, None] - position)
-    else:
-        leaves, place = np.unique(np.where(missing, 0, column.codes), return_inverse=True)
-        apart = _leaf_distances(height_costs(column).steps, leaves)[place[:, None], place]
-    apart[missing[:, None] & missing] = 0.0
-    apart[missing[:, None] != missing] = 1.0
-    return apart
+def _weights(table: EncodedTable) -> NDArray[np.float64]:
+    return np.array([column.rule.weight for column in table.quasi])
 
 
-def _leaf_distances(steps: NDArray[np.float64], leaves: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return the greatest step between every two of some sorted leaves."""
-    apart = np.zeros((len(leaves), len(leaves)))
-    if len(leaves) > 1:
-        gaps = np.maximum.reduceat(steps[: leaves[-1]], leaves[:-1])
-        for i in range(len(gaps)):
-            apart[i, i + 1 :] = apart[i + 1 :, i] = np.maximum.accumulate(gaps[i:])
-    return apart
+def single_link(between: NDArray[np.float64]) -> float:
+    """Return the distance of two sets of rows as that of their closest pair.
+
+    between: (a, b) the distances of the rows of one from those of the other.
+    """
+    return float(between.min())
+
+
+def complete_link(between: NDArray[np.float64]) -> float:
+    """Return the distance of two sets of rows as that of their farthest pair."""
+    return float(between.max())
+
+
+def average_link(between: NDArray[np.float64]) -> float:
+    """Return the distance of two sets of rows as the mean over all pairs."""
+    return float(between.mean())
+
+
+def centroid_link(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Return the Euclidean distance of the means of two sets of points, (a, p) and (b, p)."""
+    return float(np.linalg.norm(a.mean(axis=0) - b.mean(axis=0)))

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbanon.anonymize import metrics
+from dbanon.anonymize import distances, metrics
+from dbanon.anonymize.algorithms.agglomerative import Agglomerative
 from dbanon.anonymize.algorithms.auto import Auto
 from dbanon.anonymize.algorithms.cellular import Cellular
+from dbanon.anonymize.algorithms.density import Dbscan, Optics
+from dbanon.anonymize.algorithms.divisive import Divisive
 from dbanon.anonymize.algorithms.forest import Forest
 from dbanon.anonymize.algorithms.full_domain import FullDomain
 from dbanon.anonymize.algorithms.gather import Gather, GatherOutliers
 from dbanon.anonymize.algorithms.incognito import Incognito
+from dbanon.anonymize.algorithms.k_means import KMeans
+from dbanon.anonymize.algorithms.k_medoids import KMedoids
 from dbanon.anonymize.algorithms.matching import Matching
 from dbanon.anonymize.algorithms.mdav import Mdav
 from dbanon.anonymize.algorithms.mondrian import Mondrian, RelaxedMondrian
@@ -54,6 +59,12 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "optimal-lattice": OptimalLattice,
     "projection": Projection,
     "univariate": Univariate,
+    "k-means": KMeans,
+    "k-medoids": KMedoids,
+    "agglomerative": Agglomerative,
+    "divisive": Divisive,
+    "dbscan": Dbscan,
+    "optics": Optics,
 }
 
 MODELS: Mapping[str, Model] = {
@@ -75,6 +86,7 @@ RECODINGS: Mapping[str, Recoding] = {
 MASKING: Mapping[str, Callable[..., NDArray[np.float64]]] = {
     "individual-ranking": individual_ranking,
 }
+DISTANCES: Mapping[str, distances.Distance] = distances.DISTANCES
 
 METRICS: Mapping[str, metrics.Metric] = {
     "il": metrics.information_loss,

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.boxes import box_cost, group_boxes
+from dbanon.kernels.boxes import box_costs, group_boxes
 from dbanon.kernels.compile import kernel
+from dbanon.kernels.unions import Boxes, union_rises
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,17 +19,12 @@ NONE = -1
 class Groups(NamedTuple):
     """Groups as linked lists of rows, with their boxes.
 
-    lo, hi: (g, d); size: (g,), 0 once merged into another; cost: (g,); head, tail: (g,) first and
-    last row; following: (n,) the next row of the same group, -1 after the last.
+    boxes: of the groups, size 0 once merged into another; head, tail: (g,) first and last row;
+    following: (n,) the next row of the same group, -1 after the last.
     """
 
     rows: NDArray[np.int32]
-    flat: NDArray[np.float64]
-    layout: NDArray[np.int64]
-    lo: NDArray[np.int32]
-    hi: NDArray[np.int32]
-    size: NDArray[np.int64]
-    cost: NDArray[np.float64]
+    boxes: Boxes
     head: NDArray[np.int64]
     tail: NDArray[np.int64]
     following: NDArray[np.int64]
@@ -36,18 +32,9 @@ class Groups(NamedTuple):
 
 
 @kernel
-def _union_cost(a: int, b: int, g: Groups) -> float:
-    total = 0.0
-    for column in range(g.layout.shape[0]):
-        lo, hi = min(g.lo[a, column], g.lo[b, column]), max(g.hi[a, column], g.hi[b, column])
-        total += box_cost(g.flat, g.layout, column, lo, hi)
-    return total
-
-
-@kernel
 def _is_diverse(a: int, b: int, l: int, g: Groups) -> bool:
     """Return whether two groups (or one, given twice) have l values of each sensitive column."""
-    for column in range(g.layout.shape[0], g.rows.shape[1]):
+    for column in range(g.boxes.lo.shape[1], g.rows.shape[1]):
         g.seen[0] += 1
         met = 0
         for part in (a, b):
@@ -68,28 +55,38 @@ def _partner(a: int, l: int, g: Groups) -> int:
 
     When there is none, the one of least cost. Ties: lowest group.
     """
+    boxes = g.boxes
+    rises = union_rises(boxes.lo[a], boxes.hi[a], boxes.size[a], boxes)
+    rises[a] = np.inf
     best, fallback = NONE, NONE
     best_rise, fallback_rise = np.inf, np.inf
-    for b in range(g.size.shape[0]):
-        if b == a or g.size[b] == 0:
-            continue
-        union = (g.size[a] + g.size[b]) * _union_cost(a, b, g)
-        rise = union - g.size[a] * g.cost[a] - g.size[b] * g.cost[b]
-        if rise < fallback_rise:
-            fallback, fallback_rise = b, rise
-        if rise < best_rise and _is_diverse(a, b, l, g):
-            best, best_rise = b, rise
+    for b in range(rises.shape[0]):
+        if rises[b] < fallback_rise:
+            fallback, fallback_rise = b, rises[b]
+        if rises[b] < best_rise and _is_diverse(a, b, l, g):
+            best, best_rise = b, rises[b]
     return best if best != NONE else fallback
+
+
+@kernel
+def _sums(costs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sum of each row, added up column by column as everywhere else."""
+    total = np.zeros(costs.shape[0])
+    for column in range(costs.shape[1]):
+        total += costs[:, column]
+    return total
 
 
 @kernel
 def _absorb(a: int, b: int, g: Groups) -> None:
     """Move all rows of group b to group a."""
-    g.cost[a] = _union_cost(a, b, g)
-    g.lo[a] = np.minimum(g.lo[a], g.lo[b])
-    g.hi[a] = np.maximum(g.hi[a], g.hi[b])
-    g.size[a] += g.size[b]
-    g.size[b] = 0
+    boxes = g.boxes
+    boxes.lo[a] = np.minimum(boxes.lo[a], boxes.lo[b])
+    boxes.hi[a] = np.maximum(boxes.hi[a], boxes.hi[b])
+    boxes.size[a] += boxes.size[b]
+    boxes.size[b] = 0
+    costs = box_costs(boxes.flat, boxes.layout, boxes.lo[a : a + 1], boxes.hi[a : a + 1])
+    boxes.cost[a] = _sums(costs)[0]
     g.following[g.tail[a]] = g.head[b]
     g.tail[a] = g.tail[b]
 
@@ -120,11 +117,11 @@ def merge_groups(
         head[a] = row
         if tail[a] == NONE:
             tail[a] = row
-    g = Groups(rows, flat, layout, lo, hi, size, np.empty(n_groups), head, tail, following, seen)
+    cost = _sums(box_costs(flat, layout, lo, hi))
+    boxes = Boxes(lo, hi, size, cost, flat, layout)
+    g = Groups(rows, boxes, head, tail, following, seen)
     for a in range(n_groups):
-        g.cost[a] = _union_cost(a, a, g)
-    for a in range(n_groups):
-        while g.size[a] > 0 and not _is_diverse(a, a, l, g):
+        while size[a] > 0 and not _is_diverse(a, a, l, g):
             b = _partner(a, l, g)
             if b == NONE:
                 break
@@ -136,8 +133,8 @@ def merge_groups(
 def _number(g: Groups) -> tuple[NDArray[np.int32], int]:
     group = np.empty(g.rows.shape[0], np.int32)
     n_groups = 0
-    for a in range(g.size.shape[0]):
-        if g.size[a] == 0:
+    for a in range(g.boxes.size.shape[0]):
+        if g.boxes.size[a] == 0:
             continue
         row = g.head[a]
         while row != NONE:

@@ -244,9 +244,14 @@ def mdav(records, k, code_distance):
 
 def merge_groups(table, groups, l):
     """Return the groups after merging those that are not diverse, in order of their number."""
+    return merge_until(table, groups, lambda rows: is_diverse(table, rows, l))
+
+
+def merge_until(table, groups, meets):
+    """Return the groups after merging those that do not meet a test, in order of their number."""
     alive = dict(enumerate(map(list, groups)))
     for a in range(len(groups)):
-        while a in alive and not is_diverse(table, alive[a], l) and len(alive) > 1:
+        while a in alive and not meets(alive[a]) and len(alive) > 1:
             best, best_key = None, (True, inf)
             for b in sorted(alive):
                 if b == a:
@@ -254,7 +259,7 @@ def merge_groups(table, groups, l):
                 union = alive[a] + alive[b]
                 rise = len(union) * cost(table, union) - len(alive[a]) * cost(table, alive[a])
                 rise -= len(alive[b]) * cost(table, alive[b])
-                key = (not is_diverse(table, union, l), rise)
+                key = (not meets(union), rise)
                 if key < best_key:
                     best, best_key = b, key
             alive[a] += alive.pop(best)

@@ -1,0 +1,59 @@
+"""Rows as points, for methods that need means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.anonymize.boxes import height_shares
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.domain.assignment import EncodedColumn, EncodedTable
+    from dbanon.domain.taxonomy import Taxonomy
+
+MOST_NODES = 256  # of a taxonomy that get a coordinate
+
+
+def embed(table: EncodedTable) -> NDArray[np.float64]:
+    """Return a point for each row, (n, p).
+
+    An ordered column is one coordinate, scaled to a range of 1; NULL lies in its middle and 1
+    aside. A taxonomy is one coordinate for each node, so long that the squared distance of two
+    values is the height of their lowest common ancestor over that of the tree, which is 0 or 1
+    without levels; NULL is 1 from every value. Where more than 256 nodes occur, those with the
+    fewest rows get no coordinate, so that rare values differ by less. Squared distances are
+    weighted.
+    """
+    parts = [
+        (_line(column) if column.taxonomy is None else _nodes(column, column.taxonomy))
+        * column.rule.weight**0.5
+        for column in table.quasi
+    ]
+    return np.ascontiguousarray(np.column_stack(parts))
+
+
+def _line(column: EncodedColumn) -> NDArray[np.float64]:
+    points = np.zeros((len(column.codes), 2))
+    points[:, 0] = np.append(column.position, 0.5)[column.codes]
+    points[:, 1] = column.codes == column.size
+    return points if points[:, 1].any() else points[:, :1]
+
+
+def _nodes(column: EncodedColumn, taxonomy: Taxonomy) -> NDArray[np.float64]:
+    rows = np.bincount(column.codes, minlength=column.size + 1)
+    below = np.append(0, np.cumsum(rows[:-1]))
+    n_rows = below[taxonomy.leaf_hi + 1] - below[taxonomy.leaf_lo]
+    height = height_shares(taxonomy)
+    rise = height[taxonomy.parent] - height
+    rise[0] = 0.0
+    nodes = np.flatnonzero((n_rows > 0) & (rise > 0.0))
+    nodes = nodes[np.argsort(-n_rows[nodes], kind="stable")][:MOST_NODES]
+    points = np.zeros((column.size + 1, len(nodes) + 1))
+    for i, node in enumerate(nodes.tolist()):
+        leaves = slice(taxonomy.leaf_lo[node], taxonomy.leaf_hi[node] + 1)
+        points[leaves, i] = np.sqrt(rise[node] / 2)
+    points[-1, -1] = np.sqrt(0.5)
+    return points[column.codes] if rows[-1] else points[column.codes, :-1]

@@ -1,0 +1,125 @@
+"""How far apart two values of a column are, for arrays of codes.
+
+A value distance takes a column and two arrays of its codes that broadcast against each other, and
+returns the distances in the broadcast shape. NULL and NULL are 0 apart, NULL and a value 1, which
+is the maximum of every distance here but those that divide by a deviation or count steps of text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from dbanon.anonymize.boxes import height_costs, pack
+from dbanon.domain.assignment import EncodedColumn
+from dbanon.domain.errors import PolicyError
+from dbanon.domain.table import quote_identifier
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Codes: TypeAlias = "NDArray[np.int32]"
+Distances: TypeAlias = "NDArray[np.float64]"
+ValueDistance = Callable[[EncodedColumn, Codes, Codes], Distances]
+
+
+def num(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
+    """Return the difference over the range of the whole column; ordered columns only."""
+    return _apart(column.position, a, b)
+
+
+def z(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
+    """Return the difference over the standard deviation of the column's rows, 0 if that is 0."""
+    present = column.position[column.codes[column.codes < column.size]]
+    spread = present.std() if present.size else 0.0
+    scores = column.position / spread if spread > 0.0 else np.zeros(column.size)
+    return _apart(scores, a, b)
+
+
+def log(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
+    """Return the difference of the logarithms over their range; for growth on a ratio scale.
+
+    Raises PolicyError for a value that has no logarithm.
+    """
+    if column.values.dtype.kind not in "if" or (column.values <= 0).any():
+        msg = f"column {quote_identifier(column.name)} holds values that are no positive numbers"
+        raise PolicyError(msg, hint="compare the values themselves")
+    logs = np.log(column.values.astype(np.float64))
+    width = float(np.ptp(logs)) if logs.size else 0.0
+    return _apart(logs / width if width > 0.0 else np.zeros(column.size), a, b)
+
+
+def rank(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
+    """Return the steps between the values over the steps from the first value to the last."""
+    return _apart(np.arange(column.size) / max(column.size - 1, 1), a, b)
+
+
+def ord(column: EncodedColumn, a: Codes, b: Codes) -> Distances:  # noqa: A001 - the paper's name
+    """Return the steps between the values over the number of values (DMKD 2005)."""
+    return _apart(np.arange(column.size) / max(column.size, 1), a, b)
+
+
+def eq(
+    column: EncodedColumn,  # noqa: ARG001 - the type's; codes tell
+    a: Codes,
+    b: Codes,
+) -> Distances:
+    """Return 0 where the values are equal and 1 elsewhere."""
+    differs: Distances = (a != b).astype(np.float64)
+    return differs
+
+
+def tax(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
+    """Return the height of the lowest common ancestor over that of the tree (DASFAA 2007).
+
+    An ultrametric, 0 or 1 in a tree of height 1. Columns with a taxonomy only. O(pairs of
+    distinct codes) besides the lookup.
+    """
+    from dbanon.kernels.boxes import box_costs
+
+    # each pair of distinct codes once
+    (rows, row), (columns, place) = (np.unique(codes, return_inverse=True) for codes in (a, b))
+    lo, hi = np.minimum.outer(rows, columns), np.maximum.outer(rows, columns)
+    costs = box_costs(*pack([height_costs(column)]), lo.reshape(-1, 1), hi.reshape(-1, 1))
+    shares: Distances = costs.reshape(lo.shape)[row.reshape(a.shape), place.reshape(b.shape)]
+    return shares
+
+
+def num_or_tax(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
+    """Return ``num`` of an ordered column and ``tax`` of any other."""
+    return (num if column.taxonomy is None else tax)(column, a, b)
+
+
+def z_or_tax(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
+    """Return ``z`` of an ordered column and ``tax`` of any other."""
+    return (z if column.taxonomy is None else tax)(column, a, b)
+
+
+def _apart(place: Distances, a: Codes, b: Codes) -> Distances:
+    """Return the absolute differences of the codes' places; NULL has none."""
+    places = np.append(place, np.nan)
+    apart: Distances = np.abs(places[a] - places[b])
+    missing = np.isnan(apart)
+    apart[missing] = (a != b)[missing]
+    return apart
+
+
+def ham(a: str, b: str) -> int:
+    """Return how many positions differ; raises ValueError for texts of different lengths."""
+    return sum(x != y for x, y in zip(a, b, strict=True))
+
+
+def edit(a: str, b: str) -> int:
+    """Return the least number of insertions, deletions and replacements (Levenshtein); O(|a||b|).
+
+    Not the same as ``ham``, which knows replacements only.
+    """
+    above = list(range(len(b) + 1))
+    for i, x in enumerate(a, start=1):
+        here = [i]
+        for j, y in enumerate(b, start=1):
+            here.append(min(above[j] + 1, here[-1] + 1, above[j - 1] + (x != y)))
+        above = here
+    return above[-1]

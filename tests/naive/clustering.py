@@ -1,0 +1,68 @@
+"""Twins of the general clustering methods, on sets of row numbers."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+TIE = 1e-9
+
+LINKS = {"single": min, "complete": max, "average": lambda steps: sum(steps) / len(steps)}
+
+
+def unions(apart, link):
+    """Return the sets of rows that AGNES makes, the closest pair first; distances have no ties."""
+    clusters = [frozenset([row]) for row in range(len(apart))]
+    made = []
+    while len(clusters) > 1:
+        a, b = min(
+            combinations(clusters, 2),
+            key=lambda pair: LINKS[link]([apart[i][j] for i in pair[0] for j in pair[1]]),
+        )
+        clusters = [c for c in clusters if c not in {a, b}] + [a | b]
+        made.append((a, b))
+    return made
+
+
+def smallest_unions(apart, link, k):
+    """Return the unions of at least k rows whose two parts have fewer."""
+    return {a | b for a, b in unions(apart, link) if max(len(a), len(b)) < k <= len(a | b)}
+
+
+def mean(apart, row, others):
+    return sum(apart[row][other] for other in others) / len(others) if others else 0.0
+
+
+def splinter(apart, rows, k):
+    """Return the rows that leave a cluster, in the order in which they do."""
+    rest, gone = list(rows), []
+    while len(rest) > k:
+        gain = {
+            row: mean(apart, row, [other for other in rest if other != row])
+            - mean(apart, row, gone)
+            for row in rest
+        }
+        row = max(rest, key=lambda row: (round(gain[row], 9), -row))
+        if len(gone) >= k and gain[row] <= TIE:
+            break
+        rest.remove(row)
+        gone.append(row)
+    return gone
+
+
+def deviation(apart, medoids):
+    """Return the sum of the distances of the rows to their nearest medoids."""
+    return sum(min(steps[medoid] for medoid in medoids) for steps in apart)
+
+
+def order_is_reachable(apart, order, reach, k):
+    """Whether the order of OPTICS takes the row of least reachability each time."""
+    core = [sorted(steps)[k - 1] for steps in apart]
+    for at in range(1, len(order)):
+        through = {
+            row: min(max(core[done], apart[done][row]) for done in order[:at]) for row in order[at:]
+        }
+        if (through[order[at]], order[at]) != min((t, row) for row, t in through.items()):
+            return False
+        if through[order[at]] != reach[order[at]]:
+            return False
+    return sorted(order) == list(range(len(apart)))
