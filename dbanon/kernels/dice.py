@@ -35,7 +35,7 @@ def _step(dice: NDArray[np.uint64]) -> np.uint64:
 @kernel
 def roll(dice: NDArray[np.uint64], n: int) -> int:
     """Return a random number of 0..n-1; n is at least 1."""
-    return int((_step(dice) >> np.uint64(33)) % np.uint64(n))
+    return int(np.int64((_step(dice) >> np.uint64(33)) % np.uint64(n)))
 
 
 @kernel

@@ -107,7 +107,7 @@ def _fill(
         key = np.uint64(0)
         for j in range(codes.shape[1]):
             key += marks[begin[j, node[j]] + codes[i, j]]
-        at = int(key & mask)
+        at = np.int64(key & mask)
         while head[at] != NONE and keys[at] != key:
             at = (at + 1) & (room - 1)
         if head[at] == NONE:

@@ -8,27 +8,24 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymize.engine.blocked import segments, start_in_blocks
-from dbanon.anonymize.engine.peel import lattice, start_by_peeling
-from dbanon.anonymize.engine.rounds import Effort, coordinates, improve
+from dbanon.anonymize.engine.rounds import HEAVY, LIGHT, coordinates, improve
 from dbanon.anonymize.engine.space import make_space, total_cost
+from dbanon.anonymize.engine.start import start
 from dbanon.anonymize.engine.tuples import freeze
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.stages import Stages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
+    from dbanon.anonymize.engine.rounds import Effort
     from dbanon.anonymize.engine.space import Loss, Space
-    from dbanon.anonymize.engine.tuples import Frozen
     from dbanon.anonymize.interfaces import Requirement
     from dbanon.domain.assignment import EncodedTable
 
 
-class Rounds(NamedTuple):
-    """How much search an effort buys: rounds, the row-rounds they may add up to, and each round."""
+class Plan(NamedTuple):
+    """What an effort buys: rounds, each on all rows, as long as rows times rounds allows."""
 
     rounds: int
     row_rounds: int
@@ -36,13 +33,11 @@ class Rounds(NamedTuple):
 
 
 EFFORTS = {
-    "fast": Rounds(2, 500_000, Effort(passes=1, tries=1, pool=4)),
-    "balanced": Rounds(12, 1_300_000, Effort(passes=1, tries=1, pool=4)),
-    "best": Rounds(60, 20_000_000, Effort(passes=1, tries=4, pool=5)),
+    "fast": Plan(2, 500_000, LIGHT),
+    "balanced": Plan(12, 1_300_000, LIGHT),
+    "best": Plan(60, 20_000_000, HEAVY),
 }
-# The starts are compared on so many rows of neighbouring clusters, two rounds each.
-_SAMPLE = 4_000
-_PARTS = 3
+_FEWEST_ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,75 +63,34 @@ class Auto:
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; a round is O(n * clusters in a block * d)."""
-        started = monotonic()
-        space = make_space(table, requirement, loss=self.loss)
-        frozen = freeze(space)
-        label = self._search(frozen, table, started=started, seed=seed)
+        deadline = None if self.time_limit is None else monotonic() + self.time_limit
+        frozen = freeze(make_space(table, requirement, loss=self.loss))
+        label = self._search(frozen.space, n_rows=table.n_rows, deadline=deadline, seed=seed)
+        _, of_frozen = np.unique(frozen.tuple_of_frozen, return_inverse=True)
+        n_active = int(label.max()) + 1
         group = np.empty(table.n_rows, np.int32)
         group[frozen.rows] = label
-        _, of_frozen = np.unique(frozen.tuple_of_frozen, return_inverse=True)
-        n_groups = int(label.max()) + 1
-        group[frozen.frozen] = n_groups + of_frozen
-        return Assignment(group, n_groups + int(of_frozen.max(initial=-1)) + 1)
+        group[frozen.frozen] = n_active + of_frozen
+        return Assignment(group, n_active + int(of_frozen.max(initial=-1)) + 1)
 
     def _search(
-        self, frozen: Frozen, table: EncodedTable, *, started: float, seed: int
+        self, space: Space, *, n_rows: int, deadline: float | None, seed: int
     ) -> NDArray[np.int32]:
-        space, points = frozen.space, coordinates(frozen.space)
         if space.n_rows < 2 * space.k:
             return np.zeros(space.n_rows, np.int32)
-        label = self._start(frozen, points, seed=seed)
-        plan = EFFORTS[self.effort]
-        rounds = max(2, min(plan.rounds, plan.row_rounds // space.n_rows))
-        scale = table.n_rows * sum(column.rule.weight for column in table.quasi) or 1.0
+        label, name = start(space, seed=seed)
+        self.stages.note(f"start: {name}")
+        points, plan = coordinates(space), EFFORTS[self.effort]
+        rounds = max(_FEWEST_ROUNDS, min(plan.rounds, plan.row_rounds // space.n_rows))
+        cells = n_rows * sum(column.rule.weight for column in space.columns)
         number = 0
         while not self.stages.stopped:
             done = number / rounds
-            if self.time_limit is not None:
-                done = (monotonic() - started) / self.time_limit
-            self.stages.progress(min(done, 1.0), total_cost(space, label) / scale)
+            if deadline is not None and self.time_limit is not None:
+                done = 1.0 - (deadline - monotonic()) / self.time_limit
+            self.stages.progress(min(done, 1.0), total_cost(space, label) / max(cells, 1.0))
             if done >= 1.0:
                 break
             label = improve(space, label, points, effort=plan.each, seed=seed, number=number)
             number += 1
         return label
-
-    def _start(
-        self, frozen: Frozen, points: NDArray[np.float32], *, seed: int
-    ) -> NDArray[np.int32]:
-        """Return the better of the two starts, by trying both on a sample."""
-        space = frozen.space
-        levels = lattice(space)
-        starts: dict[str, Callable[[Space, NDArray[np.int64]], NDArray[np.int32]]] = {
-            "blocks": lambda part, rows: start_in_blocks(part, points[rows], seed=seed)
-        }
-        if levels is not None:
-            starts = {
-                "peeling": lambda part, _: start_by_peeling(part, levels, seed=seed),
-                **starts,
-            }
-        everything = np.arange(space.n_rows)
-        if len(starts) == 1:
-            chosen = "blocks"
-        else:
-            order, ends = segments(space, points, most=_SAMPLE)
-            picked = np.linspace(0, len(ends) - 2, _PARTS if len(ends) > 2 * _PARTS else 1)
-            loss = dict.fromkeys(starts, 0.0)
-            for i in np.unique(picked.astype(int)):
-                rows = np.sort(order[ends[i] : ends[i + 1]])
-                part = space.take(rows)
-                for name, start in starts.items():
-                    label = start(part, rows)
-                    for number in range(2):
-                        label = improve(
-                            part,
-                            label,
-                            points[rows],
-                            effort=EFFORTS["fast"].each,
-                            seed=seed,
-                            number=number,
-                        )
-                    loss[name] += total_cost(part, label)
-            chosen = min(loss, key=lambda name: loss[name])
-        self.stages.note(f"start: {chosen}")
-        return starts[chosen](space, everything)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymize.engine.rounds import run_all
+from dbanon.anonymize.engine.rounds import coordinates, run_all
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 SEGMENT = 16_000
 
 
-def start_in_blocks(space: Space, points: NDArray[np.float32], *, seed: int) -> NDArray[np.int32]:
+def start_in_blocks(space: Space, *, seed: int) -> NDArray[np.int32]:
     """Return the cluster of each row; the space as a whole must keep the rules."""
     from dbanon.kernels.blocked import start_segment
 
-    order, ends = segments(space, points, most=max(SEGMENT, 40 * space.k))
+    order, ends = segments(space, coordinates(space), most=max(SEGMENT, 40 * space.k))
     label = np.empty(space.n_rows, np.int32)
 
     def work(i: int) -> None:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dbanon.anonymize.engine.blocked import start_in_blocks
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -91,8 +93,6 @@ def start_by_peeling(space: Space, levels: list[list[Level]], *, seed: int) -> N
     space: rows in the order of their tuples. What no node takes in is grouped by blocks, or joins
     the last classes if it is too little.
     """
-    from dbanon.anonymize.engine.blocked import start_in_blocks
-    from dbanon.anonymize.engine.rounds import coordinates
     from dbanon.kernels.diversity import make_rules, rows_hold
 
     changes = (space.codes[1:] != space.codes[:-1]).any(axis=1)
@@ -104,7 +104,7 @@ def start_by_peeling(space: Space, levels: list[list[Level]], *, seed: int) -> N
         left = np.flatnonzero(label < 0)
         if len(left) >= space.k and rows_hold(rules, left.astype(np.int32), len(left)):
             part = space.take(left)
-            label[left] = last + 1 + start_in_blocks(part, coordinates(part), seed=seed)
+            label[left] = last + 1 + start_in_blocks(part, seed=seed)
         else:
             label[label == last] = -1
             last -= 1

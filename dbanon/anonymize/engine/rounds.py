@@ -26,6 +26,10 @@ class Effort(NamedTuple):
     pool: int
 
 
+LIGHT = Effort(passes=1, tries=1, pool=4)
+HEAVY = Effort(passes=1, tries=4, pool=5)
+
+
 def n_workers() -> int:
     """Return how many threads there is work for."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -27,7 +27,7 @@ class Space(NamedTuple):
     """Rows, costs and demands in plain arrays; nothing else goes to a kernel.
 
     columns: the quasi-identifiers, in the order of the codes; codes: (n, d) int32; sensitive:
-    (n, s) int32; costs: of boxes; rules: of diversity; k: the least size of a group.
+    (n, s) int32; costs: of boxes; rules: of diversity; k: the least size of a group, l at least.
     """
 
     columns: tuple[EncodedColumn, ...]
@@ -68,7 +68,7 @@ def make_space(table: EncodedTable, requirement: Requirement, *, loss: Loss) -> 
         ),
         costs=pack([_costs(column, loss).times(column.rule.weight) for column in columns]),
         rules=rules,
-        k=requirement.k,
+        k=max(requirement.k, requirement.l),
     )
 
 

@@ -1,0 +1,66 @@
+"""Which of the two starts to take."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.anonymize.engine.blocked import segments, start_in_blocks
+from dbanon.anonymize.engine.peel import lattice, start_by_peeling
+from dbanon.anonymize.engine.rounds import LIGHT, coordinates, improve
+from dbanon.anonymize.engine.space import total_cost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from dbanon.anonymize.engine.space import Space
+
+# The starts are compared on so many rows of neighbours, in so many places, after two rounds.
+_SAMPLE = 4_000
+_PLACES = 3
+_ROUNDS = 2
+
+
+class Start(NamedTuple):
+    """The clusters to begin with, (n,) int32, and the name of the way they were made."""
+
+    label: NDArray[np.int32]
+    name: str
+
+
+def start(space: Space, *, seed: int) -> Start:
+    """Make the clusters to begin with, in the way that loses less on a sample.
+
+    space: rows in the order of their tuples. A rule of thumb is not enough: on rows that are all
+    distinct, peeling may win by 18 % or need a lattice that is too large.
+    """
+    ways: dict[str, Callable[[Space], NDArray[np.int32]]] = {}
+    levels = lattice(space)
+    if levels is not None:
+        ways["peeling"] = lambda part: start_by_peeling(part, levels, seed=seed)
+    ways["blocks"] = lambda part: start_in_blocks(part, seed=seed)
+    loss = dict.fromkeys(ways, 0.0)
+    if len(ways) > 1:
+        for part in _samples(space):
+            for name, way in ways.items():
+                loss[name] += _loss_after(part, way(part), seed=seed)
+    name = min(loss, key=lambda name: loss[name])
+    return Start(ways[name](space), name)
+
+
+def _samples(space: Space) -> list[Space]:
+    order, ends = segments(space, coordinates(space), most=_SAMPLE)
+    n_segments = len(ends) - 1
+    places = _PLACES if n_segments > 2 * _PLACES else 1
+    picked = np.linspace(0, n_segments - 1, places + 2).astype(int)[1:-1]
+    return [space.take(np.sort(order[ends[i] : ends[i + 1]])) for i in picked]
+
+
+def _loss_after(space: Space, label: NDArray[np.int32], *, seed: int) -> float:
+    points = coordinates(space)
+    for number in range(_ROUNDS):
+        label = improve(space, label, points, effort=LIGHT, seed=seed, number=number)
+    return total_cost(space, label)
