@@ -206,7 +206,7 @@ def test_the_planned_sql_is_what_publish_runs(patients):
     plan = dbanon.plan("patients", settings=patients.settings)
     assert plan.statements[0].startswith("-- The private membership of a release")
     assert any("CREATE OR REPLACE VIEW" in statement for statement in plan.statements)
-    assert "check_l_diversity" in plan.statements[-1]
+    assert "check_k_and_l" in plan.statements[-1]
 
 
 def test_rows_come_in_an_order_that_tells_nothing_of_the_source(patients):
