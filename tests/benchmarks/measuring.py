@@ -126,14 +126,14 @@ def report_head() -> None:
     say(f"{'':<44} {'wall s':>8} {'CPU s':>8} {'server s':>8} {'peak MiB':>9}   bar")
 
 
-def report(what: str, run: Run, bar: Bar | None = None) -> None:
+def report_command(what: str, run: Run, bar: Bar | None = None) -> None:
     judgement = bar.judge(run) if bar else "-"
     peak = f"{run.peak / MEBIBYTE:,.0f}"
     say(f"{what:<44} {run.wall:>8.2f} {run.cpu:>8.2f} {run.server:>8.2f} {peak:>9}   {judgement}")
 
 
 def report_publication(what: str, run: Run, bar: Bar | None = None) -> None:
-    report(what, run, bar)
+    report_command(what, run, bar)
     for name, seconds in run.stages.items():
         say(f"    {name:<40} {seconds:>8.2f}")
     loss = json.loads(run.output)["loss"]
@@ -147,6 +147,9 @@ def report_floor(statements: dict[str, Statement], run: Run) -> None:
     for name, statement in statements.items():
         say(f"    {name:<40} {statement.wall:>8.2f} {'':>8} {statement.server:>8.2f}")
     say(f"{'publish / floor':<44} {run.wall / lowest:>8.1f}")
+    if server:
+        ratio = (run.cpu + run.server) / server
+        say(f"{'CPU of command and server / of the floor':<44} {'':>8} {'':>8} {ratio:>8.1f}")
 
 
 @contextmanager

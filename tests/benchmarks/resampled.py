@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import io
+import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from measuring import Statement, connected, server_cpu
+from measuring import Statement, apart, connected, measure, server_cpu
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,6 +74,13 @@ HARD = Sample(
     intervals=("age", "income", "hours"),
     made=("income", "hours"),
 )
+
+
+def prepare(sample: Sample, rows: int) -> None:
+    """Load a sample of so many rows and store its policy."""
+    apart(load, sample, rows)
+    with tempfile.TemporaryDirectory() as folder:
+        measure("policy", "set", sample.name, "--file", str(policy(sample, Path(folder))))
 
 
 def policy(sample: Sample, folder: Path) -> Path:
