@@ -1,7 +1,7 @@
 """Measure one publication of a table of any size, stage by stage, beside the server's own floor.
 
     python tests/benchmarks/scale.py                           # 1,000,000 rows of Adult
-    python tests/benchmarks/scale.py 10000000 --k 10           # options go to dbanon publish
+    python tests/benchmarks/scale.py --rows 10000000 --k 10    # other options go to dbanon publish
     python tests/benchmarks/scale.py --hard --algorithm mondrian
 
 Adult resampled has many equal rows. ``--hard`` is a table of three dense numbers and five
@@ -39,15 +39,15 @@ def benchmark(sample: Sample, rows: int, options: list[str]) -> None:
     measure("publish", "adult", *options)  # compiles what is not compiled
     prepare(sample, rows)
     run = measure("publish", sample.name, *options, "--json", "--timings")
+    say(" ".join(["dbanon publish", sample.name, *options]))
     report_head()
-    what = " ".join(["dbanon publish", sample.name, *options])
-    report_publication(f"{what} ({rows:,} rows)", run, BARS.get(rows))
+    report_publication(f"{sample.name} ({rows:,} rows)", run, BARS.get(rows))
     report_floor(apart(floor, sample), run)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("rows", nargs="?", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--hard", action="store_true", help="three dense numbers among the columns")
     arguments, options = parser.parse_known_args()
     say(f"Python {sys.version.split()[0]}, {os.cpu_count()} processors")
