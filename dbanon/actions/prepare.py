@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from importlib import import_module
+from threading import Thread
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from dbanon.domain.errors import (
@@ -17,12 +20,11 @@ from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName, quote_identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import pyarrow as pa
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dbanon.anonymize.pipeline import Outcome
     from dbanon.db.session import Session
+    from dbanon.db.transfer import SourceRows
     from dbanon.domain.policy import Policy
     from dbanon.domain.stages import Stages
     from dbanon.domain.table import TableInfo
@@ -116,12 +118,15 @@ class Request:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Prepared:
-    """A partition of the table's rows, with what is needed to publish it."""
+    """A partition of the table's rows, with what is needed to publish it.
+
+    ``source`` holds the keys and the sensitive columns.
+    """
 
     info: TableInfo
     policy: Policy
     taxonomies: Mapping[str, int]
-    keys: pa.Table
+    source: SourceRows
     outcome: Outcome
 
     @property
@@ -148,13 +153,14 @@ def prepare(session: Session, info: TableInfo, request: Request, stages: Stages)
     try:
         _require(session, policy, info)
         transfer.require_fit(session, info, policy)
-        with stages("read"):
+        with stages("read"), _loading_kernels():
             source = transfer.read(session, info, policy)
         named = {rule.taxonomy for rule in policy.columns if rule.taxonomy is not None}
         taxonomies = store.load_taxonomies(session, named)
         with stages("encode"):
             kinds = {column.name: column.kind for column in info.columns}
             encoded = encode(source.columns, policy, kinds=kinds, taxonomies=taxonomies)
+            source = transfer.without_quasi(source, policy)
     except (PolicyError, TaxonomyError) as error:
         if store.releases(session, table=info.name, served=True):
             raise DriftError(f"{error} (the served release stays)", hint=error.hint) from None
@@ -164,9 +170,27 @@ def prepare(session: Session, info: TableInfo, request: Request, stages: Stages)
         info=info,
         policy=policy,
         taxonomies={name: taxonomy.version for name, taxonomy in taxonomies.items()},
-        keys=source.keys,
+        source=source,
         outcome=outcome,
     )
+
+
+def _load_kernels() -> None:
+    import pyarrow as pa
+
+    import_module("dbanon.kernels.compile")
+    pa.array([0])  # imports pandas if there is one, and so would the first use
+
+
+@contextmanager
+def _loading_kernels() -> Iterator[None]:
+    """Import what comes next during the block, which mostly waits for the server."""
+    loading = Thread(target=_load_kernels)
+    loading.start()
+    try:
+        yield
+    finally:
+        loading.join()
 
 
 def _require(session: Session, policy: Policy, info: TableInfo) -> None:
