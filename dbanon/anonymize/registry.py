@@ -46,6 +46,7 @@ RECODINGS: Mapping[str, Recoding] = {
 
 METRICS: Mapping[str, metrics.Metric] = {
     "il": metrics.information_loss,
+    "iloss": metrics.iloss,
     "discernibility": metrics.discernibility,
     "c-avg": metrics.average_class_size,
     "c-avg-normalized": metrics.normalized_average_class_size,
