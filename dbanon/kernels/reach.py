@@ -1,0 +1,120 @@
+"""What it costs to stretch a box so that it holds a row, each of many rows, or another box."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.kernels.boxes import SIZE, box_cost
+from dbanon.kernels.compile import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NONE = -1
+
+
+class Costs(NamedTuple):
+    """The costs of boxes, and a table by code that is filled anew for each column."""
+
+    flat: NDArray[np.float64]
+    layout: NDArray[np.int64]
+    table: NDArray[np.float64]
+
+
+@kernel
+def costs_of(flat: NDArray[np.float64], layout: NDArray[np.int64]) -> Costs:
+    """Return the costs with memory for the column of most values."""
+    return Costs(flat, layout, np.empty(layout[:, SIZE].max() + 1))
+
+
+@kernel
+def cost_of(lo: NDArray[np.int32], hi: NDArray[np.int32], c: Costs) -> float:
+    """Return the cost of a box, (d,)."""
+    total = 0.0
+    for j in range(lo.shape[0]):
+        total += box_cost(c.flat, c.layout, j, lo[j], hi[j])
+    return total
+
+
+@kernel
+def cost_with(
+    codes: NDArray[np.int32], lo: NDArray[np.int32], hi: NDArray[np.int32], c: Costs
+) -> float:
+    """Return the cost of a box stretched to a row; codes past the d columns are ignored."""
+    total = 0.0
+    for j in range(lo.shape[0]):
+        total += box_cost(c.flat, c.layout, j, min(lo[j], codes[j]), max(hi[j], codes[j]))
+    return total
+
+
+@kernel
+def stretch(codes: NDArray[np.int32], lo: NDArray[np.int32], hi: NDArray[np.int32]) -> None:
+    """Stretch a box to a row; codes past the d columns are ignored."""
+    for j in range(lo.shape[0]):
+        lo[j], hi[j] = min(lo[j], codes[j]), max(hi[j], codes[j])
+
+
+@kernel
+def reach_rows(
+    n: int,
+    codes: NDArray[np.int32],
+    lo: NDArray[np.int32],
+    hi: NDArray[np.int32],
+    c: Costs,
+    total: NDArray[np.float64],
+) -> None:
+    """Fill the cost of the box lo..hi, (d,), with each of the first n rows of codes, (d, n).
+
+    Where a column has fewer values than there are rows, each is priced once for all of them.
+    """
+    total[:n] = 0.0
+    for j in range(codes.shape[0]):
+        size, low, high = c.layout[j, SIZE], lo[j], hi[j]
+        if size < n:
+            for code in range(size + 1):
+                c.table[code] = box_cost(c.flat, c.layout, j, min(low, code), max(high, code))
+            for i in range(n):
+                total[i] += c.table[codes[j, i]]
+        else:
+            for i in range(n):
+                code = codes[j, i]
+                total[i] += box_cost(c.flat, c.layout, j, min(low, code), max(high, code))
+
+
+@kernel
+def nearest_box(
+    a: int, size: NDArray[np.int64], lo: NDArray[np.int32], hi: NDArray[np.int32], c: Costs
+) -> tuple[int, float]:
+    """Return the box whose union with box ``a`` has the least rows times cost; ties: lowest.
+
+    lo, hi: (g, d); size: (g,) rows of each box, 0 for one that is gone. The box is followed by
+    the cost of the union; it is -1 when there is no other.
+    """
+    best, best_cost, least = NONE, np.inf, np.inf
+    for b in range(size.shape[0]):
+        if b == a or size[b] == 0:
+            continue
+        n, cost = size[a] + size[b], 0.0
+        for j in range(lo.shape[1]):
+            low, high = min(lo[a, j], lo[b, j]), max(hi[a, j], hi[b, j])
+            cost += box_cost(c.flat, c.layout, j, low, high)
+            if n * cost >= least:
+                break
+        if n * cost < least:
+            best, best_cost, least = b, cost, n * cost
+            if least == 0.0:
+                break
+    return best, best_cost
+
+
+@kernel
+def absorb(
+    a: int, b: int, size: NDArray[np.int64], lo: NDArray[np.int32], hi: NDArray[np.int32]
+) -> None:
+    """Stretch box ``a`` over box ``b``, which is gone afterwards."""
+    stretch(lo[b], lo[a], hi[a])
+    stretch(hi[b], lo[a], hi[a])
+    size[a] += size[b]
+    size[b] = 0
