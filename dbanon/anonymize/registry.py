@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.anonymize import metrics
+from dbanon.anonymize.algorithms.bottom_up import BottomUp
 from dbanon.anonymize.algorithms.k_member import KMember
 from dbanon.anonymize.algorithms.mdav import Mdav
 from dbanon.anonymize.algorithms.mondrian import Mondrian, RelaxedMondrian
 from dbanon.anonymize.algorithms.nearest_neighbour import NearestNeighbour
+from dbanon.anonymize.algorithms.top_down import TopDown
 from dbanon.anonymize.models.k_anonymity import KAnonymity
 from dbanon.anonymize.models.l_diversity import LDiversity
 from dbanon.anonymize.recodings.central import Mean, Median, Mode
@@ -29,6 +31,8 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "mondrian-relaxed": RelaxedMondrian,
     "mdav": Mdav,
     "k-member": KMember,
+    "bottom-up": BottomUp,
+    "top-down": TopDown,
     "nearest-neighbour": NearestNeighbour,
 }
 
