@@ -10,6 +10,7 @@ from dbanon.anonymize.algorithms.k_member import KMember
 from dbanon.anonymize.algorithms.mdav import Mdav
 from dbanon.anonymize.algorithms.mondrian import Mondrian, RelaxedMondrian
 from dbanon.anonymize.algorithms.nearest_neighbour import NearestNeighbour
+from dbanon.anonymize.algorithms.one_pass_k_means import OnePassKMeans
 from dbanon.anonymize.algorithms.top_down import TopDown
 from dbanon.anonymize.models.k_anonymity import KAnonymity
 from dbanon.anonymize.models.l_diversity import LDiversity
@@ -34,6 +35,7 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "bottom-up": BottomUp,
     "top-down": TopDown,
     "nearest-neighbour": NearestNeighbour,
+    "one-pass-k-means": OnePassKMeans,
 }
 
 MODELS: Mapping[str, Model] = {
