@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.kernels.compile import kernel
-from dbanon.kernels.reach import NONE, absorb, costs_of, nearest_box
+from dbanon.kernels.reach import NONE, absorb, boxes_of, costs_of, nearest_box
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,16 +28,16 @@ def merge_small(
     group that each ends up in, (g,), which is the lower of the two at each merge, so that no group
     is merged on its own account twice. O(g^2 d).
     """
-    c = costs_of(flat, layout)
+    c, boxes = costs_of(flat, layout), boxes_of(lo, hi, size)
     n_groups = size.shape[0]
     into = np.arange(n_groups)
     for a in range(n_groups):
         if size[a] == 0 or size[a] >= k:
             continue
-        b, _ = nearest_box(a, size, lo, hi, c)
+        b, _ = nearest_box(a, boxes, c)
         if b == NONE:
             break
-        absorb(min(a, b), max(a, b), size, lo, hi)
+        absorb(min(a, b), max(a, b), boxes)
         into[max(a, b)] = min(a, b)
     for a in range(n_groups):
         into[a] = into[into[a]]

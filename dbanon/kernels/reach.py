@@ -83,38 +83,52 @@ def reach_rows(
                 total[i] += box_cost(c.flat, c.layout, j, min(low, code), max(high, code))
 
 
+class Boxes(NamedTuple):
+    """Boxes that merge. lo, hi: (g, d); size: (g,) rows of each, 0 for one that is gone.
+
+    corner: (d, g) is lo column by column; total: (g,) memory.
+    """
+
+    lo: NDArray[np.int32]
+    hi: NDArray[np.int32]
+    size: NDArray[np.int64]
+    corner: NDArray[np.int32]
+    total: NDArray[np.float64]
+
+
 @kernel
-def nearest_box(
-    a: int, size: NDArray[np.int64], lo: NDArray[np.int32], hi: NDArray[np.int32], c: Costs
-) -> tuple[int, float]:
+def boxes_of(lo: NDArray[np.int32], hi: NDArray[np.int32], size: NDArray[np.int64]) -> Boxes:
+    """Return boxes that share the given arrays."""
+    return Boxes(lo, hi, size, lo.T.copy(), np.empty(size.shape[0]))
+
+
+@kernel
+def nearest_box(a: int, b: Boxes, c: Costs) -> tuple[int, float]:
     """Return the box whose union with box ``a`` has the least rows times cost; ties: lowest.
 
-    lo, hi: (g, d); size: (g,) rows of each box, 0 for one that is gone. The box is followed by
-    the cost of the union; it is -1 when there is no other.
+    It is followed by the cost of the union; it is -1 when there is no other. What the union costs
+    with one corner of a box alone is looked up first and rules most boxes out.
     """
+    reach_rows(b.size.shape[0], b.corner, b.lo[a], b.hi[a], c, b.total)
     best, best_cost, least = NONE, np.inf, np.inf
-    for b in range(size.shape[0]):
-        if b == a or size[b] == 0:
+    for other in range(b.size.shape[0]):
+        n = b.size[a] + b.size[other]
+        if other == a or b.size[other] == 0 or n * b.total[other] >= least:
             continue
-        n, cost = size[a] + size[b], 0.0
-        for j in range(lo.shape[1]):
-            low, high = min(lo[a, j], lo[b, j]), max(hi[a, j], hi[b, j])
+        cost = 0.0
+        for j in range(b.lo.shape[1]):
+            low, high = min(b.lo[a, j], b.lo[other, j]), max(b.hi[a, j], b.hi[other, j])
             cost += box_cost(c.flat, c.layout, j, low, high)
-            if n * cost >= least:
-                break
         if n * cost < least:
-            best, best_cost, least = b, cost, n * cost
-            if least == 0.0:
-                break
+            best, best_cost, least = other, cost, n * cost
     return best, best_cost
 
 
 @kernel
-def absorb(
-    a: int, b: int, size: NDArray[np.int64], lo: NDArray[np.int32], hi: NDArray[np.int32]
-) -> None:
-    """Stretch box ``a`` over box ``b``, which is gone afterwards."""
-    stretch(lo[b], lo[a], hi[a])
-    stretch(hi[b], lo[a], hi[a])
-    size[a] += size[b]
-    size[b] = 0
+def absorb(a: int, other: int, b: Boxes) -> None:
+    """Stretch box ``a`` over another, which is gone afterwards."""
+    stretch(b.lo[other], b.lo[a], b.hi[a])
+    stretch(b.hi[other], b.lo[a], b.hi[a])
+    b.corner[:, a] = b.lo[a]
+    b.size[a] += b.size[other]
+    b.size[other] = 0

@@ -11,6 +11,7 @@ from dbanon.kernels.compile import kernel
 from dbanon.kernels.reach import (
     NONE,
     absorb,
+    boxes_of,
     cost_of,
     cost_with,
     costs_of,
@@ -22,21 +23,20 @@ from dbanon.kernels.reach import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dbanon.kernels.reach import (
-        Costs,
-    )
+    from dbanon.kernels.reach import Boxes, Costs
 
 
 class Groups(NamedTuple):
     """Groups as linked lists of rows, with their boxes.
 
-    lo, hi: (g, d); size: (g,), 0 once merged into another; cost: (g,) of each box; head: (g,)
+    boxes: of the groups; lo, hi, size: the same arrays; cost: (g,) of each box; head: (g,)
     first row; following: (n,) the next row of the same group, -1 after the last; low, high: (d,) a
     box that is tried; picked: (n,) the rows that it would take, and taken: (n,) whether a row is
     one of them; codes: (d, n) of the rows; near: (n,) what the box that borrows costs with each.
     """
 
     rows: NDArray[np.int32]
+    boxes: Boxes
     lo: NDArray[np.int32]
     hi: NDArray[np.int32]
     size: NDArray[np.int64]
@@ -61,6 +61,7 @@ def _list(rows: NDArray[np.int32], group: NDArray[np.int32], n_groups: int, c: C
         head[group[row]] = row
     g = Groups(
         rows,
+        boxes_of(lo, hi, size),
         lo,
         hi,
         size,
@@ -167,6 +168,7 @@ def _move(a: int, b: int, k: int, g: Groups, c: Costs) -> None:
     for part in (a, b):
         g.cost[part] = _cost_without(part, g, c)
         g.lo[part], g.hi[part] = g.low, g.high
+        g.boxes.corner[:, part] = g.low
 
 
 @kernel
@@ -177,7 +179,7 @@ def _merge(a: int, b: int, cost: float, g: Groups) -> None:
         last = g.following[last]
     g.following[last] = g.head[a]
     g.head[a] = g.head[b]
-    absorb(a, b, g.size, g.lo, g.hi)
+    absorb(a, b, g.boxes)
     g.cost[a] = cost
 
 
@@ -200,7 +202,7 @@ def make_up(
     g = _list(rows, group, n_groups, c)
     for a in range(n_groups):
         while 0 < g.size[a] < k:
-            b, cost = nearest_box(a, g.size, g.lo, g.hi, c)
+            b, cost = nearest_box(a, g.boxes, c)
             if b == NONE:
                 break
             rise = (g.size[a] + g.size[b]) * cost - g.size[a] * g.cost[a]

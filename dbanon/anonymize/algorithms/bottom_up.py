@@ -30,7 +30,7 @@ class BottomUp:
     the order of their first rows, which is the order of merging, and ties go to the lower.
     """
 
-    MAX_ROWS: ClassVar[int] = 50_000
+    MAX_ROWS: ClassVar[int] = 100_000
 
     def assign(
         self,
