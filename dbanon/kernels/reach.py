@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.boxes import SIZE, box_cost
+from dbanon.kernels.boxes import SIZE, START, STRIDE, box_cost
 from dbanon.kernels.compile import kernel
 
 if TYPE_CHECKING:
@@ -57,6 +57,26 @@ def stretch(codes: NDArray[np.int32], lo: NDArray[np.int32], hi: NDArray[np.int3
 
 
 @kernel
+def _reach_positions(
+    n: int,
+    codes: NDArray[np.int32],
+    j: int,
+    bounds: tuple[int, int],
+    c: Costs,
+    total: NDArray[np.float64],
+) -> None:
+    """Add what an ordered column costs with each row, its bounds being values."""
+    size, start = c.layout[j, SIZE], c.layout[j, START]
+    low, high = c.flat[start + 1 + bounds[0]], c.flat[start + 1 + bounds[1]]
+    for i in range(n):
+        if codes[i] == size:
+            total[i] += c.flat[start]
+        else:
+            position = c.flat[start + 1 + codes[i]]
+            total[i] += max(high, position) - min(low, position)
+
+
+@kernel
 def reach_rows(
     n: int,
     codes: NDArray[np.int32],
@@ -77,6 +97,8 @@ def reach_rows(
                 c.table[code] = box_cost(c.flat, c.layout, j, min(low, code), max(high, code))
             for i in range(n):
                 total[i] += c.table[codes[j, i]]
+        elif size > 1 and c.layout[j, STRIDE] == 0 and high < size:
+            _reach_positions(n, codes[j], j, (low, high), c, total)
         else:
             for i in range(n):
                 code = codes[j, i]
