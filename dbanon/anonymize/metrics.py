@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymize.algorithms.mdav import standardized
-from dbanon.anonymize.boxes import height_costs, pack
+from dbanon.anonymize.boxes import height_costs, leaf_excess, pack
 from dbanon.domain.assignment import LossReport
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from dbanon.anonymize.boxes import ColumnCosts
     from dbanon.domain.assignment import Assignment, EncodedTable, GroupValues
 
 
@@ -89,12 +90,26 @@ def information_loss(published: Publication) -> float:
     The sum over classes of their rows times, for each column, the range over the range of the
     table or the height of the common ancestor over the height of the tree.
     """
+    return _total(published, [height_costs(column) for column in published.table.quasi])
+
+
+def iloss(published: Publication) -> float:
+    """Return the weighted ILoss of Xiao and Tao (SIGMOD 2006), a suppressed row losing everything.
+
+    The sum over rows and columns of the values that the published one stands for, but one, over
+    the values of the domain: the leaves of the tree, or the distinct values of the table; NULL is
+    one where it occurs.
+    """
+    return _total(published, [leaf_excess(column) for column in published.table.quasi])
+
+
+def _total(published: Publication, columns: list[ColumnCosts]) -> float:
+    """Return the sum over rows of the costs of their class, everything for a suppressed row."""
     from dbanon.kernels.boxes import box_costs
 
-    quasi = published.table.quasi
-    costs = box_costs(*pack([height_costs(column) for column in quasi]), *_class_boxes(published))
-    total = (costs.sum(axis=1) * published.size).sum()
-    return float(total + published.n_suppressed * len(quasi))
+    costs = box_costs(*pack(columns), *_class_boxes(published))
+    everything = sum(column.everything for column in columns)
+    return float((costs.sum(axis=1) * published.size).sum() + published.n_suppressed * everything)
 
 
 def suppressed_cells(published: Publication) -> float:

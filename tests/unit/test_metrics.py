@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from builders import encoded, leaf_tree, tables_and_requirements, tree
 from hypothesis import given
+from hypothesis import strategies as st
+from naive import greedy
 
 from dbanon.anonymize import metrics
 from dbanon.anonymize.algorithms.mondrian import RelaxedMondrian
@@ -115,6 +117,35 @@ def test_a_share_of_leaves_is_what_a_node_loses():
     assert (1, 2 / 3, 1 / 3, 0) == pytest.approx(
         (heights["*"], heights["America"], heights["North"], heights["a"])
     )
+
+
+@pytest.mark.parametrize(
+    ("places", "loss"),
+    [("ab", Fraction(1, 8)), ("ad", Fraction(3, 8)), ("ah", Fraction(7, 8)), ("aa", Fraction(0))],
+)
+def test_iloss_counts_the_other_leaves_that_a_node_stands_for(places, loss):
+    tree_of_eight = tree(
+        "places",
+        leaf_tree(America={"North": "ab", "South": "cd"}, Asia={"West": "ef", "East": "gh"}),
+    )
+    table = encoded(
+        {"place": list(places)},
+        rules={"place": {"taxonomy": "places"}},
+        taxonomies=[tree_of_eight],
+    )
+    assert float(loss) == pytest.approx(measured(table, [0, 0], k=2)[1].metrics["iloss"] / 2)
+
+
+@given(tables_and_requirements(max_sensitive=0, weights=(1.0, 0.25)), st.data())
+def test_iloss_equals_its_naive_twin(drawn, data):
+    table, k, _ = drawn
+    ids = data.draw(st.lists(st.integers(-1, 2), min_size=table.n_rows, max_size=table.n_rows))
+    ids[0] = 0
+    group = np.unique([-1, *ids], return_inverse=True)[1][1:] - 1
+    published, loss = measured(table, group.tolist(), k=k)
+    classes = naive.members(Assignment(published.classes, len(published.size)))
+    expected = greedy.iloss(table, classes, published.n_suppressed)
+    assert expected == pytest.approx(loss.metrics["iloss"])
 
 
 def test_heights_of_an_uneven_tree_are_those_of_the_longest_path():
