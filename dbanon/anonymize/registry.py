@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.anonymize import metrics
+from dbanon.anonymize.algorithms.auto import Auto
 from dbanon.anonymize.algorithms.mdav import Mdav
 from dbanon.anonymize.algorithms.mondrian import Mondrian, RelaxedMondrian
 from dbanon.anonymize.models.k_anonymity import KAnonymity
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import EncodedColumn
 
 ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
+    "auto": Auto,
     "mondrian": Mondrian,
     "mondrian-relaxed": RelaxedMondrian,
     "mdav": Mdav,

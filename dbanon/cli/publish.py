@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dbanon.cli import console, options, report
+from dbanon.cli.interrupts import OnInterrupt, interruptible
 
 if TYPE_CHECKING:
     from dbanon.domain.release import Release
@@ -18,12 +19,17 @@ def publish(
     k: options.K = None,
     l: options.L = None,
     algorithm: options.Algorithm = None,
+    effort: options.EffortOf = None,
+    time_limit: options.TimeLimit = None,
+    param: options.Params = None,
+    block: options.Block = None,
     max_suppressed: options.MaxSuppressed = None,
     as_: options.As = "table",
     schema: options.Schema = "anon",
     name: options.Name = None,
     grant: options.Grants = None,
     seed: options.Seed = 0,
+    on_interrupt: options.Interrupt = OnInterrupt.DISCARD,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="do and prove everything, then roll back")
     ] = False,
@@ -38,13 +44,14 @@ def publish(
     \b
     dbanon publish patients --k 5 --l 3
     dbanon publish patients --k 5 --l 3 --grant analysts
+    dbanon publish patients --k 5 --algorithm auto --time-limit 2m --on-interrupt publish
     dbanon publish patients --k 10 --as view --name patients_live
     """
     from dbanon.actions.publish import publish as action
     from dbanon.actions.refresh import COMPOSITION_WARNING
 
     asked = options.publication(locals())
-    with console.watched(timings=timings, steps=8) as stages:
+    with console.watched(timings=timings, steps=8) as stages, interruptible(stages, on_interrupt):
         release = action(
             table,
             dry_run=dry_run,
