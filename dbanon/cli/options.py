@@ -93,17 +93,17 @@ def duration(text: str) -> float:
     return seconds
 
 
-def _algorithms(incomplete: str) -> list[str]:
+def complete_name(incomplete: str) -> list[str]:
     """Return the names that the shell can complete to."""
     from dbanon.anonymize.registry import ALGORITHMS
 
     return [name for name in ALGORITHMS if name.startswith(incomplete)]
 
 
-def _more_algorithms(incomplete: str) -> list[str]:
+def complete_names(incomplete: str) -> list[str]:
     """Complete the last name of a list with commas."""
     before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in _algorithms(last)]
+    return [f"{before}{comma}{name}" for name in complete_name(last)]
 
 
 Algorithm = Annotated[
@@ -111,7 +111,7 @@ Algorithm = Annotated[
     typer.Option(
         "--algorithm",
         show_default=False,
-        autocompletion=_algorithms,
+        autocompletion=complete_name,
         help="auto, mondrian, mdav ...; a name that does not exist is answered with all that do",
     ),
 ]
@@ -159,7 +159,7 @@ Algorithms = Annotated[
         "--algorithms",
         metavar="NAME,NAME",
         show_default=False,
-        autocompletion=_more_algorithms,
+        autocompletion=complete_names,
         help="which to compare; fast ones by default",
     ),
 ]
@@ -181,6 +181,7 @@ Ks = Annotated[
         help="the k to compare at; with --plot 2,5,10,25,50,100 by default",
     ),
 ]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="do and prove everything, then roll back")]
 PrintSql = Annotated[
     bool, typer.Option("--print-sql", help="print the statements publish would run")
 ]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from dbanon.cli import console, options, report
 from dbanon.cli.interrupts import OnInterrupt, interruptible
@@ -30,9 +28,7 @@ def publish(
     grant: options.Grants = None,
     seed: options.Seed = 0,
     on_interrupt: options.Interrupt = OnInterrupt.DISCARD,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="do and prove everything, then roll back")
-    ] = False,
+    dry_run: options.DryRun = False,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
@@ -59,15 +55,15 @@ def publish(
             stages=stages,
             **asked,
         )
-    if json:
-        console.document(release)
-    else:
-        _show(release, dry_run=dry_run)
+    _show(release, dry_run=dry_run, json=json)
     if release.earlier:
         console.warn(COMPOSITION_WARNING)
 
 
-def _show(release: Release, *, dry_run: bool) -> None:
+def _show(release: Release, *, dry_run: bool, json: bool) -> None:
+    if json:
+        console.document(release)
+        return
     report.checks(release.checks)
     report.loss(release.loss)
     if dry_run:
