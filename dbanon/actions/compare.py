@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import Policy
 
 # What is compared unless somebody chooses: fast on a table of some ten thousand rows.
-USUAL = ("auto", "mondrian", "mondrian-relaxed", "mdav")
+USUAL = ("auto", "mondrian", "mondrian-relaxed")
 
 
 # Few enough that every algorithm is done at once.

@@ -50,7 +50,7 @@ def draw(found: Comparison, path: Path) -> None:
         _lines(axes, found)
         _label(axes, found)
         if axes.lines:
-            figure.legend(loc="outside right upper", frameon=False)
+            figure.legend(loc="outside right upper", frameon=False, handlelength=3.0)
         undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
         try:
             figure.savefig(path, dpi=150, metadata=undated.get(path.suffix.lower()))
@@ -62,9 +62,8 @@ def draw(found: Comparison, path: Path) -> None:
 
 def _lines(axes: Axes, found: Comparison) -> None:
     names = dict.fromkeys(result.algorithm for result in found.results)
-    for i, (name, colour, marker) in enumerate(
-        zip(names, cycle(_COLOURS), cycle(_MARKERS), strict=False)
-    ):
+    looks = zip(names, cycle(_COLOURS), cycle(_MARKERS), cycle(_LINES), strict=False)
+    for name, colour, marker, line in looks:
         points = [
             (result.k, 100 * result.loss.ncp)
             for result in found.results
@@ -77,7 +76,7 @@ def _lines(axes: Axes, found: Comparison) -> None:
                 color=colour,
                 marker=marker,
                 markeredgecolor="white",
-                linestyle=_LINES[i // len(_COLOURS) % len(_LINES)],
+                linestyle=line,  # so that a line shows through one that lies on it
             )
 
 

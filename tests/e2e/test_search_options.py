@@ -89,7 +89,7 @@ def test_a_plan_tells_the_search(run):
         (("--algorithm", "auto", "--param", "time_limit=x"), "is a number", "leave time_limit out"),
         (("--algorithm", "auto", "--block", "9"), "divides it by itself", "leave out --block"),
         (("--algorithm", "mdva"), "did you mean mdav", "choose one of"),
-        (("--compare", "--param", "size=3"), "none of", "--algorithms"),
+        (("--compare", "--param", "size=3"), "none of auto", "--algorithms"),
         (("--compare", "--k", "1000"), "fewer than k", "lower --k"),
         (("--algorithms", "mdva"), "did you mean mdav", "choose one of"),
         (("--plot", "loss.gif"), "cannot draw loss.gif", "--plot loss.svg"),
@@ -231,3 +231,12 @@ def test_a_time_limit_of_the_library_is_in_seconds(patients):
         dbanon.plan("patients", algorithm="mdav", block=0, settings=patients.settings)
     planned = dbanon.plan("patients", algorithm="auto", time_limit=2, settings=patients.settings)
     assert {"time_limit": 2.0} == planned.policy.params
+
+
+@pytest.mark.parametrize("params", [{"size": 3}, {"effort": 3}])
+def test_a_policy_with_wrong_parameters_is_not_stored(patients, params):
+    policy = patients_policy(TABLE, algorithm="auto", params=params)
+    with pytest.raises(PolicyError, match="parameter"):
+        dbanon.set_policy(TABLE, policy, settings=patients.settings)
+    stored = dbanon.load_policy(TABLE, settings=patients.settings)
+    assert "mondrian" == stored.algorithm
