@@ -14,7 +14,7 @@ from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from dbanon.actions.prepare import Options
     from dbanon.domain.assignment import EncodedTable, LossReport
@@ -91,7 +91,7 @@ def compare(
         encoded = read_source(session, info, policy, stages).encoded
     tried = _tried(encoded, policy, wanted or {policy.k})
     for candidate in candidates:
-        _warm_up(encoded, candidate)
+        _warm_up(encoded, candidate, tell=stages.on_note)
     results = [
         _attempt(encoded, _with_k(candidate, k), seed=request.seed, stages=stages)
         for k in tried
@@ -141,7 +141,7 @@ def _with_k(policy: Policy, k: int) -> Policy:
     return replace(policy, models=tuple(models.values()))
 
 
-def _warm_up(encoded: EncodedTable, policy: Policy) -> None:
+def _warm_up(encoded: EncodedTable, policy: Policy, *, tell: Callable[[str], None] | None) -> None:
     """Let an algorithm load what it needs, so that its seconds are those of the search."""
     import numpy as np
 
@@ -152,7 +152,7 @@ def _warm_up(encoded: EncodedTable, policy: Policy) -> None:
     quick = replace(_with_k(policy, 2), params={}, block=None, max_suppressed=0.0)
     quick = replace(quick, models=tuple(m for m in quick.models if m.name == K_ANONYMITY))
     with suppress(Exception):  # what is wrong with it is told when it runs
-        run(part_of(encoded, rows), quick, seed=0, stages=Stages())
+        run(part_of(encoded, rows), quick, seed=0, stages=Stages(on_note=tell))
 
 
 def _attempt(encoded: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> Compared:

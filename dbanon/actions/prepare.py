@@ -138,7 +138,11 @@ class Request:
 
     def options(self) -> Options:
         """Return what the ledger keeps, so that a refresh can ask for the same."""
-        return cast("Options", asdict(self))
+        kept = asdict(self)
+        for name in ("params", "block"):  # older ledgers lack them, and their digests still hold
+            if not kept[name]:
+                del kept[name]
+        return cast("Options", kept)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

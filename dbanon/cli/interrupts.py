@@ -55,7 +55,8 @@ def interruptible(
             signal.default_int_handler(number, frame)
 
     before = signal.getsignal(signal.SIGINT)
-    if before is not signal.SIG_IGN:
+    ours = before not in {signal.SIG_IGN, None}
+    if ours:
         signal.signal(signal.SIGINT, handle)
     try:
         yield
@@ -66,7 +67,8 @@ def interruptible(
             ) from None
         raise Interrupted("interrupted; nothing was published") from None
     finally:
-        signal.signal(signal.SIGINT, before)
+        if ours:
+            signal.signal(signal.SIGINT, before)
 
 
 def _tell(text: str) -> None:

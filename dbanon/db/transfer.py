@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -102,13 +103,27 @@ def read(session: Session, info: TableInfo, policy: Policy) -> SourceRows:
     statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(parts), relation(info.name))
     text = statement.as_string(session.pg)
     with _reader(session, row[0]) as cursor:
-        cursor.execute(text)
-        table = cursor.fetch_arrow_table()
+        table = _fetch(cursor, text)
     names = [column.name for column in keys], [rule.column for rule in rules]
     return SourceRows(
         pa.table(table.columns[: len(keys)], names=names[0]),
         pa.table(table.columns[len(keys) :], names=names[1]),
     )
+
+
+def _fetch(cursor: Any, text: str) -> pa.Table:  # noqa: ANN401 - the driver is untyped
+    """Run a query in a thread: in the main one ADBC would take Ctrl-C for itself."""
+
+    def run() -> pa.Table:
+        cursor.execute(text)
+        return cursor.fetch_arrow_table()
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        try:
+            return pool.submit(run).result()
+        except KeyboardInterrupt:
+            cursor.adbc_cancel()
+            raise
 
 
 def _key(column: ColumnInfo) -> sql.Composed:

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from tables import make_patients, patients_policy
@@ -50,6 +51,13 @@ def assign(self, table, requirement, *, seed):
             ready()
     return RelaxedMondrian().assign(table, requirement, seed=seed)
 
+def fetch(cursor, text):
+    print("ready", flush=True)
+    return original_fetch(cursor, "SELECT pg_sleep(60)")
+
+if stage == "reading":
+    from dbanon.db import transfer
+    original_fetch, transfer._fetch = transfer._fetch, fetch
 stages.Stages.__call__ = waiting
 ALGORITHMS["auto"].assign = assign
 sys.argv = ["dbanon", *sys.argv[3:]]
@@ -69,14 +77,18 @@ def published(database, monkeypatch):
     return database
 
 
-def interrupt(stage, when, *words, times=1):
-    """Run a command, press Ctrl-C each time it is ready, and return its code and stderr."""
+def interrupt(stage, when, *words, times=1, until=lambda: True):
+    """Run a command, press Ctrl-C each time it is ready; return its code and what it printed."""
     command = [sys.executable, "-c", WAITER, stage, when, *words]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, text=True, **pipes) as process:
         try:
             for _ in range(times):
                 assert "ready\n" == process.stdout.readline()
+                deadline = time.monotonic() + 30
+                while not until():
+                    assert time.monotonic() < deadline
+                    time.sleep(0.01)
                 process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=60)
         finally:
@@ -100,6 +112,18 @@ def test_ctrl_c_publishes_nothing_and_leaves_no_lock(published, stage):
     assert served(published) == 5
     dbanon.publish("patients", k=7, settings=published.settings)
     assert served(published) == 7
+
+
+def test_ctrl_c_ends_a_query_that_the_server_is_running(published):
+    def is_reading():
+        query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+        return published.execute(query) != [(0,)]
+
+    code, _, err = interrupt("reading", "", *PUBLISH, until=is_reading)
+    assert 130 == code
+    assert err.endswith("interrupted; nothing was published\n")
+    assert not is_reading()
+    assert served(published) == 5
 
 
 def test_ctrl_c_ends_a_search_that_would_not_end_by_itself(published):
