@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypedDict, cast
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dbanon.anonymize.pipeline import Outcome
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
+    from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.policy import Policy
     from dbanon.domain.stages import Stages
     from dbanon.domain.table import TableInfo
@@ -37,16 +38,22 @@ _PRIVATE = frozenset({"dbanon", "dbanon_data"})
 class Options(TypedDict, total=False):
     """What a caller may ask for over the stored policy; what is left out keeps the policy's word.
 
-    ``k``, ``l``, ``algorithm`` and ``max_suppressed`` replace the policy's own. ``kind`` is
-    ``table`` (a private copy behind a view; the default) or ``view`` (the live source behind
-    guards). Readers see ``schema.name``, by default ``anon`` and the table's name. ``grants``
-    names roles that may read it, PUBLIC included. The same data, options and ``seed`` give the
-    same groups.
+    ``k``, ``l``, ``algorithm``, ``max_suppressed`` and ``block`` replace the policy's own, and
+    each of ``params`` the policy's parameter of that name; another algorithm begins with its own
+    defaults. ``effort`` and ``time_limit`` (seconds) are short for parameters that only some
+    algorithms have. ``kind`` is ``table`` (a private copy behind a view; the default) or ``view``
+    (the live source behind guards). Readers see ``schema.name``, by default ``anon`` and the
+    table's name. ``grants`` names roles that may read it, PUBLIC included. The same data, options
+    and ``seed`` give the same groups, unless time ran out.
     """
 
     k: int | None
     l: int | None
     algorithm: str | None
+    effort: str | None
+    time_limit: float | None
+    params: Mapping[str, str | int | float | bool]
+    block: int | None
     max_suppressed: float | None
     kind: ReleaseKind | str
     schema: str
@@ -62,6 +69,8 @@ class Request:
     k: int | None = None
     l: int | None = None
     algorithm: str | None = None
+    params: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    block: int | None = None
     max_suppressed: float | None = None
     kind: ReleaseKind = ReleaseKind.TABLE
     schema: str = "anon"
@@ -75,6 +84,9 @@ class Request:
         values: dict[str, Any] = {**options}
         values["kind"] = ReleaseKind(values.get("kind", ReleaseKind.TABLE))
         values["grants"] = tuple(values.get("grants", ()))
+        short = {name: values.pop(name, None) for name in ("effort", "time_limit")}
+        chosen = {name: value for name, value in short.items() if value is not None}
+        values["params"] = {**values.get("params", {}), **chosen}
         return cls(**values)
 
     def view(self, table: TableName) -> TableName:
@@ -106,14 +118,33 @@ class Request:
         in_force = replace(
             policy,
             models=tuple(models.values()),
-            algorithm=self.algorithm or policy.algorithm,
             max_suppressed=policy.max_suppressed if budget is None else budget,
+            **self._search(policy),
         )
         return policies.from_document(policies.to_document(in_force))
 
+    def _search(self, policy: Policy) -> dict[str, Any]:
+        """Return the algorithm in force, and its parameters and blocks."""
+        from dbanon.anonymize.parameters import typed
+        from dbanon.anonymize.pipeline import algorithm_named
+
+        name = self.algorithm or policy.algorithm
+        same = name == policy.algorithm
+        params = {**(policy.params if same else {}), **self.params}
+        inherited = policy.block if same else None
+        return {
+            "algorithm": name,
+            "params": typed(name, algorithm_named(name), params),
+            "block": inherited if self.block is None else self.block,
+        }
+
     def options(self) -> Options:
         """Return what the ledger keeps, so that a refresh can ask for the same."""
-        return cast("Options", asdict(self))
+        kept = asdict(self)
+        for name in ("params", "block"):  # older ledgers lack them, and their digests still hold
+            if not kept[name]:
+                del kept[name]
+        return cast("Options", kept)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -135,21 +166,51 @@ class Prepared:
         return tuple((column.name, column.recoding) for column in self.outcome.values.columns)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Source:
+    """The rows of a table as algorithms see them, and the keys to find each again."""
+
+    rows: SourceRows
+    encoded: EncodedTable
+    taxonomies: Mapping[str, int]
+
+
 def prepare(session: Session, info: TableInfo, request: Request, stages: Stages) -> Prepared:
     """Read the table on the open transaction's snapshot and group its rows; writes nothing.
 
     Raises PolicyError, TaxonomyError, Unsatisfiable, and DriftError instead of the first two
     when a release of the table is served already.
     """
-    from dbanon.actions.policy import stored_policy
-    from dbanon.anonymize.encode import encode
-    from dbanon.anonymize.pipeline import run
-    from dbanon.db import store, transfer
+    from dbanon.anonymize.pipeline import make_algorithm, run
 
-    stored = stored_policy(session, info)
-    policy = request.over(stored)
+    policy = in_force(session, info, request)
+    make_algorithm(policy, stages=stages)  # what is wrong with it is told before anything is read
+    source = read_source(session, info, policy, stages)
+    outcome = run(source.encoded, policy, seed=request.seed, stages=stages)
+    return Prepared(
+        info=info,
+        policy=policy,
+        taxonomies=source.taxonomies,
+        source=source.rows,
+        outcome=outcome,
+    )
+
+
+def in_force(session: Session, info: TableInfo, request: Request) -> Policy:
+    """Return the stored policy under the request; raises PolicyError when nothing says k."""
+    from dbanon.actions.policy import stored_policy
+
+    policy = request.over(stored_policy(session, info))
     if policy.model(K_ANONYMITY) is None:
         raise PolicyError("neither the command nor the policy says k", hint="pass --k 5")
+    return policy
+
+
+def read_source(session: Session, info: TableInfo, policy: Policy, stages: Stages) -> Source:
+    """Read and encode the table on the open transaction's snapshot."""
+    from dbanon.anonymize.encode import encode
+    from dbanon.db import store, transfer
+
     try:
         _require(session, policy, info)
         transfer.require_fit(session, info, policy)
@@ -165,14 +226,7 @@ def prepare(session: Session, info: TableInfo, request: Request, stages: Stages)
         if store.releases(session, table=info.name, served=True):
             raise DriftError(f"{error} (the served release stays)", hint=error.hint) from None
         raise
-    outcome = run(encoded, policy, seed=request.seed, stages=stages)
-    return Prepared(
-        info=info,
-        policy=policy,
-        taxonomies={name: taxonomy.version for name, taxonomy in taxonomies.items()},
-        source=source,
-        outcome=outcome,
-    )
+    return Source(source, encoded, {name: tree.version for name, tree in taxonomies.items()})
 
 
 def _load_kernels() -> None:

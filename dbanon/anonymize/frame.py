@@ -46,13 +46,15 @@ def anonymize(
     recodings: Mapping[str, str] | None = None,
     algorithm: str = "mondrian",
     params: Mapping[str, str | float | bool] | None = None,
+    block: int | None = None,
     max_suppressed: float = 0.0,
     seed: int = 0,
 ) -> Any:  # noqa: ANN401 - the kind of table that came in
     """Return the table k-anonymous and l-diverse, with every quasi-identifier recoded to text.
 
     data: a pyarrow Table or anything with ``__arrow_c_stream__`` (pandas, polars); a pandas frame
-    comes back as one, everything else as a pyarrow Table. taxonomies and recodings go by column.
+    comes back as one, everything else as a pyarrow Table. taxonomies and recodings go by column;
+    params are those of the algorithm, which groups blocks of about ``block`` rows apart if asked.
     Only the columns named are returned, in a random order of rows. Raises PolicyError for columns
     that are missing, named twice or of a type that cannot be generalized, and Unsatisfiable when
     no partition of the rows meets k and l.
@@ -67,6 +69,7 @@ def anonymize(
         models=(ModelSpec(K_ANONYMITY, {"k": k}), ModelSpec(L_DIVERSITY, {"l": l})),
         algorithm=algorithm,
         params=params or {},
+        block=block,
         max_suppressed=max_suppressed,
     )
     kinds = {name: _kind(table.schema.field(name)) for name in quasi}

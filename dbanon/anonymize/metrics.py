@@ -171,3 +171,20 @@ def sse_ratio(published: Publication) -> float | None:
         error += float(((scores - means[classes]) ** 2).sum())
         total += float((scores**2).sum())
     return 100.0 * error / total if total > 0.0 else None
+
+
+def classification(published: Publication) -> float | None:
+    """Return the share of rows that differ from the most frequent label of their class (Iyengar).
+
+    The label is the first sensitive column, NULL being a label like others; a suppressed row
+    counts as different. None when no column is sensitive; O(n log n).
+    """
+    if not published.table.sensitive_names:
+        return None
+    shown = published.classes >= 0
+    labels = published.table.sensitive[shown, 0].astype(np.int64)
+    pairs = published.classes[shown] * (labels.max(initial=0) + 1) + labels
+    found, count = np.unique(pairs, return_counts=True)
+    most = np.zeros(len(published.size), np.int64)
+    np.maximum.at(most, found // (labels.max(initial=0) + 1), count)
+    return 1.0 - float(most.sum()) / published.table.n_rows

@@ -104,6 +104,7 @@ METRICS: Mapping[str, metrics.Metric] = {
     "discernibility": metrics.discernibility,
     "c-avg": metrics.average_class_size,
     "c-avg-normalized": metrics.normalized_average_class_size,
+    "cm": metrics.classification,
     "suppressed": metrics.suppressed,
     "suppressed-cells": metrics.suppressed_cells,
     "sse-ratio": metrics.sse_ratio,

@@ -35,7 +35,7 @@ def test_an_outcome_is_a_partition_with_values_and_loss():
 def test_stages_are_measured():
     stages = Stages()
     run(encoded(PEOPLE), policy_of(PEOPLE, k=2), seed=1, stages=stages)
-    assert ["cluster", "recode"] == list(stages.seconds)
+    assert ["cluster", "recode"] == [name for name in stages.seconds if name != "compile"]
 
 
 @pytest.mark.parametrize("algorithm", registry.ALGORITHMS)

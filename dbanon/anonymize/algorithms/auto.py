@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymize.engine.rounds import Effort
-    from dbanon.anonymize.engine.space import Loss, Space
+    from dbanon.anonymize.engine.space import Space
     from dbanon.anonymize.interfaces import Requirement
     from dbanon.domain.assignment import EncodedTable
 
@@ -58,7 +58,7 @@ class Auto:
 
     effort: Literal["fast", "balanced", "best"] = "balanced"
     time_limit: float | None = None
-    loss: Loss = "ncp"
+    loss: Literal["ncp", "il"] = "ncp"
     stages: Stages = field(default_factory=Stages, compare=False)
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
