@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dbanon.anonymize import metrics
 from dbanon.anonymize.algorithms.mdav import Mdav
+from dbanon.anonymize.algorithms.microaggregation import Microaggregation
 from dbanon.anonymize.algorithms.mondrian import Mondrian, RelaxedMondrian
 from dbanon.anonymize.models.k_anonymity import KAnonymity
 from dbanon.anonymize.models.l_diversity import LDiversity
@@ -26,6 +27,7 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "mondrian": Mondrian,
     "mondrian-relaxed": RelaxedMondrian,
     "mdav": Mdav,
+    "microaggregation": Microaggregation,
 }
 
 MODELS: Mapping[str, Model] = {
