@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-BLOCK, REGION = 250, 1 << 14  # rows: of a task of MDAV, and of a task of local search
-NEAR = 12
-SWEEPS, ROUNDS = 10, 2  # of local search; rounds of large tables
+BLOCK, REGION = 250, 1 << 17  # rows: of a task of MDAV, and of a task of local search
+NEAR, SWEEPS = 8, 10
 HEAT = 0.1
 CHUNKS_OF_LAYOUT = 4
 
@@ -54,29 +53,17 @@ def _join(
     return group
 
 
-def start(points: NDArray[np.float64], k: int, *, random: np.random.Generator) -> NDArray[np.int32]:
-    """Return MDAV's groups in blocks after local search; n >= 2k."""
+def start(points: NDArray[np.float64], k: int) -> NDArray[np.int32]:
+    """Return MDAV's groups in blocks after local search; n >= 2k. O(n log n)."""
     from dbanon.kernels.microaggregation import blocks, polish
-
-    n_near = min(NEAR, len(points) - 1)
 
     def begin(rows: NDArray[np.int64]) -> NDArray[np.int32]:
         inside = points[rows]
         group = blocks(inside, k, _n_parts(len(rows), BLOCK, k=k))
-        return polish(inside, group, k, n_near, SWEEPS)
+        return polish(inside, group, k, min(NEAR, len(rows) - 1), SWEEPS)
 
-    shares = np.full(_n_parts(len(points), max(REGION, 8 * k), k=k), 0.5)
-    regions = _regions(points, shares, k=k)
-    group = _join(regions, in_threads(begin, regions), len(points))
-    for _ in range(ROUNDS - 1 if len(regions) > 1 else 0):
-        layout = _layout(points, group, k=k, random=random)
-
-        def again(rows: NDArray[np.int64], group: NDArray[np.int32] = group) -> NDArray[np.int32]:
-            inside = np.unique(group[rows], return_inverse=True)[1].astype(np.int32)
-            return polish(points[rows], inside, k, n_near, SWEEPS)
-
-        group = _join(layout, in_threads(again, layout), len(points))
-    return group
+    regions = _regions(points, np.full(_n_parts(len(points), REGION, k=k), 0.5), k=k)
+    return _join(regions, in_threads(begin, regions), len(points))
 
 
 def _layout(
@@ -86,8 +73,8 @@ def _layout(
     k: int,
     random: np.random.Generator,
 ) -> list[NDArray[np.int64]]:
-    """Return the rows of regions of whole groups, cut where no earlier layout was."""
-    n_parts = _n_parts(len(points), max(REGION, 8 * k), k=k)
+    """Return the rows of regions of whole groups, cut anew at random."""
+    n_parts = _n_parts(len(points), REGION, k=k)
     if n_parts == 1:
         return [np.arange(len(points))]
     size = np.bincount(group)

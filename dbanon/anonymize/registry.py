@@ -8,6 +8,7 @@ from dbanon.anonymize import metrics
 from dbanon.anonymize.algorithms.mdav import Mdav
 from dbanon.anonymize.algorithms.microaggregation import Microaggregation
 from dbanon.anonymize.algorithms.mondrian import Mondrian, RelaxedMondrian
+from dbanon.anonymize.algorithms.v_mdav import VMdav
 from dbanon.anonymize.models.k_anonymity import KAnonymity
 from dbanon.anonymize.models.l_diversity import LDiversity
 from dbanon.anonymize.recodings.central import Mean, Median, Mode
@@ -27,6 +28,7 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "mondrian": Mondrian,
     "mondrian-relaxed": RelaxedMondrian,
     "mdav": Mdav,
+    "v-mdav": VMdav,
     "microaggregation": Microaggregation,
 }
 

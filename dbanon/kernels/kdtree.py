@@ -160,7 +160,7 @@ def _fit(node: int, t: Tree) -> bool:
 
 
 @kernel
-def remove(row: int, t: Tree) -> None:
+def remove(row: np.int64 | int, t: Tree) -> None:
     """Take a point out and shrink the boxes above it, as far as they change."""
     place, n_leaves = t.place[row], t.start.shape[0]
     leaf = np.searchsorted(t.start, place, side="right") - 1
@@ -265,12 +265,12 @@ def farthest(point: NDArray[np.float64], drift: float, t: Tree) -> int:
     lay at a distance when the drift was less is no farther than that plus the way since, so
     ``reach``, the distance less the drift, bounds what is below a node for good.
     """
-    n_leaves, top, best, answer = t.start.shape[0], 1, -1.0, -1
+    n, n_leaves, top, best, answer = t.row.shape[0], t.start.shape[0], 1, -1.0, -1
     t.stack[0], t.bounds[0] = 1, np.inf
     while top > 0:
         top -= 1
         node, bound = t.stack[top], t.bounds[top]
-        if bound < best or (bound == best and t.first[node] > answer):
+        if bound < best or (bound == best and t.first[node] > answer) or t.first[node] == n:
             continue
         if node >= n_leaves:
             most = -1.0
@@ -292,12 +292,9 @@ def farthest(point: NDArray[np.float64], drift: float, t: Tree) -> int:
             _lift(node, t.reach)
         if _less(bound, t.first[far], bound_far, t.first[near]):
             near, far, bound, bound_far = far, near, bound_far, bound
-        if t.first[far] < t.row.shape[0]:
-            t.stack[top], t.bounds[top] = far, bound_far
-            top += 1
-        if t.first[near] < t.row.shape[0]:
-            t.stack[top], t.bounds[top] = near, bound
-            top += 1
+        t.stack[top], t.bounds[top] = far, bound_far
+        t.stack[top + 1], t.bounds[top + 1] = near, bound
+        top += 2
     return answer
 
 

@@ -25,7 +25,7 @@ class Groups(NamedTuple):
 
     points: (n, d); group: (n,) int32, the group of each point; members: (g, 2k - 1), the points of
     each group; size: (g,), 0 for a number that is free; sums: (g, d); free: (g,) the free numbers;
-    count: (2,) how many are free, and moves made so far; changed: (g,) the last of those that
+    counts: (2,) how many are free, and moves made so far; changed: (g,) the last of those that
     touched the group.
     """
 
@@ -35,7 +35,7 @@ class Groups(NamedTuple):
     size: NDArray[np.int64]
     sums: NDArray[np.float64]
     free: NDArray[np.int64]
-    count: NDArray[np.int64]
+    counts: NDArray[np.int64]
     changed: NDArray[np.int64]
 
 
@@ -88,7 +88,7 @@ def leave(point: int, g: Groups) -> None:
     g.size[label] = size
     for j in range(g.points.shape[1]):
         g.sums[label, j] -= g.points[point, j]
-    _touch(label, g.count, g.changed)
+    _touch(label, g.counts, g.changed)
 
 
 @kernel
@@ -99,7 +99,7 @@ def join(point: int, label: int, g: Groups) -> None:
     g.size[label] += 1
     for j in range(g.points.shape[1]):
         g.sums[label, j] += g.points[point, j]
-    _touch(label, g.count, g.changed)
+    _touch(label, g.counts, g.changed)
 
 
 @kernel
@@ -201,7 +201,7 @@ def _sweep(
     moves, line = 0, np.empty(g.points.shape[1])
     for point in range(g.points.shape[0]):
         n_near = candidates(point, neighbours, g.group, found)
-        since, seen[point] = seen[point], g.count[1]
+        since, seen[point] = seen[point], g.counts[1]
         if improve(point, k, found[:n_near], since, line, g):
             moves += 1
     return moves
@@ -240,8 +240,8 @@ def _dissolve(
             return False
         leave(rows[moved], g)
         join(rows[moved], target, g)
-    g.free[g.count[0]] = label
-    g.count[0] += 1
+    g.free[g.counts[0]] = label
+    g.counts[0] += 1
     return True
 
 
@@ -250,11 +250,11 @@ def _create(
     seed: int, k: int, neighbours: NDArray[np.int32], found: NDArray[np.int64], g: Groups
 ) -> bool:
     """Make a group around a point from groups of more than k, if the sum falls by that."""
-    if g.count[0] == 0 or g.size[g.group[seed]] <= k:
+    if g.counts[0] == 0 or g.size[g.group[seed]] <= k:
         return False
     n_near = candidates(seed, neighbours, g.group, found)
     found[n_near] = g.group[seed]
-    label = g.free[g.count[0] - 1]
+    label = g.free[g.counts[0] - 1]
     sums, rows, old = g.sums, np.empty(k, np.int64), np.empty(k, np.int64)
     sums[label] = 0.0
     gained, cost, point = 0.0, 0.0, seed
@@ -283,7 +283,7 @@ def _create(
         m = step + 1
         cost = distance(point, g.points, label, sums, m) * m / (m + 1)
     if gained > LEAST_GAIN * abs(cost):
-        g.count[0] -= 1
+        g.counts[0] -= 1
         return True
     for i in range(g.size[label]):
         leave(rows[i], g)

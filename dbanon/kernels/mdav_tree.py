@@ -8,6 +8,7 @@ import numpy as np
 
 from dbanon.kernels.compile import kernel
 from dbanon.kernels.kdtree import farthest, nearest, plant, remove, survey
+from dbanon.kernels.mdav import add_exactly
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -15,20 +16,12 @@ if TYPE_CHECKING:
     from dbanon.kernels.kdtree import Tree
 
 
-@kernel
-def add_exactly(value: float, total: NDArray[np.float64]) -> None:
-    """Add to a sum kept as two numbers, which loses next to nothing (Knuth's two-sum)."""
-    whole = total[0] + value
-    part = whole - total[0]
-    error = (total[0] - (whole - part)) + (value - part)
-    rest = total[1] + error
-    total[0] = whole + rest
-    total[1] = rest - (total[0] - whole)
+LEAF = 16  # points in a leaf that make the search fast
 
 
 @kernel
 def _take(
-    row: int,
+    row: np.int64,
     label: int,
     points: NDArray[np.float64],
     group: NDArray[np.int32],
@@ -76,7 +69,7 @@ def mdav_tree(points: NDArray[np.float64], k: int, leaf: int) -> tuple[NDArray[n
         n_seeds = 2 if rest >= 3 * k else 1
         seeds[0] = farthest(average, drift, t)
         _take(seeds[0], n_groups, points, group, sums, t)
-        if n_seeds == 2:
+        if n_seeds > 1:
             seeds[1] = farthest(points[seeds[0]], np.inf, t)
             _take(seeds[1], n_groups + 1, points, group, sums, t)
         for seed in seeds[:n_seeds]:

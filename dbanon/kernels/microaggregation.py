@@ -9,14 +9,12 @@ import numpy as np
 from dbanon.kernels.compile import kernel
 from dbanon.kernels.kdtree import nearest, plant, split
 from dbanon.kernels.local_search import dense, gather, search
-from dbanon.kernels.mdav_tree import mdav_tree
+from dbanon.kernels.mdav_tree import LEAF, mdav_tree
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.kernels.kdtree import Tree
-
-LEAF = 16
 
 
 @kernel

@@ -203,7 +203,7 @@ def _settle(
     for _ in range(PASSES):
         moved = False
         for i in range(n):
-            since, seen[i] = seen[i], h.count[1]
+            since, seen[i] = seen[i], h.counts[1]
             moved |= improve(i, k, labels, since, line, h)
         if not moved:
             break
@@ -221,13 +221,13 @@ def _write(
     for i in range(n):
         leave(rows[i], g)
     for c in range(chosen.shape[0]):
-        g.free[g.count[0]] = chosen[c]
-        g.count[0] += 1
+        g.free[g.counts[0]] = chosen[c]
+        g.counts[0] += 1
         g.sums[chosen[c]] = 0.0
     labels = np.empty(n_groups, np.int64)
     for label in range(n_groups):
-        g.count[0] -= 1
-        labels[label] = g.free[g.count[0]]
+        g.counts[0] -= 1
+        labels[label] = g.free[g.counts[0]]
         g.sums[labels[label]] = 0.0
     for i in range(n):
         join(rows[i], labels[h.group[i]], g)
@@ -267,7 +267,7 @@ def rebuild(
         old = _surround(label, 3 + _below(MOST_GROUPS - 2, state), neighbours, chosen, g)
         size, before = _unite(chosen[:old], rows, g, h)
         wanted = _wanted(size, old, k, state)
-        h.count[1] = 0
+        h.counts[1] = 0
         _build(size, wanted, k, sums, state, h)
         after = _settle(size, k, labels[:wanted], seen, line, h)
         warm = heat[0] + (heat[1] - heat[0]) * trial / trials

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from dbanon.anonymize.interfaces import Requirement
     from dbanon.domain.assignment import EncodedTable
 
-SMALL, SMALL_TRIALS = 10_000, 2.0  # a table that "fast" rebuilds, and how often for each row
-TRIALS, CHUNKS = 100.0, 16
+SMALL = 10_000  # rows
+TRIALS, TRIALS_OF_SMALL, TRIALS_OF_LARGE = 100.0, 2.0, 0.25  # for each row: best, fast
+CHUNKS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +32,11 @@ class Microaggregation:
     """Groups of k to 2k - 1 rows of least squared error around their means.
 
     effort "fast": MDAV in blocks of at most 250 rows, then local search that relocates and swaps
-    rows and dissolves and creates groups; up to 10,000 rows also a short form of what follows.
+    rows and dissolves and creates groups, and a short form of what follows.
     "best" adds large-neighbourhood search (POPMUSIC, Taillard and Voss 2002): random unions of 3
     to 7 groups are built anew, ``trials`` times for each row, 100 unless given and fewer for k
-    above 10, or for ``time_limit`` seconds; only the latter depends on the machine. Larger
-    tables are searched in regions of 16,384 rows whose borders move between rounds.
+    above 10, or for ``time_limit`` seconds, which alone depends on the machine. Larger
+    tables are searched in regions of at most 131,072 rows.
 
     Rows are points as ``embed`` says; the distances are those of MDAV-generic. Ties go to the
     lower row. Groups that lack distinct sensitive values are merged afterwards, so that the bound
@@ -55,9 +56,8 @@ class Microaggregation:
         if k == 1 or n < 2 * k:
             group = np.arange(n, dtype=np.int32) if k == 1 else np.zeros(n, np.int32)
         else:
-            points, random = embed(table), np.random.default_rng(seed)
-            group = start(points, k, random=random)
-            group = self._search(points, group, k=k, random=random)
+            points = embed(table)
+            group = self._search(points, start(points, k), k=k, seed=seed)
         return repair(table, Assignment(group, int(group.max()) + 1), requirement)
 
     def _search(
@@ -66,26 +66,25 @@ class Microaggregation:
         group: NDArray[np.int32],
         *,
         k: int,
-        random: np.random.Generator,
+        seed: int,
     ) -> NDArray[np.int32]:
         dear = min(1.0, (10 / k) ** 2)
+        trials = TRIALS_OF_SMALL if len(points) <= SMALL else TRIALS_OF_LARGE
+        clock = _clock(None, chunks=1)
         if self.effort == "best":
-            trials = TRIALS * dear if self.trials is None else self.trials
-            clock = _clock(self.time_limit)
-        elif len(points) <= SMALL:
-            trials, clock = SMALL_TRIALS * dear, _clock(None)
-        else:
-            return group
+            trials, clock = TRIALS, _clock(self.time_limit, chunks=CHUNKS)
+        trials = trials * dear if self.trials is None else self.trials
+        random = np.random.default_rng(seed)
         return rebuild(points, group, k=k, trials=trials, clock=clock, random=random)
 
 
-def _clock(limit: float | None) -> Iterator[tuple[float, float, float]]:
+def _clock(limit: float | None, *, chunks: int) -> Iterator[tuple[float, float, float]]:
     """Yield chunks of the search: where it begins and ends, and the share of all trials in it.
 
     With a limit the end is a guess, and chunks come until the time is over.
     """
     if limit is None:
-        yield from ((i / CHUNKS, (i + 1) / CHUNKS, 1 / CHUNKS) for i in range(CHUNKS))
+        yield from ((i / chunks, (i + 1) / chunks, 1 / chunks) for i in range(chunks))
         return
     start, before, now = time.monotonic(), 0.0, 0.0
     while now < 1.0:

@@ -1,0 +1,1 @@
+"""Methods that change values without promising k-anonymity, and what they cost."""
