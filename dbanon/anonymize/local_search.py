@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BLOCK, REGION = 250, 1 << 17  # rows: of a task of MDAV, and of a task of local search
-NEAR, SWEEPS = 8, 10
+NEAR, SWEEPS = 8, 6
 HEAT = 0.1
 CHUNKS_OF_LAYOUT = 4
 

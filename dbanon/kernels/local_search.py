@@ -246,6 +246,21 @@ def _dissolve(
 
 
 @kernel
+def _cheapest(label: int, k: int, near: NDArray[np.int64], g: Groups) -> int:
+    """Return the point of groups of more than k that a group takes in at the least cost, or -1."""
+    best, point, size = np.inf, -1, g.size[label]
+    for other in near:
+        m = g.size[other]
+        for place in range(m if m > k else 0):
+            row = g.members[other, place]
+            price = distance(row, g.points, label, g.sums, size) * size / (size + 1)
+            price -= distance(row, g.points, other, g.sums, m) * m / (m - 1)
+            if price < best:
+                best, point = price, row
+    return point
+
+
+@kernel
 def _create(
     seed: int, k: int, neighbours: NDArray[np.int32], found: NDArray[np.int64], g: Groups
 ) -> bool:
@@ -268,15 +283,7 @@ def _create(
         join(point, label, g)
         if step == k - 1:
             break
-        best, point = np.inf, -1
-        for c in range(n_near + 1):
-            m = g.size[found[c]]
-            for place in range(m if m > k else 0):
-                row = g.members[found[c], place]
-                price = distance(row, g.points, label, sums, step + 1) * (step + 1) / (step + 2)
-                price -= distance(row, g.points, found[c], sums, m) * m / (m - 1)
-                if price < best:
-                    best, point = price, row
+        point = _cheapest(label, k, found[: n_near + 1], g)
         if point < 0:
             gained = -np.inf
             break

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_GROUPS = 7  # a random one and its nearest 2 to 6
-SEEDS = 4
-RANDOM, FARTHEST, BEST = 0, 1, 2
+FARTHEST = 1  # of two ways to choose where groups grow; the other is at random
 PASSES = 20
 
 
@@ -64,10 +63,7 @@ def _between(a: int, b: int, g: Groups) -> float:
 def _surround(
     label: int, wanted: int, neighbours: NDArray[np.int32], chosen: NDArray[np.int64], g: Groups
 ) -> int:
-    """Fill a group and the nearest of those that its members' neighbours are in; return how many.
-
-    What is near is noted in ``g.free`` past the free numbers, which are not more than the groups.
-    """
+    """Fill a group and the nearest of those its members' neighbours are in; return how many."""
     far = np.full(wanted, np.inf)
     chosen[0], found = label, 1
     for place in range(g.size[label]):
@@ -134,12 +130,11 @@ def _seed(
 
 
 @kernel
-def _grow(n: int, k: int, label: int, seed: int, h: Groups) -> float:
-    """Fill a group with a point and what is nearest to the growing centroid; return its error."""
+def _grow(n: int, k: int, label: int, seed: int, h: Groups) -> None:
+    """Fill a group with a point and what is nearest to the growing centroid."""
     h.size[label] = 0
     h.sums[label] = 0.0
     join(seed, label, h)
-    error = 0.0
     for size in range(1, k):
         best, point = np.inf, -1
         for i in range(n):
@@ -148,14 +143,6 @@ def _grow(n: int, k: int, label: int, seed: int, h: Groups) -> float:
                 if away < best:
                     best, point = away, i
         join(point, label, h)
-        error += best * size / (size + 1)
-    return error
-
-
-@kernel
-def _clear(label: int, h: Groups) -> None:
-    for place in range(h.size[label]):
-        h.group[h.members[label, place]] = -1
 
 
 @kernel
@@ -163,19 +150,9 @@ def _build(
     n: int, n_groups: int, k: int, sums: NDArray[np.float64], state: NDArray[np.uint64], h: Groups
 ) -> None:
     """Divide the free points into groups of k to 2k - 1."""
-    mode = _below(3, state)
+    mode = _below(2, state)
     for label in range(n_groups):
-        seed = _seed(n, mode, sums, state, h)
-        least = _grow(n, k, label, seed, h)
-        for _ in range(SEEDS - 1 if mode == BEST else 0):
-            _clear(label, h)
-            other = _seed(n, mode, sums, state, h)
-            error = _grow(n, k, label, other, h)
-            if error < least:
-                least, seed = error, other
-        if mode == BEST:
-            _clear(label, h)
-            _grow(n, k, label, seed, h)
+        _grow(n, k, label, _seed(n, mode, sums, state, h), h)
     for i in range(n):
         if h.group[i] >= 0:
             continue
@@ -259,7 +236,11 @@ def rebuild(
     n, d = points.shape
     g, h = gather(points, group, k), _room(d, k)
     most = h.group.shape[0]
-    rows, seen, chosen = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(7, np.int64)
+    rows, seen, chosen = (
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(MOST_GROUPS, np.int64),
+    )
     sums, line, labels = np.empty((1, d)), np.empty(d), np.arange(MOST_GROUPS + 1)
     best_group, gained, best = group.copy(), 0.0, 0.0
     for trial in range(trials):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import EncodedTable
 
 SMALL = 10_000  # rows
-TRIALS, TRIALS_OF_SMALL, TRIALS_OF_LARGE = 100.0, 2.0, 0.25  # for each row: best, fast
+TRIALS, TRIALS_OF_SMALL, TRIALS_OF_LARGE = 100.0, 2.0, 0.5  # for each row: best, fast
 CHUNKS = 16
 
 
