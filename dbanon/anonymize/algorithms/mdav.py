@@ -42,7 +42,7 @@ class Mdav:
         *,
         seed: int,  # noqa: ARG002 - the interface's; no step is random
     ) -> Assignment:
-        """Group the rows; O(n^2 d / k), on a tree about O(n^1.3 d)."""
+        """Group the rows; O(n^2 d / k), less on a tree of few columns."""
         numbers = [column for column in table.quasi if column.taxonomy is None]
         points = _points(numbers, table.n_rows)
         if len(numbers) == len(table.quasi) and points.size and not np.isnan(points).any():

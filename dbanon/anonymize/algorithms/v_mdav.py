@@ -35,7 +35,7 @@ class VMdav:
         *,
         seed: int,  # noqa: ARG002 - the interface's; no step is random
     ) -> Assignment:
-        """Group the rows; about O(n^1.3 k d) on a kd-tree."""
+        """Group the rows; O(n^2 d) at worst, less on a tree of few columns."""
         from dbanon.kernels.mdav_tree import LEAF
         from dbanon.kernels.v_mdav import v_mdav
 
