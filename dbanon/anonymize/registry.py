@@ -20,6 +20,7 @@ from dbanon.anonymize.algorithms.k_medoids import KMedoids
 from dbanon.anonymize.algorithms.k_member import KMember
 from dbanon.anonymize.algorithms.matching import Matching
 from dbanon.anonymize.algorithms.mdav import Mdav
+from dbanon.anonymize.algorithms.microaggregation import Microaggregation
 from dbanon.anonymize.algorithms.mondrian import Mondrian, RelaxedMondrian
 from dbanon.anonymize.algorithms.nearest_neighbour import NearestNeighbour
 from dbanon.anonymize.algorithms.one_pass_k_means import OnePassKMeans
@@ -28,6 +29,7 @@ from dbanon.anonymize.algorithms.projection import Projection, Univariate
 from dbanon.anonymize.algorithms.samarati import Samarati
 from dbanon.anonymize.algorithms.top_down import TopDown
 from dbanon.anonymize.algorithms.two_factor import TwoFactor
+from dbanon.anonymize.algorithms.v_mdav import VMdav
 from dbanon.anonymize.masking.ranking import individual_ranking
 from dbanon.anonymize.models.k_anonymity import KAnonymity
 from dbanon.anonymize.models.l_diversity import LDiversity
@@ -75,6 +77,8 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "top-down": TopDown,
     "nearest-neighbour": NearestNeighbour,
     "one-pass-k-means": OnePassKMeans,
+    "v-mdav": VMdav,
+    "microaggregation": Microaggregation,
 }
 
 MODELS: Mapping[str, Model] = {

@@ -229,3 +229,19 @@ def _attach(p: Pool, place: int, groups: int) -> None:
     widen(layout, box, best, codes, row)
     size[best] += 1
     p.label[place] = best
+
+
+@kernel
+def groups_hold(p: Pool, n: int, groups: int, r: Rules) -> bool:
+    """Whether every group of the first n rows keeps the rules."""
+    if r.kinds.shape[0] == 0:
+        return True
+    for g in range(groups):
+        m = 0
+        for i in range(n):
+            if p.label[i] == g:
+                p.picked[m] = p.rows[i]
+                m += 1
+        if not rows_hold(r, p.picked, m):
+            return False
+    return True

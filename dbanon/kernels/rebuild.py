@@ -18,9 +18,8 @@ from dbanon.kernels.clusters import (
 from dbanon.kernels.compile import kernel
 from dbanon.kernels.cuts import cut_all
 from dbanon.kernels.dice import roll, uniform
-from dbanon.kernels.diversity import rows_hold
 from dbanon.kernels.moves import LEAST_GAIN
-from dbanon.kernels.pools import grow_groups
+from dbanon.kernels.pools import groups_hold, grow_groups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -123,7 +122,7 @@ def _rebuild(w: Search, b: Rebuild, found: int) -> float:
     total = 0.0
     for g in range(groups):
         total += p.size[g] * cost_of(p.flat, p.layout, p.box, g)
-    if total >= paid - LEAST_GAIN or not _groups_hold(w, p, n, groups):
+    if total >= paid - LEAST_GAIN or not groups_hold(p, n, groups, w.r):
         return 0.0
     return paid - total if _replace(s, b, found, n, groups) else 0.0
 
@@ -148,21 +147,6 @@ def _cut_pool(w: Search, b: Rebuild, n: int) -> int:
         p.size[g] = stop - start
         start = stop
     return groups
-
-
-@kernel
-def _groups_hold(w: Search, p: Pool, n: int, groups: int) -> bool:
-    if w.r.kinds.shape[0] == 0:
-        return True
-    for g in range(groups):
-        m = 0
-        for i in range(n):
-            if p.label[i] == g:
-                p.picked[m] = p.rows[i]
-                m += 1
-        if not rows_hold(w.r, p.picked, m):
-            return False
-    return True
 
 
 @kernel

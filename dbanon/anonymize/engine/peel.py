@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dbanon.anonymize.engine.space import Space
     from dbanon.domain.assignment import EncodedColumn
 
-MAX_NODES = 50_000
+MAX_NODES = 120_000
 LOOKUPS = 200_000_000
 _WIDTHS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 27, 33, 40, 50)
 

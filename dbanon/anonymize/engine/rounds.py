@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from dbanon.anonymize.threads import in_threads
 
+if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymize.engine.space import Space
@@ -28,11 +26,6 @@ class Effort(NamedTuple):
 
 LIGHT = Effort(passes=1, tries=1, pool=4)
 HEAVY = Effort(passes=1, tries=4, pool=5)
-
-
-def n_workers() -> int:
-    """Return how many threads there is work for."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def coordinates(space: Space) -> NDArray[np.float32]:
@@ -80,15 +73,8 @@ def improve(
         )
         new[mine] = owner + starts[block]
 
-    run_all(work, len(n_clusters))
+    in_threads(work, range(len(n_clusters)))
     return np.unique(new, return_inverse=True)[1].astype(np.int32)
-
-
-def run_all(work: Callable[[int], None], n_tasks: int) -> None:
-    """Run the tasks on all processors; the order in which they end does not matter."""
-    with ThreadPoolExecutor(n_workers()) as pool:
-        for _ in pool.map(work, range(n_tasks)):
-            pass
 
 
 def _blocks(
