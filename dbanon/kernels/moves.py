@@ -48,7 +48,7 @@ class Search(NamedTuple):
     rise: NDArray[np.float64]
 
 
-@kernel
+@inlined
 def find_cheapest(w: Search, row: int, not_in: int, most: float) -> int:
     """Fill ``w.best`` with the clusters that a row joins at the least rise, below ``most``.
 
@@ -110,7 +110,7 @@ def pass_rows(w: Search, order: NDArray[np.int32]) -> float:
     return saved
 
 
-@kernel
+@inlined
 def _move(w: Search, row: int, found: int, gain: float) -> float:
     """Move a row to the cheapest cluster that stays diverse; its own may lose a row."""
     s = w.s
@@ -126,7 +126,7 @@ def _move(w: Search, row: int, found: int, gain: float) -> float:
     return 0.0
 
 
-@kernel
+@inlined
 def _chain(w: Search, row: int) -> float:
     """Move a row to its cheapest cluster and fill its place from a cluster that can spare a row."""
     s = w.s
@@ -161,7 +161,7 @@ def _refill(s: Clusters, c: int, row: int, donor: int, spare: int, most: float) 
     return s.size[c] * cost - saved
 
 
-@kernel
+@inlined
 def _find_spare(
     s: Clusters,
     row: int,
@@ -185,7 +185,7 @@ def _find_spare(
     return best, most
 
 
-@kernel
+@inlined
 def _best_of_donor(s: Clusters, row: int, spare: int, change: float) -> tuple[int, float]:
     """Return the row of the same donor that fills the place best."""
     c, donor = s.owner[row], s.owner[spare]
@@ -200,7 +200,7 @@ def _best_of_donor(s: Clusters, row: int, spare: int, change: float) -> tuple[in
     return spare, change
 
 
-@kernel
+@inlined
 def _swap(w: Search, row: int, found: int) -> float:
     """Exchange a row with a row of one of the clusters that would take it."""
     s = w.s
@@ -220,7 +220,7 @@ def _swap(w: Search, row: int, found: int) -> float:
     return 0.0
 
 
-@kernel
+@inlined
 def _best_exchange(s: Clusters, row: int, other: int, most: float) -> tuple[int, float]:
     """Return the row of a cluster that ``row`` is best exchanged with, and what both cost then."""
     codes, flat, layout, box, following = s.codes, s.flat, s.layout, s.box, s.following

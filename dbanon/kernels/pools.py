@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.boxes import with_code
+from dbanon.kernels.boxes import half_bits, with_code
 from dbanon.kernels.clusters import NONE, clear, cost_of, widen
 from dbanon.kernels.compile import inlined, kernel
 from dbanon.kernels.dice import roll
 from dbanon.kernels.diversity import rows_hold
-from dbanon.kernels.layout import DISTINCT, HI, LO
+from dbanon.kernels.layout import DISTINCT, HI, LO, SET, STRIDE
+
+EVERY, LAST_BIT = -1, 62
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +30,7 @@ class Pool(NamedTuple):
 
     codes: (n, d) of all rows; flat, layout: costs; rows: the rows in the pool; label: the group of
     each; left: places of ``rows`` not grouped yet; cost: of the growing box with each of ``left``;
-    picked: rows of the growing group; box: (groups, d, 4) of the groups, the last for any use;
+    part: (room, d) the same by place and column; picked: rows of the growing group; box: (groups, d, 4) of the groups, the last for any use;
     size: (groups,).
     """
 
@@ -39,6 +41,7 @@ class Pool(NamedTuple):
     label: NDArray[np.int32]
     left: NDArray[np.int32]
     cost: NDArray[np.float64]
+    part: NDArray[np.float64]
     picked: NDArray[np.int32]
     box: NDArray[np.int32]
     size: NDArray[np.int64]
@@ -61,6 +64,7 @@ def make_pool(
         np.empty(room, np.int32),
         np.empty(room, np.int32),
         np.empty(room, np.float64),
+        np.empty((room, codes.shape[1])),
         np.empty(room + 1, np.int32),
         np.empty((groups + 1, codes.shape[1], 4), np.int32),
         np.empty(groups, np.int64),
@@ -132,54 +136,96 @@ def _grow(p: Pool, n_left: int, r: Rules, k: int, g: int, seed: int) -> int:
 
     All of them when the rows left cannot make a group that keeps the rules.
     """
-    start, place, size, box_cost = n_left, seed, 0, -1.0
-    clear(p.layout, p.box, g)
+    # arrays are taken out of the tuple once, which saves counting references at every step
+    codes, flat, layout, box, rows, left = p.codes, p.flat, p.layout, p.box, p.rows, p.left
+    cost, part, picked, label, ruled = p.cost, p.part, p.picked, p.label, r.kinds.shape[0] > 0
+    start, place, size = n_left, seed, 0
+    clear(layout, box, g)
     while True:
-        chosen = p.left[place]
-        row = p.rows[chosen]
-        p.picked[size] = row
+        chosen = left[place]
+        picked[size] = rows[chosen]
         size += 1
         n_left -= 1
-        p.left[place], p.left[n_left] = p.left[n_left], chosen
-        p.cost[place] = p.cost[n_left]
-        widen(p.layout, p.box, g, p.codes, row)
-        if size >= k and rows_hold(r, p.picked, size):
+        left[place], left[n_left] = left[n_left], chosen
+        cost[place] = cost[n_left]
+        changed = widen_pair(layout, box, g, codes, rows[chosen])
+        if size >= k and (not ruled or rows_hold(r, picked, size)):
             break
         if n_left == 0:
             return start
-        now = cost_of(p.flat, p.layout, p.box, g)
-        if now != box_cost:
-            box_cost = now
-            _price(p, n_left, g)
-        place = _cheapest(p, n_left, r, _pressing_rule(p, r, k, size), size)
+        if size == 1:
+            changed = EVERY
+        if changed != 0:
+            _price(flat, layout, box, g, codes, rows, left[:n_left], cost, part, changed)
+        place = _cheapest_new(p, n_left, r, k, size) if ruled else NONE
+        if place == NONE:
+            place = np.argmin(cost[:n_left])
     for i in range(n_left, start):
-        p.label[p.left[i]] = g
+        label[left[i]] = g
     p.size[g] = size
     return n_left
 
 
-@kernel
-def _price(p: Pool, n_left: int, g: int) -> None:
-    """Compute what group g would cost with each of the rows left."""
-    codes, flat, layout, box, rows, left = p.codes, p.flat, p.layout, p.box, p.rows, p.left
-    cost = p.cost
-    for i in range(n_left):
-        cost[i] = _widened_cost(flat, layout, box, g, codes, rows[left[i]])
+@inlined
+def widen_pair(
+    layout: NDArray[np.int64],
+    box: NDArray[np.int32],
+    g: int,
+    codes: NDArray[np.int32],
+    row: int,
+) -> int:
+    """Take a row into the first bounds of a group; return the changed columns as bits,
+    all from the 63rd on as one."""
+    changed = 0
+    for j in range(layout.shape[0]):
+        code = codes[row, j]
+        lo, hi = box[g, j, LO], box[g, j, HI]
+        if layout[j, STRIDE] == SET:
+            low, high = half_bits(code)
+            box[g, j, LO], box[g, j, HI] = lo | low, hi | high
+        else:
+            box[g, j, LO], box[g, j, HI] = min(lo, code), max(hi, code)
+        if lo != box[g, j, LO] or hi != box[g, j, HI]:
+            changed |= 1 << min(j, LAST_BIT)
+    return changed
+
+
+@inlined
+def _price(
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+    box: NDArray[np.int32],
+    g: int,
+    codes: NDArray[np.int32],
+    rows: NDArray[np.int32],
+    left: NDArray[np.int32],
+    cost: NDArray[np.float64],
+    part: NDArray[np.float64],
+    changed: int,
+) -> None:
+    """Compute what group g would cost with each of the rows left, where columns changed."""
+    for i in range(left.shape[0]):
+        place = left[i]
+        row = rows[place]
+        total = 0.0
+        for j in range(layout.shape[0]):
+            if (changed >> min(j, LAST_BIT)) & 1:
+                part[place, j] = with_code(
+                    flat, layout, j, box[g, j, LO], box[g, j, HI], codes[row, j]
+                )
+            total += part[place, j]
+        cost[i] = total
 
 
 @kernel
-def _cheapest(p: Pool, n_left: int, r: Rules, rule: int, size: int) -> int:
-    """Return the place in ``left`` of the cheapest row, of a new value if a rule presses."""
-    cost = p.cost
+def _cheapest_new(p: Pool, n_left: int, r: Rules, k: int, size: int) -> int:
+    """Return the place of the cheapest row of a new value if a rule presses, else NONE."""
     best, least = NONE, np.inf
+    rule = _pressing_rule(p, r, k, size)
     if rule != NONE:
         for i in range(n_left):
-            if cost[i] < least and _is_new(p, r, rule, size, p.rows[p.left[i]]):
-                best, least = i, cost[i]
-    if best == NONE:
-        for i in range(n_left):
-            if cost[i] < least:
-                best, least = i, cost[i]
+            if p.cost[i] < least and _is_new(p, r, rule, size, p.rows[p.left[i]]):
+                best, least = i, p.cost[i]
     return best
 
 
@@ -204,7 +250,7 @@ def _pressing_rule(p: Pool, r: Rules, k: int, size: int) -> int:
     return NONE
 
 
-@kernel
+@inlined
 def _is_new(p: Pool, r: Rules, rule: int, size: int, row: int) -> bool:
     """Whether the group has no row with the sensitive value of ``row``."""
     column = r.columns[rule]
