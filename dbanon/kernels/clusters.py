@@ -281,3 +281,22 @@ def total_cost(
     for c in range(n_clusters):
         total += size[c] * cost_of(flat, layout, box, c)
     return total
+
+
+@kernel
+def leaving_gains(
+    codes: NDArray[np.int32],
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+    label: NDArray[np.int32],
+    n_clusters: int,
+) -> NDArray[np.float64]:
+    """Return by how much the total of size * cost falls when one row leaves, (n,)."""
+    s = make_clusters(codes, flat, layout, label, n_clusters)
+    gains = np.zeros(codes.shape[0])
+    for row in range(codes.shape[0]):
+        c = label[row]
+        if s.size[c] > 1:
+            without = left_cost(flat, layout, s.box, c, codes, row)
+            gains[row] = s.size[c] * s.cost[c] - (s.size[c] - 1) * without
+    return gains

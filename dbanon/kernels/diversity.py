@@ -118,3 +118,18 @@ def cluster_holds(r: Rules, s: Clusters, c: int, out: int, into: int) -> bool:
         r.members[n] = into
         n += 1
     return rows_hold(r, r.members, n)
+
+
+@kernel
+def labels_hold(r: Rules, label: NDArray[np.int32], n_clusters: int) -> bool:
+    """Whether every cluster keeps every rule; O(n) a rule."""
+    order = np.argsort(label, kind="mergesort").astype(np.int32)
+    start = 0
+    for c in range(n_clusters):
+        stop = start
+        while stop < label.shape[0] and label[order[stop]] == c:
+            stop += 1
+        if not rows_hold(r, order[start:stop], stop - start):
+            return False
+        start = stop
+    return True

@@ -11,7 +11,13 @@ from dbanon.kernels.compile import kernel
 from dbanon.kernels.cuts import make_cutter
 from dbanon.kernels.dice import make_dice
 from dbanon.kernels.diversity import make_rules
-from dbanon.kernels.moves import CANDIDATES, Search, dissolve_clusters, pass_rows
+from dbanon.kernels.moves import (
+    CANDIDATES,
+    Search,
+    absorb_failing,
+    dissolve_clusters,
+    pass_rows,
+)
 from dbanon.kernels.pools import make_pool
 from dbanon.kernels.rebuild import Rebuild, rebuild_clusters
 
@@ -43,6 +49,7 @@ def improve_block(
     dice = make_dice(numbers[5], numbers[6])
     w = Search(s, r, k, dice, np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES))
     order = np.arange(n).astype(np.int32)
+    absorb_failing(w, order)
     for _ in range(numbers[2]):
         pass_rows(w, order)
     dissolve_clusters(w, order)

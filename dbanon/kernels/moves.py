@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from dbanon.kernels.boxes import with_code
 from dbanon.kernels.clusters import (
     NONE,
@@ -20,7 +22,6 @@ from dbanon.kernels.diversity import cluster_holds
 from dbanon.kernels.layout import HI, LO
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from dbanon.kernels.clusters import (
@@ -243,18 +244,30 @@ def _best_exchange(s: Clusters, row: int, other: int, most: float) -> tuple[int,
 
 
 @kernel
+def absorb_failing(w: Search, members: NDArray[np.int32]) -> None:
+    """Give up every cluster that is too small or breaks a rule, at any price."""
+    s = w.s
+    for c in range(s.size.shape[0]):
+        if s.size[c] > 0 and (s.size[c] < w.k or not cluster_holds(w.r, s, c, NONE, NONE)):
+            _dissolve(w, c, members, np.inf)
+
+
+@kernel
 def dissolve_clusters(w: Search, members: NDArray[np.int32]) -> float:
     """Give up every cluster whose rows cost less elsewhere; return what was saved."""
     saved = 0.0
     for c in range(w.s.size.shape[0]):
         if w.s.size[c] > 0 and w.s.cost[c] > 0.0:
-            saved += _dissolve(w, c, members)
+            saved += _dissolve(w, c, members, w.s.size[c] * w.s.cost[c] - LEAST_GAIN)
     return saved
 
 
 @kernel
-def _dissolve(w: Search, c: int, members: NDArray[np.int32]) -> float:
-    """Move the rows of a cluster one by one, or none if the sum is no gain."""
+def _dissolve(w: Search, c: int, members: NDArray[np.int32], budget: float) -> float:
+    """Move the rows of a cluster one by one, or none if it costs more than the budget.
+
+    Return what is left of the budget, 0 if nothing was done.
+    """
     s = w.s
     n = 0
     row = s.head[c]
@@ -262,7 +275,6 @@ def _dissolve(w: Search, c: int, members: NDArray[np.int32]) -> float:
         members[n] = row
         n += 1
         row = s.following[row]
-    budget = n * s.cost[c] - LEAST_GAIN
     for i in range(n):
         row = members[i]
         target = NONE
@@ -277,7 +289,7 @@ def _dissolve(w: Search, c: int, members: NDArray[np.int32]) -> float:
         unlink(s, row)
         join(s, target, row)
     s.cost[c] = 0.0
-    return budget + LEAST_GAIN
+    return budget
 
 
 @kernel

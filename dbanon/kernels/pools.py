@@ -30,8 +30,8 @@ class Pool(NamedTuple):
 
     codes: (n, d) of all rows; flat, layout: costs; rows: the rows in the pool; label: the group of
     each; left: places of ``rows`` not grouped yet; cost: of the growing box with each of ``left``;
-    part: (room, d) the same by place and column; picked: rows of the growing group; box: (groups, d, 4) of the groups, the last for any use;
-    size: (groups,).
+    part: (room, d) the same by place and column; picked: rows of the growing group; box: (groups,
+    d, 4) of the groups, the last for any use; size: (groups,).
     """
 
     codes: NDArray[np.int32]
@@ -159,7 +159,7 @@ def _grow(p: Pool, n_left: int, r: Rules, k: int, g: int, seed: int) -> int:
             _price(flat, layout, box, g, codes, rows, left[:n_left], cost, part, changed)
         place = _cheapest_new(p, n_left, r, k, size) if ruled else NONE
         if place == NONE:
-            place = np.argmin(cost[:n_left])
+            place = int(np.argmin(cost[:n_left]))
     for i in range(n_left, start):
         label[left[i]] = g
     p.size[g] = size
@@ -174,8 +174,10 @@ def widen_pair(
     codes: NDArray[np.int32],
     row: int,
 ) -> int:
-    """Take a row into the first bounds of a group; return the changed columns as bits,
-    all from the 63rd on as one."""
+    """Take a row into the first bounds of a group; return the changed columns as bits.
+
+    All columns from the 63rd on share a bit.
+    """
     changed = 0
     for j in range(layout.shape[0]):
         code = codes[row, j]

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from dbanon.anonymize.engine.space import Space
 
 BLOCK = 200
+# Pairs and triples gain more from more rounds of moves than from being rebuilt.
+FEWEST_REBUILT = 4
 
 
 class Effort(NamedTuple):
@@ -61,7 +63,9 @@ def improve(
     def work(block: int) -> None:
         mine = rows[row_ends[block] : row_ends[block + 1]]
         owner: NDArray[np.int32] = np.unique(label[mine], return_inverse=True)[1].astype(np.int32)
-        numbers = (space.k, n_clusters[block], *effort, seed * 1_000_003 + number, block)
+        tries = effort.tries if space.k >= FEWEST_REBUILT else 0
+        numbers = (space.k, n_clusters[block], effort.passes, tries, effort.pool)
+        draw = (seed * 1_000_003 + number, block)
         improve_block(
             space.codes[mine],
             space.sensitive[mine],
@@ -69,7 +73,7 @@ def improve(
             space.costs.layout.copy(),
             space.rules,
             owner,
-            np.array(numbers, np.int64),
+            np.array((*numbers, *draw), np.int64),
         )
         new[mine] = owner + starts[block]
 
