@@ -44,7 +44,7 @@ SAMPLE = 500
 
 
 class Line(NamedTuple):
-    """A line of the acceptance: the bars, in percent and seconds, and what ARX loses."""
+    """A line of the acceptance: the bars, in percent and CPU seconds, and what ARX loses."""
 
     k: int
     l: int
@@ -102,16 +102,14 @@ COLUMNS = {
 }
 
 
-def judged(value: float, bar: float | None) -> str:
-    if bar is None:
-        return "-"
+def judged(value: float, bar: float) -> str:
     return "met" if value <= bar else "MISSED"
 
 
 def against(line: Line, scored: Scored) -> Row:
     """Hold a publication against the bars of its line."""
     loss = 100 * scored.ncp
-    return {
+    row = {
         "k": line.k,
         "l": line.l,
         "NCP %": loss,
@@ -121,10 +119,11 @@ def against(line: Line, scored: Scored) -> Row:
         "/ARX": loss / line.arx,
         "CPU s": scored.cpu,
         "wall s": scored.wall,
-        "CPU bar": line.cpu,
-        "time": judged(scored.cpu, line.cpu),
         "smallest": scored.smallest,
     }
+    if line.cpu is not None:
+        row |= {"CPU bar": line.cpu, "time": judged(scored.cpu, line.cpu)}
+    return row
 
 
 def adult_lines(adult: Dataset, lines: Iterable[Line], *, limit: float | None) -> Iterator[Row]:
@@ -227,14 +226,10 @@ def show(title: str, rows: Iterable[Row], *, silent: bool) -> list[Row]:
     shown = []
     for row in rows:
         if not shown:
-            tell(" ".join(_cell(name, COLUMNS[name].partition(".")[0].strip(",")) for name in row))
-        tell(" ".join(_cell(value, COLUMNS[name]) for name, value in row.items()))
+            tell(" ".join(format(name, COLUMNS[name].partition(".")[0].strip(",")) for name in row))
+        tell(" ".join(format(value, COLUMNS[name]) for name, value in row.items()))
         shown.append(row)
     return shown
-
-
-def _cell(value: object, form: str) -> str:
-    return format("-", form.partition(".")[0].strip(",")) if value is None else format(value, form)
 
 
 def tables(*, quick: bool, limit: float | None) -> Iterator[tuple[str, Iterator[Row]]]:
