@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import tempfile
 import time
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from datasets import read
 from measuring import Statement, apart, connected, measure, server_cpu
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-DATA = Path(__file__).parents[2] / "dbanon" / "data"
 SEED = 20_000
 ROWS_AT_ONCE = 1_000_000
 GROUP_SIZE = 5
@@ -102,8 +101,7 @@ def load(sample: Sample, rows: int) -> None:
     import numpy as np
     from pyarrow import csv
 
-    text = gzip.decompress((DATA / "adult.csv.gz").read_bytes())
-    adult = csv.read_csv(io.BytesIO(text), parse_options=csv.ParseOptions(delimiter=";"))
+    adult = read("adult")
     random = np.random.default_rng(SEED)
     names = ", ".join(f'"{name}"' for name in sample.columns)
     declared = ", ".join(
