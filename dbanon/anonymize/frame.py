@@ -44,7 +44,7 @@ def anonymize(
     insensitive: Sequence[str] = (),
     taxonomies: Mapping[str, Taxonomy] | None = None,
     recodings: Mapping[str, str] | None = None,
-    algorithm: str = "mondrian",
+    algorithm: str = "auto",
     params: Mapping[str, str | float | bool] | None = None,
     block: int | None = None,
     max_suppressed: float = 0.0,

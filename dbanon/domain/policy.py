@@ -64,7 +64,7 @@ class Policy:
     table: TableName
     columns: tuple[ColumnRule, ...]
     models: tuple[ModelSpec, ...] = ()
-    algorithm: str = "mondrian"
+    algorithm: str = "auto"
     params: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     subject: str | None = None
     max_suppressed: float = 0.0
