@@ -227,14 +227,14 @@ def exchanged_cost(
 ) -> float:
     """Return the cost of a cluster with row ``into`` in the place of its row ``out``; O(d).
 
-    Something above ``most`` if it is more.
+    Infinity if it is more than ``most``: a sum cut short may not look like a tie when multiplied.
     """
     total = 0.0
     for j in range(layout.shape[0]):
         lo, hi = _without(layout, box, c, j, codes[out, j])
         total += with_code(flat, layout, j, lo, hi, codes[into, j])
         if total > most:
-            break
+            return np.inf
     return total
 
 

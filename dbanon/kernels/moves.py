@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from dbanon.kernels.boxes import with_code
 from dbanon.kernels.clusters import (
     NONE,
@@ -20,7 +22,6 @@ from dbanon.kernels.diversity import cluster_holds
 from dbanon.kernels.layout import HI, LO
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from dbanon.kernels.clusters import (
@@ -70,6 +71,7 @@ def find_cheapest(w: Search, row: int, not_in: int, most: float) -> int:
         for j in range(layout.shape[0]):
             cost += with_code(flat, layout, j, box[c, j, LO], box[c, j, HI], codes[row, j])
             if cost > bound:
+                cost = np.inf  # a sum cut short may not look like a tie below
                 break
         rise = (size + 1) * cost - paid
         if rise >= limit:
