@@ -14,6 +14,7 @@ from dbanon.kernels.clusters import (
     leave,
     left_cost,
     link,
+    rescan,
     unlink,
 )
 from dbanon.kernels.compile import inlined, kernel
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 # A change must save more than this: sums of costs differ in their last digits.
 LEAST_GAIN = 1e-9
 CANDIDATES = 3
+# The cost of a cluster that is still to be computed.
+STALE = -1.0
 
 
 class Search(NamedTuple):
@@ -286,5 +289,9 @@ def _dissolve(w: Search, c: int, members: NDArray[np.int32]) -> float:
 def _undo(s: Clusters, c: int, members: NDArray[np.int32], n: int) -> None:
     """Bring the first n rows back to the cluster, whose bounds were left as they are."""
     for i in range(n - 1, -1, -1):
-        leave(s, members[i])
+        s.cost[s.owner[members[i]]] = STALE
+        unlink(s, members[i])
         link(s, members[i], c)
+    for other in range(s.cost.shape[0]):
+        if s.cost[other] == STALE:
+            rescan(s, other)
