@@ -23,8 +23,8 @@ class Rules(NamedTuple):
 
     kinds, columns: (r,) int64, the rule and the sensitive column that it is about; limits: (r, 2)
     float64, its numbers (l of DISTINCT; the largest share of SHARE; the least entropy of ENTROPY;
-    c and l of RECURSIVE); sensitive: (n, s) int32; counts: (values,) int64, all 0 between calls;
-    members: (n + 1,) int32; tops: (n + 1,) int64.
+    c and l of RECURSIVE, l = 1 asking for nothing); sensitive: (n, s) int32; counts: (values,)
+    int64, all 0 between calls; members: (n + 1,) int32; tops: (n + 1,) int64.
     """
 
     kinds: NDArray[np.int64]
@@ -85,9 +85,9 @@ def _counts_hold(r: Rules, rule: int, n: int, distinct: int) -> bool:
         for count in tops:
             entropy -= count * np.log(count) / n
         return entropy >= limit - TIE
+    l = int(r.limits[rule, 1])
     tops.sort()
-    tail = tops[: max(distinct - int(r.limits[rule, 1]) + 1, 0)].sum()
-    return tops[distinct - 1] < limit * tail
+    return l <= 1 or tops[distinct - 1] < limit * tops[: max(distinct - l + 1, 0)].sum()
 
 
 @kernel
