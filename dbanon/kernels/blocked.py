@@ -10,7 +10,7 @@ from dbanon.kernels.compile import kernel
 from dbanon.kernels.cuts import cut_all, make_cutter
 from dbanon.kernels.dice import make_dice
 from dbanon.kernels.diversity import make_rules, rows_hold
-from dbanon.kernels.growth import grow_groups, make_pool
+from dbanon.kernels.pools import grow_groups, make_pool
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

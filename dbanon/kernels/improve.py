@@ -11,8 +11,8 @@ from dbanon.kernels.compile import kernel
 from dbanon.kernels.cuts import make_cutter
 from dbanon.kernels.dice import make_dice
 from dbanon.kernels.diversity import make_rules
-from dbanon.kernels.growth import make_pool
 from dbanon.kernels.moves import CANDIDATES, Search, dissolve_clusters, pass_rows
+from dbanon.kernels.pools import make_pool
 from dbanon.kernels.rebuild import Rebuild, rebuild_clusters
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from dbanon.kernels.compile import kernel
 from dbanon.kernels.cuts import cut_all
 from dbanon.kernels.dice import roll, uniform
 from dbanon.kernels.diversity import rows_hold
-from dbanon.kernels.growth import grow_groups
 from dbanon.kernels.moves import LEAST_GAIN
+from dbanon.kernels.pools import grow_groups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
         Clusters,
     )
     from dbanon.kernels.cuts import Cutter
-    from dbanon.kernels.growth import Pool
     from dbanon.kernels.moves import Search
+    from dbanon.kernels.pools import Pool
 
 NOISE = 0.3
 CUT_NOISE = 0.1
