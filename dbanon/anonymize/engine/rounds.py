@@ -68,7 +68,8 @@ def improve(
     def work(block: int) -> None:
         mine = rows[row_ends[block] : row_ends[block + 1]]
         owner: NDArray[np.int32] = np.unique(label[mine], return_inverse=True)[1].astype(np.int32)
-        numbers = (space.k, n_clusters[block], *effort, seed * 1_000_003 + number, block)
+        start = (seed * 1_000_003 + number) % 2**63
+        numbers = (space.k, n_clusters[block], *effort, start, block)
         improve_block(
             space.codes[mine],
             space.sensitive[mine],
