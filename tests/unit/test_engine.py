@@ -194,9 +194,9 @@ def test_equal_rows_by_the_hundred_thousand_are_grouped(l):
 
 
 def test_k_may_be_a_large_share_of_the_rows():
-    table = random_table(6000, seed=0)
-    for k in (1800, 2500, 3000):
-        assert 1 <= assigned(table, k, effort="fast").max() <= 6000 // k - 1
+    # a sample of 4,000 rows would be halved into samples of fewer than k
+    group = assigned(random_table(8200, seed=0), 2500, effort="fast")
+    assert 1 <= group.max() <= 2
 
 
 def test_a_tree_of_a_hundred_thousand_leaves_is_grouped():
@@ -211,8 +211,9 @@ def test_a_tree_of_a_hundred_thousand_leaves_is_grouped():
     )
     random = np.random.default_rng(0)
     leaves = random.choice(random.integers(0, 100_000, 2000), 4000)
+    labels = postcodes.leaf_labels
     table = encoded(
-        {"postcode": [postcodes.leaf_labels[leaf] for leaf in leaves], "age": leaves.tolist()},
+        {"postcode": [labels[leaf] for leaf in leaves], "age": leaves.tolist()},
         rules={"postcode": {"taxonomy": "postcodes"}, "age": {"weight": 0.1}},
         taxonomies=[postcodes],
     )
@@ -271,11 +272,11 @@ def test_the_loss_asked_for_is_the_one_that_is_low():
 
 
 def test_more_effort_never_ends_worse_than_it_begins_or_less_effort_does():
-    table = random_table(1500, seed=6, n_diseases=6)
+    table = random_table(500, seed=6, n_diseases=6)
     losses = {effort: loss_of(table, assigned(table, 5, 2, effort=effort)) for effort in EFFORTS}
     seen, stages = listening()
     assigned(table, 5, 2, effort="fast", stages=stages)
-    assert losses["best"] <= losses["balanced"] <= losses["fast"] <= seen[0][1] * 1500 * 4
+    assert losses["best"] <= losses["balanced"] <= losses["fast"] <= seen[0][1] * 500 * 4
 
 
 def test_columns_published_as_sets_are_grouped_by_their_sets():
