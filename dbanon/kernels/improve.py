@@ -54,13 +54,12 @@ def improve_block(
         pass_rows(w, order)
     dissolve_clusters(w, order)
     most = min(numbers[4], n_clusters)
-    if most > 1:
-        b = Rebuild(
-            make_pool(codes, flat, layout, n, n // k + 2),
-            make_cutter(codes, flat, layout, n),
-            np.empty(most, np.int64),
-            np.empty(most),
-            np.empty(n // k + 2, np.int64),
-            np.empty(n, np.int32),
-        )
-        rebuild_clusters(w, b, numbers[3])
+    b = Rebuild(
+        make_pool(codes, flat, layout, n, n // k + 2),
+        make_cutter(codes, flat, layout, n),
+        np.empty(most, np.int64),
+        np.empty(most),
+        np.empty(n // k + 2, np.int64),
+        np.empty(n, np.int32),
+    )
+    rebuild_clusters(w, b, numbers[3])

@@ -14,6 +14,7 @@ from dbanon.kernels.clusters import (
     leave,
     left_cost,
     link,
+    rescan,
     unlink,
 )
 from dbanon.kernels.compile import inlined, kernel
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 # A change must save more than this: sums of costs differ in their last digits.
 LEAST_GAIN = 1e-9
 CANDIDATES = 3
+# The cost of a cluster that is still to be computed.
+STALE = -1.0
 
 
 class Search(NamedTuple):
@@ -71,6 +74,7 @@ def find_cheapest(w: Search, row: int, not_in: int, most: float) -> int:
         for j in range(layout.shape[0]):
             cost += with_code(flat, layout, j, box[c, j, LO], box[c, j, HI], codes[row, j])
             if cost > bound:
+                cost = np.inf  # a sum cut short may not look like a tie below
                 break
         rise = (size + 1) * cost - paid
         if rise >= limit:
@@ -296,5 +300,9 @@ def _dissolve(w: Search, c: int, members: NDArray[np.int32], budget: float) -> f
 def _undo(s: Clusters, c: int, members: NDArray[np.int32], n: int) -> None:
     """Bring the first n rows back to the cluster, whose bounds were left as they are."""
     for i in range(n - 1, -1, -1):
-        leave(s, members[i])
+        s.cost[s.owner[members[i]]] = STALE
+        unlink(s, members[i])
         link(s, members[i], c)
+    for other in range(s.cost.shape[0]):
+        if s.cost[other] == STALE:
+            rescan(s, other)

@@ -18,6 +18,7 @@ from dbanon.kernels.diversity import rows_hold
 from dbanon.kernels.layout import DISTINCT, HI, LO, SET, STRIDE
 
 EVERY, LAST_BIT = -1, 62
+HOPELESS = -2
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -158,6 +159,8 @@ def _grow(p: Pool, n_left: int, r: Rules, k: int, g: int, seed: int) -> int:
         if changed != 0:
             _price(flat, layout, box, g, codes, rows, left[:n_left], cost, part, changed)
         place = _cheapest_new(p, n_left, r, k, size) if ruled else NONE
+        if place == HOPELESS:
+            return start
         if place == NONE:
             place = int(np.argmin(cost[:n_left]))
     for i in range(n_left, start):
@@ -221,14 +224,18 @@ def _price(
 
 @kernel
 def _cheapest_new(p: Pool, n_left: int, r: Rules, k: int, size: int) -> int:
-    """Return the place of the cheapest row of a new value if a rule presses, else NONE."""
-    best, least = NONE, np.inf
+    """Return the place of the cheapest row of a new value if a rule presses, else NONE.
+
+    HOPELESS when a rule asks for a new value and none is left.
+    """
     rule = _pressing_rule(p, r, k, size)
-    if rule != NONE:
-        for i in range(n_left):
-            if p.cost[i] < least and _is_new(p, r, rule, size, p.rows[p.left[i]]):
-                best, least = i, p.cost[i]
-    return best
+    if rule == NONE:
+        return NONE
+    best, least = NONE, np.inf
+    for i in range(n_left):
+        if p.cost[i] < least and _is_new(p, r, rule, size, p.rows[p.left[i]]):
+            best, least = i, p.cost[i]
+    return HOPELESS if best == NONE and r.kinds[rule] == DISTINCT else best
 
 
 @kernel

@@ -57,7 +57,7 @@ class Rebuild(NamedTuple):
 def rebuild_clusters(w: Search, b: Rebuild, tries: int) -> float:
     """Rebuild ``tries`` pools for each cluster of the block; return what was saved."""
     s = w.s
-    n_slots = s.size.shape[0]
+    n_slots, most = s.size.shape[0], b.chosen.shape[0]
     lossy = np.empty(n_slots, np.int64)
     n_lossy = 0
     for c in range(n_slots):
@@ -69,7 +69,7 @@ def rebuild_clusters(w: Search, b: Rebuild, tries: int) -> float:
         c = lossy[roll(w.dice, n_lossy)]
         if s.size[c] == 0 or s.cost[c] == 0.0:
             continue
-        others = 1 + roll(w.dice, b.chosen.shape[0] - 1)
+        others = 1 + roll(w.dice, most - 1) if most > 1 else 0
         saved += _rebuild(w, b, _choose(w, b, c, others))
     return saved
 
@@ -79,6 +79,8 @@ def _choose(w: Search, b: Rebuild, c: int, others: int) -> int:
     """Fill ``b.chosen`` with a cluster and its nearest by noisy union cost; return their number."""
     flat, layout, box, sizes = w.s.flat, w.s.layout, w.s.box, w.s.size
     b.chosen[0] = c
+    if others == 0:
+        return 1
     found = 1
     limit = np.inf
     for other in range(sizes.shape[0]):

@@ -92,7 +92,7 @@ def test_a_policy_reads_like_this():
     )
     expected = """\
 table = "public.patients"
-algorithm = "mondrian"
+algorithm = "auto"
 max_suppressed = 0.01
 subject = "patient_id"
 

@@ -95,7 +95,8 @@ class Auto:
         while not self.stages.stopped:
             done = number / rounds
             if deadline is not None and self.time_limit is not None:
-                done = 1.0 - (deadline - monotonic()) / self.time_limit
+                left = deadline - monotonic()
+                done = 1.0 - left / self.time_limit if left > 0.0 else 1.0
             self.stages.progress(min(done, 1.0), total_cost(space, label) / max(cells, 1.0))
             if done >= 1.0:
                 break

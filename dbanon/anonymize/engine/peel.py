@@ -105,6 +105,8 @@ def start_by_peeling(space: Space, levels: list[list[Level]], *, seed: int) -> N
         if len(left) >= space.k and rows_hold(rules, left.astype(np.int32), len(left)):
             part = space.take(left)
             label[left] = last + 1 + start_in_blocks(part, seed=seed)
+        elif last < 0:
+            label[:] = 0
         else:
             label[label == last] = -1
             last -= 1

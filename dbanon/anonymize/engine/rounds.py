@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from dbanon.anonymize.engine.space import Space
 
 BLOCK = 200
-# Pairs and triples gain more from more rounds of moves than from being rebuilt.
-FEWEST_REBUILT = 4
+# Pairs and triples gain more from more rounds of moves than from being rebuilt in each.
+OFTEN_REBUILT, SELDOM = 4, 4
 
 
 class Effort(NamedTuple):
@@ -63,9 +63,9 @@ def improve(
     def work(block: int) -> None:
         mine = rows[row_ends[block] : row_ends[block + 1]]
         owner: NDArray[np.int32] = np.unique(label[mine], return_inverse=True)[1].astype(np.int32)
-        tries = effort.tries if space.k >= FEWEST_REBUILT else 0
+        tries = effort.tries if space.k >= OFTEN_REBUILT or number % SELDOM == 0 else 0
         numbers = (space.k, n_clusters[block], effort.passes, tries, effort.pool)
-        draw = (seed * 1_000_003 + number, block)
+        draw = ((seed * 1_000_003 + number) % 2**63, block)
         improve_block(
             space.codes[mine],
             space.sensitive[mine],
