@@ -35,7 +35,7 @@ class Plan(NamedTuple):
 
 
 EFFORTS = {
-    "fast": Plan(1, 2, 1.0e6, LIGHT),
+    "fast": Plan(0, 2, 5.0e5, LIGHT),
     "balanced": Plan(3, 60, 4.0e5, LIGHT),
     "best": Plan(12, 400, 1.2e7, HEAVY),
 }
