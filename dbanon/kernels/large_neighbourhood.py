@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.kernels.compile import kernel
-from dbanon.kernels.local_search import Groups, dense, distance, gather, improve, join, leave
+from dbanon.kernels.compile import inlined, kernel
+from dbanon.kernels.local_search import dense, gather
+from dbanon.kernels.union import LEAST_GAIN, build, measure, settle, union_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dbanon.kernels.local_search import Groups
+    from dbanon.kernels.union import Union
+
 MOST_GROUPS = 7  # a random one and its nearest 2 to 6
-FARTHEST = 1  # of two ways to choose where groups grow; the other is at random
-PASSES = 20
 
 
 @kernel
@@ -33,48 +35,27 @@ def _below(n: int, state: NDArray[np.uint64]) -> int:
     return min(int(_draw(state) * n), n - 1)
 
 
-@kernel
-def _room(d: int, k: int) -> Groups:
-    """Return memory for the points of MOST_GROUPS groups and one more group."""
-    most, groups = MOST_GROUPS * (2 * k - 1), MOST_GROUPS + 1
-    return Groups(
-        np.empty((most, d)),
-        np.empty(most, np.int32),
-        np.empty((groups, 2 * k - 1), np.int32),
-        np.zeros(groups, np.int64),
-        np.zeros((groups, d)),
-        np.empty(groups, np.int64),
-        np.zeros(2, np.int64),
-        np.zeros(groups, np.int64),
-    )
-
-
-@kernel
-def _between(a: int, b: int, g: Groups) -> float:
-    """Return the squared distance of two centroids."""
-    total = 0.0
-    for j in range(g.sums.shape[1]):
-        step = g.sums[a, j] / g.size[a] - g.sums[b, j] / g.size[b]
-        total += step * step
-    return total
-
-
-@kernel
+@inlined
 def _surround(
     label: int, wanted: int, neighbours: NDArray[np.int32], chosen: NDArray[np.int64], g: Groups
 ) -> int:
     """Fill a group and the nearest of those its members' neighbours are in; return how many."""
-    far = np.full(wanted, np.inf)
+    group, members, size, sums = g.group, g.members, g.size, g.sums
+    far = np.full(MOST_GROUPS, np.inf)
     chosen[0], found = label, 1
-    for place in range(g.size[label]):
-        for other in neighbours[g.members[label, place]]:
-            candidate = g.group[other]
+    for place in range(size[label]):
+        row = members[label, place]
+        for i in range(neighbours.shape[1]):
+            candidate = np.int64(group[neighbours[row, i]])
             known = False
             for c in range(found):
                 known |= chosen[c] == candidate
             if known:
                 continue
-            away = _between(label, candidate, g)
+            away, share, share_other = 0.0, 1.0 / size[label], 1.0 / size[candidate]
+            for j in range(sums.shape[1]):
+                step = sums[label, j] * share - sums[candidate, j] * share_other
+                away += step * step
             if found == wanted and away >= far[found - 1]:
                 continue
             at = min(found, wanted - 1)
@@ -86,128 +67,68 @@ def _surround(
     return found
 
 
-@kernel
+@inlined
 def _unite(
-    chosen: NDArray[np.int64], rows: NDArray[np.int64], g: Groups, h: Groups
-) -> tuple[int, float]:
-    """Copy the points of groups; return how many they are and the squared error of the groups."""
-    n, error = 0, 0.0
-    for label in chosen:
-        for place in range(g.size[label]):
-            row = g.members[label, place]
-            rows[n] = row
-            h.points[n] = g.points[row]
-            h.group[n] = -1
-            error += distance(row, g.points, label, g.sums, g.size[label])
-            n += 1
-    return n, error
-
-
-@kernel
-def _seed(
-    n: int, mode: int, sums: NDArray[np.float64], state: NDArray[np.uint64], h: Groups
+    chosen: NDArray[np.int64],
+    n_chosen: int,
+    rows: NDArray[np.int64],
+    inside: NDArray[np.float64],
+    sizes: NDArray[np.int64],
+    g: Groups,
 ) -> int:
-    """Return a free point: any, or the farthest from the average of all free points."""
-    free = 0
-    sums[:] = 0.0
-    for i in range(n):
-        if h.group[i] < 0:
-            free += 1
-            for j in range(sums.shape[1]):
-                sums[0, j] += h.points[i, j]
-    skip, best, seed = _below(free, state), -1.0, -1
-    for i in range(n):
-        if h.group[i] >= 0:
-            continue
-        if mode != FARTHEST and skip == 0:
-            return i
-        skip -= 1
-        if mode == FARTHEST:
-            away = distance(i, h.points, 0, sums, free)
-            if away > best:
-                best, seed = away, i
-    return seed
+    """Copy the points of groups; return how many they are."""
+    points, members, size = g.points, g.members, g.size
+    n = 0
+    for c in range(n_chosen):
+        label = chosen[c]
+        sizes[c] = size[label]
+        for place in range(size[label]):
+            row = members[label, place]
+            rows[n] = row
+            for j in range(points.shape[1]):
+                inside[n, j] = points[row, j]
+            n += 1
+    return n
 
 
-@kernel
-def _grow(n: int, k: int, label: int, seed: int, h: Groups) -> None:
-    """Fill a group with a point and what is nearest to the growing centroid."""
-    h.size[label] = 0
-    h.sums[label] = 0.0
-    join(seed, label, h)
-    for size in range(1, k):
-        best, point = np.inf, -1
-        for i in range(n):
-            if h.group[i] < 0:
-                away = distance(i, h.points, label, h.sums, size)
-                if away < best:
-                    best, point = away, i
-        join(point, label, h)
-
-
-@kernel
-def _build(
-    n: int, n_groups: int, k: int, sums: NDArray[np.float64], state: NDArray[np.uint64], h: Groups
-) -> None:
-    """Divide the free points into groups of k to 2k - 1."""
-    mode = _below(2, state)
-    for label in range(n_groups):
-        _grow(n, k, label, _seed(n, mode, sums, state, h), h)
-    for i in range(n):
-        if h.group[i] >= 0:
-            continue
-        best, target = np.inf, -1
-        for label in range(n_groups):
-            m = h.size[label]
-            if m < 2 * k - 1:
-                rise = distance(i, h.points, label, h.sums, m) * m / (m + 1)
-                if rise < best:
-                    best, target = rise, label
-        join(i, target, h)
-
-
-@kernel
-def _settle(
-    n: int,
-    k: int,
-    labels: NDArray[np.int64],
-    seen: NDArray[np.int64],
-    line: NDArray[np.float64],
-    h: Groups,
-) -> float:
-    """Improve the groups by moves between any two; return their error."""
-    seen[:n] = 0
-    for _ in range(PASSES):
-        moved = False
-        for i in range(n):
-            since, seen[i] = seen[i], h.counts[1]
-            moved |= improve(i, k, labels, since, line, h)
-        if not moved:
-            break
-    error = 0.0
-    for i in range(n):
-        error += distance(i, h.points, h.group[i], h.sums, h.size[h.group[i]])
-    return error
-
-
-@kernel
+@inlined
 def _write(
-    chosen: NDArray[np.int64], n: int, n_groups: int, rows: NDArray[np.int64], g: Groups, h: Groups
+    chosen: NDArray[np.int64],
+    old: int,
+    wanted: int,
+    rows: NDArray[np.int64],
+    g: Groups,
+    u: Union,
 ) -> None:
     """Put the new groups in the place of the old ones."""
-    for i in range(n):
-        leave(rows[i], g)
-    for c in range(chosen.shape[0]):
-        g.free[g.counts[0]] = chosen[c]
-        g.counts[0] += 1
-        g.sums[chosen[c]] = 0.0
-    labels = np.empty(n_groups, np.int64)
-    for label in range(n_groups):
+    points, group, members, size, sums, free = g.points, g.group, g.members, g.size, g.sums, g.free
+    if wanted > old:
         g.counts[0] -= 1
-        labels[label] = g.free[g.counts[0]]
-        g.sums[labels[label]] = 0.0
-    for i in range(n):
-        join(rows[i], labels[h.group[i]], g)
+        chosen[old] = free[g.counts[0]]
+    if wanted < old:
+        free[g.counts[0]] = chosen[wanted]
+        g.counts[0] += 1
+        size[chosen[wanted]] = 0
+    for c in range(wanted):
+        label = chosen[c]
+        size[label] = u.size[c]
+        for j in range(points.shape[1]):
+            sums[label, j] = 0.0
+        for place in range(size[label]):
+            row = rows[u.members[c, place]]
+            group[row], members[label, place] = label, row
+            for j in range(points.shape[1]):
+                sums[label, j] += points[row, j]
+
+
+@inlined
+def _keep(
+    best: NDArray[np.int32], group: NDArray[np.int32], touched: NDArray[np.int64], n_touched: int
+) -> None:
+    """Bring a copy of the groups up to date, which lacks what was touched since."""
+    for i in range(min(n_touched, best.shape[0])):
+        row = touched[i] if n_touched <= best.shape[0] else i
+        best[row] = group[row]
 
 
 @kernel
@@ -234,29 +155,33 @@ def rebuild(
     uint64 of the random numbers, moved on. O(k^2 d) for a trial.
     """
     n, d = points.shape
-    g, h = gather(points, group, k), _room(d, k)
-    most = h.group.shape[0]
-    rows, seen, chosen = (
-        np.empty(most, np.int64),
-        np.empty(most, np.int64),
-        np.empty(MOST_GROUPS, np.int64),
-    )
-    sums, line, labels = np.empty((1, d)), np.empty(d), np.arange(MOST_GROUPS + 1)
-    best_group, gained, best = group.copy(), 0.0, 0.0
+    g, u = gather(points, group, k), union_of(MOST_GROUPS, k)
+    most = u.group.shape[0]
+    rows, sizes = np.empty(most, np.int64), np.empty(MOST_GROUPS, np.int64)
+    chosen, picks = np.empty(MOST_GROUPS + 1, np.int64), np.empty(MOST_GROUPS + 1, np.int64)
+    inside, touched = np.empty((most, d)), np.empty(n + most, np.int64)
+    best_group, gained, best, n_touched = group.copy(), 0.0, 0.0, 0
     for trial in range(trials):
-        label = g.group[_below(n, state)]
+        label = np.int64(group[_below(n, state)])
         old = _surround(label, 3 + _below(MOST_GROUPS - 2, state), neighbours, chosen, g)
-        size, before = _unite(chosen[:old], rows, g, h)
+        size = _unite(chosen, old, rows, inside, sizes, g)
         wanted = _wanted(size, old, k, state)
-        h.counts[1] = 0
-        _build(size, wanted, k, sums, state, h)
-        after = _settle(size, k, labels[:wanted], seen, line, h)
+        before = measure(inside, size, sizes[:old], u)
+        farthest = _below(2, state) == 0
+        for i in range(wanted):
+            picks[i] = _below(size, state)
+        build(size, wanted, k, farthest, picks, u)
+        after = settle(size, wanted, k, LEAST_GAIN * before, u)
         warm = heat[0] + (heat[1] - heat[0]) * trial / trials
         if after >= before * (1.0 + warm * _draw(state)):
             continue
-        _write(chosen[:old], size, wanted, rows, g, h)
+        _write(chosen, old, wanted, rows, g, u)
         gained += before - after
+        if n_touched <= n:
+            touched[n_touched : n_touched + size] = rows[:size]
+            n_touched += size
         if gained > best:
             best = gained
-            best_group[:] = g.group
-    return dense(g.group), dense(best_group), gained, best
+            _keep(best_group, group, touched, n_touched)
+            n_touched = 0
+    return dense(group), dense(best_group), gained, best

@@ -1,0 +1,232 @@
+"""The groups of a few points by the distances between any two of them.
+
+The squared error of a group is the sum of the squared distances of its pairs over its size. With
+the sum of the distances of each point to each group at hand, a move is priced without a look at
+the coordinates.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.kernels.compile import inlined, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+LEAST_GAIN = 1e-12  # of the error of all groups; below it rounding decides
+PASSES = 20
+
+
+class Union(NamedTuple):
+    """Groups of n points.
+
+    apart: (n, n) squared distances; links: (groups + 1, n), their sums from each point to the
+    members of each group, and to the free points; group: (n,), below 0 when free; members:
+    (groups, 2k - 1); size: (groups,); pairs: (groups,), the sum of the distances of the pairs;
+    seen: (n,), changed: (groups,), when a point was looked at, and when a group changed, in moves.
+    """
+
+    apart: NDArray[np.float64]
+    links: NDArray[np.float64]
+    group: NDArray[np.int64]
+    members: NDArray[np.int64]
+    size: NDArray[np.int64]
+    pairs: NDArray[np.float64]
+    seen: NDArray[np.int64]
+    changed: NDArray[np.int64]
+
+
+@kernel
+def union_of(groups: int, k: int) -> Union:
+    """Return memory for the points of some groups and one more group."""
+    most, groups = groups * (2 * k - 1), groups + 1
+    return Union(
+        np.empty((most, most)),
+        np.empty((groups + 1, most)),
+        np.empty(most, np.int64),
+        np.empty((groups, 2 * k - 1), np.int64),
+        np.zeros(groups, np.int64),
+        np.zeros(groups),
+        np.zeros(most, np.int64),
+        np.zeros(groups, np.int64),
+    )
+
+
+@inlined
+def _fill(apart: NDArray[np.float64], points: NDArray[np.float64], n: int) -> None:
+    """Fill the squared distances of n points."""
+    for a in range(n):
+        apart[a, a] = 0.0
+        for b in range(a):
+            total = 0.0
+            for j in range(points.shape[1]):
+                step = points[a, j] - points[b, j]
+                total += step * step
+            apart[a, b] = total
+            apart[b, a] = total
+
+
+@kernel
+def measure(points: NDArray[np.float64], n: int, sizes: NDArray[np.int64], u: Union) -> float:
+    """Free n points, groups of ``sizes`` one after the other; return the error of the groups."""
+    apart, links, free = u.apart, u.links, u.size.shape[0]
+    _fill(apart, points, n)
+    begin, error = 0, 0.0
+    for size in sizes:
+        total = 0.0
+        for a in range(begin, begin + size):
+            for b in range(begin, a):
+                total += apart[a, b]
+        error += total / size
+        begin += size
+    links[:, :n] = 0.0
+    for a in range(n):
+        for b in range(n):
+            links[free, b] += apart[a, b]
+    u.group[:n] = -1
+    u.size[:] = 0
+    u.pairs[:] = 0.0
+    return error
+
+
+@inlined
+def _shift(
+    links: NDArray[np.float64],
+    apart: NDArray[np.float64],
+    n: int,
+    point: int,
+    source: int,
+    target: int,
+) -> None:
+    """Tell all points that one went from a group to another."""
+    for i in range(n):
+        links[source, i] -= apart[point, i]
+        links[target, i] += apart[point, i]
+
+
+@kernel
+def build(
+    n: int, n_groups: int, k: int, farthest: bool, picks: NDArray[np.int64], u: Union
+) -> None:
+    """Divide the free points into groups of k to 2k - 1.
+
+    Groups grow one after the other, from the free point farthest from the average of all of them
+    or from a free one of the given number, by the point nearest to the growing centroid. Then
+    each point that is left goes where the error rises least.
+    """
+    apart, links, group, members = u.apart, u.links, u.group, u.members
+    size, pairs, free = u.size, u.pairs, u.size.shape[0]
+    n_free = n
+    for label in range(n_groups):
+        skip = picks[label] % n_free
+        for m in range(k):
+            best, point = np.inf, -1
+            for i in range(n):
+                if group[i] >= 0:
+                    continue
+                cost = links[label, i]
+                if m == 0 and farthest:
+                    cost = -links[free, i]
+                elif m == 0:
+                    cost = 0.0 if skip == 0 else 1.0
+                    skip -= 1
+                if cost < best:
+                    best, point = cost, i
+            pairs[label] += links[label, point]
+            group[point], members[label, m] = label, point
+            _shift(links, apart, n, point, free, label)
+        size[label] = k
+        n_free -= k
+    for i in range(n):
+        if group[i] >= 0:
+            continue
+        best, target = np.inf, -1
+        for label in range(n_groups):
+            m = size[label]
+            rise = (pairs[label] + links[label, i]) / (m + 1) - pairs[label] / m
+            if m < 2 * k - 1 and rise < best:
+                best, target = rise, label
+        pairs[target] += links[target, i]
+        group[i], members[target, size[target]] = target, i
+        size[target] += 1
+        _shift(links, apart, n, i, free, target)
+
+
+@inlined
+def _replace(members: NDArray[np.int64], label: int, size: int, old: int, new: int) -> None:
+    """Put a point in the place of another among the members of a group."""
+    for place in range(size):
+        if members[label, place] == old:
+            members[label, place] = new
+            break
+
+
+@kernel
+def settle(n: int, n_groups: int, k: int, least: float, u: Union) -> float:
+    """Relocate and swap points while the error falls by more than ``least``; return the error.
+
+    Pairs of groups that have not changed since a point was looked at are left out.
+    """
+    apart, links, group, members = u.apart, u.links, u.group, u.members
+    size, pairs, seen, changed = u.size, u.pairs, u.seen, u.changed
+    seen[:n] = 0
+    changed[:n_groups] = 1
+    now, idle, i = 1, 0, 0
+    for _ in range(PASSES * n):
+        if idle == n:
+            break
+        idle += 1
+        point, i = i, i + 1 if i + 1 < n else 0
+        own = group[point]
+        m, here, since = size[own], links[own, point], seen[point]
+        seen[point] = now
+        share = 1.0 / m
+        leaving = pairs[own] * share
+        best, target, partner = least, -1, -1
+        leaving -= (pairs[own] - here) / (m - 1)
+        for label in range(n_groups):
+            if label == own or max(changed[own], changed[label]) <= since:
+                continue
+            m_other, there = size[label], links[label, point]
+            share_other = 1.0 / m_other
+            if m > k and m_other < 2 * k - 1:
+                gain = leaving + pairs[label] * share_other
+                gain -= (pairs[label] + there) / (m_other + 1)
+                if gain > best:
+                    best, target, partner = gain, label, -1
+            base, both = here * share - there * share_other, share + share_other
+            for place in range(m_other):
+                other = members[label, place]
+                gain = base + links[label, other] * share_other - links[own, other] * share
+                gain += apart[point, other] * both
+                if gain > best:
+                    best, target, partner = gain, label, other
+        if target < 0:
+            continue
+        idle = 0
+        now += 1
+        changed[own], changed[target] = now, now
+        pairs[own] -= here
+        pairs[target] += links[target, point]
+        group[point] = target
+        _shift(links, apart, n, point, own, target)
+        if partner >= 0:
+            # of the sums after the first half: the point is no member of its group any more
+            pairs[target] -= links[target, partner]
+            pairs[own] += links[own, partner]
+            group[partner] = own
+            _shift(links, apart, n, partner, target, own)
+            _replace(members, own, m, point, partner)
+            _replace(members, target, size[target], partner, point)
+        else:
+            _replace(members, own, m, point, members[own, m - 1])
+            size[own] = m - 1
+            members[target, size[target]] = point
+            size[target] += 1
+    error = 0.0
+    for label in range(n_groups):
+        error += pairs[label] / size[label]
+    return error
