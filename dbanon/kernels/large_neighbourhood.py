@@ -37,26 +37,33 @@ def _below(n: int, state: NDArray[np.uint64]) -> int:
 
 @inlined
 def _surround(
-    label: int, wanted: int, neighbours: NDArray[np.int32], chosen: NDArray[np.int64], g: Groups
+    wanted: int,
+    neighbours: NDArray[np.int32],
+    chosen: NDArray[np.int64],
+    far: NDArray[np.float64],
+    group: NDArray[np.int32],
+    own: NDArray[np.int32],
+    means: NDArray[np.float64],
 ) -> int:
-    """Fill a group and the nearest of those its members' neighbours are in; return how many."""
-    group, members, size, sums = g.group, g.members, g.size, g.sums
-    far = np.full(MOST_GROUPS, np.inf)
-    chosen[0], found = label, 1
-    for place in range(size[label]):
-        row = members[label, place]
+    """Add to a group the nearest of those its members' neighbours are in; return how many.
+
+    chosen: begins with the group; own: its members. No farther group is priced twice in a row.
+    """
+    found, label, last = 1, chosen[0], chosen[0]
+    far[:wanted] = np.inf
+    for row in own:
         for i in range(neighbours.shape[1]):
             candidate = np.int64(group[neighbours[row, i]])
-            known = False
+            known = candidate == last
             for c in range(found):
                 known |= chosen[c] == candidate
             if known:
                 continue
-            away, share, share_other = 0.0, 1.0 / size[label], 1.0 / size[candidate]
-            for j in range(sums.shape[1]):
-                step = sums[label, j] * share - sums[candidate, j] * share_other
+            last, away = candidate, 0.0
+            for j in range(means.shape[1]):
+                step = means[label, j] - means[candidate, j]
                 away += step * step
-            if found == wanted and away >= far[found - 1]:
+            if away >= far[wanted - 1]:
                 continue
             at = min(found, wanted - 1)
             while at > 1 and far[at - 1] > away:
@@ -68,57 +75,45 @@ def _surround(
 
 
 @inlined
-def _unite(
+def _number(
     chosen: NDArray[np.int64],
-    n_chosen: int,
-    rows: NDArray[np.int64],
-    inside: NDArray[np.float64],
-    sizes: NDArray[np.int64],
-    g: Groups,
-) -> int:
-    """Copy the points of groups; return how many they are."""
-    points, members, size = g.points, g.members, g.size
-    n = 0
-    for c in range(n_chosen):
-        label = chosen[c]
-        sizes[c] = size[label]
-        for place in range(size[label]):
-            row = members[label, place]
-            rows[n] = row
-            for j in range(points.shape[1]):
-                inside[n, j] = points[row, j]
-            n += 1
-    return n
+    old: int,
+    wanted: int,
+    size: NDArray[np.int64],
+    free: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> None:
+    """Take a free number for a group more, or set one free."""
+    if wanted > old:
+        counts[0] -= 1
+        chosen[old] = free[counts[0]]
+    elif wanted < old:
+        free[counts[0]] = chosen[wanted]
+        counts[0] += 1
+        size[chosen[wanted]] = 0
 
 
 @inlined
 def _write(
-    chosen: NDArray[np.int64],
-    old: int,
-    wanted: int,
+    label: int,
+    own: NDArray[np.int64],
     rows: NDArray[np.int64],
-    g: Groups,
-    u: Union,
+    points: NDArray[np.float64],
+    group: NDArray[np.int32],
+    members: NDArray[np.int32],
+    means: NDArray[np.float64],
 ) -> None:
-    """Put the new groups in the place of the old ones."""
-    points, group, members, size, sums, free = g.points, g.group, g.members, g.size, g.sums, g.free
-    if wanted > old:
-        g.counts[0] -= 1
-        chosen[old] = free[g.counts[0]]
-    if wanted < old:
-        free[g.counts[0]] = chosen[wanted]
-        g.counts[0] += 1
-        size[chosen[wanted]] = 0
-    for c in range(wanted):
-        label = chosen[c]
-        size[label] = u.size[c]
-        for j in range(points.shape[1]):
-            sums[label, j] = 0.0
-        for place in range(size[label]):
-            row = rows[u.members[c, place]]
-            group[row], members[label, place] = label, row
-            for j in range(points.shape[1]):
-                sums[label, j] += points[row, j]
+    """Put points of a union into a group."""
+    d = points.shape[1]
+    for j in range(d):
+        means[label, j] = 0.0
+    for place in range(own.shape[0]):
+        row = rows[own[place]]
+        group[row], members[label, place] = label, row
+        for j in range(d):
+            means[label, j] += points[row, j]
+    for j in range(d):
+        means[label, j] /= own.shape[0]
 
 
 @inlined
@@ -156,30 +151,49 @@ def rebuild(
     """
     n, d = points.shape
     g, u = gather(points, group, k), union_of(MOST_GROUPS, k)
-    most = u.group.shape[0]
+    members, size, means, free, counts = g.members, g.size, g.sums, g.free, g.counts
+    new_members, new_size, most = u.members, u.size, u.group.shape[0]
+    for label in range(size.shape[0]):
+        means[label] /= max(size[label], 1)
     rows, sizes = np.empty(most, np.int64), np.empty(MOST_GROUPS, np.int64)
     chosen, picks = np.empty(MOST_GROUPS + 1, np.int64), np.empty(MOST_GROUPS + 1, np.int64)
     inside, touched = np.empty((most, d)), np.empty(n + most, np.int64)
     best_group, gained, best, n_touched = group.copy(), 0.0, 0.0, 0
+    far = np.empty(MOST_GROUPS)
     for trial in range(trials):
-        label = np.int64(group[_below(n, state)])
-        old = _surround(label, 3 + _below(MOST_GROUPS - 2, state), neighbours, chosen, g)
-        size = _unite(chosen, old, rows, inside, sizes, g)
-        wanted = _wanted(size, old, k, state)
-        before = measure(inside, size, sizes[:old], u)
+        chosen[0] = group[_below(n, state)]
+        own = members[chosen[0], : size[chosen[0]]]
+        wanted = 3 + _below(MOST_GROUPS - 2, state)
+        old = _surround(wanted, neighbours, chosen, far, group, own, means)
+        n_inside = 0
+        for c in range(old):
+            sizes[c] = size[chosen[c]]
+            for place in range(sizes[c]):
+                row = members[chosen[c], place]
+                rows[n_inside] = row
+                for j in range(d):
+                    inside[n_inside, j] = points[row, j]
+                n_inside += 1
+        wanted = _wanted(n_inside, old, k, state)
+        before = measure(inside, n_inside, sizes[:old], u)
         farthest = _below(2, state) == 0
         for i in range(wanted):
-            picks[i] = _below(size, state)
-        build(size, wanted, k, farthest, picks, u)
-        after = settle(size, wanted, k, LEAST_GAIN * before, u)
+            picks[i] = _below(n_inside, state)
+        build(n_inside, wanted, k, farthest, picks, u)
+        after = settle(n_inside, wanted, k, LEAST_GAIN * before, u)
         warm = heat[0] + (heat[1] - heat[0]) * trial / trials
         if after >= before * (1.0 + warm * _draw(state)):
             continue
-        _write(chosen, old, wanted, rows, g, u)
+        _number(chosen, old, wanted, size, free, counts)
+        for c in range(wanted):
+            size[chosen[c]] = new_size[c]
+            own_new = new_members[c, : new_size[c]]
+            _write(chosen[c], own_new, rows, points, group, members, means)
         gained += before - after
         if n_touched <= n:
-            touched[n_touched : n_touched + size] = rows[:size]
-            n_touched += size
+            for i in range(n_inside):
+                touched[n_touched] = rows[i]
+                n_touched += 1
         if gained > best:
             best = gained
             _keep(best_group, group, touched, n_touched)
