@@ -13,9 +13,6 @@ from dbanon.kernels.union import LEAST_GAIN, build, measure, settle, union_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dbanon.kernels.local_search import Groups
-    from dbanon.kernels.union import Union
-
 MOST_GROUPS = 7  # a random one and its nearest 2 to 6
 
 
@@ -72,6 +69,29 @@ def _surround(
             far[at], chosen[at] = away, candidate
             found = min(found + 1, wanted)
     return found
+
+
+@inlined
+def _unite(
+    chosen: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    inside: NDArray[np.float64],
+    sizes: NDArray[np.int64],
+    points: NDArray[np.float64],
+    members: NDArray[np.int32],
+    size: NDArray[np.int64],
+) -> int:
+    """Copy the points of groups, and their sizes; return how many points they are."""
+    n = 0
+    for c in range(chosen.shape[0]):
+        sizes[c] = size[chosen[c]]
+        for place in range(sizes[c]):
+            row = members[chosen[c], place]
+            rows[n] = row
+            for j in range(points.shape[1]):
+                inside[n, j] = points[row, j]
+            n += 1
+    return n
 
 
 @inlined
@@ -165,15 +185,7 @@ def rebuild(
         own = members[chosen[0], : size[chosen[0]]]
         wanted = 3 + _below(MOST_GROUPS - 2, state)
         old = _surround(wanted, neighbours, chosen, far, group, own, means)
-        n_inside = 0
-        for c in range(old):
-            sizes[c] = size[chosen[c]]
-            for place in range(sizes[c]):
-                row = members[chosen[c], place]
-                rows[n_inside] = row
-                for j in range(d):
-                    inside[n_inside, j] = points[row, j]
-                n_inside += 1
+        n_inside = _unite(chosen[:old], rows, inside, sizes, points, members, size)
         wanted = _wanted(n_inside, old, k, state)
         before = measure(inside, n_inside, sizes[:old], u)
         farthest = _below(2, state) == 0

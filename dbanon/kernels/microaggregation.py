@@ -35,7 +35,10 @@ def blocks(points: NDArray[np.float64], k: int, n_blocks: int) -> NDArray[np.int
 
 @kernel
 def near_places(n_near: int, slack: float, t: Tree) -> NDArray[np.int32]:
-    """Return the places of the nearest other points of each place, (n, n_near), nearest first."""
+    """Return the places of the nearest other points of each place, (n, n_near), nearest first.
+
+    slack: more than 1 to miss some of them in less time, see ``nearest``.
+    """
     n = t.row.shape[0]
     near = np.empty((n, n_near), np.int32)
     rows, distances = np.empty(n_near + 1, np.int64), np.empty(n_near + 1)
@@ -64,8 +67,8 @@ def polish(
     group: NDArray[np.int32],
     k: int,
     n_near: int,
+    slack: float,
     sweeps: int,
-    slack: float = 1.0,
 ) -> NDArray[np.int32]:
     """Return better groups by local search over the nearest points; n_near < n."""
     t = plant(points, LEAF)

@@ -93,18 +93,49 @@ def measure(points: NDArray[np.float64], n: int, sizes: NDArray[np.int64], u: Un
 
 
 @inlined
-def _shift(
-    links: NDArray[np.float64],
-    apart: NDArray[np.float64],
-    n: int,
+def _move(
     point: int,
-    source: int,
     target: int,
+    n: int,
+    apart: NDArray[np.float64],
+    links: NDArray[np.float64],
+    group: NDArray[np.int64],
+    pairs: NDArray[np.float64],
 ) -> None:
-    """Tell all points that one went from a group to another."""
+    """Tell all points that one goes to another group; members and sizes are left as they are."""
+    # the last row of links is that of the free points, whose number is -1
+    own = group[point] if group[point] >= 0 else pairs.shape[0]
+    if own < pairs.shape[0]:
+        pairs[own] -= links[own, point]
+    pairs[target] += links[target, point]
+    group[point] = target
     for i in range(n):
-        links[source, i] -= apart[point, i]
+        links[own, i] -= apart[point, i]
         links[target, i] += apart[point, i]
+
+
+@inlined
+def _least_free(n: int, group: NDArray[np.int64], cost: NDArray[np.float64]) -> int:
+    """Return the free point of least cost."""
+    best, point = np.inf, -1
+    for i in range(n):
+        if group[i] < 0 and cost[i] < best:
+            best, point = cost[i], i
+    return point
+
+
+@inlined
+def _seed(
+    n: int, pick: int, farthest: bool, group: NDArray[np.int64], cost: NDArray[np.float64]
+) -> int:
+    """Return the free point of greatest cost, or the free point of a number."""
+    best, point, skip = -np.inf, -1, pick
+    for i in range(n):
+        if group[i] < 0:
+            if (farthest and cost[i] > best) or (not farthest and skip == 0):
+                best, point = cost[i], i
+            skip -= 1
+    return point
 
 
 @kernel
@@ -118,26 +149,14 @@ def build(
     each point that is left goes where the error rises least.
     """
     apart, links, group, members = u.apart, u.links, u.group, u.members
-    size, pairs, free = u.size, u.pairs, u.size.shape[0]
-    n_free = n
+    size, pairs, n_free = u.size, u.pairs, n
     for label in range(n_groups):
-        skip = picks[label] % n_free
+        point = _seed(n, picks[label] % n_free, farthest, group, links[size.shape[0]])
         for m in range(k):
-            best, point = np.inf, -1
-            for i in range(n):
-                if group[i] >= 0:
-                    continue
-                cost = links[label, i]
-                if m == 0 and farthest:
-                    cost = -links[free, i]
-                elif m == 0:
-                    cost = 0.0 if skip == 0 else 1.0
-                    skip -= 1
-                if cost < best:
-                    best, point = cost, i
-            pairs[label] += links[label, point]
-            group[point], members[label, m] = label, point
-            _shift(links, apart, n, point, free, label)
+            if m > 0:
+                point = _least_free(n, group, links[label])
+            members[label, m] = point
+            _move(point, label, n, apart, links, group, pairs)
         size[label] = k
         n_free -= k
     for i in range(n):
@@ -149,81 +168,78 @@ def build(
             rise = (pairs[label] + links[label, i]) / (m + 1) - pairs[label] / m
             if m < 2 * k - 1 and rise < best:
                 best, target = rise, label
-        pairs[target] += links[target, i]
-        group[i], members[target, size[target]] = target, i
+        members[target, size[target]] = i
         size[target] += 1
-        _shift(links, apart, n, i, free, target)
+        _move(i, target, n, apart, links, group, pairs)
 
 
 @inlined
-def _replace(members: NDArray[np.int64], label: int, size: int, old: int, new: int) -> None:
+def _replace(members: NDArray[np.int64], label: int, old: int, new: int) -> None:
     """Put a point in the place of another among the members of a group."""
-    for place in range(size):
-        if members[label, place] == old:
-            members[label, place] = new
-            break
+    place = 0
+    while members[label, place] != old:
+        place += 1
+    members[label, place] = new
+
+
+@kernel
+def _best_move(
+    point: int, since: int, n_groups: int, k: int, least: float, u: Union
+) -> tuple[int, int]:
+    """Return the group to relocate to and -1, or to swap with and its member; -1 for neither.
+
+    Pairs of groups that have not changed after the move ``since`` are left out.
+    """
+    apart, links, members, size = u.apart, u.links, u.members, u.size
+    pairs, changed, own = u.pairs, u.changed, u.group[point]
+    m, here = size[own], links[own, point]
+    share, best, target, partner = 1.0 / m, least, -1, -1
+    leaving = pairs[own] * share - (pairs[own] - here) / (m - 1)
+    for label in range(n_groups):
+        if label == own or max(changed[own], changed[label]) <= since:
+            continue
+        m_other, there = size[label], links[label, point]
+        share_other = 1.0 / m_other
+        if m > k and m_other < 2 * k - 1:
+            gain = leaving + pairs[label] * share_other - (pairs[label] + there) / (m_other + 1)
+            if gain > best:
+                best, target, partner = gain, label, -1
+        base, both = here * share - there * share_other, share + share_other
+        for place in range(m_other):
+            other = members[label, place]
+            gain = base + links[label, other] * share_other - links[own, other] * share
+            gain += apart[point, other] * both
+            if gain > best:
+                best, target, partner = gain, label, other
+    return target, partner
 
 
 @kernel
 def settle(n: int, n_groups: int, k: int, least: float, u: Union) -> float:
-    """Relocate and swap points while the error falls by more than ``least``; return the error.
-
-    Pairs of groups that have not changed since a point was looked at are left out.
-    """
+    """Relocate and swap points while the error falls by more than ``least``; return the error."""
     apart, links, group, members = u.apart, u.links, u.group, u.members
     size, pairs, seen, changed = u.size, u.pairs, u.seen, u.changed
     seen[:n] = 0
     changed[:n_groups] = 1
-    now, idle, i = 1, 0, 0
-    for _ in range(PASSES * n):
-        if idle == n:
+    now, last = 1, 0
+    for turn in range(PASSES * n):
+        if turn - last > n:
             break
-        idle += 1
-        point, i = i, i + 1 if i + 1 < n else 0
-        own = group[point]
-        m, here, since = size[own], links[own, point], seen[point]
-        seen[point] = now
-        share = 1.0 / m
-        leaving = pairs[own] * share
-        best, target, partner = least, -1, -1
-        leaving -= (pairs[own] - here) / (m - 1)
-        for label in range(n_groups):
-            if label == own or max(changed[own], changed[label]) <= since:
-                continue
-            m_other, there = size[label], links[label, point]
-            share_other = 1.0 / m_other
-            if m > k and m_other < 2 * k - 1:
-                gain = leaving + pairs[label] * share_other
-                gain -= (pairs[label] + there) / (m_other + 1)
-                if gain > best:
-                    best, target, partner = gain, label, -1
-            base, both = here * share - there * share_other, share + share_other
-            for place in range(m_other):
-                other = members[label, place]
-                gain = base + links[label, other] * share_other - links[own, other] * share
-                gain += apart[point, other] * both
-                if gain > best:
-                    best, target, partner = gain, label, other
+        point = turn % n
+        own, since, seen[point] = group[point], seen[point], now
+        target, partner = _best_move(point, since, n_groups, k, least, u)
         if target < 0:
             continue
-        idle = 0
-        now += 1
+        last, now = turn, now + 1
         changed[own], changed[target] = now, now
-        pairs[own] -= here
-        pairs[target] += links[target, point]
-        group[point] = target
-        _shift(links, apart, n, point, own, target)
+        _move(point, target, n, apart, links, group, pairs)
         if partner >= 0:
-            # of the sums after the first half: the point is no member of its group any more
-            pairs[target] -= links[target, partner]
-            pairs[own] += links[own, partner]
-            group[partner] = own
-            _shift(links, apart, n, partner, target, own)
-            _replace(members, own, m, point, partner)
-            _replace(members, target, size[target], partner, point)
+            _move(partner, own, n, apart, links, group, pairs)
+            _replace(members, target, partner, point)
+            _replace(members, own, point, partner)
         else:
-            _replace(members, own, m, point, members[own, m - 1])
-            size[own] = m - 1
+            size[own] -= 1
+            _replace(members, own, point, members[own, size[own]])
             members[target, size[target]] = point
             size[target] += 1
     error = 0.0

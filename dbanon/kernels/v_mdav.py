@@ -21,7 +21,7 @@ def _next(points: NDArray[np.float64], members: NDArray[np.int64], gain: float, 
     rows, distances = np.empty(2, np.int64), np.empty(2)
     best, inside = -1, np.inf
     for member in members:
-        if nearest(points[member], rows[:1], distances[:1], t) == 0:
+        if nearest(points[member], rows[:1], distances[:1], 1.0, t) == 0:
             return -1
         if distances[0] < inside or (distances[0] == inside and rows[0] < best):
             inside, best = distances[0], rows[0]
