@@ -8,7 +8,7 @@ import numpy as np
 
 from dbanon.kernels.compile import inlined, kernel
 from dbanon.kernels.local_search import dense, gather
-from dbanon.kernels.union import LEAST_GAIN, build, measure, settle, union_of
+from dbanon.kernels.union import build, measure, settle, union_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,7 +44,7 @@ def _surround(
 ) -> int:
     """Add to a group the nearest of those its members' neighbours are in; return how many.
 
-    chosen: begins with the group; own: its members. No farther group is priced twice in a row.
+    chosen: begins with the group; own: its members.
     """
     found, label, last = 1, chosen[0], chosen[0]
     far[:wanted] = np.inf
@@ -192,7 +192,7 @@ def rebuild(
         for i in range(wanted):
             picks[i] = _below(n_inside, state)
         build(n_inside, wanted, k, farthest, picks, u)
-        after = settle(n_inside, wanted, k, LEAST_GAIN * before, u)
+        after = settle(n_inside, wanted, k, u)
         warm = heat[0] + (heat[1] - heat[0]) * trial / trials
         if after >= before * (1.0 + warm * _draw(state)):
             continue

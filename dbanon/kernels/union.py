@@ -26,7 +26,8 @@ class Union(NamedTuple):
     apart: (n, n) squared distances; links: (groups + 1, n), their sums from each point to the
     members of each group, and to the free points; group: (n,), below 0 when free; members:
     (groups, 2k - 1); size: (groups,); pairs: (groups,), the sum of the distances of the pairs;
-    seen: (n,), changed: (groups,), when a point was looked at, and when a group changed, in moves.
+    seen: (n,), changed: (groups,), when a point was looked at, and when a group changed, in moves;
+    least: (1,), by how much a move must lower the error.
     """
 
     apart: NDArray[np.float64]
@@ -37,6 +38,7 @@ class Union(NamedTuple):
     pairs: NDArray[np.float64]
     seen: NDArray[np.int64]
     changed: NDArray[np.int64]
+    least: NDArray[np.float64]
 
 
 @kernel
@@ -52,6 +54,7 @@ def union_of(groups: int, k: int) -> Union:
         np.zeros(groups),
         np.zeros(most, np.int64),
         np.zeros(groups, np.int64),
+        np.zeros(1),
     )
 
 
@@ -89,6 +92,7 @@ def measure(points: NDArray[np.float64], n: int, sizes: NDArray[np.int64], u: Un
     u.group[:n] = -1
     u.size[:] = 0
     u.pairs[:] = 0.0
+    u.least[0] = LEAST_GAIN * error
     return error
 
 
@@ -183,55 +187,58 @@ def _replace(members: NDArray[np.int64], label: int, old: int, new: int) -> None
 
 
 @kernel
-def _best_move(
-    point: int, since: int, n_groups: int, k: int, least: float, u: Union
-) -> tuple[int, int]:
-    """Return the group to relocate to and -1, or to swap with and its member; -1 for neither.
+def _next_move(
+    point: int, now: int, n: int, n_groups: int, k: int, u: Union
+) -> tuple[int, int, int]:
+    """Return the next point with a move, its group to be and whom to swap with or -1; -1 for none.
 
-    Pairs of groups that have not changed after the move ``since`` are left out.
+    The best move of that point is taken. Pairs of groups that have not changed since a point was
+    looked at are left out.
     """
-    apart, links, members, size = u.apart, u.links, u.members, u.size
-    pairs, changed, own = u.pairs, u.changed, u.group[point]
-    m, here = size[own], links[own, point]
-    share, best, target, partner = 1.0 / m, least, -1, -1
-    leaving = pairs[own] * share - (pairs[own] - here) / (m - 1)
-    for label in range(n_groups):
-        if label == own or max(changed[own], changed[label]) <= since:
-            continue
-        m_other, there = size[label], links[label, point]
-        share_other = 1.0 / m_other
-        if m > k and m_other < 2 * k - 1:
-            gain = leaving + pairs[label] * share_other - (pairs[label] + there) / (m_other + 1)
-            if gain > best:
-                best, target, partner = gain, label, -1
-        base, both = here * share - there * share_other, share + share_other
-        for place in range(m_other):
-            other = members[label, place]
-            gain = base + links[label, other] * share_other - links[own, other] * share
-            gain += apart[point, other] * both
-            if gain > best:
-                best, target, partner = gain, label, other
-    return target, partner
+    apart, links, members, size, group = u.apart, u.links, u.members, u.size, u.group
+    pairs, seen, changed, least = u.pairs, u.seen, u.changed, u.least[0]
+    for _ in range(n):
+        point = point + 1 if point + 1 < n else 0
+        own, since, seen[point] = group[point], seen[point], now
+        m, here = size[own], links[own, point]
+        share, best, target, partner = 1.0 / m, least, -1, -1
+        leaving = pairs[own] * share - (pairs[own] - here) / (m - 1)
+        for label in range(n_groups):
+            if label == own or max(changed[own], changed[label]) <= since:
+                continue
+            m_other, there = size[label], links[label, point]
+            share_other = 1.0 / m_other
+            if m > k and m_other < 2 * k - 1:
+                gain = leaving + pairs[label] * share_other
+                gain -= (pairs[label] + there) / (m_other + 1)
+                if gain > best:
+                    best, target, partner = gain, label, -1
+            base, both = here * share - there * share_other, share + share_other
+            for place in range(m_other):
+                other = members[label, place]
+                gain = base + links[label, other] * share_other - links[own, other] * share
+                gain += apart[point, other] * both
+                if gain > best:
+                    best, target, partner = gain, label, other
+        if target >= 0:
+            return point, target, partner
+    return -1, -1, -1
 
 
 @kernel
-def settle(n: int, n_groups: int, k: int, least: float, u: Union) -> float:
-    """Relocate and swap points while the error falls by more than ``least``; return the error."""
+def settle(n: int, n_groups: int, k: int, u: Union) -> float:
+    """Relocate and swap points as long as the error falls; return it."""
     apart, links, group, members = u.apart, u.links, u.group, u.members
-    size, pairs, seen, changed = u.size, u.pairs, u.seen, u.changed
-    seen[:n] = 0
+    size, pairs, changed = u.size, u.pairs, u.changed
+    u.seen[:n] = 0
     changed[:n_groups] = 1
-    now, last = 1, 0
-    for turn in range(PASSES * n):
-        if turn - last > n:
+    point = -1
+    for now in range(1, PASSES * n):
+        point, target, partner = _next_move(point, now, n, n_groups, k, u)
+        if point < 0:
             break
-        point = turn % n
-        own, since, seen[point] = group[point], seen[point], now
-        target, partner = _best_move(point, since, n_groups, k, least, u)
-        if target < 0:
-            continue
-        last, now = turn, now + 1
-        changed[own], changed[target] = now, now
+        own = group[point]
+        changed[own], changed[target] = now + 1, now + 1
         _move(point, target, n, apart, links, group, pairs)
         if partner >= 0:
             _move(partner, own, n, apart, links, group, pairs)
