@@ -71,6 +71,22 @@ def _surround(
     return found
 
 
+@kernel
+def _choose(
+    neighbours: NDArray[np.int32],
+    chosen: NDArray[np.int64],
+    group: NDArray[np.int32],
+    members: NDArray[np.int32],
+    size: NDArray[np.int64],
+    means: NDArray[np.float64],
+    state: NDArray[np.uint64],
+) -> int:
+    """Fill a random point's group and some of those around it; return how many."""
+    chosen[0] = group[_below(group.shape[0], state)]
+    own, wanted = members[chosen[0], : size[chosen[0]]], 3 + _below(MOST_GROUPS - 2, state)
+    return _surround(wanted, neighbours, chosen, np.empty(wanted), group, own, means)
+
+
 @inlined
 def _unite(
     chosen: NDArray[np.int64],
@@ -136,6 +152,33 @@ def _write(
         means[label, j] /= own.shape[0]
 
 
+@kernel
+def _divide(means: NDArray[np.float64], size: NDArray[np.int64]) -> None:
+    """Make means of sums."""
+    for label in range(size.shape[0]):
+        means[label] /= max(size[label], 1)
+
+
+@kernel
+def _pick(n: int, wanted: int, picks: NDArray[np.int64], state: NDArray[np.uint64]) -> bool:
+    """Draw where groups begin to grow; return whether at the farthest points instead."""
+    farthest = _below(2, state) == 0
+    for i in range(wanted):
+        picks[i] = _below(n, state)
+    return farthest
+
+
+@inlined
+def _touch(rows: NDArray[np.int64], n: int, touched: NDArray[np.int64], n_touched: int) -> int:
+    """Note rows; return how many there are. Too many are not noted: all are copied then."""
+    found = n_touched
+    if found <= touched.shape[0] - rows.shape[0]:
+        for i in range(n):
+            touched[found] = rows[i]
+            found += 1
+    return found
+
+
 @inlined
 def _keep(
     best: NDArray[np.int32], group: NDArray[np.int32], touched: NDArray[np.int64], n_touched: int
@@ -173,25 +216,17 @@ def rebuild(
     g, u = gather(points, group, k), union_of(MOST_GROUPS, k)
     members, size, means, free, counts = g.members, g.size, g.sums, g.free, g.counts
     new_members, new_size, most = u.members, u.size, u.group.shape[0]
-    for label in range(size.shape[0]):
-        means[label] /= max(size[label], 1)
+    _divide(means, size)
     rows, sizes = np.empty(most, np.int64), np.empty(MOST_GROUPS, np.int64)
     chosen, picks = np.empty(MOST_GROUPS + 1, np.int64), np.empty(MOST_GROUPS + 1, np.int64)
     inside, touched = np.empty((most, d)), np.empty(n + most, np.int64)
     best_group, gained, best, n_touched = group.copy(), 0.0, 0.0, 0
-    far = np.empty(MOST_GROUPS)
     for trial in range(trials):
-        chosen[0] = group[_below(n, state)]
-        own = members[chosen[0], : size[chosen[0]]]
-        wanted = 3 + _below(MOST_GROUPS - 2, state)
-        old = _surround(wanted, neighbours, chosen, far, group, own, means)
+        old = _choose(neighbours, chosen, group, members, size, means, state)
         n_inside = _unite(chosen[:old], rows, inside, sizes, points, members, size)
         wanted = _wanted(n_inside, old, k, state)
         before = measure(inside, n_inside, sizes[:old], u)
-        farthest = _below(2, state) == 0
-        for i in range(wanted):
-            picks[i] = _below(n_inside, state)
-        build(n_inside, wanted, k, farthest, picks, u)
+        build(n_inside, wanted, k, _pick(n_inside, wanted, picks, state), picks, u)
         after = settle(n_inside, wanted, k, u)
         warm = heat[0] + (heat[1] - heat[0]) * trial / trials
         if after >= before * (1.0 + warm * _draw(state)):
@@ -199,13 +234,10 @@ def rebuild(
         _number(chosen, old, wanted, size, free, counts)
         for c in range(wanted):
             size[chosen[c]] = new_size[c]
-            own_new = new_members[c, : new_size[c]]
-            _write(chosen[c], own_new, rows, points, group, members, means)
+            own = new_members[c, : new_size[c]]
+            _write(chosen[c], own, rows, points, group, members, means)
         gained += before - after
-        if n_touched <= n:
-            for i in range(n_inside):
-                touched[n_touched] = rows[i]
-                n_touched += 1
+        n_touched = _touch(rows, n_inside, touched, n_touched)
         if gained > best:
             best = gained
             _keep(best_group, group, touched, n_touched)
