@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-BLOCK, REGION = 250, 1 << 17  # rows: of a task of MDAV, and of a task of local search
-NEAR, SWEEPS = 8, 6
+BLOCK, REGION = 250, 1 << 16  # rows: of a task of MDAV, and of a task of local search
+SWEEPS = 4
+SMALL = 10_000  # rows of a region: up to here the nearest rows are exact
+NEAR_OF_SMALL, NEAR_OF_LARGE = (8, 1.0), (6, 3.0)  # how many, and the slack of finding them
 HEAT = 0.1
 CHUNKS_OF_LAYOUT = 4
 
@@ -42,6 +44,12 @@ def _n_parts(n: int, most: int, *, k: int) -> int:
     return parts
 
 
+def _near(n: int) -> tuple[int, float]:
+    """Return how many nearest rows to find for each of n rows, and with which slack."""
+    most, slack = NEAR_OF_SMALL if n <= SMALL else NEAR_OF_LARGE
+    return min(most, n - 1), slack
+
+
 def _join(
     rows: list[NDArray[np.int64]], groups: list[NDArray[np.int32]], n: int
 ) -> NDArray[np.int32]:
@@ -60,7 +68,7 @@ def start(points: NDArray[np.float64], k: int) -> NDArray[np.int32]:
     def begin(rows: NDArray[np.int64]) -> NDArray[np.int32]:
         inside = points[rows]
         group = blocks(inside, k, _n_parts(len(rows), BLOCK, k=k))
-        return polish(inside, group, k, min(NEAR, len(rows) - 1), SWEEPS)
+        return polish(inside, group, k, *_near(len(rows)), SWEEPS)
 
     regions = _regions(points, np.full(_n_parts(len(points), REGION, k=k), 0.5), k=k)
     return _join(regions, in_threads(begin, regions), len(points))
@@ -99,7 +107,7 @@ class _Region(NamedTuple):
 def _region(points: NDArray[np.float64], rows: NDArray[np.int64]) -> _Region:
     from dbanon.kernels.microaggregation import near_rows
 
-    order, near = near_rows(points[rows], min(NEAR, len(rows) - 1))
+    order, near = near_rows(points[rows], *_near(len(rows)))
     return _Region(rows[order], points[rows[order]], near)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.compile import kernel
+from dbanon.kernels.compile import inlined, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,7 +55,7 @@ def _widest(points: NDArray[np.float64]) -> int:
     return widest
 
 
-@kernel
+@inlined
 def _less(a: float, row_a: int, b: float, row_b: int) -> bool:
     return a < b or (a == b and row_a < row_b)
 
@@ -179,7 +179,7 @@ def remove(row: np.int64 | int, t: Tree) -> None:
         node //= 2
 
 
-@kernel
+@inlined
 def _nearest_of_box(point: NDArray[np.float64], node: int, boxes: NDArray[np.float64]) -> float:
     """Return a lower bound of the squared distances below a node."""
     total = 0.0
@@ -199,7 +199,7 @@ def _farthest_of_box(point: NDArray[np.float64], node: int, boxes: NDArray[np.fl
     return total
 
 
-@kernel
+@inlined
 def squared_distance(point: NDArray[np.float64], i: int, points: NDArray[np.float64]) -> float:
     """Add the squared differences from the i-th point in the order of the columns."""
     total = 0.0
@@ -209,7 +209,7 @@ def squared_distance(point: NDArray[np.float64], i: int, points: NDArray[np.floa
     return total
 
 
-@kernel
+@inlined
 def _insert(
     distance: float,
     row: int,
@@ -230,29 +230,42 @@ def _insert(
 
 @kernel
 def nearest(
-    point: NDArray[np.float64], rows: NDArray[np.int64], distances: NDArray[np.float64], t: Tree
+    point: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    distances: NDArray[np.float64],
+    slack: float,
+    t: Tree,
 ) -> int:
-    """Fill the nearest rows in order, ties by row; return how many there are."""
-    n_leaves, most, found, top = t.start.shape[0], rows.shape[0], 0, 1
-    t.stack[0], t.bounds[0] = 1, 0.0
+    """Fill the nearest rows in order, ties by row; return how many there are.
+
+    slack: 1 for the nearest; with more, boxes whose distance times the slack is greater than the
+    farthest found are left out, so that some nearer rows can be missed.
+    """
+    # arrays are taken out of the tuple once, which saves counting references in the loop
+    points, row, start, end, boxes = t.points, t.row, t.start, t.end, t.boxes
+    first, stack, bounds = t.first, t.stack, t.bounds
+    n_leaves, most, found, top = start.shape[0], rows.shape[0], 0, 1
+    stack[0], bounds[0] = 1, 0.0
     while top > 0 and most > 0:
         top -= 1
-        node, bound = t.stack[top], t.bounds[top]
-        if found == most and not _less(bound, t.first[node], distances[most - 1], rows[most - 1]):
+        node, bound = stack[top], bounds[top]
+        if found == most and not _less(
+            bound * slack, first[node], distances[most - 1], rows[most - 1]
+        ):
             continue
         if node >= n_leaves:
-            for i in range(t.start[node - n_leaves], t.end[node - n_leaves]):
-                distance = squared_distance(point, i, t.points)
+            for i in range(start[node - n_leaves], end[node - n_leaves]):
+                distance = squared_distance(point, i, points)
                 if found < most or distance <= distances[most - 1]:
-                    found = _insert(distance, t.row[i], found, rows, distances)
+                    found = _insert(distance, row[i], found, rows, distances)
             continue
         near, far = 2 * node, 2 * node + 1
-        bound = _nearest_of_box(point, near, t.boxes)
-        bound_far = _nearest_of_box(point, far, t.boxes)
-        if _less(bound_far, t.first[far], bound, t.first[near]):
+        bound = _nearest_of_box(point, near, boxes)
+        bound_far = _nearest_of_box(point, far, boxes)
+        if _less(bound_far, first[far], bound, first[near]):
             near, far, bound, bound_far = far, near, bound_far, bound
-        t.stack[top], t.bounds[top] = far, bound_far
-        t.stack[top + 1], t.bounds[top + 1] = near, bound
+        stack[top], bounds[top] = far, bound_far
+        stack[top + 1], bounds[top + 1] = near, bound
         top += 2
     return found
 

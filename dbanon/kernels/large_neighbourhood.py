@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.kernels.compile import kernel
-from dbanon.kernels.local_search import Groups, dense, distance, gather, improve, join, leave
+from dbanon.kernels.compile import inlined, kernel
+from dbanon.kernels.local_search import dense, gather
+from dbanon.kernels.union import build, measure, settle, union_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_GROUPS = 7  # a random one and its nearest 2 to 6
-FARTHEST = 1  # of two ways to choose where groups grow; the other is at random
-PASSES = 20
 
 
 @kernel
@@ -33,49 +32,35 @@ def _below(n: int, state: NDArray[np.uint64]) -> int:
     return min(int(_draw(state) * n), n - 1)
 
 
-@kernel
-def _room(d: int, k: int) -> Groups:
-    """Return memory for the points of MOST_GROUPS groups and one more group."""
-    most, groups = MOST_GROUPS * (2 * k - 1), MOST_GROUPS + 1
-    return Groups(
-        np.empty((most, d)),
-        np.empty(most, np.int32),
-        np.empty((groups, 2 * k - 1), np.int32),
-        np.zeros(groups, np.int64),
-        np.zeros((groups, d)),
-        np.empty(groups, np.int64),
-        np.zeros(2, np.int64),
-        np.zeros(groups, np.int64),
-    )
-
-
-@kernel
-def _between(a: int, b: int, g: Groups) -> float:
-    """Return the squared distance of two centroids."""
-    total = 0.0
-    for j in range(g.sums.shape[1]):
-        step = g.sums[a, j] / g.size[a] - g.sums[b, j] / g.size[b]
-        total += step * step
-    return total
-
-
-@kernel
+@inlined
 def _surround(
-    label: int, wanted: int, neighbours: NDArray[np.int32], chosen: NDArray[np.int64], g: Groups
+    wanted: int,
+    neighbours: NDArray[np.int32],
+    chosen: NDArray[np.int64],
+    far: NDArray[np.float64],
+    group: NDArray[np.int32],
+    own: NDArray[np.int32],
+    means: NDArray[np.float64],
 ) -> int:
-    """Fill a group and the nearest of those its members' neighbours are in; return how many."""
-    far = np.full(wanted, np.inf)
-    chosen[0], found = label, 1
-    for place in range(g.size[label]):
-        for other in neighbours[g.members[label, place]]:
-            candidate = g.group[other]
-            known = False
+    """Add to a group the nearest of those its members' neighbours are in; return how many.
+
+    chosen: begins with the group; own: its members.
+    """
+    found, label, last = 1, chosen[0], chosen[0]
+    far[:wanted] = np.inf
+    for row in own:
+        for i in range(neighbours.shape[1]):
+            candidate = np.int64(group[neighbours[row, i]])
+            known = candidate == last
             for c in range(found):
                 known |= chosen[c] == candidate
             if known:
                 continue
-            away = _between(label, candidate, g)
-            if found == wanted and away >= far[found - 1]:
+            last, away = candidate, 0.0
+            for j in range(means.shape[1]):
+                step = means[label, j] - means[candidate, j]
+                away += step * step
+            if away >= far[wanted - 1]:
                 continue
             at = min(found, wanted - 1)
             while at > 1 and far[at - 1] > away:
@@ -87,127 +72,121 @@ def _surround(
 
 
 @kernel
-def _unite(
-    chosen: NDArray[np.int64], rows: NDArray[np.int64], g: Groups, h: Groups
-) -> tuple[int, float]:
-    """Copy the points of groups; return how many they are and the squared error of the groups."""
-    n, error = 0, 0.0
-    for label in chosen:
-        for place in range(g.size[label]):
-            row = g.members[label, place]
-            rows[n] = row
-            h.points[n] = g.points[row]
-            h.group[n] = -1
-            error += distance(row, g.points, label, g.sums, g.size[label])
-            n += 1
-    return n, error
-
-
-@kernel
-def _seed(
-    n: int, mode: int, sums: NDArray[np.float64], state: NDArray[np.uint64], h: Groups
+def _choose(
+    neighbours: NDArray[np.int32],
+    chosen: NDArray[np.int64],
+    group: NDArray[np.int32],
+    members: NDArray[np.int32],
+    size: NDArray[np.int64],
+    means: NDArray[np.float64],
+    state: NDArray[np.uint64],
 ) -> int:
-    """Return a free point: any, or the farthest from the average of all free points."""
-    free = 0
-    sums[:] = 0.0
-    for i in range(n):
-        if h.group[i] < 0:
-            free += 1
-            for j in range(sums.shape[1]):
-                sums[0, j] += h.points[i, j]
-    skip, best, seed = _below(free, state), -1.0, -1
-    for i in range(n):
-        if h.group[i] >= 0:
-            continue
-        if mode != FARTHEST and skip == 0:
-            return i
-        skip -= 1
-        if mode == FARTHEST:
-            away = distance(i, h.points, 0, sums, free)
-            if away > best:
-                best, seed = away, i
-    return seed
+    """Fill a random point's group and some of those around it; return how many."""
+    chosen[0] = group[_below(group.shape[0], state)]
+    own, wanted = members[chosen[0], : size[chosen[0]]], 3 + _below(MOST_GROUPS - 2, state)
+    return _surround(wanted, neighbours, chosen, np.empty(wanted), group, own, means)
 
 
-@kernel
-def _grow(n: int, k: int, label: int, seed: int, h: Groups) -> None:
-    """Fill a group with a point and what is nearest to the growing centroid."""
-    h.size[label] = 0
-    h.sums[label] = 0.0
-    join(seed, label, h)
-    for size in range(1, k):
-        best, point = np.inf, -1
-        for i in range(n):
-            if h.group[i] < 0:
-                away = distance(i, h.points, label, h.sums, size)
-                if away < best:
-                    best, point = away, i
-        join(point, label, h)
-
-
-@kernel
-def _build(
-    n: int, n_groups: int, k: int, sums: NDArray[np.float64], state: NDArray[np.uint64], h: Groups
-) -> None:
-    """Divide the free points into groups of k to 2k - 1."""
-    mode = _below(2, state)
-    for label in range(n_groups):
-        _grow(n, k, label, _seed(n, mode, sums, state, h), h)
-    for i in range(n):
-        if h.group[i] >= 0:
-            continue
-        best, target = np.inf, -1
-        for label in range(n_groups):
-            m = h.size[label]
-            if m < 2 * k - 1:
-                rise = distance(i, h.points, label, h.sums, m) * m / (m + 1)
-                if rise < best:
-                    best, target = rise, label
-        join(i, target, h)
-
-
-@kernel
-def _settle(
-    n: int,
-    k: int,
-    labels: NDArray[np.int64],
-    seen: NDArray[np.int64],
-    line: NDArray[np.float64],
-    h: Groups,
-) -> float:
-    """Improve the groups by moves between any two; return their error."""
-    seen[:n] = 0
-    for _ in range(PASSES):
-        moved = False
-        for i in range(n):
-            since, seen[i] = seen[i], h.counts[1]
-            moved |= improve(i, k, labels, since, line, h)
-        if not moved:
-            break
-    error = 0.0
-    for i in range(n):
-        error += distance(i, h.points, h.group[i], h.sums, h.size[h.group[i]])
-    return error
-
-
-@kernel
-def _write(
-    chosen: NDArray[np.int64], n: int, n_groups: int, rows: NDArray[np.int64], g: Groups, h: Groups
-) -> None:
-    """Put the new groups in the place of the old ones."""
-    for i in range(n):
-        leave(rows[i], g)
+@inlined
+def _unite(
+    chosen: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    inside: NDArray[np.float64],
+    sizes: NDArray[np.int64],
+    points: NDArray[np.float64],
+    members: NDArray[np.int32],
+    size: NDArray[np.int64],
+) -> int:
+    """Copy the points of groups, and their sizes; return how many points they are."""
+    n = 0
     for c in range(chosen.shape[0]):
-        g.free[g.counts[0]] = chosen[c]
-        g.counts[0] += 1
-        g.sums[chosen[c]] = 0.0
-    labels = np.empty(n_groups, np.int64)
-    for label in range(n_groups):
-        g.counts[0] -= 1
-        labels[label] = g.free[g.counts[0]]
-        g.sums[labels[label]] = 0.0
-    for i in range(n):
-        join(rows[i], labels[h.group[i]], g)
+        sizes[c] = size[chosen[c]]
+        for place in range(sizes[c]):
+            row = members[chosen[c], place]
+            rows[n] = row
+            for j in range(points.shape[1]):
+                inside[n, j] = points[row, j]
+            n += 1
+    return n
+
+
+@inlined
+def _number(
+    chosen: NDArray[np.int64],
+    old: int,
+    wanted: int,
+    size: NDArray[np.int64],
+    free: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> None:
+    """Take a free number for a group more, or set one free."""
+    if wanted > old:
+        counts[0] -= 1
+        chosen[old] = free[counts[0]]
+    elif wanted < old:
+        free[counts[0]] = chosen[wanted]
+        counts[0] += 1
+        size[chosen[wanted]] = 0
+
+
+@inlined
+def _write(
+    label: int,
+    own: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    points: NDArray[np.float64],
+    group: NDArray[np.int32],
+    members: NDArray[np.int32],
+    means: NDArray[np.float64],
+) -> None:
+    """Put points of a union into a group."""
+    d = points.shape[1]
+    for j in range(d):
+        means[label, j] = 0.0
+    for place in range(own.shape[0]):
+        row = rows[own[place]]
+        group[row], members[label, place] = label, row
+        for j in range(d):
+            means[label, j] += points[row, j]
+    for j in range(d):
+        means[label, j] /= own.shape[0]
+
+
+@kernel
+def _divide(means: NDArray[np.float64], size: NDArray[np.int64]) -> None:
+    """Make means of sums."""
+    for label in range(size.shape[0]):
+        means[label] /= max(size[label], 1)
+
+
+@kernel
+def _pick(n: int, wanted: int, picks: NDArray[np.int64], state: NDArray[np.uint64]) -> bool:
+    """Draw where groups begin to grow; return whether at the farthest points instead."""
+    farthest = _below(2, state) == 0
+    for i in range(wanted):
+        picks[i] = _below(n, state)
+    return farthest
+
+
+@inlined
+def _touch(rows: NDArray[np.int64], n: int, touched: NDArray[np.int64], n_touched: int) -> int:
+    """Note rows; return how many there are. Too many are not noted: all are copied then."""
+    found = n_touched
+    if found <= touched.shape[0] - rows.shape[0]:
+        for i in range(n):
+            touched[found] = rows[i]
+            found += 1
+    return found
+
+
+@inlined
+def _keep(
+    best: NDArray[np.int32], group: NDArray[np.int32], touched: NDArray[np.int64], n_touched: int
+) -> None:
+    """Bring a copy of the groups up to date, which lacks what was touched since."""
+    for i in range(min(n_touched, best.shape[0])):
+        row = touched[i] if n_touched <= best.shape[0] else i
+        best[row] = group[row]
 
 
 @kernel
@@ -234,29 +213,33 @@ def rebuild(
     uint64 of the random numbers, moved on. O(k^2 d) for a trial.
     """
     n, d = points.shape
-    g, h = gather(points, group, k), _room(d, k)
-    most = h.group.shape[0]
-    rows, seen, chosen = (
-        np.empty(most, np.int64),
-        np.empty(most, np.int64),
-        np.empty(MOST_GROUPS, np.int64),
-    )
-    sums, line, labels = np.empty((1, d)), np.empty(d), np.arange(MOST_GROUPS + 1)
-    best_group, gained, best = group.copy(), 0.0, 0.0
+    g, u = gather(points, group, k), union_of(MOST_GROUPS, k)
+    members, size, means, free, counts = g.members, g.size, g.sums, g.free, g.counts
+    new_members, new_size, most = u.members, u.size, u.group.shape[0]
+    _divide(means, size)
+    rows, sizes = np.empty(most, np.int64), np.empty(MOST_GROUPS, np.int64)
+    chosen, picks = np.empty(MOST_GROUPS + 1, np.int64), np.empty(MOST_GROUPS + 1, np.int64)
+    inside, touched = np.empty((most, d)), np.empty(n + most, np.int64)
+    best_group, gained, best, n_touched = group.copy(), 0.0, 0.0, 0
     for trial in range(trials):
-        label = g.group[_below(n, state)]
-        old = _surround(label, 3 + _below(MOST_GROUPS - 2, state), neighbours, chosen, g)
-        size, before = _unite(chosen[:old], rows, g, h)
-        wanted = _wanted(size, old, k, state)
-        h.counts[1] = 0
-        _build(size, wanted, k, sums, state, h)
-        after = _settle(size, k, labels[:wanted], seen, line, h)
+        old = _choose(neighbours, chosen, group, members, size, means, state)
+        n_inside = _unite(chosen[:old], rows, inside, sizes, points, members, size)
+        wanted = _wanted(n_inside, old, k, state)
+        before = measure(inside, n_inside, sizes[:old], u)
+        build(n_inside, wanted, k, _pick(n_inside, wanted, picks, state), picks, u)
+        after = settle(n_inside, wanted, k, u)
         warm = heat[0] + (heat[1] - heat[0]) * trial / trials
         if after >= before * (1.0 + warm * _draw(state)):
             continue
-        _write(chosen[:old], size, wanted, rows, g, h)
+        _number(chosen, old, wanted, size, free, counts)
+        for c in range(wanted):
+            size[chosen[c]] = new_size[c]
+            own = new_members[c, : new_size[c]]
+            _write(chosen[c], own, rows, points, group, members, means)
         gained += before - after
+        n_touched = _touch(rows, n_inside, touched, n_touched)
         if gained > best:
             best = gained
-            best_group[:] = g.group
-    return dense(g.group), dense(best_group), gained, best
+            _keep(best_group, group, touched, n_touched)
+            n_touched = 0
+    return dense(group), dense(best_group), gained, best

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.compile import kernel
+from dbanon.kernels.compile import inlined, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,7 +64,7 @@ def gather(points: NDArray[np.float64], group: NDArray[np.int32], k: int) -> Gro
     return g
 
 
-@kernel
+@inlined
 def distance(
     point: int, points: NDArray[np.float64], label: int, sums: NDArray[np.float64], size: int
 ) -> float:
@@ -79,66 +79,38 @@ def distance(
 @kernel
 def leave(point: int, g: Groups) -> None:
     """Take a point out of its group."""
+    points, members, sums = g.points, g.members, g.sums
     label = g.group[point]
     size = g.size[label] - 1
     place = 0
-    while g.members[label, place] != point:
+    while members[label, place] != point:
         place += 1
-    g.members[label, place] = g.members[label, size]
+    members[label, place] = members[label, size]
     g.size[label] = size
-    for j in range(g.points.shape[1]):
-        g.sums[label, j] -= g.points[point, j]
+    for j in range(points.shape[1]):
+        sums[label, j] -= points[point, j]
     _touch(label, g.counts, g.changed)
 
 
 @kernel
 def join(point: int, label: int, g: Groups) -> None:
     """Put a point that left its group into another."""
+    points, sums = g.points, g.sums
     g.group[point] = label
     g.members[label, g.size[label]] = point
     g.size[label] += 1
-    for j in range(g.points.shape[1]):
-        g.sums[label, j] += g.points[point, j]
+    for j in range(points.shape[1]):
+        sums[label, j] += points[point, j]
     _touch(label, g.counts, g.changed)
 
 
-@kernel
+@inlined
 def _touch(label: int, count: NDArray[np.int64], changed: NDArray[np.int64]) -> None:
     count[1] += 1
     changed[label] = count[1]
 
 
-@kernel
-def swap_partner(
-    point: int,
-    own: int,
-    other: int,
-    limit: float,
-    line: NDArray[np.float64],
-    g: Groups,
-) -> tuple[int, float]:
-    """Return the member of another group to swap with for the greatest gain above a limit, or -1.
-
-    line: (d,) work memory.
-    """
-    points, members, size = g.points, g.members, g.size
-    d = points.shape[1]
-    share, share_other = 1.0 / size[own], 1.0 / size[other]
-    for j in range(d):
-        line[j] = 2.0 * (g.sums[own, j] * share - g.sums[other, j] * share_other)
-    both, best, partner = share + share_other, limit, -1
-    for place in range(size[other]):
-        candidate = members[other, place]
-        gain = 0.0
-        for j in range(d):
-            step = points[candidate, j] - points[point, j]
-            gain += step * (line[j] + step * both)
-        if gain > best:
-            best, partner = gain, candidate
-    return partner, best
-
-
-@kernel
+@inlined
 def candidates(
     point: int, neighbours: NDArray[np.int32], group: NDArray[np.int32], found: NDArray[np.int64]
 ) -> int:
@@ -155,38 +127,57 @@ def candidates(
     return count
 
 
-@kernel
-def improve(
-    point: int, k: int, near: NDArray[np.int64], since: int, line: NDArray[np.float64], g: Groups
-) -> bool:
-    """Relocate a point to, or swap it with a member of, one of some groups; the best of all.
+@inlined
+def _swap_partner(
+    point: int,
+    others: NDArray[np.int32],
+    limit: float,
+    both: float,
+    line: NDArray[np.float64],
+    points: NDArray[np.float64],
+) -> tuple[int, float]:
+    """Return the point to swap with for the greatest gain above a limit, or -1.
 
-    Pairs of groups that have not changed after the move ``since`` are left out.
+    line: (d,) twice the way from the other centroid to the own; both: the sum of 1 / size.
     """
+    best, partner = limit, -1
+    for place in range(others.shape[0]):
+        candidate = others[place]
+        gain = 0.0
+        for j in range(points.shape[1]):
+            step = points[candidate, j] - points[point, j]
+            gain += step * (line[j] + step * both)
+        if gain > best:
+            best, partner = gain, candidate
+    return partner, best
+
+
+@kernel
+def _best_move(
+    point: int, k: int, near: NDArray[np.int64], line: NDArray[np.float64], g: Groups
+) -> tuple[int, int]:
+    """Return the group to relocate to and -1, or to swap with and its member; -1 for neither."""
+    points, members, size, sums = g.points, g.members, g.size, g.sums
     own = g.group[point]
-    size = g.size[own]
-    here = distance(point, g.points, own, g.sums, size)
-    gain_leave = here * size / max(size - 1, 1)
+    m_own = size[own]
+    here, share = distance(point, points, own, sums, m_own), 1.0 / m_own
+    gain_leave = here * m_own / max(m_own - 1, 1)
     best, target, partner = LEAST_GAIN * here, -1, -1
-    for label in near:
-        if label == own or max(g.changed[own], g.changed[label]) <= since:
-            continue
-        m = g.size[label]
-        if size > k and m < 2 * k - 1:
-            gain = gain_leave - distance(point, g.points, label, g.sums, m) * m / (m + 1)
+    for i in range(near.shape[0]):
+        label = near[i]
+        m = size[label]
+        share_other = 1.0 / m
+        if m_own > k and m < 2 * k - 1:
+            gain = gain_leave - distance(point, points, label, sums, m) * m / (m + 1)
             if gain > best:
                 best, target, partner = gain, label, -1
-        candidate, gain = swap_partner(point, own, label, best, line, g)
+        for j in range(points.shape[1]):
+            line[j] = 2.0 * (sums[own, j] * share - sums[label, j] * share_other)
+        others, both = members[label, :m], share + share_other
+        candidate, gain = _swap_partner(point, others, best, both, line, points)
         if candidate >= 0:
             best, target, partner = gain, label, candidate
-    if target < 0:
-        return False
-    leave(point, g)
-    if partner >= 0:
-        leave(partner, g)
-        join(partner, own, g)
-    join(point, target, g)
-    return True
+    return target, partner
 
 
 @kernel
@@ -197,21 +188,39 @@ def _sweep(
     found: NDArray[np.int64],
     g: Groups,
 ) -> int:
-    """Improve every point whose surroundings changed since it was last looked at."""
+    """Relocate or swap every point whose surroundings changed since it was last looked at.
+
+    The best of all moves to the groups of its neighbours is taken.
+    """
+    group, changed, counts = g.group, g.changed, g.counts
     moves, line = 0, np.empty(g.points.shape[1])
-    for point in range(g.points.shape[0]):
-        n_near = candidates(point, neighbours, g.group, found)
-        since, seen[point] = seen[point], g.counts[1]
-        if improve(point, k, found[:n_near], since, line, g):
-            moves += 1
+    for point in range(group.shape[0]):
+        own = group[point]
+        n_near, n_new = candidates(point, neighbours, group, found), 0
+        for c in range(n_near):
+            if max(changed[own], changed[found[c]]) > seen[point]:
+                found[n_new] = found[c]
+                n_new += 1
+        seen[point] = counts[1]
+        if n_new == 0:
+            continue
+        target, partner = _best_move(point, k, found[:n_new], line, g)
+        if target < 0:
+            continue
+        moves += 1
+        leave(point, g)
+        if partner >= 0:
+            leave(partner, g)
+            join(partner, own, g)
+        join(point, target, g)
     return moves
 
 
 @kernel
 def _error(label: int, g: Groups) -> float:
-    total = 0.0
-    for place in range(g.size[label]):
-        total += distance(g.members[label, place], g.points, label, g.sums, g.size[label])
+    points, sums, size, total = g.points, g.sums, g.size[label], 0.0
+    for place in range(size):
+        total += distance(g.members[label, place], points, label, sums, size)
     return total
 
 
@@ -220,16 +229,18 @@ def _dissolve(
     label: int, k: int, neighbours: NDArray[np.int32], found: NDArray[np.int64], g: Groups
 ) -> bool:
     """Give each member to its cheapest group with room, if the sum falls by that."""
-    size = g.size[label]
+    points, group, sizes, sums = g.points, g.group, g.size, g.sums
+    size = sizes[label]
     budget = _error(label, g)
     budget -= LEAST_GAIN * budget
     rows = g.members[label, :size].copy()
     for moved in range(size):
         best, target = np.inf, -1
-        for c in range(candidates(rows[moved], neighbours, g.group, found)):
-            m = g.size[found[c]]
+        n_near = candidates(rows[moved], neighbours, group, found)
+        for c in range(n_near):
+            m = sizes[found[c]]
             if m < 2 * k - 1 and found[c] != label:
-                cost = distance(rows[moved], g.points, found[c], g.sums, m) * m / (m + 1)
+                cost = distance(rows[moved], points, found[c], sums, m) * m / (m + 1)
                 if cost < best:
                     best, target = cost, found[c]
         budget -= best
@@ -248,13 +259,14 @@ def _dissolve(
 @kernel
 def _cheapest(label: int, k: int, near: NDArray[np.int64], g: Groups) -> int:
     """Return the point of groups of more than k that a group takes in at the least cost, or -1."""
-    best, point, size = np.inf, -1, g.size[label]
+    points, members, sizes, sums = g.points, g.members, g.size, g.sums
+    best, point, size = np.inf, -1, sizes[label]
     for other in near:
-        m = g.size[other]
+        m = sizes[other]
         for place in range(m if m > k else 0):
-            row = g.members[other, place]
-            price = distance(row, g.points, label, g.sums, size) * size / (size + 1)
-            price -= distance(row, g.points, other, g.sums, m) * m / (m - 1)
+            row = members[other, place]
+            price = distance(row, points, label, sums, size) * size / (size + 1)
+            price -= distance(row, points, other, sums, m) * m / (m - 1)
             if price < best:
                 best, point = price, row
     return point
@@ -264,19 +276,22 @@ def _cheapest(label: int, k: int, near: NDArray[np.int64], g: Groups) -> int:
 def _create(
     seed: int, k: int, neighbours: NDArray[np.int32], found: NDArray[np.int64], g: Groups
 ) -> bool:
-    """Make a group around a point from groups of more than k, if the sum falls by that."""
-    if g.counts[0] == 0 or g.size[g.group[seed]] <= k:
-        return False
-    n_near = candidates(seed, neighbours, g.group, found)
-    found[n_near] = g.group[seed]
+    """Make a group around a point from groups of more than k, if the sum falls by that.
+
+    There is a free number, and the point's group has more than k.
+    """
+    group = g.group
+    n_near = candidates(seed, neighbours, group, found)
+    found[n_near] = group[seed]
     label = g.free[g.counts[0] - 1]
-    sums, rows, old = g.sums, np.empty(k, np.int64), np.empty(k, np.int64)
+    points, sums, sizes = g.points, g.sums, g.size
+    rows, old = np.empty(k, np.int64), np.empty(k, np.int64)
     sums[label] = 0.0
     gained, cost, point = 0.0, 0.0, seed
     for step in range(k):
-        own = g.group[point]
-        m = g.size[own]
-        gained += distance(point, g.points, own, sums, m) * m / (m - 1)
+        own = group[point]
+        m = sizes[own]
+        gained += distance(point, points, own, sums, m) * m / (m - 1)
         gained -= cost
         rows[step], old[step] = point, own
         leave(point, g)
@@ -288,11 +303,11 @@ def _create(
             gained = -np.inf
             break
         m = step + 1
-        cost = distance(point, g.points, label, sums, m) * m / (m + 1)
+        cost = distance(point, points, label, sums, m) * m / (m + 1)
     if gained > LEAST_GAIN * abs(cost):
         g.counts[0] -= 1
         return True
-    for i in range(g.size[label]):
+    for i in range(sizes[label]):
         leave(rows[i], g)
         join(rows[i], old[i], g)
     return False
@@ -311,9 +326,10 @@ def search(k: int, neighbours: NDArray[np.int32], sweeps: int, g: Groups) -> Non
         for label in range(g.size.shape[0]):
             if g.size[label] > 0 and _dissolve(label, k, neighbours, found, g):
                 moves += 1
+        group, size, counts = g.group, g.size, g.counts
         for point in range(n):
-            if _create(point, k, neighbours, found, g):
-                moves += 1
+            if counts[0] > 0 and size[group[point]] > k:
+                moves += _create(point, k, neighbours, found, g)
         if moves == 0:
             return
 

@@ -73,7 +73,7 @@ def mdav_tree(points: NDArray[np.float64], k: int, leaf: int) -> tuple[NDArray[n
             seeds[1] = farthest(points[seeds[0]], np.inf, t)
             _take(seeds[1], n_groups + 1, points, group, sums, t)
         for seed in seeds[:n_seeds]:
-            nearest(points[seed], rows, distances, t)
+            nearest(points[seed], rows, distances, 1.0, t)
             for row in rows:
                 _take(row, n_groups, points, group, sums, t)
             n_groups += 1

@@ -34,13 +34,16 @@ def blocks(points: NDArray[np.float64], k: int, n_blocks: int) -> NDArray[np.int
 
 
 @kernel
-def near_places(n_near: int, t: Tree) -> NDArray[np.int32]:
-    """Return the places of the nearest other points of each place, (n, n_near), nearest first."""
+def near_places(n_near: int, slack: float, t: Tree) -> NDArray[np.int32]:
+    """Return the places of the nearest other points of each place, (n, n_near), nearest first.
+
+    slack: more than 1 to miss some of them in less time, see ``nearest``.
+    """
     n = t.row.shape[0]
     near = np.empty((n, n_near), np.int32)
     rows, distances = np.empty(n_near + 1, np.int64), np.empty(n_near + 1)
     for i in range(n):
-        nearest(t.points[i], rows, distances, t)
+        nearest(t.points[i], rows, distances, slack, t)
         found = 0
         for row in rows:
             if row != t.row[i] and found < n_near:
@@ -51,19 +54,24 @@ def near_places(n_near: int, t: Tree) -> NDArray[np.int32]:
 
 @kernel
 def near_rows(
-    points: NDArray[np.float64], n_near: int
+    points: NDArray[np.float64], n_near: int, slack: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return the rows in the order of a tree, and ``near_places`` in that order; n_near < n."""
     t = plant(points, LEAF)
-    return t.row, near_places(n_near, t)
+    return t.row, near_places(n_near, slack, t)
 
 
 @kernel
 def polish(
-    points: NDArray[np.float64], group: NDArray[np.int32], k: int, n_near: int, sweeps: int
+    points: NDArray[np.float64],
+    group: NDArray[np.int32],
+    k: int,
+    n_near: int,
+    slack: float,
+    sweeps: int,
 ) -> NDArray[np.int32]:
     """Return better groups by local search over the nearest points; n_near < n."""
     t = plant(points, LEAF)
     g = gather(t.points, group[t.row], k)
-    search(k, near_places(n_near, t), sweeps, g)
+    search(k, near_places(n_near, slack, t), sweeps, g)
     return dense(g.group[t.place])

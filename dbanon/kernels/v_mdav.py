@@ -21,11 +21,11 @@ def _next(points: NDArray[np.float64], members: NDArray[np.int64], gain: float, 
     rows, distances = np.empty(2, np.int64), np.empty(2)
     best, inside = -1, np.inf
     for member in members:
-        if nearest(points[member], rows[:1], distances[:1], t) == 0:
+        if nearest(points[member], rows[:1], distances[:1], 1.0, t) == 0:
             return -1
         if distances[0] < inside or (distances[0] == inside and rows[0] < best):
             inside, best = distances[0], rows[0]
-    if nearest(points[best], rows, distances, t) == 1:
+    if nearest(points[best], rows, distances, 1.0, t) == 1:
         return best
     outside = distances[1] if rows[0] == best else distances[0]
     return best if inside < gain * gain * outside else -1
@@ -61,7 +61,7 @@ def v_mdav(
     while rest >= k:
         members[0] = farthest(average, 0.0, t)
         remove(members[0], t)
-        nearest(points[members[0]], members[1:k], distances, t)
+        nearest(points[members[0]], members[1:k], distances, 1.0, t)
         for row in members[1:k]:
             remove(row, t)
         count = k

@@ -36,7 +36,7 @@ class Plan(NamedTuple):
 
 EFFORTS = {
     "fast": Plan(0, 2, 5.0e5, LIGHT),
-    "balanced": Plan(3, 60, 4.0e5, LIGHT),
+    "balanced": Plan(3, 60, 4.8e5, LIGHT),
     "best": Plan(12, 400, 1.2e7, HEAVY),
 }
 # A round rebuilds pools of a few k rows, which is half of its work at this k.

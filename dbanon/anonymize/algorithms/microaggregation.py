@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import EncodedTable
 
 SMALL = 10_000  # rows
-TRIALS, TRIALS_OF_SMALL, TRIALS_OF_LARGE = 100.0, 2.0, 0.5  # for each row: best, fast
+TRIALS, TRIALS_OF_SMALL, TRIALS_OF_LARGE = 200.0, 4.0, 1.0  # for each row: best, fast
 CHUNKS = 16
 
 
@@ -34,9 +34,9 @@ class Microaggregation:
     effort "fast": MDAV in blocks of at most 250 rows, then local search that relocates and swaps
     rows and dissolves and creates groups, and a short form of what follows.
     "best" adds large-neighbourhood search (POPMUSIC, Taillard and Voss 2002): random unions of 3
-    to 7 groups are built anew, ``trials`` times for each row, 100 unless given and fewer for k
+    to 7 groups are built anew, ``trials`` times for each row, 200 unless given and fewer for k
     above 10, or for ``time_limit`` seconds, which alone depends on the machine. Larger
-    tables are searched in regions of at most 131,072 rows.
+    tables are searched in regions of at most 65,536 rows.
 
     Rows are points as ``mdav_points`` says; the distances are those of MDAV-generic. Ties go to the
     lower row. Groups that lack distinct sensitive values are merged afterwards, so that the bound

@@ -23,8 +23,7 @@ class VMdav:
     nearest row without a group; 0 makes all groups k, about 1 suits clustered data, and 0.2
     scattered data. The fewer than k rows left over join the groups of the nearest means, so that
     a group can have up to 3k - 2 rows. Rows are points as ``mdav_points`` says. Ties go to the
-    lower
-    row. Groups that lack distinct sensitive values are merged afterwards.
+    lower row. Groups that lack distinct sensitive values are merged afterwards.
     """
 
     gamma: float = 0.2
