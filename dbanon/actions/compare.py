@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import Policy
 
 # What is compared unless somebody chooses: fast on a table of some ten thousand rows.
-USUAL = ("auto", "mondrian", "mondrian-relaxed")
+USUAL = (
+    "auto",
+    "mondrian",
+    "mondrian-relaxed",
+    "top-down",
+    "k-member",
+    "optimal-lattice",
+    "projection",
+)
 
 
 # Few enough that every algorithm is done at once.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from run import measure, own_server, say
+from measuring import measure, own_server, say
 
 PICTURE = Path(__file__).parents[2] / "docs" / "loss.svg"
 

@@ -83,13 +83,13 @@ def prepare(sample: Sample, rows: int) -> None:
 
 
 def policy(sample: Sample, folder: Path) -> Path:
-    """Write the policy of a sample; age is widened to a grid as Adult's own policy does."""
+    """Write the policy of a sample, with tight intervals."""
     lines = [f'table = "public.{sample.name}"', "[models]", "k = 5", "l = 3"]
     lines += ["[columns]", 'id.role = "identifier"', f'{sample.protected}.role = "sensitive"']
     for name in sample.quasi:
         recoding = f'recoding = "label", taxonomy = "adult_{name}"'
         if name in sample.intervals:
-            recoding = 'recoding = "interval"' + (", snap = 5" if name == "age" else "")
+            recoding = 'recoding = "interval"'
         lines.append(f'{name} = {{role = "quasi", {recoding}}}')
     path = folder / f"{sample.name}.toml"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

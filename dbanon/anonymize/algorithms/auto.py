@@ -93,7 +93,7 @@ class Auto:
         cells = n_rows * sum(column.rule.weight for column in space.columns)
         number = 0
         while not self.stages.stopped:
-            done = number / rounds
+            done = number / rounds if rounds > 0 else 1.0
             if deadline is not None and self.time_limit is not None:
                 left = deadline - monotonic()
                 done = 1.0 - left / self.time_limit if left > 0.0 else 1.0
