@@ -129,6 +129,8 @@ def watched(*, timings: bool, steps: int) -> Iterator[Stages]:
         )
         yield stages
     if timings:
+        for remark in stages.remarks:
+            console.print(remark)
         total = sum(stages.seconds.values())
         for name, seconds in (*stages.seconds.items(), ("total", total)):
             console.print(f"{name:>10} {seconds:8.3f} s")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -108,14 +109,31 @@ def read(session: Session, info: TableInfo, policy: Policy) -> SourceRows:
     parts += [_value(info.column(rule.column), rule.role) for rule in rules]
     statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(parts), relation(info.name))
     names = [*(column.name for column in keys), *(rule.column for rule in rules)]
-    with _reader(session, row[0], statement.as_string(session.pg)) as batches:
-        return _shrink(batches, names, keys=len(keys))
+    with _query(session, row[0]) as query:
+        query.set_sql_query(statement.as_string(session.pg))
+        return _fetch(query, names, keys=len(keys))
 
 
 def without_quasi(source: SourceRows, policy: Policy) -> SourceRows:
     """Let go of what only clustering needs."""
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     return SourceRows(source.keys, source.columns.select(sensitive))
+
+
+def _fetch(query: AdbcStatement, names: Sequence[str], *, keys: int) -> SourceRows:
+    """Run a query in a thread: in the main one the driver would take Ctrl-C for itself."""
+
+    def run() -> SourceRows:
+        stream, _ = query.execute_query()
+        batches = AdbcRecordBatchReader._import_from_c(stream.address)  # noqa: SLF001
+        return _shrink(batches, names, keys=keys)
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        try:
+            return pool.submit(run).result()
+        except KeyboardInterrupt:
+            query.cancel()
+            raise
 
 
 def _shrink(batches: pa.RecordBatchReader, names: Sequence[str], *, keys: int) -> SourceRows:
@@ -158,8 +176,8 @@ def _value(column: ColumnInfo, role: Role) -> sql.Composed:
 
 
 @contextmanager
-def _reader(session: Session, snapshot: str, statement: str) -> Iterator[pa.RecordBatchReader]:
-    """Run a query on a snapshot of the session's, over a connection of the driver's own."""
+def _query(session: Session, snapshot: str) -> Iterator[AdbcStatement]:
+    """Open a query on a snapshot of the session's, over a connection of the driver's own."""
     try:
         with (
             adbc_driver_postgresql.connect(_same_server(session)) as database,
@@ -171,9 +189,7 @@ def _reader(session: Session, snapshot: str, statement: str) -> Iterator[pa.Reco
                     change.set_sql_query(setting)
                     change.execute_update()
             with AdbcStatement(connection) as query:
-                query.set_sql_query(statement)
-                stream, _ = query.execute_query()
-                yield AdbcRecordBatchReader._import_from_c(stream.address)  # noqa: SLF001
+                yield query
             connection.rollback()
     except adbc_driver_manager.Error as error:
         state = getattr(error, "sqlstate", None)

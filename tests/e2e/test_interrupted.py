@@ -51,9 +51,10 @@ def assign(self, table, requirement, *, seed):
             ready()
     return RelaxedMondrian().assign(table, requirement, seed=seed)
 
-def fetch(cursor, text):
+def fetch(query, names, *, keys):
+    query.set_sql_query("SELECT pg_sleep(60)")
     print("ready", flush=True)
-    return original_fetch(cursor, "SELECT pg_sleep(60)")
+    return original_fetch(query, names, keys=keys)
 
 if stage == "reading":
     from dbanon.db import transfer

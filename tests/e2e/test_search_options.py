@@ -225,7 +225,7 @@ def test_without_matplotlib_the_drawing_is_refused_before_anything_is_read(monke
 
 
 def test_a_time_limit_of_the_library_is_in_seconds(patients):
-    with pytest.raises(PolicyError, match="effort of auto is text"):
+    with pytest.raises(PolicyError, match="effort of auto is one of fast, balanced, best"):
         dbanon.plan("patients", algorithm="auto", effort=3, settings=patients.settings)
     with pytest.raises((PolicyError, ConfigError), match="block: must be at least 1"):
         dbanon.plan("patients", algorithm="mdav", block=0, settings=patients.settings)

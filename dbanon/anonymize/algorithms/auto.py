@@ -86,7 +86,7 @@ class Auto:
         if space.n_rows < 2 * space.k:
             return np.zeros(space.n_rows, np.int32)
         label, name = start(space, seed=seed)
-        self.stages.note(f"start: {name}")
+        self.stages.remark(f"start: {name}")
         points, plan = coordinates(space), EFFORTS[self.effort]
         affordable = int(plan.work / (space.n_rows * (1 + space.k / _HALF_AT)))
         rounds = max(plan.fewest, min(plan.most, affordable))
