@@ -107,7 +107,7 @@ def demo(
     with stages("load"):
         _load(chosen, table, settings)
         _define(chosen, table, settings)
-    release = publish(table, k=5, l=3, settings=settings, stages=stages)
+    release = publish(table, k=5, l=3, effort="fast", settings=settings, stages=stages)
     with stages("prove again"):
         report = check(release.relation, settings=settings)
     before, after = _samples((table, release.relation), settings)

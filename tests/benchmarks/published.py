@@ -31,13 +31,9 @@ TOLERANCE = 1e-9
 
 @dataclass
 class Meter(Stages):
-    """Stages that know the CPU seconds of all threads, and which start the engine took."""
+    """Stages that know the CPU seconds of all threads."""
 
     cpu: dict[str, float] = field(default_factory=dict)
-    start: str = ""
-
-    def __post_init__(self):
-        self.on_note = self._heed
 
     @contextmanager
     def __call__(self, name):
@@ -45,11 +41,6 @@ class Meter(Stages):
         with Stages.__call__(self, name):
             yield
         self.cpu[name] = self.cpu.get(name, 0.0) + time.process_time() - before
-
-    def _heed(self, note):
-        what, _, name = note.partition(": ")
-        if what == "start":
-            self.start = name
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +85,7 @@ def publish(dataset: Dataset, *, k: int, l: int = 1, search: bool = True, **chan
         smallest=smallest,
         cpu=stages.cpu["cluster"],
         wall=stages.seconds["cluster"],
-        start=stages.start,
+        start=", ".join(stages.remarks).removeprefix("start: "),
     )
 
 

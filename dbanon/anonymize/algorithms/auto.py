@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from dbanon.anonymize.engine.outliers import leave_out
-from dbanon.anonymize.engine.rounds import HEAVY, LIGHT, coordinates, improve
+from dbanon.anonymize.engine.rounds import HEAVY, LIGHT, OFTEN_REBUILT, coordinates, improve
 from dbanon.anonymize.engine.space import make_space, total_cost
 from dbanon.anonymize.engine.start import start
 from dbanon.anonymize.engine.tuples import freeze
@@ -33,14 +33,27 @@ class Plan(NamedTuple):
     work: float
     each: Effort
 
+    def rounds(self, space: Space) -> int:
+        """Return how many rounds to run; small tables can afford more, tiny ones need few."""
+        n = space.n_rows
+        affordable = self.work * (1 + _SMALL / n) / (n * (1 + space.k / _HALF_AT))
+        if space.k < OFTEN_REBUILT:
+            affordable /= 2
+        if space.has_rules:
+            affordable *= _HARDER
+        return max(self.fewest, int(min(self.most, _FEW + n / _ROWS_OF_A_ROUND, affordable)))
+
 
 EFFORTS = {
     "fast": Plan(0, 2, 5.0e5, LIGHT),
-    "balanced": Plan(3, 60, 4.8e5, LIGHT),
+    "balanced": Plan(3, 100, 3.6e5, LIGHT),
     "best": Plan(12, 400, 1.2e7, HEAVY),
 }
 # A round rebuilds pools of a few k rows, which is half of its work at this k.
 _HALF_AT = 40
+_SMALL, _FEW, _ROWS_OF_A_ROUND = 10_000, 10, 50
+# Rules forbid many moves, so that what is left needs more of them.
+_HARDER = 1.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +101,7 @@ class Auto:
         label, name = start(space, seed=seed)
         self.stages.remark(f"start: {name}")
         points, plan = coordinates(space), EFFORTS[self.effort]
-        affordable = int(plan.work / (space.n_rows * (1 + space.k / _HALF_AT)))
-        rounds = max(plan.fewest, min(plan.most, affordable))
+        rounds = plan.rounds(space)
         cells = n_rows * sum(column.rule.weight for column in space.columns)
         number = 0
         while not self.stages.stopped:
