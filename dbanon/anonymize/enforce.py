@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from dbanon.anonymize.models.tally import Whole
     from dbanon.domain.assignment import EncodedTable
 
-_NEAR = 48  # partners that are looked at
+_NEAR = 4096  # partners that are looked at where all can be counted at once
+_FEW = 64  # and where not
 _CELLS = 1 << 25  # of a table of counts
 _WIDEST = 1e3  # a gap counts no more than this
 
@@ -96,6 +97,8 @@ class _Merging:
             _judge(table, assignment, demand, whole)
             for demand, whole in zip(demands, compared, strict=True)
         ]
+        by_rows = any(isinstance(judge, _ByRows) for judge in self._judges)
+        self._near = _FEW if by_rows else _NEAR
 
     def merged(self, bad: NDArray[np.int64]) -> Assignment:
         """Merge the groups that fail, and return what comes of it, numbered in their order."""
@@ -124,14 +127,16 @@ class _Merging:
     def _partner(self, a: int, gap: float) -> int:
         rises = self._unions.rises(a)
         there = np.flatnonzero(np.isfinite(rises))
-        if len(there) > _NEAR:
-            bound = np.partition(rises[there], _NEAR)[_NEAR]
+        if len(there) > self._near:
+            bound = np.partition(rises[there], self._near)[self._near]
             there = there[rises[there] <= bound]
-        near = there[np.argsort(rises[there], kind="stable")][:_NEAR]
+        near = there[np.argsort(rises[there], kind="stable")][: self._near]
         gaps = self._gaps(near, a)
         if (gaps == 0).any():
             return int(near[(gaps == 0).argmax()])
-        closed = (gap - gaps) / np.maximum(rises[near], 1e-12)
+        if (gaps >= gap).all():
+            return int(near[0])
+        closed = np.maximum(gap - gaps, 0.0) / np.maximum(rises[near], 1e-12)
         return int(near[closed.argmax()])
 
 

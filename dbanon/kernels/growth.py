@@ -14,8 +14,8 @@ from dbanon.kernels.boxes import with_code
 from dbanon.kernels.clusters import NONE, clear, cost_of, widen
 from dbanon.kernels.compile import inlined, kernel
 from dbanon.kernels.dice import roll
-from dbanon.kernels.diversity import rows_hold
-from dbanon.kernels.layout import DISTINCT, HI, LO
+from dbanon.kernels.diversity import is_wanted, rows_hold
+from dbanon.kernels.layout import BETWEEN, DISTINCT, HI, LO
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -174,7 +174,7 @@ def _cheapest(p: Pool, n_left: int, r: Rules, rule: int, size: int) -> int:
     best, least = NONE, np.inf
     if rule != NONE:
         for i in range(n_left):
-            if cost[i] < least and _is_new(p, r, rule, size, p.rows[p.left[i]]):
+            if cost[i] < least and is_wanted(r, rule, p.picked, size, p.rows[p.left[i]]):
                 best, least = i, cost[i]
     if best == NONE:
         for i in range(n_left):
@@ -188,7 +188,7 @@ def _pressing_rule(p: Pool, r: Rules, k: int, size: int) -> int:
     """Return a rule that the group will not keep unless the next row has a new value, or NONE."""
     for rule in range(r.kinds.shape[0]):
         if r.kinds[rule] != DISTINCT:
-            if size >= k:
+            if size >= k or r.kinds[rule] >= BETWEEN:
                 return rule
             continue
         column, met = r.columns[rule], 0
@@ -202,17 +202,6 @@ def _pressing_rule(p: Pool, r: Rules, k: int, size: int) -> int:
         if missing > 0 and k - size <= missing:
             return rule
     return NONE
-
-
-@kernel
-def _is_new(p: Pool, r: Rules, rule: int, size: int, row: int) -> bool:
-    """Whether the group has no row with the sensitive value of ``row``."""
-    column = r.columns[rule]
-    value = r.sensitive[row, column]
-    for i in range(size):
-        if r.sensitive[p.picked[i], column] == value:
-            return False
-    return True
 
 
 @kernel

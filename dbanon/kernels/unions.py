@@ -8,6 +8,7 @@ import numpy as np
 
 from dbanon.kernels.boxes import box_cost
 from dbanon.kernels.compile import kernel
+from dbanon.kernels.layout import TABLE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,7 +43,9 @@ def _add_union_costs(
         lo, hi = min(least, boxes.lo[b, column]), max(greatest, boxes.hi[b, column])
         if lo == hi:
             continue
-        if hi == size:
+        if stride == TABLE:
+            total[b] += flat[start + 1 + lo * (size + 1) + hi]
+        elif hi == size:
             total[b] += flat[start]
         elif stride == 0:
             total[b] += flat[start + 1 + hi] - flat[start + 1 + lo]
