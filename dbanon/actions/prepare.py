@@ -12,6 +12,7 @@ from dbanon.domain.errors import (
     TaxonomyError,
     Unsatisfiable,
 )
+from dbanon.domain.models import HIERARCHICAL
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName, quote_identifier
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import Policy
     from dbanon.domain.stages import Stages
     from dbanon.domain.table import TableInfo
+    from dbanon.domain.taxonomy import Taxonomy
 
 
 _LONGEST_NAME = 63
@@ -35,7 +37,8 @@ _PRIVATE = frozenset({"dbanon", "dbanon_data"})
 class Options(TypedDict, total=False):
     """What a caller may ask for over the stored policy; what is left out keeps the policy's word.
 
-    ``k``, ``l``, ``algorithm`` and ``max_suppressed`` replace the policy's own. ``kind`` is
+    ``k``, ``l``, ``algorithm`` and ``max_suppressed`` replace the policy's own, and each of
+    ``models`` the policy's model of that name. ``kind`` is
     ``table`` (a private copy behind a view; the default) or ``view`` (the live source behind
     guards). Readers see ``schema.name``, by default ``anon`` and the table's name. ``grants``
     names roles that may read it, PUBLIC included. The same data, options and ``seed`` give the
@@ -44,6 +47,7 @@ class Options(TypedDict, total=False):
 
     k: int | None
     l: int | None
+    models: Sequence[ModelSpec | Mapping[str, object]]
     algorithm: str | None
     max_suppressed: float | None
     kind: ReleaseKind | str
@@ -59,6 +63,7 @@ class Request:
 
     k: int | None = None
     l: int | None = None
+    models: tuple[ModelSpec, ...] = ()
     algorithm: str | None = None
     max_suppressed: float | None = None
     kind: ReleaseKind = ReleaseKind.TABLE
@@ -73,6 +78,7 @@ class Request:
         values: dict[str, Any] = {**options}
         values["kind"] = ReleaseKind(values.get("kind", ReleaseKind.TABLE))
         values["grants"] = tuple(values.get("grants", ()))
+        values["models"] = _specs(values.get("models", ()))
         return cls(**values)
 
     def view(self, table: TableName) -> TableName:
@@ -100,6 +106,7 @@ class Request:
             models[K_ANONYMITY] = ModelSpec(K_ANONYMITY, {"k": self.k})
         if self.l is not None:
             models[L_DIVERSITY] = ModelSpec(L_DIVERSITY, {"l": self.l})
+        models |= {model.name: model for model in self.models}
         budget = self.max_suppressed
         in_force = replace(
             policy,
@@ -111,7 +118,22 @@ class Request:
 
     def options(self) -> Options:
         """Return what the ledger keeps, so that a refresh can ask for the same."""
-        return cast("Options", asdict(self))
+        from dbanon.formats import policies
+
+        kept = asdict(self) | {"models": policies.model_documents(self.models)}
+        if not self.models:
+            del kept["models"]  # older ledgers lack it, and their digests still hold
+        return cast("Options", kept)
+
+
+def _specs(given: Sequence[ModelSpec | Mapping[str, object]]) -> tuple[ModelSpec, ...]:
+    from dbanon.formats import policies
+
+    documents = [
+        policies.model_documents([model])[0] if isinstance(model, ModelSpec) else model
+        for model in given
+    ]
+    return policies.models_of(documents)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -123,6 +145,8 @@ class Prepared:
     taxonomies: Mapping[str, int]
     keys: pa.Table
     outcome: Outcome
+    trees: Mapping[str, object]
+    """The taxonomies that the checks of sensitive columns need, by column."""
 
     @property
     def recodings(self) -> tuple[tuple[str, str], ...]:
@@ -145,6 +169,8 @@ def prepare(session: Session, info: TableInfo, request: Request, stages: Stages)
     policy = request.over(stored)
     if policy.model(K_ANONYMITY) is None:
         raise PolicyError("neither the command nor the policy says k", hint="pass --k 5")
+    if request.kind is ReleaseKind.VIEW:
+        _require_guarded(policy)
     try:
         _require(session, policy, info)
         transfer.require_fit(session, info, policy)
@@ -166,7 +192,33 @@ def prepare(session: Session, info: TableInfo, request: Request, stages: Stages)
         taxonomies={name: taxonomy.version for name, taxonomy in taxonomies.items()},
         keys=source.keys,
         outcome=outcome,
+        trees=_trees(policy, taxonomies),
     )
+
+
+def _trees(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, object]:
+    from dbanon.db.models import tree_document
+
+    if not any(spec.params.get("distance") == HIERARCHICAL for spec in policy.models):
+        return {}
+    return {
+        rule.column: tree_document(taxonomies[rule.taxonomy])
+        for rule in policy.with_role(Role.SENSITIVE)
+        if rule.taxonomy is not None
+    }
+
+
+def _require_guarded(policy: Policy) -> None:
+    """Raise ConfigError for a model that the guards of a live view do not keep."""
+    from dbanon.db.models import is_plain
+    from dbanon.domain.models import title
+
+    for spec in policy.models:
+        if not is_plain(spec):
+            raise ConfigError(
+                f"a live view keeps k-anonymity and distinct l-diversity, not {title(spec)}",
+                hint="publish it with --as table",
+            )
 
 
 def _require(session: Session, policy: Policy, info: TableInfo) -> None:

@@ -148,6 +148,7 @@ def _publication(session: Session, prepared: Prepared, request: Request) -> Publ
         kind=request.kind,
         view=request.view(prepared.info.name),
         recodings=prepared.recodings,
+        trees=prepared.trees,
     )
 
 

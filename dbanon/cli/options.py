@@ -113,6 +113,7 @@ def publication(arguments: Mapping[str, Any]) -> PublishOptions:
     return {
         "k": arguments["k"],
         "l": arguments["l"],
+        "models": arguments["models"],
         "algorithm": arguments["algorithm"],
         "max_suppressed": arguments["max_suppressed"],
         "kind": arguments["as_"],

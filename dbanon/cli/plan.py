@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dbanon.cli import console, options, report
+from dbanon.cli import console, models, options, report
 
 if TYPE_CHECKING:
     from dbanon.actions.plan import Plan
 
 
+@models.with_models
 def plan(
     table: options.Table,
     *,
@@ -31,6 +32,7 @@ def plan(
     owner: options.Owner = None,
     json: options.Json = False,
     timings: options.Timings = False,
+    models: models.Asked = (),
 ) -> None:
     """Show what publishing would cost; nothing is written.
 

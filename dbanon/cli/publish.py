@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dbanon.cli import console, options, report
+from dbanon.cli import console, models, options, report
 
 if TYPE_CHECKING:
     from dbanon.domain.release import Release
 
 
+@models.with_models
 def publish(
     table: options.Table,
     *,
@@ -32,12 +33,14 @@ def publish(
     allow_superuser: options.AllowSuperuser = False,
     json: options.Json = False,
     timings: options.Timings = False,
+    models: models.Asked = (),
 ) -> None:
     """Publish an anonymized relation, proved by the database.
 
     \b
     dbanon publish patients --k 5 --l 3
     dbanon publish patients --k 5 --l 3 --grant analysts
+    dbanon publish patients --k 5 --l 3 --l-kind entropy --t 0.2
     dbanon publish patients --k 10 --as view --name patients_live
     """
     from dbanon.actions.publish import publish as action

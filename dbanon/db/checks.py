@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
+from dbanon.db.models import asked, model_statement
 from dbanon.db.queries import relation as relation_name
 from dbanon.domain.errors import SchemaOutOfDate
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
@@ -35,6 +36,9 @@ def check_statements(
         for column in promise.sensitive:
             call = sql.SQL(_L).format(relation=relation, quasi=quasi, sensitive=column, l=promise.l)
             yield L_DIVERSITY, column, call
+    for question in asked(promise.models, quasi=promise.quasi, sensitive=promise.sensitive):
+        call = model_statement(relation, question, trees=promise.trees)
+        yield question.spec.name, question.column, call
 
 
 def prove(session: Session, info: TableInfo, promise: Promise) -> CheckReport:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -22,7 +22,7 @@ from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import quote_identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from dbanon.db.session import Session
     from dbanon.domain.assignment import Assignment, GroupValues
@@ -41,6 +41,8 @@ class Publication:
     view: TableName
     recodings: tuple[tuple[str, str], ...]
     """(column, recoding) of every quasi-identifier, in policy order."""
+    trees: Mapping[str, object] = field(default_factory=dict)
+    """The taxonomies of sensitive columns that the promise needs, as its comment holds them."""
 
     @property
     def rows(self) -> sql.Identifier:

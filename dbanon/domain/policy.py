@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from dbanon.domain.table import TableName
 
@@ -88,18 +88,17 @@ class Policy:
     @property
     def k(self) -> int:
         """The least number of rows in a class; 1 when the policy does not ask for k-anonymity."""
-        return _count_of(self.models, K_ANONYMITY, "k")
+        return plain_count(self.model(K_ANONYMITY), "k")
 
     @property
     def l(self) -> int:
         """The least number of distinct values of every sensitive column; 1 when not asked for."""
-        return _count_of(self.models, L_DIVERSITY, "l")
+        return plain_count(self.model(L_DIVERSITY), "l")
 
 
-def _count_of(models: Iterable[ModelSpec], name: str, parameter: str) -> int:
-    """Return the count that a model asks of all classes, 1 if it is not asked of all."""
-    for model in models:
-        if model.name == name and set(model.params) == {parameter}:
-            value = model.params[parameter]
-            return value if isinstance(value, int) else 1
-    return 1
+def plain_count(model: ModelSpec | None, parameter: str) -> int:
+    """Return the count that a model asks of all classes, 1 if there is none to ask it of all."""
+    if model is None or set(model.params) != {parameter}:
+        return 1
+    count = model.params[parameter]
+    return count if isinstance(count, int) else 1

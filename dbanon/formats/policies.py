@@ -25,7 +25,17 @@ if TYPE_CHECKING:
 
     from dbanon.domain.policy import Value
 
-__all__ = ["draft", "dump", "from_document", "parse", "suggest", "to_document", "validate"]
+__all__ = [
+    "draft",
+    "dump",
+    "from_document",
+    "model_documents",
+    "models_of",
+    "parse",
+    "suggest",
+    "to_document",
+    "validate",
+]
 
 _SHORT_OF = {model: parameter for parameter, model in SHORT.items()}
 _DEFAULT = Policy(TableName(None, "t"), ())
@@ -84,7 +94,7 @@ def to_document(policy: Policy) -> dict[str, object]:
     """Return the policy as what JSON can hold."""
     document = _scalars(policy)
     document["params"] = dict(policy.params)
-    document["models"] = [{"name": m.name, "params": _listed(m.params)} for m in policy.models]
+    document["models"] = model_documents(policy.models)
     document["columns"] = [{"column": rule.column, **_fields(rule)} for rule in policy.columns]
     return document
 
@@ -104,6 +114,21 @@ def dump(policy: Policy) -> str:
         document["params"] = dict(policy.params)
     document["columns"] = {rule.column: _fields(rule) for rule in policy.columns}
     return tomli_w.dumps(document)
+
+
+def model_documents(models: Iterable[ModelSpec]) -> list[dict[str, object]]:
+    """Return models as what JSON can hold."""
+    return [{"name": model.name, "params": _listed(model.params)} for model in models]
+
+
+def models_of(documents: object) -> tuple[ModelSpec, ...]:
+    """Read what ``model_documents`` made, as suspiciously as a file; raises PolicyError."""
+    top = Section({"models": documents}, "", [])
+    known = _Known(None, MODEL_KINDS, None)
+    models = [_named(section) for section in top.sections("models")]
+    specs = tuple(_model(name, section, known) for name, section in models)
+    _raise(top.problems)
+    return specs
 
 
 def _listed(params: Mapping[str, Value]) -> dict[str, object]:
