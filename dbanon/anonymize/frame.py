@@ -39,6 +39,7 @@ def anonymize(
     *,
     k: int,
     l: int = 1,
+    models: Sequence[ModelSpec] = (),
     quasi: Sequence[str],
     sensitive: Sequence[str] = (),
     insensitive: Sequence[str] = (),
@@ -51,25 +52,33 @@ def anonymize(
 ) -> Any:  # noqa: ANN401 - the kind of table that came in
     """Return the table k-anonymous and l-diverse, with every quasi-identifier recoded to text.
 
-    data: a pyarrow Table or anything with ``__arrow_c_stream__`` (pandas, polars); a pandas frame
-    comes back as one, everything else as a pyarrow Table. taxonomies and recodings go by column.
+    models: what else is asked (``dbanon.domain.models``). data: a pyarrow Table or anything with
+    ``__arrow_c_stream__`` (pandas, polars); a pandas frame comes back as one, everything else as a
+    pyarrow Table. taxonomies go by quasi-identifier or sensitive column, recodings by
+    quasi-identifier.
     Only the columns named are returned, in a random order of rows. Raises PolicyError for columns
     that are missing, named twice or of a type that cannot be generalized, and Unsatisfiable when
-    no partition of the rows meets k and l.
+    no partition of the rows meets k, l and the models.
     """
-    columns = _columns(quasi, taxonomies or {}, recodings or {})
-    columns += [ColumnRule(name, Role.SENSITIVE) for name in sensitive]
+    trees = taxonomies or {}
+    columns = _columns(
+        quasi, {n: tree for n, tree in trees.items() if n not in sensitive}, recodings or {}
+    )
+    columns += [
+        ColumnRule(name, Role.SENSITIVE, taxonomy=name if name in trees else None)
+        for name in sensitive
+    ]
     columns += [ColumnRule(name, Role.INSENSITIVE) for name in insensitive]
     table = _select(data, [rule.column for rule in columns])
     policy = Policy(
         table=TableName(None, "data"),
         columns=tuple(columns),
-        models=(ModelSpec(K_ANONYMITY, {"k": k}), ModelSpec(L_DIVERSITY, {"l": l})),
+        models=(ModelSpec(K_ANONYMITY, {"k": k}), ModelSpec(L_DIVERSITY, {"l": l}), *models),
         algorithm=algorithm,
         params=params or {},
         max_suppressed=max_suppressed,
     )
-    kinds = {name: _kind(table.schema.field(name)) for name in quasi}
+    kinds = {name: _kind(table.schema.field(name)) for name in (*quasi, *sensitive)}
     source = {name: _canonical(table.column(name), kinds[name], name) for name in quasi}
     source |= {name: _cast(table.column(name), pa.string(), name) for name in sensitive}
     encoded = encode(pa.table(source), policy, kinds=kinds, taxonomies=taxonomies or {})

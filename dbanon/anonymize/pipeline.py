@@ -12,6 +12,7 @@ from dbanon.anonymize.enforce import enforce, is_monotone
 from dbanon.anonymize.feasible import rows_in_reach
 from dbanon.anonymize.interfaces import Requirement
 from dbanon.anonymize.metrics import prefixes, publication, report
+from dbanon.anonymize.models.closeness import NTCloseness
 from dbanon.anonymize.models.demands import achieved, all_demands, demands_of, wholes
 from dbanon.anonymize.registry import ALGORITHMS, METRICS, MODELS, RECODINGS, default_recoding
 from dbanon.anonymize.resize import take
@@ -170,7 +171,9 @@ def _verify(published: Publication, policy: Policy, *, budget: int) -> None:
     if published.n_suppressed > budget or not len(rows):
         raise _defect(policy)
     demands = all_demands(table, policy)
-    compared = wholes(table, demands, rows, coarser=prefixes(published))
+    around = any(isinstance(demand.model, NTCloseness) for demand in demands)
+    coarser = prefixes(published) if around else ()
+    compared = wholes(table, demands, rows, coarser=coarser)
     for demand, whole in zip(demands, compared, strict=True):
         level = achieved(table, demand, rows, published.classes[rows], whole=whole)
         if demand.model.bound.holds(level, demand.model.required).all():

@@ -28,9 +28,11 @@ BEGIN
                         AND check_npd_recursive_l_diversity.c < 'Infinity'
                         AND check_npd_recursive_l_diversity.l >= 1
                         AND cardinality(check_npd_recursive_l_diversity.positive) > 0
+                        AND array_position(check_npd_recursive_l_diversity.positive, NULL) IS NULL
                         AND check_npd_recursive_l_diversity.share > 0
                         AND check_npd_recursive_l_diversity.share <= 1
-                        AND cardinality(check_npd_recursive_l_diversity.negative) > 0, false) THEN
+                        AND cardinality(check_npd_recursive_l_diversity.negative) > 0
+                        AND array_position(check_npd_recursive_l_diversity.negative, NULL) IS NULL, false) THEN
         RAISE EXCEPTION 'check_npd_recursive_l_diversity needs c > 0, l >= 1, positive and negative values, and a least share in (0, 1]'
             USING ERRCODE = 'invalid_parameter_value';
     END IF;

@@ -25,7 +25,8 @@ BEGIN
     IF NOT coalesce(check_pd_recursive_l_diversity.c > 0
                         AND check_pd_recursive_l_diversity.c < 'Infinity'
                         AND check_pd_recursive_l_diversity.l >= 1
-                        AND cardinality(check_pd_recursive_l_diversity.positive) > 0, false) THEN
+                        AND cardinality(check_pd_recursive_l_diversity.positive) > 0
+                        AND array_position(check_pd_recursive_l_diversity.positive, NULL) IS NULL, false) THEN
         RAISE EXCEPTION 'check_pd_recursive_l_diversity needs c > 0, l >= 1 and values whose disclosure is acceptable'
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
