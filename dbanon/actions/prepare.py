@@ -10,7 +10,6 @@ from dbanon.domain.errors import (
     DriftError,
     PolicyError,
     TaxonomyError,
-    Unsatisfiable,
 )
 from dbanon.domain.models import HIERARCHICAL
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role
@@ -20,7 +19,9 @@ from dbanon.domain.table import TableName, quote_identifier
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from dbanon.anonymize.pipeline import Outcome
     from dbanon.db.session import Session
@@ -160,22 +161,23 @@ def prepare(session: Session, info: TableInfo, request: Request, stages: Stages)
     Raises PolicyError, TaxonomyError, Unsatisfiable, and DriftError instead of the first two
     when a release of the table is served already.
     """
-    from dbanon.actions.policy import stored_policy
+    from dbanon.actions.policy import stored_policy, validate_policy
     from dbanon.anonymize.encode import encode
     from dbanon.anonymize.pipeline import run
+    from dbanon.anonymize.subjects import run_by_subject
     from dbanon.db import store, transfer
 
-    stored = stored_policy(session, info)
-    policy = request.over(stored)
+    policy = request.over(stored_policy(session, info))
     if policy.model(K_ANONYMITY) is None:
         raise PolicyError("neither the command nor the policy says k", hint="pass --k 5")
     if request.kind is ReleaseKind.VIEW:
         _require_guarded(policy)
     try:
-        _require(session, policy, info)
+        validate_policy(session, policy, info)
+        several = _several_a_person(session, policy, info, request)
         transfer.require_fit(session, info, policy)
         with stages("read"):
-            source = transfer.read(session, info, policy)
+            source = transfer.read(session, info, _with_subject(policy) if several else policy)
         named = {rule.taxonomy for rule in policy.columns if rule.taxonomy is not None}
         taxonomies = store.load_taxonomies(session, named)
         with stages("encode"):
@@ -185,7 +187,11 @@ def prepare(session: Session, info: TableInfo, request: Request, stages: Stages)
         if store.releases(session, table=info.name, served=True):
             raise DriftError(f"{error} (the served release stays)", hint=error.hint) from None
         raise
-    outcome = run(encoded, policy, seed=request.seed, stages=stages)
+    if several:
+        subjects = _subjects(source.columns, policy)
+        outcome = run_by_subject(encoded, policy, subjects, seed=request.seed, stages=stages)
+    else:
+        outcome = run(encoded, policy, seed=request.seed, stages=stages)
     return Prepared(
         info=info,
         policy=policy,
@@ -221,20 +227,41 @@ def _require_guarded(policy: Policy) -> None:
             )
 
 
-def _require(session: Session, policy: Policy, info: TableInfo) -> None:
-    from dbanon.actions.policy import validate_policy
+def _several_a_person(session: Session, policy: Policy, info: TableInfo, request: Request) -> bool:
+    """Whether some person owns several rows; raises ConfigError where guards would miss that."""
     from dbanon.db import catalog
 
-    validate_policy(session, policy, info)
     if policy.subject is None:
-        return
+        return False
     rows, subjects = catalog.count_subjects(session, info, policy.subject)
-    if rows != subjects:
-        raise Unsatisfiable(
+    if rows != subjects and request.kind is ReleaseKind.VIEW:
+        raise ConfigError(
             f"{info.name} has {rows:,} rows of {subjects:,} subjects"
-            f" ({quote_identifier(policy.subject)}): k would count rows, not persons",
-            hint="publish a table with one row a person",
+            f" ({quote_identifier(policy.subject)}), and a live view counts rows, not persons",
+            hint="publish it with --as table",
         )
+    return rows != subjects
+
+
+def _with_subject(policy: Policy) -> Policy:
+    """Return the policy under which the subject is read along, as sensitive columns are."""
+    columns = [
+        replace(rule, role=Role.SENSITIVE) if rule.column == policy.subject else rule
+        for rule in policy.columns
+    ]
+    return replace(policy, columns=tuple(columns))
+
+
+def _subjects(columns: pa.Table, policy: Policy) -> NDArray[np.int32]:
+    """Return the person of each row, numbered."""
+    import pyarrow as pa
+
+    column = columns.column(policy.subject)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    numbered = pa.chunked_array([column.combine_chunks()]).dictionary_encode()
+    subjects: NDArray[np.int32] = numbered.combine_chunks().indices.to_numpy()
+    return subjects
 
 
 def fingerprint(session: Session, prepared_for: TableInfo, policy: Policy, request: Request) -> str:
@@ -247,7 +274,11 @@ def fingerprint(session: Session, prepared_for: TableInfo, policy: Policy, reque
 
     named = {rule.taxonomy for rule in policy.columns if rule.taxonomy is not None}
     versions = {name: t.version for name, t in store.load_taxonomies(session, named).items()}
-    columns = [rule.column for rule in policy.columns if rule.role is not Role.IDENTIFIER]
+    columns = [
+        rule.column
+        for rule in policy.columns
+        if rule.role is not Role.IDENTIFIER or rule.column == policy.subject
+    ]
     content = catalog.content_digest(
         session, prepared_for, sorted({*columns, *prepared_for.primary_key})
     )

@@ -192,3 +192,65 @@ def test_an_option_that_makes_no_sense_is_refused(monkeypatch, capsys, words):
         main()
     assert ended.value.code == 2
     assert "Invalid value" in capsys.readouterr().err
+
+
+@pytest.fixture
+def visits(database):
+    """One to five visits of each of 60 persons, who have one age and one disease."""
+    with database.connect() as connection:
+        connection.execute(
+            "CREATE TABLE public.visits (id int PRIMARY KEY, person text NOT NULL, age int,"
+            " disease text)"
+        )
+        connection.execute(
+            "INSERT INTO public.visits"
+            " SELECT row_number() OVER (), 'p' || p, 20 + p / 3, (ARRAY['a','b','c'])[1 + p % 3]"
+            " FROM generate_series(1, 60) AS p, generate_series(1, 1 + p % 5) AS v"
+        )
+    columns = (
+        dbanon.ColumnRule("id", Role.IDENTIFIER),
+        dbanon.ColumnRule("person", Role.IDENTIFIER),
+        dbanon.ColumnRule("age", Role.QUASI),
+        dbanon.ColumnRule("disease", Role.SENSITIVE),
+    )
+    models = (
+        dbanon.ModelSpec("k-anonymity", {"k": 4}),
+        dbanon.ModelSpec("l-diversity", {"l": 3}),
+    )
+    table = dbanon.TableName("public", "visits")
+    policy = dbanon.Policy(table, columns, models, subject="person")
+    dbanon.set_policy(table, policy, settings=database.settings)
+    return database
+
+
+def test_k_counts_persons_and_all_rows_of_one_share_a_class(visits):
+    release = dbanon.publish("visits", settings=visits.settings)
+    assert release.checks.passed
+    assert release.loss.n_rows == 180
+    by_persons = release.checks.results[-1]
+    assert ("k-anonymity", "person", 4) == (
+        by_persons.model,
+        by_persons.column,
+        by_persons.required,
+    )
+    assert by_persons.achieved >= 4
+    assert by_persons.achieved < release.checks.results[0].achieved
+    persons = visits.execute(
+        "SELECT max(n) FROM (SELECT count(DISTINCT a.age) AS n FROM public.visits AS v"
+        " JOIN anon.visits AS a ON v.age <@ a.age GROUP BY v.person) AS p"
+    )
+    assert persons == [(1,)]
+
+
+def test_models_that_weigh_rows_are_refused_for_several_rows_a_person(visits):
+    asked = [dbanon.ModelSpec("t-closeness", {"t": 0.3})]
+    with pytest.raises(dbanon.Unsatisfiable, match="weighs rows"):
+        dbanon.publish("visits", models=asked, settings=visits.settings)
+    with pytest.raises(dbanon.ConfigError, match="180 rows of 60 subjects"):
+        dbanon.publish("visits", kind="view", settings=visits.settings)
+
+
+def test_a_person_with_two_diseases_is_refused_where_diversity_is_asked(visits):
+    visits.execute("UPDATE public.visits SET disease = 'z' WHERE id = 3")
+    with pytest.raises(dbanon.Unsatisfiable, match="1 persons have rows that differ in disease"):
+        dbanon.publish("visits", settings=visits.settings)
