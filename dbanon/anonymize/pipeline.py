@@ -60,7 +60,7 @@ def run(encoded: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> 
         from dbanon.kernels.compile import on_compile
 
         with on_compile(lambda: stages.note("compiling kernels (once)")):
-            assignment = _assign(algorithm, encoded, requirement, seed=seed)
+            assignment = _grouped(algorithm, encoded, requirement, seed=seed)
     with stages("recode"):
         columns = tuple(_publish(column, assignment) for column in encoded.quasi)
         values = GroupValues(columns, assignment.n_groups)
@@ -69,7 +69,7 @@ def run(encoded: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> 
         return Outcome(assignment, values, report(published, METRICS))
 
 
-def _assign(
+def _grouped(
     algorithm: Algorithm, encoded: EncodedTable, requirement: Requirement, *, seed: int
 ) -> Assignment:
     """Group the rows that can meet every model, trim, and merge what does not meet one."""
