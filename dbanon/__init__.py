@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dbanon.actions.check import check
+    from dbanon.actions.compare import compare
     from dbanon.actions.demo import demo
     from dbanon.actions.doctor import doctor
     from dbanon.actions.init import init, init_sql
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 # Where each name lives: importing dbanon loads none of it, so that a command starts at once.
 _HOMES = {
     "actions.check": "check",
+    "actions.compare": "compare",
     "actions.demo": "demo",
     "actions.doctor": "doctor",
     "actions.init": "init init_sql",
@@ -112,6 +114,7 @@ __all__ = [
     "Verdict",
     "anonymize",
     "check",
+    "compare",
     "demo",
     "derive_taxonomy",
     "doctor",

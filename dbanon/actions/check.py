@@ -42,6 +42,7 @@ def check(
         connect(settings or Settings.load()) as session,
         session.transaction(snapshot=True, keep=False),
     ):
+        session.allow_memory()
         info = catalog.describe(session, where)
         promise = _promise(session, info, k=k, l=l, quasi=quasi, sensitive=sensitive)
         report = checks.prove(session, info, promise)

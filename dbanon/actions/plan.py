@@ -95,19 +95,18 @@ def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedCo
 
 def _render(publication: Publication, grants: Sequence[str]) -> Iterator[str]:
     """Spell the statements of a publication as publish runs them."""
-    from dbanon.db import access, checks, relations
+    from dbanon.db import access, checks, contents, relations
     from dbanon.db.promise import promise_of
 
-    view = checks.named(publication.view)
-    calls = checks.check_statements(view, promise_of(publication))
+    proofs = checks.proofs(checks.named(publication.view), promise_of(publication))
     statements = [
         *relations.build_statements(publication),
-        *relations.copy_statements(publication),
+        *contents.copy_statements(publication),
         *relations.serve_statements(publication),
         relations.view_statement(publication),
         relations.comment_statement(publication),
         *access.grant_statements(publication.view, grants),
-        *(call for _, _, call in calls),
+        *(proof.statement for proof in proofs),
     ]
     for statement in statements:
         yield statement.as_string().strip()

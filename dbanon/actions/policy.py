@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import Policy
+from dbanon.domain.stages import Stages
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
@@ -25,10 +26,12 @@ def set_policy(
     Raises PolicyError with every problem at once, ConfigError when the file cannot be read, and
     TableNotFound.
     """
+    from dbanon.anonymize.pipeline import make_algorithm
     from dbanon.db import catalog, store
     from dbanon.db.migrate import current_session
 
     given = policy if isinstance(policy, Policy) else _read(policy)
+    make_algorithm(given, stages=Stages())  # refuses parameters that it does not have
     with current_session(settings or Settings.load(), writes=True) as session:
         info = catalog.describe(session, _name(table))
         given = replace(given, table=_same_table(session, given.table, info))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from importlib import import_module
+from threading import Thread
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from dbanon.domain.errors import (
@@ -17,7 +20,7 @@ from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName, quote_identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
     import pyarrow as pa
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
     from dbanon.anonymize.pipeline import Outcome
     from dbanon.db.session import Session
+    from dbanon.db.transfer import SourceRows
+    from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.policy import Policy
     from dbanon.domain.stages import Stages
     from dbanon.domain.table import TableInfo
@@ -38,18 +43,24 @@ _PRIVATE = frozenset({"dbanon", "dbanon_data"})
 class Options(TypedDict, total=False):
     """What a caller may ask for over the stored policy; what is left out keeps the policy's word.
 
-    ``k``, ``l``, ``algorithm`` and ``max_suppressed`` replace the policy's own, and each of
-    ``models`` the policy's model of that name. ``kind`` is
-    ``table`` (a private copy behind a view; the default) or ``view`` (the live source behind
-    guards). Readers see ``schema.name``, by default ``anon`` and the table's name. ``grants``
-    names roles that may read it, PUBLIC included. The same data, options and ``seed`` give the
-    same groups.
+    ``k``, ``l``, ``algorithm``, ``max_suppressed`` and ``block`` replace the policy's own, each of
+    ``models`` the policy's model of that name, and each of ``params`` its parameter of that name;
+    another algorithm begins with its own defaults. ``effort`` and ``time_limit`` (seconds) are
+    short for parameters that only some algorithms have. ``kind`` is ``table`` (a private copy
+    behind a view; the default) or ``view`` (the live source behind guards). Readers see
+    ``schema.name``, by default ``anon`` and the table's name. ``grants`` names roles that may read
+    it, PUBLIC included. The same data, options and ``seed`` give the same groups, unless time ran
+    out.
     """
 
     k: int | None
     l: int | None
     models: Sequence[ModelSpec | Mapping[str, object]]
     algorithm: str | None
+    effort: str | None
+    time_limit: float | None
+    params: Mapping[str, str | int | float | bool]
+    block: int | None
     max_suppressed: float | None
     kind: ReleaseKind | str
     schema: str
@@ -66,6 +77,8 @@ class Request:
     l: int | None = None
     models: tuple[ModelSpec, ...] = ()
     algorithm: str | None = None
+    params: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    block: int | None = None
     max_suppressed: float | None = None
     kind: ReleaseKind = ReleaseKind.TABLE
     schema: str = "anon"
@@ -80,6 +93,9 @@ class Request:
         values["kind"] = ReleaseKind(values.get("kind", ReleaseKind.TABLE))
         values["grants"] = tuple(values.get("grants", ()))
         values["models"] = _specs(values.get("models", ()))
+        short = {name: values.pop(name, None) for name in ("effort", "time_limit")}
+        chosen = {name: value for name, value in short.items() if value is not None}
+        values["params"] = {**values.get("params", {}), **chosen}
         return cls(**values)
 
     def view(self, table: TableName) -> TableName:
@@ -112,18 +128,34 @@ class Request:
         in_force = replace(
             policy,
             models=tuple(models.values()),
-            algorithm=self.algorithm or policy.algorithm,
             max_suppressed=policy.max_suppressed if budget is None else budget,
+            **self._search(policy),
         )
         return policies.from_document(policies.to_document(in_force))
+
+    def _search(self, policy: Policy) -> dict[str, Any]:
+        """Return the algorithm in force, and its parameters and blocks."""
+        from dbanon.anonymize.parameters import typed
+        from dbanon.anonymize.pipeline import algorithm_named
+
+        name = self.algorithm or policy.algorithm
+        same = name == policy.algorithm
+        params = {**(policy.params if same else {}), **self.params}
+        inherited = policy.block if same else None
+        return {
+            "algorithm": name,
+            "params": typed(name, algorithm_named(name), params),
+            "block": inherited if self.block is None else self.block,
+        }
 
     def options(self) -> Options:
         """Return what the ledger keeps, so that a refresh can ask for the same."""
         from dbanon.formats import policies
 
         kept = asdict(self) | {"models": policies.model_documents(self.models)}
-        if not self.models:
-            del kept["models"]  # older ledgers lack it, and their digests still hold
+        for name in ("models", "params", "block"):
+            if not kept[name]:
+                del kept[name]  # older ledgers lack them, and their digests still hold
         return cast("Options", kept)
 
 
@@ -139,12 +171,15 @@ def _specs(given: Sequence[ModelSpec | Mapping[str, object]]) -> tuple[ModelSpec
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Prepared:
-    """A partition of the table's rows, with what is needed to publish it."""
+    """A partition of the table's rows, with what is needed to publish it.
+
+    ``source`` holds the keys and the sensitive columns.
+    """
 
     info: TableInfo
     policy: Policy
     taxonomies: Mapping[str, int]
-    keys: pa.Table
+    source: SourceRows
     outcome: Outcome
     trees: Mapping[str, object]
     """The taxonomies that the checks of sensitive columns need, by column."""
@@ -155,51 +190,117 @@ class Prepared:
         return tuple((column.name, column.recoding) for column in self.outcome.values.columns)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Source:
+    """The rows of a table as algorithms see them, and the keys to find each again.
+
+    trees: as in ``Prepared``; subjects: (n,) the person of each row, if some have several.
+    """
+
+    rows: SourceRows
+    encoded: EncodedTable
+    taxonomies: Mapping[str, int]
+    trees: Mapping[str, object]
+    subjects: NDArray[np.int32] | None
+
+
 def prepare(session: Session, info: TableInfo, request: Request, stages: Stages) -> Prepared:
     """Read the table on the open transaction's snapshot and group its rows; writes nothing.
 
     Raises PolicyError, TaxonomyError, Unsatisfiable, and DriftError instead of the first two
     when a release of the table is served already.
     """
-    from dbanon.actions.policy import stored_policy, validate_policy
-    from dbanon.anonymize.encode import encode
-    from dbanon.anonymize.pipeline import run
-    from dbanon.anonymize.subjects import run_by_subject
-    from dbanon.db import store, transfer
+    from dbanon.anonymize.pipeline import make_algorithm
+
+    policy = in_force(session, info, request)
+    make_algorithm(policy, stages=stages)  # what is wrong with it is told before anything is read
+    source = read_source(session, info, policy, stages, kind=request.kind)
+    outcome = search(source, policy, seed=request.seed, stages=stages)
+    return Prepared(
+        info=info,
+        policy=policy,
+        taxonomies=source.taxonomies,
+        source=source.rows,
+        outcome=outcome,
+        trees=source.trees,
+    )
+
+
+def in_force(session: Session, info: TableInfo, request: Request) -> Policy:
+    """Return the stored policy under the request.
+
+    Raises PolicyError when nothing says k, ConfigError for a live view of what guards do not keep.
+    """
+    from dbanon.actions.policy import stored_policy
 
     policy = request.over(stored_policy(session, info))
     if policy.model(K_ANONYMITY) is None:
         raise PolicyError("neither the command nor the policy says k", hint="pass --k 5")
     if request.kind is ReleaseKind.VIEW:
         _require_guarded(policy)
+    return policy
+
+
+def read_source(
+    session: Session, info: TableInfo, policy: Policy, stages: Stages, *, kind: ReleaseKind
+) -> Source:
+    """Read and encode the table on the open transaction's snapshot."""
+    from dbanon.actions.policy import validate_policy
+    from dbanon.anonymize.encode import encode
+    from dbanon.db import store, transfer
+
     try:
         validate_policy(session, policy, info)
-        several = _several_a_person(session, policy, info, request)
+        several = _several_a_person(session, policy, info, kind)
         transfer.require_fit(session, info, policy)
-        with stages("read"):
+        with stages("read"), _loading_kernels():
             source = transfer.read(session, info, _with_subject(policy) if several else policy)
         named = {rule.taxonomy for rule in policy.columns if rule.taxonomy is not None}
         taxonomies = store.load_taxonomies(session, named)
         with stages("encode"):
             kinds = {column.name: column.kind for column in info.columns}
             encoded = encode(source.columns, policy, kinds=kinds, taxonomies=taxonomies)
+            subjects = _subjects(source.columns, policy) if several else None
+            source = transfer.without_quasi(source, policy)
     except (PolicyError, TaxonomyError) as error:
         if store.releases(session, table=info.name, served=True):
             raise DriftError(f"{error} (the served release stays)", hint=error.hint) from None
         raise
-    if several:
-        subjects = _subjects(source.columns, policy)
-        outcome = run_by_subject(encoded, policy, subjects, seed=request.seed, stages=stages)
-    else:
-        outcome = run(encoded, policy, seed=request.seed, stages=stages)
-    return Prepared(
-        info=info,
-        policy=policy,
-        taxonomies={name: taxonomy.version for name, taxonomy in taxonomies.items()},
-        keys=source.keys,
-        outcome=outcome,
+    return Source(
+        rows=source,
+        encoded=encoded,
+        taxonomies={name: tree.version for name, tree in taxonomies.items()},
         trees=_trees(policy, taxonomies),
+        subjects=subjects,
     )
+
+
+def search(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Outcome:
+    """Group the rows, or the persons where some have several."""
+    from dbanon.anonymize.pipeline import run
+    from dbanon.anonymize.subjects import run_by_subject
+
+    if source.subjects is None:
+        return run(source.encoded, policy, seed=seed, stages=stages)
+    return run_by_subject(source.encoded, policy, source.subjects, seed=seed, stages=stages)
+
+
+def _load_kernels() -> None:
+    import pyarrow as pa
+
+    import_module("dbanon.kernels.compile")
+    pa.array([0])  # imports pandas if there is one, and so would the first use
+
+
+@contextmanager
+def _loading_kernels() -> Iterator[None]:
+    """Import what comes next during the block, which mostly waits for the server."""
+    loading = Thread(target=_load_kernels)
+    loading.start()
+    try:
+        yield
+    finally:
+        loading.join()
 
 
 def _trees(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, object]:
@@ -227,14 +328,14 @@ def _require_guarded(policy: Policy) -> None:
             )
 
 
-def _several_a_person(session: Session, policy: Policy, info: TableInfo, request: Request) -> bool:
+def _several_a_person(session: Session, policy: Policy, info: TableInfo, kind: ReleaseKind) -> bool:
     """Whether some person owns several rows; raises ConfigError where guards would miss that."""
     from dbanon.db import catalog
 
     if policy.subject is None:
         return False
     rows, subjects = catalog.count_subjects(session, info, policy.subject)
-    if rows != subjects and request.kind is ReleaseKind.VIEW:
+    if rows != subjects and kind is ReleaseKind.VIEW:
         raise ConfigError(
             f"{info.name} has {rows:,} rows of {subjects:,} subjects"
             f" ({quote_identifier(policy.subject)}), and a live view counts rows, not persons",

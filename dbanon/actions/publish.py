@@ -64,6 +64,7 @@ def publishing(
             guards.require_owner(session, found)
         with session.exclusive(found.oid), session.transaction(snapshot=True, keep=keep):
             guards.lock_source(session, found, exclude_writers=request.kind is ReleaseKind.VIEW)
+            session.allow_memory()
             info = catalog.describe(session, found.name)
             if request.kind is ReleaseKind.VIEW:
                 _require_guardable(info)
@@ -153,14 +154,14 @@ def _publication(session: Session, prepared: Prepared, request: Request) -> Publ
 
 
 def _write(session: Session, publication: Publication, prepared: Prepared) -> None:
-    from dbanon.db import relations
+    from dbanon.db import contents, relations
 
     for statement in relations.build_statements(publication):
         session.pg.execute(statement)
-    relations.fill(
+    contents.fill(
         session,
         publication,
-        prepared.keys,
+        prepared.source,
         assignment=prepared.outcome.assignment,
         values=prepared.outcome.values,
     )

@@ -116,6 +116,22 @@ def set_costs(column: EncodedColumn) -> ColumnCosts | None:
     return ColumnCosts(column.size, counts / max(n_values, 1), Shape.SET)
 
 
+def leaf_excess(column: EncodedColumn) -> ColumnCosts:
+    """Return the values that a set may stand for, but one, over those of the domain, weighted.
+
+    NULL belongs to the domain where it occurs (ILoss of Xiao and Tao, SIGMOD 2006).
+    """
+    n_values = column.size + int((column.codes == column.size).any())
+    unit = column.rule.weight / max(n_values, 1)
+    everything = (n_values - 1) * unit
+    if column.taxonomy is None:
+        steps = np.arange(column.size, dtype=np.float64) * unit
+        return ColumnCosts(column.size, steps, Shape.ORDER, everything=everything)
+    leaves = (column.taxonomy.leaf_hi - column.taxonomy.leaf_lo).astype(np.float64)
+    steps = adjacent_costs(column.taxonomy, leaves * unit)
+    return ColumnCosts(column.size, steps, Shape.TREE, everything=everything)
+
+
 def pack(columns: Sequence[ColumnCosts]) -> BoxCosts:
     """Lay the costs of all columns out in one array; O(sum of size * log size) for large trees."""
     layout = np.zeros((len(columns), 3), np.int64)

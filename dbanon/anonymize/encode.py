@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dbanon.anonymize.sensitive import encode_sensitive
 from dbanon.anonymize.text import value_texts
@@ -36,10 +35,11 @@ def encode(
 ) -> EncodedTable:
     """Encode the quasi-identifiers and the sensitive columns of the policy.
 
-    source: ordered columns as int64, float64, date32 or timestamp[us], all others as strings;
-    kinds: by column; taxonomies: by name. Raises PolicyError for a column that is missing or of a
-    kind that cannot be a quasi-identifier, Unsatisfiable for values that have no place in an
-    order, TaxonomyError for values that are no leaf. O(n) a column, O(m log m) for m values.
+    source: ordered columns as int32, int64, float64, date32 or timestamp[us], all others as
+    strings, or dictionaries of these; kinds: by column; taxonomies: by name. Raises PolicyError
+    for a column that is missing or of a kind that cannot be a quasi-identifier, Unsatisfiable for
+    values that have no place in an order, TaxonomyError for values that are no leaf. O(n) a column,
+    O(m log m) for m values.
     """
     sensitive = policy.with_role(Role.SENSITIVE)
     codes = np.empty((source.num_rows, len(sensitive)), np.int32)
@@ -62,20 +62,34 @@ def encode(
     )
 
 
-def _column(source: pa.Table, rule: ColumnRule) -> pa.Array:
+def _column(source: pa.Table, rule: ColumnRule) -> pa.ChunkedArray:
     if rule.column not in source.column_names:
         msg = f"the table has no column {quote_identifier(rule.column)}"
         raise PolicyError(msg, hint="dbanon inspect <table> lists its columns")
-    column = source.column(rule.column)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    return pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
+    return source.column(rule.column)
 
 
-def _distinct(column: pa.Array) -> tuple[NDArray[np.int32], pa.Array]:
-    """Return for each row the place of its value among the distinct ones, -1 for NULL."""
-    encoded = pc.dictionary_encode(column)
-    return encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), encoded.dictionary
+def _distinct(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
+    """Return for each row the place of its value among the distinct ones, -1 for NULL.
+
+    A dictionary that lists exactly the values of the rows is taken as it is.
+    """
+    if not pa.types.is_dictionary(column.type):
+        return _places(column.dictionary_encode())
+    if column.type.index_type == pa.int32():
+        place, values = _places(column.unify_dictionaries())
+        present = np.append(np.zeros(len(values), bool), True)
+        present[place] = True
+        if present.all() and not values.null_count and len(values.unique()) == len(values):
+            return place, values
+    return _places(column.cast(column.type.value_type).dictionary_encode())
+
+
+def _places(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
+    if not column.chunks:
+        return np.empty(0, np.int32), pa.array([], column.type.value_type)
+    places = [chunk.indices.fill_null(-1).to_numpy() for chunk in column.chunks]
+    return np.concatenate(places), column.chunks[0].dictionary
 
 
 def _codes(place: NDArray[np.int32], code_of: NDArray[np.int64], null: int) -> NDArray[np.int32]:
@@ -84,7 +98,7 @@ def _codes(place: NDArray[np.int32], code_of: NDArray[np.int64], null: int) -> N
 
 
 def _encode_column(
-    column: pa.Array,
+    column: pa.ChunkedArray,
     rule: ColumnRule,
     *,
     kinds: Mapping[str, ColumnKind],
@@ -111,6 +125,8 @@ def _encode_column(
 def _ordered_values(place: NDArray[np.int32], distinct: pa.Array, rule: ColumnRule) -> NDArray[Any]:
     """Return the distinct values as numpy; refuse those that have no place among the others."""
     values: NDArray[Any] = distinct.to_numpy(zero_copy_only=False)
+    if values.dtype.kind == "i":
+        values = values.astype(np.int64)
     if values.dtype.kind == "M":
         days = values.astype("datetime64[D]")
         odd = np.isnat(values) | (days < _FIRST_DAY) | (days > _LAST_DAY)

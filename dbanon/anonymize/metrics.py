@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymize.algorithms.mdav import standardized
-from dbanon.anonymize.boxes import height_costs, pack
+from dbanon.anonymize.boxes import height_costs, leaf_excess, pack
 from dbanon.domain.assignment import LossReport
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from dbanon.anonymize.boxes import ColumnCosts
     from dbanon.domain.assignment import Assignment, EncodedTable, GroupValues
 
 
@@ -108,12 +109,26 @@ def information_loss(published: Publication) -> float:
     The sum over classes of their rows times, for each column, the range over the range of the
     table or the height of the common ancestor over the height of the tree.
     """
+    return _total(published, [height_costs(column) for column in published.table.quasi])
+
+
+def iloss(published: Publication) -> float:
+    """Return the weighted ILoss of Xiao and Tao (SIGMOD 2006), a suppressed row losing everything.
+
+    The sum over rows and columns of the values that the published one stands for, but one, over
+    the values of the domain: the leaves of the tree, or the distinct values of the table; NULL is
+    one where it occurs.
+    """
+    return _total(published, [leaf_excess(column) for column in published.table.quasi])
+
+
+def _total(published: Publication, columns: list[ColumnCosts]) -> float:
+    """Return the sum over rows of the costs of their class, everything for a suppressed row."""
     from dbanon.kernels.boxes import box_costs
 
-    quasi = published.table.quasi
-    costs = box_costs(*pack([height_costs(column) for column in quasi]), *_class_boxes(published))
-    total = (costs.sum(axis=1) * published.size).sum()
-    return float(total + published.n_suppressed * len(quasi))
+    costs = box_costs(*pack(columns), *_class_boxes(published))
+    everything = sum(column.everything for column in columns)
+    return float((costs.sum(axis=1) * published.size).sum() + published.n_suppressed * everything)
 
 
 def suppressed_cells(published: Publication) -> float:
@@ -175,3 +190,20 @@ def sse_ratio(published: Publication) -> float | None:
         error += float(((scores - means[classes]) ** 2).sum())
         total += float((scores**2).sum())
     return 100.0 * error / total if total > 0.0 else None
+
+
+def classification(published: Publication) -> float | None:
+    """Return the share of rows that differ from the most frequent label of their class (Iyengar).
+
+    The label is the first sensitive column, NULL being a label like others; a suppressed row
+    counts as different. None when no column is sensitive; O(n log n).
+    """
+    if not published.table.sensitive_names:
+        return None
+    shown = published.classes >= 0
+    labels = published.table.sensitive[shown, 0].astype(np.int64)
+    pairs = published.classes[shown] * (labels.max(initial=0) + 1) + labels
+    found, count = np.unique(pairs, return_counts=True)
+    most = np.zeros(len(published.size), np.int64)
+    np.maximum.at(most, found // (labels.max(initial=0) + 1), count)
+    return 1.0 - float(most.sum()) / published.table.n_rows

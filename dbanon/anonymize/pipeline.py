@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dbanon.anonymize.blocks import assign_in_blocks
 from dbanon.anonymize.enforce import enforce, is_monotone
 from dbanon.anonymize.feasible import rows_in_reach
 from dbanon.anonymize.interfaces import Requirement
 from dbanon.anonymize.metrics import prefixes, publication, report
 from dbanon.anonymize.models.closeness import NTCloseness
 from dbanon.anonymize.models.demands import achieved, all_demands, demands_of, wholes
+from dbanon.anonymize.parameters import LISTENER, listens, typed
 from dbanon.anonymize.registry import ALGORITHMS, METRICS, MODELS, RECODINGS, default_recoding
 from dbanon.anonymize.resize import take
 from dbanon.anonymize.trim import trim
@@ -21,9 +23,10 @@ from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
 from dbanon.domain.models import MODEL_KINDS, require_valid, title
 from dbanon.domain.table import quote_identifier
+from dbanon.formats.sections import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Collection
 
     from dbanon.anonymize.interfaces import Algorithm
     from dbanon.anonymize.metrics import Publication
@@ -53,14 +56,17 @@ def run(encoded: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> 
     meets it. Nothing is returned that does not meet every model.
     """
     requirement = check_feasible(encoded, policy)
-    algorithm = make_algorithm(policy)
+    algorithm = make_algorithm(policy, stages=stages)
     for column in encoded.quasi:
         recoding_of(column)
     with stages("cluster"):
         from dbanon.kernels.compile import on_compile
 
-        with on_compile(lambda: stages.note("compiling kernels (once)")):
-            assignment = _grouped(algorithm, encoded, requirement, seed=seed)
+        with on_compile(lambda: stages.note("compiling kernels (once)")) as compiled:
+            assignment = _grouped(algorithm, encoded, requirement, policy, seed=seed, stages=stages)
+    if compiled.seconds:
+        stages.seconds["cluster"] -= compiled.seconds
+        stages.seconds["compile"] = stages.seconds.get("compile", 0.0) + compiled.seconds
     with stages("recode"):
         columns = tuple(_publish(column, assignment) for column in encoded.quasi)
         values = GroupValues(columns, assignment.n_groups)
@@ -70,7 +76,13 @@ def run(encoded: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> 
 
 
 def _grouped(
-    algorithm: Algorithm, encoded: EncodedTable, requirement: Requirement, *, seed: int
+    algorithm: Algorithm,
+    encoded: EncodedTable,
+    requirement: Requirement,
+    policy: Policy,
+    *,
+    seed: int,
+    stages: Stages,
 ) -> Assignment:
     """Group the rows that can meet every model, trim, and merge what does not meet one."""
     rows = rows_in_reach(encoded, requirement)
@@ -80,7 +92,7 @@ def _grouped(
         part = take(encoded, rows)
         left = requirement.budget(encoded.n_rows) - (encoded.n_rows - len(rows))
         requirement = dataclasses.replace(requirement, max_suppressed=left / len(rows))
-    assignment = algorithm.assign(part, requirement, seed=seed)
+    assignment = _assign(algorithm, part, requirement, policy, seed=seed, stages=stages)
     assignment = enforce(part, trim(part, assignment, requirement, budget=left), requirement)
     if part is encoded:
         return assignment
@@ -129,16 +141,42 @@ def _check_policy(encoded: EncodedTable, policy: Policy) -> None:
             raise PolicyError(msg, hint="leave the weight out to use 1")
 
 
-def make_algorithm(policy: Policy) -> Algorithm:
-    """Return the policy's algorithm with its parameters; raise PolicyError naming the choices."""
-    factory = ALGORITHMS.get(policy.algorithm)
-    if factory is None:
-        raise _unknown("algorithm", policy.algorithm, ALGORITHMS)
-    known = [f.name for f in dataclasses.fields(factory)]  # type: ignore[arg-type] # classes
-    for name in policy.params:
-        if name not in known:
-            raise _unknown(f"parameter of {policy.algorithm}", name, known)
-    return factory(**policy.params)
+def _assign(
+    algorithm: Algorithm,
+    encoded: EncodedTable,
+    requirement: Requirement,
+    policy: Policy,
+    *,
+    seed: int,
+    stages: Stages,
+) -> Assignment:
+    if policy.block is None:
+        return algorithm.assign(encoded, requirement, seed=seed)
+    return assign_in_blocks(
+        algorithm, encoded, requirement, block=policy.block, seed=seed, stages=stages
+    )
+
+
+def make_algorithm(policy: Policy, *, stages: Stages) -> Algorithm:
+    """Return the policy's algorithm with its parameters, and ``stages`` if it reports progress.
+
+    Raises PolicyError naming the choices.
+    """
+    factory = algorithm_named(policy.algorithm)
+    chosen = typed(policy.algorithm, factory, policy.params)
+    if not listens(factory):
+        return factory(**chosen)
+    if policy.block is not None:
+        msg = f"{policy.algorithm} takes a table of any size and divides it by itself"
+        raise PolicyError(msg, hint="leave out --block")
+    return factory(**chosen, **{LISTENER: stages})
+
+
+def algorithm_named(name: str) -> Callable[..., Algorithm]:
+    """Return the algorithm of that name; raise PolicyError naming the choices."""
+    if name not in ALGORITHMS:
+        raise _unknown("algorithm", name, ALGORITHMS)
+    return ALGORITHMS[name]
 
 
 def recoding_of(column: EncodedColumn) -> str:
@@ -157,10 +195,10 @@ def _publish(column: EncodedColumn, assignment: Assignment) -> ValueColumn:
     return RECODINGS[recoding_of(column)].publish(column, assignment)
 
 
-def _unknown(what: str, name: str, choices: Iterable[str]) -> PolicyError:
-    listed = ", ".join(choices)
+def _unknown(what: str, name: str, choices: Collection[str]) -> PolicyError:
     return PolicyError(
-        f"there is no {what} {name!r}", hint=f"choose one of {listed}" if listed else "it has none"
+        f"there is no {what} {name!r}{did_you_mean(name, choices)}",
+        hint=f"choose one of {', '.join(choices)}",
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dbanon.anonymize import distances, metrics
 from dbanon.anonymize.algorithms.agglomerative import Agglomerative
 from dbanon.anonymize.algorithms.auto import Auto
+from dbanon.anonymize.algorithms.bottom_up import BottomUp
 from dbanon.anonymize.algorithms.cellular import Cellular
 from dbanon.anonymize.algorithms.density import Dbscan, Optics
 from dbanon.anonymize.algorithms.divisive import Divisive
@@ -16,13 +17,19 @@ from dbanon.anonymize.algorithms.gather import Gather, GatherOutliers
 from dbanon.anonymize.algorithms.incognito import Incognito
 from dbanon.anonymize.algorithms.k_means import KMeans
 from dbanon.anonymize.algorithms.k_medoids import KMedoids
+from dbanon.anonymize.algorithms.k_member import KMember
 from dbanon.anonymize.algorithms.matching import Matching
 from dbanon.anonymize.algorithms.mdav import Mdav
+from dbanon.anonymize.algorithms.microaggregation import Microaggregation
 from dbanon.anonymize.algorithms.mondrian import Mondrian, RelaxedMondrian
+from dbanon.anonymize.algorithms.nearest_neighbour import NearestNeighbour
+from dbanon.anonymize.algorithms.one_pass_k_means import OnePassKMeans
 from dbanon.anonymize.algorithms.optimal_lattice import OptimalLattice
 from dbanon.anonymize.algorithms.projection import Projection, Univariate
 from dbanon.anonymize.algorithms.samarati import Samarati
+from dbanon.anonymize.algorithms.top_down import TopDown
 from dbanon.anonymize.algorithms.two_factor import TwoFactor
+from dbanon.anonymize.algorithms.v_mdav import VMdav
 from dbanon.anonymize.masking.ranking import individual_ranking
 from dbanon.anonymize.models.closeness import NTCloseness, TCloseness
 from dbanon.anonymize.models.distinct import KEAnonymity, MUniqueness, PSensitivity
@@ -76,6 +83,13 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "divisive": Divisive,
     "dbscan": Dbscan,
     "optics": Optics,
+    "k-member": KMember,
+    "bottom-up": BottomUp,
+    "top-down": TopDown,
+    "nearest-neighbour": NearestNeighbour,
+    "one-pass-k-means": OnePassKMeans,
+    "v-mdav": VMdav,
+    "microaggregation": Microaggregation,
 }
 
 MODELS: Mapping[str, Callable[..., Model]] = {
@@ -114,9 +128,11 @@ DISTANCES: Mapping[str, distances.Distance] = distances.DISTANCES
 
 METRICS: Mapping[str, metrics.Metric] = {
     "il": metrics.information_loss,
+    "iloss": metrics.iloss,
     "discernibility": metrics.discernibility,
     "c-avg": metrics.average_class_size,
     "c-avg-normalized": metrics.normalized_average_class_size,
+    "cm": metrics.classification,
     "suppressed": metrics.suppressed,
     "suppressed-cells": metrics.suppressed_cells,
     "sse-ratio": metrics.sse_ratio,

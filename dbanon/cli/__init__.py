@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from dbanon.cli.interrupts import Interrupted
 from dbanon.domain.errors import DbanonError
 
 app = typer.Typer(
@@ -84,6 +85,9 @@ def main() -> None:
         sys.exit(2)
     try:
         app()
+    except Interrupted as ended:
+        _complain(str(ended))
+        sys.exit(INTERRUPTED)
     except DbanonError as error:
         _complain(f"error: {error}")
         if error.hint:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rich.console import Console
+    from rich.progress import Progress, TaskID
 
 
 def out() -> Console:
@@ -123,13 +124,38 @@ def watched(*, timings: bool, steps: int) -> Iterator[Stages]:
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as progress:
-        task = progress.add_task("connect", total=steps)
+        bar = _Bar(progress, progress.add_task("connect", total=steps))
         stages = Stages(
-            on_start=lambda name: progress.update(task, description=name, advance=1),
+            on_start=bar.start,
             on_note=lambda text: console.print(text, style="dim"),
+            on_progress=bar.move if console.is_terminal else None,
         )
         yield stages
     if timings:
+        for remark in stages.remarks:
+            console.print(remark)
         total = sum(stages.seconds.values())
         for name, seconds in (*stages.seconds.items(), ("total", total)):
             console.print(f"{name:>10} {seconds:8.3f} s")
+
+
+class _Bar:
+    """A bar that grows by one with each stage, and within a stage that tells how far it is."""
+
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self._progress = progress
+        self._task = task
+        self._stage = ""
+        self._begun = 0
+
+    def start(self, stage: str) -> None:
+        self._stage = stage
+        self._begun += 1
+        self._progress.update(self._task, description=stage, completed=self._begun - 1)
+
+    def move(self, done: float, loss: float) -> None:
+        self._progress.update(
+            self._task,
+            description=f"{self._stage}, loss {100 * loss:.2f}%",
+            completed=self._begun - 1 + done,
+        )

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from dbanon.cli import console, options, report
+from dbanon.cli.interrupts import interruptible
 
 
 def demo(
@@ -20,7 +21,7 @@ def demo(
     """
     from dbanon.actions.demo import demo as action
 
-    with console.watched(timings=timings, steps=11) as stages:
+    with console.watched(timings=timings, steps=11) as stages, interruptible(stages):
         shown = action(
             dataset, settings=options.settings(dsn, superuser=allow_superuser), stages=stages
         )

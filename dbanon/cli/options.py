@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import re
+from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dbanon.cli.interrupts import OnInterrupt
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from dbanon.actions.prepare import Options as PublishOptions
     from dbanon.settings import Settings
@@ -64,9 +70,120 @@ L = Annotated[
         help="least distinct sensitive values in a class",
     ),
 ]
+
+
+class Effort(StrEnum):
+    """How hard a search that has the choice tries."""
+
+    FAST = "fast"
+    BALANCED = "balanced"
+    BEST = "best"
+
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|)")
+
+
+def duration(text: str) -> float:
+    """Read ``30s``, ``2m``, ``500ms``, ``1h`` or plain seconds."""
+    match = _DURATION.fullmatch(text.strip().lower())
+    seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
+    if not 0.0 < seconds < math.inf:
+        raise typer.BadParameter(f"{text!r} is no time above zero: write 30s, 2m or 500ms")
+    return seconds
+
+
+def complete_name(incomplete: str) -> list[str]:
+    """Return the names that the shell can complete to."""
+    from dbanon.anonymize.registry import ALGORITHMS
+
+    return [name for name in ALGORITHMS if name.startswith(incomplete)]
+
+
+def complete_names(incomplete: str) -> list[str]:
+    """Complete the last name of a list with commas."""
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in complete_name(last)]
+
+
 Algorithm = Annotated[
     str | None,
-    typer.Option("--algorithm", show_default=False, help="mondrian, mondrian-relaxed or mdav"),
+    typer.Option(
+        "--algorithm",
+        show_default=False,
+        autocompletion=complete_name,
+        help="auto, mondrian, mdav ...; a name that does not exist is answered with all that do",
+    ),
+]
+EffortOf = Annotated[
+    Effort | None,
+    typer.Option("--effort", show_default=False, help="how hard auto searches"),
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--time-limit",
+        metavar="TIME",
+        parser=duration,
+        show_default=False,
+        help="how long auto may search: 30s, 2m, 500ms; groups then depend on the machine",
+    ),
+]
+Params = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param", metavar="NAME=VALUE", show_default=False, help="a parameter of the algorithm"
+    ),
+]
+Block = Annotated[
+    int | None,
+    typer.Option(
+        "--block",
+        metavar="ROWS",
+        min=1,
+        max=LARGEST_COUNT,
+        show_default=False,
+        help="let a slow algorithm work on blocks of about so many rows",
+    ),
+]
+Interrupt = Annotated[
+    OnInterrupt,
+    typer.Option("--on-interrupt", help="at Ctrl-C: give up, or use what was found so far"),
+]
+Compare = Annotated[
+    bool, typer.Option("--compare", help="run several algorithms and show what each would cost")
+]
+Algorithms = Annotated[
+    str | None,
+    typer.Option(
+        "--algorithms",
+        metavar="NAME,NAME",
+        show_default=False,
+        autocompletion=complete_names,
+        help="which to compare; fast ones by default",
+    ),
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        show_default=False,
+        help="draw the loss against k: a .png, .svg or .pdf",
+    ),
+]
+Ks = Annotated[
+    str | None,
+    typer.Option(
+        "--ks",
+        metavar="K,K",
+        show_default=False,
+        help="the k to compare at; with --plot 2,5,10,25,50,100 by default",
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="do and prove everything, then roll back")]
+PrintSql = Annotated[
+    bool, typer.Option("--print-sql", help="print the statements publish would run")
 ]
 MaxSuppressed = Annotated[
     float | None,
@@ -110,11 +227,16 @@ def publication(arguments: Mapping[str, Any]) -> PublishOptions:
     """Pick from a command's arguments what it asks of a publication."""
     if arguments["as_"] not in {"table", "view"}:
         raise typer.BadParameter("table or view", param_hint="--as")
+    effort = arguments["effort"]
     return {
         "k": arguments["k"],
         "l": arguments["l"],
         "models": arguments["models"],
         "algorithm": arguments["algorithm"],
+        "effort": None if effort is None else effort.value,
+        "time_limit": arguments["time_limit"],
+        "params": _pairs(arguments["param"] or ()),
+        "block": arguments["block"],
         "max_suppressed": arguments["max_suppressed"],
         "kind": arguments["as_"],
         "schema": arguments["schema"],
@@ -122,3 +244,13 @@ def publication(arguments: Mapping[str, Any]) -> PublishOptions:
         "grants": arguments["grant"] or (),
         "seed": arguments["seed"],
     }
+
+
+def _pairs(texts: Iterable[str]) -> dict[str, str | int | float | bool]:
+    found: dict[str, str | int | float | bool] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--param")
+        found[name] = value
+    return found

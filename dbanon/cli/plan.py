@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dbanon.cli import console, models, options, report
+from dbanon.cli import comparison, console, models, options, report
+from dbanon.cli.interrupts import OnInterrupt, interruptible
 
 if TYPE_CHECKING:
     from dbanon.actions.plan import Plan
@@ -19,15 +20,22 @@ def plan(
     k: options.K = None,
     l: options.L = None,
     algorithm: options.Algorithm = None,
+    effort: options.EffortOf = None,
+    time_limit: options.TimeLimit = None,
+    param: options.Params = None,
+    block: options.Block = None,
     max_suppressed: options.MaxSuppressed = None,
     as_: options.As = "table",
     schema: options.Schema = "anon",
     name: options.Name = None,
     grant: options.Grants = None,
     seed: options.Seed = 0,
-    print_sql: Annotated[
-        bool, typer.Option("--print-sql", help="print the statements publish would run")
-    ] = False,
+    on_interrupt: options.Interrupt = OnInterrupt.DISCARD,
+    print_sql: options.PrintSql = False,
+    compare: options.Compare = False,
+    algorithms: options.Algorithms = None,
+    ks: options.Ks = None,
+    plot: options.Plot = None,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     json: options.Json = False,
@@ -39,27 +47,40 @@ def plan(
     \b
     dbanon plan patients --k 5 --l 3
     dbanon plan patients --k 5 --print-sql
+    dbanon plan patients --k 5 --compare
+    dbanon plan patients --compare --algorithms auto,mondrian --plot loss.svg
     """
+    given = locals()
+    if compare or algorithms or ks or plot:
+        comparison.compare(given)
+    else:
+        _plan(given)
+
+
+def _plan(given: dict[str, Any]) -> None:
     from dbanon.actions.plan import plan as action
 
-    asked = options.publication(locals())
-    with console.watched(timings=timings, steps=4) as stages:
+    asked = options.publication(given)
+    with (
+        console.watched(timings=given["timings"], steps=4) as stages,
+        interruptible(stages, given["on_interrupt"]),
+    ):
         found = action(
-            table,
-            settings=options.settings(dsn, owner=owner),
+            given["table"],
+            settings=options.settings(given["dsn"], owner=given["owner"]),
             stages=stages,
             **asked,
         )
-    if json:
+    if given["json"]:
         console.document(found)
-    elif print_sql:
+    elif given["print_sql"]:
         typer.echo(";\n\n".join(("BEGIN", *found.statements, "COMMIT;")))
     else:
         _show(found)
 
 
 def _show(found: Plan) -> None:
-    title = f"{found.policy.table} as {found.relation}, by {found.policy.algorithm}"
+    title = f"{found.policy.table} as {found.relation}, by {report.search(found.policy)}"
     rows = [(c.name, c.recoding, c.type) for c in found.columns]
     console.table(("quasi-identifier", "recoding", "published type"), rows, title=title)
     report.loss(found.loss)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dbanon.cli import console, options
+from dbanon.cli import console, options, report
 
 if TYPE_CHECKING:
     from dbanon.domain.policy import ModelSpec
@@ -83,7 +83,7 @@ def show(table: options.Table, *, dsn: options.Dsn = None, json: options.Json = 
         title=str(found.table),
     )
     models = ", ".join(_spell(model) for model in found.models) or "none"
-    console.say(f"models: {models}; algorithm: {found.algorithm}")
+    console.say(f"models: {models}; algorithm: {report.search(found)}")
 
 
 def _number(value: float | None) -> str | None:

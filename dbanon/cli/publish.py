@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from dbanon.cli import console, models, options, report
+from dbanon.cli.interrupts import OnInterrupt, interruptible
 
 if TYPE_CHECKING:
     from dbanon.domain.release import Release
@@ -19,15 +18,18 @@ def publish(
     k: options.K = None,
     l: options.L = None,
     algorithm: options.Algorithm = None,
+    effort: options.EffortOf = None,
+    time_limit: options.TimeLimit = None,
+    param: options.Params = None,
+    block: options.Block = None,
     max_suppressed: options.MaxSuppressed = None,
     as_: options.As = "table",
     schema: options.Schema = "anon",
     name: options.Name = None,
     grant: options.Grants = None,
     seed: options.Seed = 0,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="do and prove everything, then roll back")
-    ] = False,
+    on_interrupt: options.Interrupt = OnInterrupt.DISCARD,
+    dry_run: options.DryRun = False,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
@@ -41,13 +43,14 @@ def publish(
     dbanon publish patients --k 5 --l 3
     dbanon publish patients --k 5 --l 3 --grant analysts
     dbanon publish patients --k 5 --l 3 --l-kind entropy --t 0.2
+    dbanon publish patients --k 5 --algorithm auto --time-limit 2m --on-interrupt publish
     dbanon publish patients --k 10 --as view --name patients_live
     """
     from dbanon.actions.publish import publish as action
     from dbanon.actions.refresh import COMPOSITION_WARNING
 
     asked = options.publication(locals())
-    with console.watched(timings=timings, steps=8) as stages:
+    with console.watched(timings=timings, steps=8) as stages, interruptible(stages, on_interrupt):
         release = action(
             table,
             dry_run=dry_run,
@@ -55,15 +58,15 @@ def publish(
             stages=stages,
             **asked,
         )
-    if json:
-        console.document(release)
-    else:
-        _show(release, dry_run=dry_run)
+    _show(release, dry_run=dry_run, json=json)
     if release.earlier:
         console.warn(COMPOSITION_WARNING)
 
 
-def _show(release: Release, *, dry_run: bool) -> None:
+def _show(release: Release, *, dry_run: bool, json: bool) -> None:
+    if json:
+        console.document(release)
+        return
     report.checks(release.checks)
     report.loss(release.loss)
     if dry_run:

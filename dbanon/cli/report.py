@@ -8,6 +8,7 @@ from dbanon.cli import console
 
 if TYPE_CHECKING:
     from dbanon.domain.assignment import LossReport
+    from dbanon.domain.policy import Policy
     from dbanon.domain.release import CheckReport
 
 # Metrics from here on are read by their size, not by their decimals.
@@ -46,6 +47,13 @@ def loss(report: LossReport) -> None:
         f" classes, smallest {report.smallest_class:,}"
     )
     console.say(others)
+
+
+def search(policy: Policy) -> str:
+    """Spell the algorithm of a policy with its parameters."""
+    chosen = {**policy.params} | ({} if policy.block is None else {"block": policy.block})
+    spelled = ", ".join(f"{name} = {value}" for name, value in chosen.items())
+    return f"{policy.algorithm} ({spelled})" if spelled else policy.algorithm
 
 
 def _brief(value: float) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon.db.queries import identifiers, query, relation, text_of
+from dbanon.db.queries import query, relation, text_of
 from dbanon.domain.errors import TableNotFound
 from dbanon.domain.table import ColumnInfo, ColumnKind, ColumnStats, TableInfo, TableName
 
@@ -93,6 +93,7 @@ def _columns(session: Session, oid: int) -> tuple[ColumnInfo, ...]:
             labels=tuple(labels or ()),
             user_defined=user_defined,
             has_equality=has_equality,
+            is_domain=is_domain,
         )
         for (
             name,
@@ -106,6 +107,7 @@ def _columns(session: Session, oid: int) -> tuple[ColumnInfo, ...]:
             labels,
             user_defined,
             has_equality,
+            is_domain,
         ) in rows
     )
 
@@ -159,10 +161,20 @@ def count_subjects(session: Session, info: TableInfo, column: str) -> tuple[int,
 
 
 def content_digest(session: Session, info: TableInfo, columns: Sequence[str]) -> str:
-    """Digest the rows of the columns, independent of their order; one scan."""
+    """Digest the rows of the columns, independent of their order; one scan.
+
+    The cells of a row are hashed each by its own seed and its text, NULL as nothing; their
+    exclusive or is hashed once more, so that a value which moves to another row changes the sum.
+    """
+    cells = sql.SQL(" # ").join(
+        sql.SQL('coalesce(hashtextextended({} COLLATE "C", {}), 0)').format(
+            text_of(info.column(name), sql.Identifier(name)), sql.Literal(seed)
+        )
+        for seed, name in enumerate(columns, 1)
+    )
     statement = sql.SQL(
-        "SELECT count(*), coalesce(sum(hashtextextended(ROW({})::text, 0)::numeric), 0) FROM {}"
-    ).format(identifiers(columns), relation(info.name))
+        "SELECT count(*), coalesce(sum(hashtextextended('' COLLATE \"C\", {})), 0) FROM {}"
+    ).format(cells, relation(info.name))
     row = session.pg.execute(statement).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always returns a row
     return f"{row[0]}:{row[1]}"

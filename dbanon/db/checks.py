@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from psycopg import sql
@@ -21,24 +22,38 @@ if TYPE_CHECKING:
 
 _K = "SELECT * FROM dbanon.check_k_anonymity({relation}, {quasi}, {k})"
 _L = "SELECT * FROM dbanon.check_l_diversity({relation}, {quasi}, {sensitive}, {l})"
+_K_AND_L = """\
+SELECT required, achieved, classes, failing_classes, row_count, verdict
+  FROM dbanon.check_k_and_l({relation}, {quasi}, {k}, {sensitive}, {l})
+ ORDER BY model"""
 
 
-def check_statements(
-    relation: sql.Composable, promise: Promise
-) -> Iterator[tuple[str, str | None, sql.Composed]]:
-    """Yield one call for each model: (model, sensitive column, statement).
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A statement that proves models, one row each: (model, sensitive column or None)."""
+
+    models: tuple[tuple[str, str | None], ...]
+    statement: sql.Composed
+
+
+def proofs(relation: sql.Composable, promise: Promise) -> Iterator[Proof]:
+    """Yield what proves a promise; k and the first sensitive column take one scan together.
 
     ``relation`` is an expression of type regclass.
     """
-    quasi = sql.Literal(list(promise.quasi))
-    yield K_ANONYMITY, None, sql.SQL(_K).format(relation=relation, quasi=quasi, k=promise.k)
-    if promise.l > 1:
-        for column in promise.sensitive:
-            call = sql.SQL(_L).format(relation=relation, quasi=quasi, sensitive=column, l=promise.l)
-            yield L_DIVERSITY, column, call
+    known = {"relation": relation, "quasi": sql.Literal(list(promise.quasi))}
+    if promise.l <= 1 or not promise.sensitive:
+        yield Proof(((K_ANONYMITY, None),), sql.SQL(_K).format(**known, k=promise.k))
+    else:
+        first, *others = promise.sensitive
+        both = sql.SQL(_K_AND_L).format(**known, k=promise.k, sensitive=first, l=promise.l)
+        yield Proof(((K_ANONYMITY, None), (L_DIVERSITY, first)), both)
+        for column in others:
+            statement = sql.SQL(_L).format(**known, sensitive=column, l=promise.l)
+            yield Proof(((L_DIVERSITY, column),), statement)
     for question in asked(promise.models, quasi=promise.quasi, sensitive=promise.sensitive):
-        call = model_statement(relation, question, trees=promise.trees)
-        yield question.spec.name, question.column, call
+        statement = model_statement(relation, question, trees=promise.trees)
+        yield Proof(((question.spec.name, question.column),), statement)
 
 
 def prove(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
@@ -46,17 +61,17 @@ def prove(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
     row = session.pg.execute("SELECT to_regnamespace('dbanon') IS NOT NULL").fetchone()
     if row is None or not row[0]:
         raise SchemaOutOfDate("this database has no dbanon check functions", hint="dbanon init")
-    results = []
     relation = sql.SQL("{}::oid::regclass").format(info.oid)
-    for model, column, statement in check_statements(relation, promise):
-        found = session.pg.execute(statement).fetchone()
-        assert found is not None  # noqa: S101 - the functions return exactly one row
-        required, achieved, classes, failing, n_rows, verdict = found
-        results.append(
-            CheckResult(
-                model, column, required, achieved, classes, failing, n_rows, Verdict(verdict)
+    results = []
+    for proof in proofs(relation, promise):
+        rows = session.pg.execute(proof.statement).fetchall()
+        for (model, column), found in zip(proof.models, rows, strict=True):
+            required, achieved, classes, failing, n_rows, verdict = found
+            results.append(
+                CheckResult(
+                    model, column, required, achieved, classes, failing, n_rows, Verdict(verdict)
+                )
             )
-        )
     return CheckReport(info.name, tuple(results))
 
 

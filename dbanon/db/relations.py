@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import psycopg
-import pyarrow as pa
 from psycopg import sql
 
 from dbanon.db.guards import drop_guards, guard_statements
@@ -15,17 +12,13 @@ from dbanon.db.metadata import DATA_SCHEMA
 from dbanon.db.promise import describe_promise
 from dbanon.db.published import published_type
 from dbanon.db.queries import identifiers, relation, template
-from dbanon.db.transfer import copy_statement, write
-from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.table import quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from dbanon.db.session import Session
-    from dbanon.domain.assignment import Assignment, GroupValues
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableInfo, TableName
 
@@ -58,6 +51,11 @@ class Publication:
     def release(self) -> sql.Identifier:
         """The private copy that a table release is served from."""
         return data_table("release", self.id)
+
+    @property
+    def draft(self) -> sql.Identifier:
+        """The table that the private copy is made of, if it is drafted; only within publishing."""
+        return data_table("draft", self.id)
 
     @property
     def source(self) -> sql.Identifier:
@@ -104,15 +102,48 @@ class Publication:
         """The published type of every quasi-identifier, in policy order."""
         return tuple(published_type(r, self.info.column(c)) for c, r in self.recodings)
 
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The published columns that are no quasi-identifiers, in the order of the source."""
+        recoded = {column for column, _ in self.recodings}
+        return tuple(name for name in self.names if name not in recoded)
+
+    @property
+    def drafted(self) -> bool:
+        """Whether the copy can be made of what publishing has read, with no join to the source.
+
+        So it can when all columns that are kept were read, as texts that give back the very value
+        and make no type's code run.
+        """
+        sensitive = {rule.column for rule in self.policy.with_role(Role.SENSITIVE)}
+        columns = [self.info.column(name) for name in self.kept]
+        return self.kind is ReleaseKind.TABLE and all(
+            column.name in sensitive
+            and column.base_type in _EXACT_TEXTS
+            and column.base_schema == "pg_catalog"
+            and not column.is_domain
+            for column in columns
+        )
+
     def columns(self) -> sql.Composed:
-        """Compose the select list: recoded columns from the groups, all others from the source."""
-        quasi = {column: f"q{i}" for i, (column, _) in enumerate(self.recodings, 1)}
+        """Compose the select list: recoded columns from the groups, all others from ``s``."""
+        place = {column: ("g", f"q{i}") for i, (column, _) in enumerate(self.recodings, 1)}
+        if self.drafted:
+            place |= {name: ("s", f"v{i}") for i, name in enumerate(self.kept, 1)}
         return sql.SQL(", ").join(
-            sql.SQL("g.{} AS {}").format(sql.Identifier(quasi[name]), sql.Identifier(name))
-            if name in quasi
+            sql.SQL("{} AS {}").format(sql.Identifier(*place[name]), sql.Identifier(name))
+            if name in place
             else sql.SQL("s.{}").format(sql.Identifier(name))
             for name in self.names
         )
+
+
+# Types whose every value is read back from its text, and read in as text by the source's reader.
+# Not numeric, which is read without trailing zeros, nor char, which is read without its blanks.
+_EXACT_TEXTS = frozenset(
+    {"bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "name", "uuid"}
+    | {"date", "timestamp", "timestamptz"}
+)
 
 
 def data_table(prefix: str, release_id: int) -> sql.Identifier:
@@ -136,12 +167,35 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
         for i, published in enumerate(publication.types, 1)
     )
     yield template("create_groups", groups=publication.groups, columns=recoded)
+    if publication.drafted:
+        kept = [
+            sql.SQL(", s.{} AS {}").format(sql.Identifier(name), sql.Identifier(f"v{i}"))
+            for i, name in enumerate(publication.kept, 1)
+        ]
+        yield template(
+            "create_draft",
+            draft=publication.draft,
+            columns=sql.SQL("").join(kept),
+            source=publication.source,
+        )
 
 
 def serve_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield what the published view needs below it: a filled copy, or guards on the source."""
     if publication.kind is ReleaseKind.VIEW:
         yield from guard_statements(publication)
+        return
+    if publication.drafted:
+        # Else PostgreSQL expects many groups of one number, and sorts the rows to join them.
+        yield sql.SQL("ANALYZE {} (group_id)").format(publication.groups)
+        yield template(
+            "create_release_of_draft",
+            release=publication.release,
+            columns=publication.columns(),
+            draft=publication.draft,
+            groups=publication.groups,
+        )
+        yield sql.SQL("DROP TABLE {}").format(publication.draft)
         return
     yield template(
         "create_release",
@@ -178,52 +232,6 @@ def comment_statement(publication: Publication) -> sql.Composed:
     """Compose the comment in which the view states what it promises."""
     return sql.SQL("COMMENT ON VIEW {} IS {}").format(
         relation(publication.view), sql.Literal(describe_promise(publication))
-    )
-
-
-def copy_statements(publication: Publication) -> Iterator[sql.Composed]:
-    """Yield the COPY commands that fill the private tables, for printing."""
-    quasi = [f"q{i}" for i in range(1, len(publication.recodings) + 1)]
-    for table, names in (
-        (publication.rows, [*publication.key_columns, "group_id"]),
-        (publication.groups, ["group_id", *quasi]),
-    ):
-        yield copy_statement(table, names)
-
-
-def fill(
-    session: Session,
-    publication: Publication,
-    keys: pa.Table,
-    *,
-    assignment: Assignment,
-    values: GroupValues,
-) -> None:
-    """COPY membership and group values; suppressed rows stay out of both."""
-    group = pa.array(assignment.group)
-    rows = keys.rename_columns(list(publication.key_columns)).append_column("group_id", group)
-    if assignment.n_suppressed:
-        rows = rows.filter(pa.array(assignment.group >= 0))
-    write(session, publication.rows, rows)
-    columns = {"group_id": pa.array(range(values.n_groups), pa.int32())}
-    for i, column in enumerate(values.columns, 1):
-        labels = pa.array(column.labels, pa.string())
-        columns[f"q{i}"] = labels.take(pa.array(column.index))
-    try:
-        write(session, publication.groups, pa.table(columns))
-    except psycopg.DataError as error:
-        raise _misfit(publication, error) from None
-
-
-def _misfit(publication: Publication, error: psycopg.DataError) -> PolicyError:
-    """Name the column whose published values its type cannot hold; the context also holds one."""
-    found = re.search(r"\bq(\d+)\b", error.diag.context or "")
-    names = [column for column, _ in publication.recodings]
-    name = quote_identifier(names[int(found[1]) - 1]) if found else ", ".join(names)
-    return PolicyError(
-        f"column {name}: a published value has no place in its type (is it the greatest there is,"
-        " or widened too far by snap?)",
-        hint='give the column the recoding "interval-text", or a smaller snap',
     )
 
 

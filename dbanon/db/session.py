@@ -51,6 +51,10 @@ class Session:
             if not keep:
                 transaction.rollback()
 
+    def allow_memory(self) -> None:
+        """Give the sorts and hash tables of the open transaction room for millions of rows."""
+        self.pg.execute(query("allow_memory"))
+
     @contextmanager
     def exclusive(self, lock: int) -> Iterator[None]:
         """Hold the advisory lock of one table, taken before any snapshot of its rows."""

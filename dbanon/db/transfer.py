@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import adbc_driver_manager
+import adbc_driver_postgresql
 import pyarrow as pa
-from adbc_driver_postgresql import dbapi
+from adbc_driver_manager import AdbcConnection, AdbcStatement
+from adbc_driver_manager._reader import AdbcRecordBatchReader  # dbapi would import pandas
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from pyarrow import csv
@@ -20,7 +23,7 @@ from dbanon.domain.policy import Role
 from dbanon.domain.table import ColumnKind, quote_identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dbanon.db.session import Session
     from dbanon.domain.policy import Policy
@@ -29,7 +32,6 @@ if TYPE_CHECKING:
 # What a quasi-identifier is read as. real goes through text: its shortest decimal is the value
 # people mean, while a plain cast would publish the digits of the binary fraction.
 _QUASI_CASTS = {
-    ColumnKind.INTEGER: "{}::int8",
     ColumnKind.DECIMAL: "{}::float8",
     ColumnKind.FLOAT: "{}::text::float8",
     ColumnKind.DATE: "{}::date",
@@ -56,9 +58,15 @@ _REMEDIES = {
 }
 
 
+ROWS_AT_ONCE = 250_000
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class SourceRows:
-    """The rows of one snapshot: ``keys`` as COPY takes them back, ``columns`` as encode does."""
+    """The rows of one snapshot: ``keys`` as COPY takes them back, ``columns`` as encode does.
+
+    Columns are dictionary-encoded, all chunks of one by the same dictionary.
+    """
 
     keys: pa.Table
     columns: pa.Table
@@ -100,26 +108,66 @@ def read(session: Session, info: TableInfo, policy: Policy) -> SourceRows:
     parts = [_key(column) for column in keys]
     parts += [_value(info.column(rule.column), rule.role) for rule in rules]
     statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(parts), relation(info.name))
-    text = statement.as_string(session.pg)
-    with _reader(session, row[0]) as cursor:
-        cursor.execute(text)
-        table = cursor.fetch_arrow_table()
-    names = [column.name for column in keys], [rule.column for rule in rules]
-    return SourceRows(
-        pa.table(table.columns[: len(keys)], names=names[0]),
-        pa.table(table.columns[len(keys) :], names=names[1]),
-    )
+    names = [*(column.name for column in keys), *(rule.column for rule in rules)]
+    with _query(session, row[0]) as query:
+        query.set_sql_query(statement.as_string(session.pg))
+        return _fetch(query, names, keys=len(keys))
+
+
+def without_quasi(source: SourceRows, policy: Policy) -> SourceRows:
+    """Let go of what only clustering needs."""
+    sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    return SourceRows(source.keys, source.columns.select(sensitive))
+
+
+def _fetch(query: AdbcStatement, names: Sequence[str], *, keys: int) -> SourceRows:
+    """Run a query in a thread: in the main one the driver would take Ctrl-C for itself."""
+
+    def run() -> SourceRows:
+        stream, _ = query.execute_query()
+        batches = AdbcRecordBatchReader._import_from_c(stream.address)  # noqa: SLF001
+        return _shrink(batches, names, keys=keys)
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        try:
+            return pool.submit(run).result()
+        except KeyboardInterrupt:
+            query.cancel()
+            raise
+
+
+def _shrink(batches: pa.RecordBatchReader, names: Sequence[str], *, keys: int) -> SourceRows:
+    """Copy the first columns, the keys, and dictionary-encode the others, batch by batch.
+
+    The driver frees a batch as a whole, so nothing may point into it.
+    """
+    types = batches.schema.types
+    kinds = [kind if i < keys else pa.dictionary(pa.int32(), kind) for i, kind in enumerate(types)]
+    schema, shrunk = pa.schema(list(zip(names, kinds, strict=True))), []
+    for batch in batches:
+        copied = [pa.concat_arrays([column]) for column in batch.columns[:keys]]
+        coded = [column.dictionary_encode() for column in batch.columns[keys:]]
+        shrunk.append(pa.RecordBatch.from_arrays([*copied, *coded], schema=schema))
+    table = pa.Table.from_batches(shrunk, schema).unify_dictionaries()
+    return SourceRows(table.select(range(keys)), table.select(range(keys, len(names))))
 
 
 def _key(column: ColumnInfo) -> sql.Composed:
     name = sql.Identifier(column.name)
     if column.kind is ColumnKind.INTEGER:
-        return sql.SQL("{}::int8").format(name)
+        return _integer(column, name)
     return text_of(column, name)
+
+
+def _integer(column: ColumnInfo, name: sql.Identifier) -> sql.Composed:
+    width = "int8" if column.base_type == "int8" else "int4"
+    return sql.SQL("{}::{}").format(name, sql.SQL(width))
 
 
 def _value(column: ColumnInfo, role: Role) -> sql.Composed:
     name = sql.Identifier(column.name)
+    if role is Role.QUASI and column.kind is ColumnKind.INTEGER:
+        return _integer(column, name)
     if role is Role.QUASI and column.kind in _QUASI_CASTS:
         return sql.SQL(_QUASI_CASTS[column.kind]).format(name)
     if column.kind is ColumnKind.DECIMAL:
@@ -128,19 +176,20 @@ def _value(column: ColumnInfo, role: Role) -> sql.Composed:
 
 
 @contextmanager
-def _reader(session: Session, snapshot: str) -> Iterator[Any]:
+def _query(session: Session, snapshot: str) -> Iterator[AdbcStatement]:
+    """Open a query on a snapshot of the session's, over a connection of the driver's own."""
     try:
-        with dbapi.connect(_same_server(session)) as connection, connection.cursor() as cursor:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            cursor.execute(
-                sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot).as_string(session.pg)
-            )
-            if session.settings.owner is not None:
-                role = sql.Identifier(session.settings.owner)
-                cursor.execute(sql.SQL("SET LOCAL ROLE {}").format(role).as_string(session.pg))
-            for statement in SESSION_SETTINGS:
-                cursor.execute(statement)
-            yield cursor
+        with (
+            adbc_driver_postgresql.connect(_same_server(session)) as database,
+            AdbcConnection(database) as connection,
+        ):
+            connection.set_autocommit(False)
+            for setting in _reader_settings(session, snapshot):
+                with AdbcStatement(connection) as change:
+                    change.set_sql_query(setting)
+                    change.execute_update()
+            with AdbcStatement(connection) as query:
+                yield query
             connection.rollback()
     except adbc_driver_manager.Error as error:
         state = getattr(error, "sqlstate", None)
@@ -150,6 +199,15 @@ def _reader(session: Session, snapshot: str) -> Iterator[Any]:
                 hint="move the table to a database of a known encoding, such as UTF8",
             ) from None
         raise DatabaseError(f"reading the table failed ({state or 'connection lost'})") from None
+
+
+def _reader_settings(session: Session, snapshot: str) -> Iterator[str]:
+    yield "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+    yield sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot).as_string(session.pg)
+    if session.settings.owner is not None:
+        role = sql.Identifier(session.settings.owner)
+        yield sql.SQL("SET LOCAL ROLE {}").format(role).as_string(session.pg)
+    yield from SESSION_SETTINGS
 
 
 def _same_server(session: Session) -> str:
@@ -165,13 +223,21 @@ def copy_statement(table: sql.Composable, columns: Sequence[str]) -> sql.Compose
     return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(table, identifiers(columns))
 
 
-def write(session: Session, table: sql.Composable, rows: pa.Table) -> None:
-    """COPY an Arrow table into the columns of the same names, in the open transaction.
+def write(
+    session: Session,
+    table: sql.Composable,
+    parts: Iterable[pa.Table],
+    *,
+    columns: Sequence[str],
+) -> None:
+    """COPY Arrow tables into the named columns, one after the other, in the open transaction.
 
     CSV carries every type by its own text form; strings are always quoted, so that an empty
     string and NULL stay apart, and an end-of-data mark within them is only text.
     """
-    buffer = pa.BufferOutputStream()
-    csv.write_csv(rows, buffer, csv.WriteOptions(include_header=False, quoting_style="needed"))
-    with session.pg.cursor().copy(copy_statement(table, rows.column_names)) as copy:
-        copy.write(memoryview(buffer.getvalue()))
+    options = csv.WriteOptions(include_header=False, quoting_style="needed")
+    with session.pg.cursor().copy(copy_statement(table, columns)) as copy:
+        for part in parts:
+            buffer = pa.BufferOutputStream()
+            csv.write_csv(part, buffer, options)
+            copy.write(memoryview(buffer.getvalue()))

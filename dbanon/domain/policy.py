@@ -66,16 +66,18 @@ class Policy:
     """The whole description of a publication.
 
     ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be left out;
-    ``subject`` names the column that identifies a person, when a person may own several rows.
+    ``subject`` names the column that identifies a person, when a person may own several rows;
+    ``block`` has the algorithm group blocks of about so many rows apart.
     """
 
     table: TableName
     columns: tuple[ColumnRule, ...]
     models: tuple[ModelSpec, ...] = ()
-    algorithm: str = "mondrian"
+    algorithm: str = "auto"
     params: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     subject: str | None = None
     max_suppressed: float = 0.0
+    block: int | None = None
 
     def with_role(self, role: Role) -> tuple[ColumnRule, ...]:
         """Return the rules of that role, in column order."""

@@ -16,7 +16,7 @@ class Stages:
     """Measures named stages and tells listeners when one begins, and why it may take long.
 
     seconds: wall time by stage, in the order in which they first ran; stopped: whether somebody
-    asked a long search to end with the best it has.
+    asked a long search to end with the best it has; remarks: what was decided on the way.
     """
 
     on_start: Callable[[str], None] | None = None
@@ -24,6 +24,7 @@ class Stages:
     on_progress: Callable[[float, float], None] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     stopped: bool = False
+    remarks: list[str] = field(default_factory=list)
     _notes: set[str] = field(default_factory=set)
 
     @contextmanager
@@ -42,6 +43,10 @@ class Stages:
         if self.on_note and text not in self._notes:
             self._notes.add(text)
             self.on_note(text)
+
+    def remark(self, text: str) -> None:
+        """Keep what was decided, for whoever asks where the time went."""
+        self.remarks.append(text)
 
     def progress(self, done: float, loss: float) -> None:
         """Tell how far a long stage is: the share done, and the loss so far, both in [0, 1]."""

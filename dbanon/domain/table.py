@@ -109,6 +109,7 @@ class ColumnInfo:
     labels: tuple[str, ...] = ()
     user_defined: bool = False
     has_equality: bool = True
+    is_domain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,8 +139,9 @@ def _scalars(policy: Policy) -> dict[str, object]:
     document: dict[str, object] = {"table": str(policy.table), "algorithm": policy.algorithm}
     if policy.max_suppressed != _DEFAULT.max_suppressed:
         document["max_suppressed"] = policy.max_suppressed
-    if policy.subject is not None:
-        document["subject"] = policy.subject
+    for key in ("subject", "block"):
+        if (value := getattr(policy, key)) is not None:
+            document[key] = value
     return document
 
 
@@ -193,6 +194,7 @@ def _policy(
     algorithm = top.text("algorithm", among=known.algorithms)
     subject = top.text("subject")
     max_suppressed = _fraction(top, "max_suppressed")
+    block = top.integer("block", least=1)
     params = _params(top.section("params"))
     specs = [_model(name, section, known) for name, section in models]
     rules = [_rule(name, section, known) for name, section in columns]
@@ -210,6 +212,7 @@ def _policy(
         params=params,
         subject=subject,
         max_suppressed=max_suppressed,
+        block=block,
     )
 
 

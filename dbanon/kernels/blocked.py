@@ -9,8 +9,8 @@ import numpy as np
 from dbanon.kernels.compile import kernel
 from dbanon.kernels.cuts import cut_all, make_cutter
 from dbanon.kernels.dice import make_dice
-from dbanon.kernels.diversity import make_rules, rows_hold
-from dbanon.kernels.growth import grow_groups, make_pool
+from dbanon.kernels.diversity import make_rules
+from dbanon.kernels.pools import groups_hold, grow_groups, make_pool
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,20 +44,12 @@ def start_segment(
     p = make_pool(codes, flat, layout, largest, largest // k + 2)
     dice = make_dice(seed, n)
     label, found, start = np.empty(n, np.int32), 0, 0
-    members = np.empty(largest, np.int32)
     for block in range(blocks):
         size = ends[block] - start
         p.rows[:size] = rows[start : ends[block]]
         groups = grow_groups(p, size, r, k, dice, True) if size >= 2 * k else 0
-        for g in range(groups if r.kinds.shape[0] > 0 else 0):
-            m = 0
-            for i in range(size):
-                if p.label[i] == g:
-                    members[m] = p.rows[i]
-                    m += 1
-            if not rows_hold(r, members, m):
-                groups = 0
-                break
+        if not groups_hold(p, size, groups, r):
+            groups = 0
         for i in range(size):
             label[p.rows[i]] = found + (p.label[i] if groups > 0 else 0)
         found += max(groups, 1)

@@ -9,6 +9,7 @@ import re
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import platformdirs
@@ -69,22 +70,31 @@ def cache_folder(module: str) -> str | None:
 
 
 @contextmanager
-def on_compile(tell: Callable[[], None]) -> Iterator[None]:
+def on_compile(tell: Callable[[], None]) -> Iterator[Compilations]:
     """Call ``tell`` each time a kernel is compiled in the block, not when it is in the cache."""
-    listener = _Listener(tell)
+    listener = Compilations(tell)
     with event.install_listener("numba:compile", listener):
-        yield
+        yield listener
 
 
-class _Listener(event.Listener):
+class Compilations(event.Listener):
+    """What was compiled in a block; ``seconds`` is the wall time that it took."""
+
     def __init__(self, tell: Callable[[], None]) -> None:
+        self.seconds = 0.0
         self._tell = tell
+        self._began: list[float] = []
 
     def on_start(self, event: object) -> None:  # noqa: ARG002 - numba's interface
+        """Note when it began."""
         self._tell()
+        self._began.append(perf_counter())
 
-    def on_end(self, event: object) -> None:
-        pass
+    def on_end(self, event: object) -> None:  # noqa: ARG002
+        """Add up how long it took."""
+        began = self._began.pop()
+        if not self._began:  # a kernel is compiled within the one that calls it
+            self.seconds += perf_counter() - began
 
 
 def kernel(function: F) -> F:

@@ -23,8 +23,8 @@ class Rules(NamedTuple):
 
     kinds, columns: (r,) int64, the rule and the sensitive column that it is about; limits: (r, w)
     float64, its numbers (l of DISTINCT; the largest share of SHARE; the least entropy of ENTROPY;
-    c and l of RECURSIVE); sensitive: (n, s) int32; counts: (values,) int64, all 0 between calls;
-    members: (n + 1,) int32; tops: (n + values + 1,) int64.
+    c and l of RECURSIVE, l = 1 asking for nothing); sensitive: (n, s) int32; counts: (values,)
+    int64, all 0 between calls; members: (n + 1,) int32; tops: (n + values + 1,) int64.
 
     Rules from BETWEEN on compare with a distribution over m values. Their numbers begin with a
     limit, m, and the m shares of the distribution; then come the greatest share of each value and
@@ -158,9 +158,9 @@ def _counts_hold(r: Rules, rule: int, n: int, distinct: int) -> bool:
         for count in tops:
             entropy -= count * np.log(count) / n
         return entropy >= limit - TIE
+    l = int(r.limits[rule, 1])
     tops.sort()
-    tail = tops[: max(distinct - int(r.limits[rule, 1]) + 1, 0)].sum()
-    return tops[distinct - 1] < limit * tail
+    return l <= 1 or tops[distinct - 1] < limit * tops[: max(distinct - l + 1, 0)].sum()
 
 
 @kernel
@@ -173,12 +173,20 @@ def rows_hold(r: Rules, rows: NDArray[np.int32], n: int) -> bool:
 
 
 @kernel
-def cluster_holds(r: Rules, s: Clusters, c: int, out: int, into: int) -> bool:
-    """Whether a cluster keeps the rules without row ``out`` and with row ``into``.
+def _only_distinct(r: Rules) -> bool:
+    for kind in r.kinds:
+        if kind != DISTINCT:
+            return False
+    return True
 
-    NONE stands for no row.
+
+@kernel
+def cluster_holds(r: Rules, s: Clusters, c: int, out: int, into: int) -> bool:
+    """Whether a cluster that keeps the rules does without row ``out`` and with row ``into``.
+
+    NONE stands for no row. O(size); O(1) where one more row does no harm.
     """
-    if r.kinds.shape[0] == 0:
+    if r.kinds.shape[0] == 0 or (out == NONE and into != NONE and _only_distinct(r)):
         return True
     n = 0
     row = s.head[c]
@@ -191,3 +199,18 @@ def cluster_holds(r: Rules, s: Clusters, c: int, out: int, into: int) -> bool:
         r.members[n] = into
         n += 1
     return rows_hold(r, r.members, n)
+
+
+@kernel
+def labels_hold(r: Rules, label: NDArray[np.int32], n_clusters: int) -> bool:
+    """Whether every cluster keeps every rule; O(n) a rule."""
+    order = np.argsort(label, kind="mergesort").astype(np.int32)
+    start = 0
+    for c in range(n_clusters):
+        stop = start
+        while stop < label.shape[0] and label[order[stop]] == c:
+            stop += 1
+        if not rows_hold(r, order[start:stop], stop - start):
+            return False
+        start = stop
+    return True

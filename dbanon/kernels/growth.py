@@ -1,8 +1,4 @@
-"""Greedy k-member clustering of a few hundred rows (Byun et al., DASFAA 2007, section 3.2).
-
-Departs from the paper where it saves time without changing the result: the cost of taking a row
-in is computed anew only when the last row changed the box.
-"""
+"""Growing groups one after the other, each from a seed by the row that costs it least."""
 
 from __future__ import annotations
 
@@ -10,211 +6,250 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.boxes import with_code
-from dbanon.kernels.clusters import NONE, clear, cost_of, widen
-from dbanon.kernels.compile import inlined, kernel
-from dbanon.kernels.dice import roll
-from dbanon.kernels.diversity import is_wanted, rows_hold
-from dbanon.kernels.layout import BETWEEN, DISTINCT, HI, LO
+from dbanon.kernels.boxes import group_boxes
+from dbanon.kernels.compile import kernel
+from dbanon.kernels.reach import (
+    cost_of,
+    cost_with,
+    costs_of,
+    reach_rows,
+    stretch,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dbanon.kernels.diversity import Rules
+    from dbanon.kernels.reach import (
+        Costs,
+    )
+
+NONE = -1
+FAR_FROM_LAST, FAR_FROM_FIRST, NEIGHBOURS = 0, 1, 2
 
 
 class Pool(NamedTuple):
-    """Rows to be grouped and work memory; all arrays have room for the largest pool.
+    """The rows that have no group yet, the first of each array, in row order.
 
-    codes: (n, d) of all rows; flat, layout: costs; rows: the rows in the pool; label: the group of
-    each; left: places of ``rows`` not grouped yet; cost: of the growing box with each of ``left``;
-    picked: rows of the growing group; box: (groups, d, 4) of the groups, the last for any use;
-    size: (groups,).
+    codes: (d, n); sensitive: (s, n); row: (n,) row number; total: (n,) what the box costs with
+    the row at least; taken: (n,) places of the group's rows; lo, hi: (d,) the box; origin: (d,)
+    the record that the next seed is far from; occurs: (s, values) rows by sensitive value;
+    n_distinct: (s,) values that occur; met: (s, values) the last group that has the value;
+    lacking: (s,) distinct values that the group still lacks.
     """
 
     codes: NDArray[np.int32]
-    flat: NDArray[np.float64]
-    layout: NDArray[np.int64]
-    rows: NDArray[np.int32]
-    label: NDArray[np.int32]
-    left: NDArray[np.int32]
-    cost: NDArray[np.float64]
-    picked: NDArray[np.int32]
-    box: NDArray[np.int32]
-    size: NDArray[np.int64]
+    sensitive: NDArray[np.int32]
+    row: NDArray[np.int64]
+    total: NDArray[np.float64]
+    taken: NDArray[np.int64]
+    lo: NDArray[np.int32]
+    hi: NDArray[np.int32]
+    origin: NDArray[np.int32]
+    occurs: NDArray[np.int64]
+    n_distinct: NDArray[np.int64]
+    met: NDArray[np.int64]
+    lacking: NDArray[np.int64]
 
 
 @kernel
-def make_pool(
-    codes: NDArray[np.int32],
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    room: int,
-    groups: int,
-) -> Pool:
-    """Return work memory for pools of at most ``room`` rows and ``groups`` groups."""
+def _fill(rows: NDArray[np.int32], d: int) -> Pool:
+    n, s = rows.shape[0], rows.shape[1] - d
+    codes, sensitive = np.empty((d, n), np.int32), np.empty((s, n), np.int32)
+    cardinality = rows[:, d:].max() + 1 if s > 0 else 0
+    occurs, n_distinct = np.zeros((s, cardinality), np.int64), np.zeros(s, np.int64)
+    for i in range(n):
+        for j in range(d):
+            codes[j, i] = rows[i, j]
+        for j in range(s):
+            value = rows[i, d + j]
+            sensitive[j, i] = value
+            n_distinct[j] += occurs[j, value] == 0
+            occurs[j, value] += 1
     return Pool(
         codes,
-        flat,
-        layout,
-        np.empty(room, np.int32),
-        np.empty(room, np.int32),
-        np.empty(room, np.int32),
-        np.empty(room, np.float64),
-        np.empty(room + 1, np.int32),
-        np.empty((groups + 1, codes.shape[1], 4), np.int32),
-        np.empty(groups, np.int64),
+        sensitive,
+        np.arange(n),
+        np.empty(n),
+        np.empty(n, np.int64),
+        np.empty(d, np.int32),
+        np.empty(d, np.int32),
+        np.empty(d, np.int32),
+        occurs,
+        n_distinct,
+        np.full((s, cardinality), NONE),
+        np.zeros(s, np.int64),
     )
 
 
-@inlined
-def _widened_cost(
+@kernel
+def _can_grow(n: int, k: int, l: int, p: Pool) -> bool:
+    """Return whether the rows left have enough rows and sensitive values for a group."""
+    enough = n >= k
+    for j in range(p.n_distinct.shape[0]):
+        enough = enough and p.n_distinct[j] >= l
+    return enough
+
+
+@kernel
+def _seed(n: int, p: Pool, c: Costs) -> int:
+    """Return the place of the row farthest from the origin; ties: lowest row."""
+    reach_rows(n, p.codes, p.origin, p.origin, c, p.total)
+    best = 0
+    for i in range(n):
+        if p.total[i] > p.total[best]:
+            best = i
+    return best
+
+
+@kernel
+def _take(i: int, size: int, label: int, rule: int, p: Pool) -> None:
+    """Add the row at place i to the group, and to its box unless neighbours are looked for."""
+    if size == 0:
+        p.lo[:] = p.hi[:] = p.codes[:, i]
+    elif rule != NEIGHBOURS:
+        stretch(p.codes[:, i], p.lo, p.hi)
+    for j in range(p.sensitive.shape[0]):
+        value = p.sensitive[j, i]
+        p.lacking[j] -= p.lacking[j] > 0 and p.met[j, value] != label
+        p.met[j, value] = label
+        p.occurs[j, value] -= 1
+        p.n_distinct[j] -= p.occurs[j, value] == 0
+    p.taken[size] = i
+
+
+@kernel
+def _adds(i: int, need: int, label: int, p: Pool) -> bool:
+    """Return whether the row brings a value to a column that lacks ``need`` of them."""
+    for j in range(p.sensitive.shape[0]):
+        if p.lacking[j] >= need and p.met[j, p.sensitive[j, i]] != label:
+            return True
+    return False
+
+
+@kernel
+def _cheapest(n: int, need: int, label: int, p: Pool, c: Costs) -> int:
+    """Return the place of the row of least cost that is not taken; ties: lowest row.
+
+    A row costs at least what it did when the box was smaller, so few are measured again.
+    """
+    best, least = NONE, np.inf
+    for i in range(n):
+        if p.total[i] >= least or (need > 0 and not _adds(i, need, label, p)):
+            continue
+        p.total[i] = cost_with(p.codes[:, i], p.lo, p.hi, c)
+        if p.total[i] < least:
+            best, least = i, p.total[i]
+    return best
+
+
+@kernel
+def _grow(n: int, seed: int, label: int, k: int, l: int, rule: int, p: Pool, c: Costs) -> int:
+    """Fill ``taken`` with the places of a group, the last one added last; return its size.
+
+    Once the places left are as few as the values lacking, only rows with a new one may join.
+    """
+    p.lacking[:] = l
+    size, i = 0, seed
+    while True:
+        _take(i, size, label, rule, p)
+        size += 1
+        need = 0
+        for j in range(p.lacking.shape[0]):
+            need = max(need, p.lacking[j])
+        if size >= k and need == 0:
+            return size
+        if size == 1:
+            reach_rows(n, p.codes, p.lo, p.hi, c, p.total)
+        p.total[i] = np.inf
+        i = _cheapest(n, need if need >= k - size else 0, label, p, c)
+
+
+@kernel
+def _emit(n: int, size: int, label: int, group: NDArray[np.int32], p: Pool) -> int:
+    """Give the taken rows their group and close the gaps they leave; return how many remain."""
+    for i in p.taken[:size]:
+        group[p.row[i]] = label
+    gaps = np.sort(p.taken[:size])
+    for step in range(1, size + 1):
+        start, stop = gaps[step - 1] + 1, gaps[step] if step < size else n
+        _shift(p.row, start, stop, step)
+        for j in range(p.codes.shape[0]):
+            _shift(p.codes[j], start, stop, step)
+        for j in range(p.sensitive.shape[0]):
+            _shift(p.sensitive[j], start, stop, step)
+    return n - size
+
+
+@kernel
+def _shift(values: NDArray[np.signedinteger], start: int, stop: int, step: int) -> None:
+    for i in range(start, stop):
+        values[i - step] = values[i]
+
+
+@kernel
+def _place(
+    rows: NDArray[np.int32],
+    order: NDArray[np.int64],
+    group: NDArray[np.int32],
+    n_groups: int,
+    c: Costs,
+) -> None:
+    """Give each row without a group, in order, the one whose rows times cost rises least."""
+    d = c.layout.shape[0]
+    lo, hi, size = group_boxes(rows[:, :d], group, n_groups)
+    cost = np.empty(n_groups)
+    for a in range(n_groups):
+        cost[a] = cost_of(lo[a], hi[a], c)
+    for row in order:
+        if group[row] >= 0:
+            continue
+        best, least = NONE, np.inf
+        for a in range(n_groups):
+            rise = (size[a] + 1) * cost_with(rows[row], lo[a], hi[a], c) - size[a] * cost[a]
+            if rise < least:
+                best, least = a, rise
+        group[row] = best
+        size[best] += 1
+        stretch(rows[row], lo[best], hi[best])
+        cost[best] = cost_of(lo[best], hi[best], c)
+
+
+@kernel
+def growth(
+    rows: NDArray[np.int32],
+    order: NDArray[np.int64],
     flat: NDArray[np.float64],
     layout: NDArray[np.int64],
-    box: NDArray[np.int32],
-    g: int,
-    codes: NDArray[np.int32],
-    row: int,
-) -> float:
-    """Return the cost of the box of group g with one more row."""
-    total = 0.0
-    for j in range(layout.shape[0]):
-        total += with_code(flat, layout, j, box[g, j, LO], box[g, j, HI], codes[row, j])
-    return total
+    k: int,
+    l: int,
+    rule: int,
+) -> tuple[NDArray[np.int32], int]:
+    """Grow groups until too few rows or sensitive values are left, then place the rest.
 
-
-@kernel
-def grow_groups(p: Pool, n: int, r: Rules, k: int, dice: NDArray[np.uint64], far: bool) -> int:
-    """Group the first n rows of a pool; return the number of groups, 0 when it fails.
-
-    ``far`` takes the row farthest from the last one for the next seed, else a random one. Groups
-    have at least k rows; the rules are sought, not proved. O(n^2 / k * changes of the box * d).
+    rows: (n, d + s) codes of the d columns and of the s sensitive columns; order: (n,) the rows in
+    the order of chance; rule: FAR_FROM_LAST or FAR_FROM_FIRST, each seed is the row farthest from
+    the last or the first row of the group before (from order[0] at the start) and each row added
+    stretches the box that the next is measured by; NEIGHBOURS, each seed is the next in order and
+    rows are measured by their distance from it. Return the group of each row and how many there
+    are, one when no group can be grown. O(n^2 d).
     """
-    for i in range(n):
-        p.left[i] = i
-    n_left, groups = n, 0
-    seed = roll(dice, n)
-    if far:
-        seed = _farthest(p, n_left, p.rows[seed])
-    while n_left >= k:
-        before = n_left
-        n_left = _grow(p, n_left, r, k, groups, seed)
-        if n_left == before:
-            break
-        groups += 1
-        if n_left >= k:
-            last = p.picked[before - n_left - 1]
-            seed = _farthest(p, n_left, last) if far else roll(dice, n_left)
-    if groups > 0:
-        for i in range(n_left):
-            _attach(p, p.left[i], groups)
-    return groups
-
-
-@kernel
-def _farthest(p: Pool, n_left: int, row: int) -> int:
-    """Return the place in ``left`` of the row that costs most together with ``row``."""
-    codes, flat, layout, box, rows, left = p.codes, p.flat, p.layout, p.box, p.rows, p.left
-    last = box.shape[0] - 1
-    clear(layout, box, last)
-    widen(layout, box, last, codes, row)
-    best, most = 0, -1.0
-    for i in range(n_left):
-        cost = _widened_cost(flat, layout, box, last, codes, rows[left[i]])
-        if cost > most:
-            best, most = i, cost
-    return best
-
-
-@kernel
-def _grow(p: Pool, n_left: int, r: Rules, k: int, g: int, seed: int) -> int:
-    """Grow one group from a place of ``left``; return how many rows are left.
-
-    All of them when the rows left cannot make a group that keeps the rules.
-    """
-    start, place, size, box_cost = n_left, seed, 0, -1.0
-    clear(p.layout, p.box, g)
-    while True:
-        chosen = p.left[place]
-        row = p.rows[chosen]
-        p.picked[size] = row
-        size += 1
-        n_left -= 1
-        p.left[place], p.left[n_left] = p.left[n_left], chosen
-        p.cost[place] = p.cost[n_left]
-        widen(p.layout, p.box, g, p.codes, row)
-        if size >= k and rows_hold(r, p.picked, size):
-            break
-        if n_left == 0:
-            return start
-        now = cost_of(p.flat, p.layout, p.box, g)
-        if now != box_cost:
-            box_cost = now
-            _price(p, n_left, g)
-        place = _cheapest(p, n_left, r, _pressing_rule(p, r, k, size), size)
-    for i in range(n_left, start):
-        p.label[p.left[i]] = g
-    p.size[g] = size
-    return n_left
-
-
-@kernel
-def _price(p: Pool, n_left: int, g: int) -> None:
-    """Compute what group g would cost with each of the rows left."""
-    codes, flat, layout, box, rows, left = p.codes, p.flat, p.layout, p.box, p.rows, p.left
-    cost = p.cost
-    for i in range(n_left):
-        cost[i] = _widened_cost(flat, layout, box, g, codes, rows[left[i]])
-
-
-@kernel
-def _cheapest(p: Pool, n_left: int, r: Rules, rule: int, size: int) -> int:
-    """Return the place in ``left`` of the cheapest row, of a new value if a rule presses."""
-    cost = p.cost
-    best, least = NONE, np.inf
-    if rule != NONE:
-        for i in range(n_left):
-            if cost[i] < least and is_wanted(r, rule, p.picked, size, p.rows[p.left[i]]):
-                best, least = i, cost[i]
-    if best == NONE:
-        for i in range(n_left):
-            if cost[i] < least:
-                best, least = i, cost[i]
-    return best
-
-
-@kernel
-def _pressing_rule(p: Pool, r: Rules, k: int, size: int) -> int:
-    """Return a rule that the group will not keep unless the next row has a new value, or NONE."""
-    for rule in range(r.kinds.shape[0]):
-        if r.kinds[rule] != DISTINCT:
-            if size >= k or r.kinds[rule] >= BETWEEN:
-                return rule
-            continue
-        column, met = r.columns[rule], 0
-        for i in range(size):
-            value = r.sensitive[p.picked[i], column]
-            met += r.counts[value] == 0
-            r.counts[value] += 1
-        for i in range(size):
-            r.counts[r.sensitive[p.picked[i], column]] = 0
-        missing = r.limits[rule, 0] - met
-        if missing > 0 and k - size <= missing:
-            return rule
-    return NONE
-
-
-@kernel
-def _attach(p: Pool, place: int, groups: int) -> None:
-    """Put a row that is left into the group whose cost rises least."""
-    codes, flat, layout, box, size = p.codes, p.flat, p.layout, p.box, p.size
-    row = p.rows[place]
-    best, least = 0, np.inf
-    for g in range(groups):
-        rise = (size[g] + 1) * _widened_cost(flat, layout, box, g, codes, row)
-        rise -= size[g] * cost_of(flat, layout, box, g)
-        if rise < least:
-            best, least = g, rise
-    widen(layout, box, best, codes, row)
-    size[best] += 1
-    p.label[place] = best
+    d, n = layout.shape[0], rows.shape[0]
+    p, c = _fill(rows, d), costs_of(flat, layout)
+    group = np.full(n, NONE, np.int32)
+    p.origin[:] = rows[order[0], :d]
+    n_groups, at = 0, 0
+    while _can_grow(n, k, l, p):
+        if rule == NEIGHBOURS:
+            while group[order[at]] >= 0:
+                at += 1
+            seed = np.searchsorted(p.row[:n], order[at])
+        else:
+            seed = _seed(n, p, c)
+        size = _grow(n, seed, n_groups, k, l, rule, p, c)
+        p.origin[:] = p.codes[:, p.taken[size - 1] if rule == FAR_FROM_LAST else seed]
+        n = _emit(n, size, n_groups, group, p)
+        n_groups += 1
+    if n_groups == 0:
+        return np.zeros(rows.shape[0], np.int32), 1
+    _place(rows, order, group, n_groups, c)
+    return group, n_groups

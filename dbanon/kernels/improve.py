@@ -11,8 +11,14 @@ from dbanon.kernels.compile import kernel
 from dbanon.kernels.cuts import make_cutter
 from dbanon.kernels.dice import make_dice
 from dbanon.kernels.diversity import make_rules
-from dbanon.kernels.growth import make_pool
-from dbanon.kernels.moves import CANDIDATES, Search, dissolve_clusters, pass_rows
+from dbanon.kernels.moves import (
+    CANDIDATES,
+    Search,
+    absorb_failing,
+    dissolve_clusters,
+    pass_rows,
+)
+from dbanon.kernels.pools import make_pool
 from dbanon.kernels.rebuild import Rebuild, rebuild_clusters
 
 if TYPE_CHECKING:
@@ -43,17 +49,17 @@ def improve_block(
     dice = make_dice(numbers[5], numbers[6])
     w = Search(s, r, k, dice, np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES))
     order = np.arange(n).astype(np.int32)
+    absorb_failing(w, order)
     for _ in range(numbers[2]):
         pass_rows(w, order)
     dissolve_clusters(w, order)
     most = min(numbers[4], n_clusters)
-    if most > 1:
-        b = Rebuild(
-            make_pool(codes, flat, layout, n, n // k + 2),
-            make_cutter(codes, flat, layout, n),
-            np.empty(most, np.int64),
-            np.empty(most),
-            np.empty(n // k + 2, np.int64),
-            np.empty(n, np.int32),
-        )
-        rebuild_clusters(w, b, numbers[3])
+    b = Rebuild(
+        make_pool(codes, flat, layout, n, n // k + 2),
+        make_cutter(codes, flat, layout, n),
+        np.empty(most, np.int64),
+        np.empty(most),
+        np.empty(n // k + 2, np.int64),
+        np.empty(n, np.int32),
+    )
+    rebuild_clusters(w, b, numbers[3])

@@ -65,15 +65,27 @@ def _squared_step(column: int, a: int, b: int, r: Records) -> float:
 
 
 @kernel
+def add_exactly(value: float, total: NDArray[np.float64]) -> None:
+    """Add to a sum kept as two numbers, which loses next to nothing (Knuth's two-sum)."""
+    whole = total[0] + value
+    part = whole - total[0]
+    error = (total[0] - (whole - part)) + (value - part)
+    rest = total[1] + error
+    total[0] = whole + rest
+    total[1] = rest - (total[0] - whole)
+
+
+@kernel
 def _average(n: int, point: NDArray[np.float64], code: NDArray[np.int32], r: Records) -> None:
     """Fill the mean of each number, NULL when all are, and the most frequent code, lowest first."""
+    total = np.empty(2)
     for j in range(point.shape[0]):
-        total, present = 0.0, 0
+        total[:], present = 0.0, 0
         for i in range(n):
             if not np.isnan(r.points[i, j]):
-                total += r.points[i, j]
+                add_exactly(r.points[i, j], total)
                 present += 1
-        point[j] = total / present if present > 0 else np.nan
+        point[j] = total[0] / present if present > 0 else np.nan
     for j in range(code.shape[0]):
         size = r.layout[j, SIZE]
         r.counts[: size + 1] = 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from dbanon.kernels.boxes import with_code
 from dbanon.kernels.clusters import (
     NONE,
@@ -12,6 +14,7 @@ from dbanon.kernels.clusters import (
     leave,
     left_cost,
     link,
+    rescan,
     unlink,
 )
 from dbanon.kernels.compile import inlined, kernel
@@ -20,7 +23,6 @@ from dbanon.kernels.diversity import cluster_holds
 from dbanon.kernels.layout import HI, LO
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from dbanon.kernels.clusters import (
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 # A change must save more than this: sums of costs differ in their last digits.
 LEAST_GAIN = 1e-9
 CANDIDATES = 3
+# The cost of a cluster that is still to be computed.
+STALE = -1.0
 
 
 class Search(NamedTuple):
@@ -48,7 +52,7 @@ class Search(NamedTuple):
     rise: NDArray[np.float64]
 
 
-@kernel
+@inlined
 def find_cheapest(w: Search, row: int, not_in: int, most: float) -> int:
     """Fill ``w.best`` with the clusters that a row joins at the least rise, below ``most``.
 
@@ -70,6 +74,7 @@ def find_cheapest(w: Search, row: int, not_in: int, most: float) -> int:
         for j in range(layout.shape[0]):
             cost += with_code(flat, layout, j, box[c, j, LO], box[c, j, HI], codes[row, j])
             if cost > bound:
+                cost = np.inf  # a sum cut short may not look like a tie below
                 break
         rise = (size + 1) * cost - paid
         if rise >= limit:
@@ -110,7 +115,7 @@ def pass_rows(w: Search, order: NDArray[np.int32]) -> float:
     return saved
 
 
-@kernel
+@inlined
 def _move(w: Search, row: int, found: int, gain: float) -> float:
     """Move a row to the cheapest cluster that stays diverse; its own may lose a row."""
     s = w.s
@@ -126,7 +131,7 @@ def _move(w: Search, row: int, found: int, gain: float) -> float:
     return 0.0
 
 
-@kernel
+@inlined
 def _chain(w: Search, row: int) -> float:
     """Move a row to its cheapest cluster and fill its place from a cluster that can spare a row."""
     s = w.s
@@ -161,7 +166,7 @@ def _refill(s: Clusters, c: int, row: int, donor: int, spare: int, most: float) 
     return s.size[c] * cost - saved
 
 
-@kernel
+@inlined
 def _find_spare(
     s: Clusters,
     row: int,
@@ -185,7 +190,7 @@ def _find_spare(
     return best, most
 
 
-@kernel
+@inlined
 def _best_of_donor(s: Clusters, row: int, spare: int, change: float) -> tuple[int, float]:
     """Return the row of the same donor that fills the place best."""
     c, donor = s.owner[row], s.owner[spare]
@@ -200,7 +205,7 @@ def _best_of_donor(s: Clusters, row: int, spare: int, change: float) -> tuple[in
     return spare, change
 
 
-@kernel
+@inlined
 def _swap(w: Search, row: int, found: int) -> float:
     """Exchange a row with a row of one of the clusters that would take it."""
     s = w.s
@@ -220,7 +225,7 @@ def _swap(w: Search, row: int, found: int) -> float:
     return 0.0
 
 
-@kernel
+@inlined
 def _best_exchange(s: Clusters, row: int, other: int, most: float) -> tuple[int, float]:
     """Return the row of a cluster that ``row`` is best exchanged with, and what both cost then."""
     codes, flat, layout, box, following = s.codes, s.flat, s.layout, s.box, s.following
@@ -243,18 +248,30 @@ def _best_exchange(s: Clusters, row: int, other: int, most: float) -> tuple[int,
 
 
 @kernel
+def absorb_failing(w: Search, members: NDArray[np.int32]) -> None:
+    """Give up every cluster that is too small or breaks a rule, at any price."""
+    s = w.s
+    for c in range(s.size.shape[0]):
+        if s.size[c] > 0 and (s.size[c] < w.k or not cluster_holds(w.r, s, c, NONE, NONE)):
+            _dissolve(w, c, members, np.inf)
+
+
+@kernel
 def dissolve_clusters(w: Search, members: NDArray[np.int32]) -> float:
     """Give up every cluster whose rows cost less elsewhere; return what was saved."""
     saved = 0.0
     for c in range(w.s.size.shape[0]):
         if w.s.size[c] > 0 and w.s.cost[c] > 0.0:
-            saved += _dissolve(w, c, members)
+            saved += _dissolve(w, c, members, w.s.size[c] * w.s.cost[c] - LEAST_GAIN)
     return saved
 
 
 @kernel
-def _dissolve(w: Search, c: int, members: NDArray[np.int32]) -> float:
-    """Move the rows of a cluster one by one, or none if the sum is no gain."""
+def _dissolve(w: Search, c: int, members: NDArray[np.int32], budget: float) -> float:
+    """Move the rows of a cluster one by one, or none if it costs more than the budget.
+
+    Return what is left of the budget, 0 if nothing was done.
+    """
     s = w.s
     n = 0
     row = s.head[c]
@@ -262,7 +279,6 @@ def _dissolve(w: Search, c: int, members: NDArray[np.int32]) -> float:
         members[n] = row
         n += 1
         row = s.following[row]
-    budget = n * s.cost[c] - LEAST_GAIN
     for i in range(n):
         row = members[i]
         target = NONE
@@ -277,12 +293,16 @@ def _dissolve(w: Search, c: int, members: NDArray[np.int32]) -> float:
         unlink(s, row)
         join(s, target, row)
     s.cost[c] = 0.0
-    return budget + LEAST_GAIN
+    return budget
 
 
 @kernel
 def _undo(s: Clusters, c: int, members: NDArray[np.int32], n: int) -> None:
     """Bring the first n rows back to the cluster, whose bounds were left as they are."""
     for i in range(n - 1, -1, -1):
-        leave(s, members[i])
+        s.cost[s.owner[members[i]]] = STALE
+        unlink(s, members[i])
         link(s, members[i], c)
+    for other in range(s.cost.shape[0]):
+        if s.cost[other] == STALE:
+            rescan(s, other)

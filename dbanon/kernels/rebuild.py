@@ -18,9 +18,8 @@ from dbanon.kernels.clusters import (
 from dbanon.kernels.compile import kernel
 from dbanon.kernels.cuts import cut_all
 from dbanon.kernels.dice import roll, uniform
-from dbanon.kernels.diversity import rows_hold
-from dbanon.kernels.growth import grow_groups
 from dbanon.kernels.moves import LEAST_GAIN
+from dbanon.kernels.pools import groups_hold, grow_groups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
         Clusters,
     )
     from dbanon.kernels.cuts import Cutter
-    from dbanon.kernels.growth import Pool
     from dbanon.kernels.moves import Search
+    from dbanon.kernels.pools import Pool
 
 NOISE = 0.3
 CUT_NOISE = 0.1
@@ -58,7 +57,7 @@ class Rebuild(NamedTuple):
 def rebuild_clusters(w: Search, b: Rebuild, tries: int) -> float:
     """Rebuild ``tries`` pools for each cluster of the block; return what was saved."""
     s = w.s
-    n_slots = s.size.shape[0]
+    n_slots, most = s.size.shape[0], b.chosen.shape[0]
     lossy = np.empty(n_slots, np.int64)
     n_lossy = 0
     for c in range(n_slots):
@@ -70,7 +69,7 @@ def rebuild_clusters(w: Search, b: Rebuild, tries: int) -> float:
         c = lossy[roll(w.dice, n_lossy)]
         if s.size[c] == 0 or s.cost[c] == 0.0:
             continue
-        others = 1 + roll(w.dice, b.chosen.shape[0] - 1)
+        others = 1 + roll(w.dice, most - 1) if most > 1 else 0
         saved += _rebuild(w, b, _choose(w, b, c, others))
     return saved
 
@@ -80,6 +79,8 @@ def _choose(w: Search, b: Rebuild, c: int, others: int) -> int:
     """Fill ``b.chosen`` with a cluster and its nearest by noisy union cost; return their number."""
     flat, layout, box, sizes = w.s.flat, w.s.layout, w.s.box, w.s.size
     b.chosen[0] = c
+    if others == 0:
+        return 1
     found = 1
     limit = np.inf
     for other in range(sizes.shape[0]):
@@ -123,7 +124,7 @@ def _rebuild(w: Search, b: Rebuild, found: int) -> float:
     total = 0.0
     for g in range(groups):
         total += p.size[g] * cost_of(p.flat, p.layout, p.box, g)
-    if total >= paid - LEAST_GAIN or not _groups_hold(w, p, n, groups):
+    if total >= paid - LEAST_GAIN or not groups_hold(p, n, groups, w.r):
         return 0.0
     return paid - total if _replace(s, b, found, n, groups) else 0.0
 
@@ -148,21 +149,6 @@ def _cut_pool(w: Search, b: Rebuild, n: int) -> int:
         p.size[g] = stop - start
         start = stop
     return groups
-
-
-@kernel
-def _groups_hold(w: Search, p: Pool, n: int, groups: int) -> bool:
-    if w.r.kinds.shape[0] == 0:
-        return True
-    for g in range(groups):
-        m = 0
-        for i in range(n):
-            if p.label[i] == g:
-                p.picked[m] = p.rows[i]
-                m += 1
-        if not rows_hold(w.r, p.picked, m):
-            return False
-    return True
 
 
 @kernel

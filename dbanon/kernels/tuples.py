@@ -66,6 +66,21 @@ def distinct_rows(codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[
 
 
 @kernel
+def sort_by(order: NDArray[np.int64], keys: NDArray[np.int32], n_keys: int) -> NDArray[np.int64]:
+    """Return the rows of ``order`` by their keys 0..n_keys - 1, ties as they are; O(n)."""
+    starts = np.zeros(n_keys + 1, np.int64)
+    for row in order:
+        starts[keys[row] + 1] += 1
+    for key in range(n_keys):
+        starts[key + 1] += starts[key]
+    result = np.empty_like(order)
+    for row in order:
+        result[starts[keys[row]]] = row
+        starts[keys[row]] += 1
+    return result
+
+
+@kernel
 def freeze_rows(bounds: NDArray[np.int64], r: Rules, k: int) -> NDArray[np.bool_]:
     """Tell which rows of frequent tuples need no search.
 

@@ -36,7 +36,8 @@ SELECT a.attname,
                         JOIN pg_am AS m ON m.oid = o.opcmethod
                        WHERE o.opcdefault
                          AND m.amname = 'btree'
-                         AND o.opcintype = t.oid)
+                         AND o.opcintype = t.oid),
+       t.oid <> a.atttypid
   FROM base AS b
   JOIN pg_type AS t ON t.oid = b.typid AND t.typtype <> 'd'
   JOIN pg_namespace AS n ON n.oid = t.typnamespace

@@ -134,3 +134,38 @@ def test_statistics_count_rows_nulls_and_distinct_values(bare_database):
     assert n_rows == 3
     assert set(stats) == {"a"}
     assert (stats["a"].n_rows, stats["a"].n_null, stats["a"].n_distinct) == (3, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "seen"),
+    [
+        ("UPDATE public.t SET a = a", False),
+        ("UPDATE public.t SET c = c + 1", False),
+        ("UPDATE public.t SET a = 3 WHERE a = 1", True),
+        ("UPDATE public.t SET b = '' WHERE b IS NULL", True),
+        ("UPDATE public.t SET b = 'x ' WHERE b = 'x'", True),
+        ("UPDATE public.t SET a = 3 - a", True),
+        ("UPDATE public.t SET a = b::int, b = a WHERE a = 2", False),
+        ("DELETE FROM public.t WHERE a = 1", True),
+        ("INSERT INTO public.t VALUES (1, 'x', 5)", True),
+    ],
+)
+def test_a_digest_tells_other_contents_and_no_other_order(bare_database, change, seen):
+    bare_database.execute("CREATE TABLE public.t (a int, b text, c int)")
+    bare_database.execute("INSERT INTO public.t VALUES (1, 'x', 0), (2, '2', 0), (4, NULL, 0)")
+
+    def digest():
+        with connect(bare_database.settings) as session, session.transaction():
+            info = catalog.describe(session, TableName("public", "t"))
+            return catalog.content_digest(session, info, ["a", "b"])
+
+    before = digest()
+    bare_database.execute(change)
+    assert (digest() != before) == seen
+
+
+def test_columns_of_a_domain_are_known(bare_database):
+    bare_database.execute("CREATE DOMAIN public.small AS int")
+    bare_database.execute("CREATE TABLE public.t (a public.small, b int)")
+    info = describe(bare_database, TableName("public", "t"))
+    assert [column.is_domain for column in info.columns] == [True, False]

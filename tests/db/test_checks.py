@@ -4,6 +4,7 @@ from tables import HOSPITAL_A, HOSPITAL_B
 
 CHECK_K = "SELECT * FROM dbanon.check_k_anonymity(%s, %s, %s)"
 CHECK_L = "SELECT * FROM dbanon.check_l_diversity(%s, %s, %s, %s)"
+CHECK_BOTH = "SELECT * FROM dbanon.check_k_and_l(%s, %s, %s, %s, %s)"
 QUASI = ["zip", "age"]
 
 
@@ -61,6 +62,11 @@ def test_an_empty_relation_is_not_checked(hospital):
         (CHECK_K, (None, QUASI, 5)),
         (CHECK_L, ("hospital", QUASI, None, 2)),
         (CHECK_L, ("hospital", QUASI, "condition", None)),
+        (CHECK_BOTH, (None, QUASI, 2, "condition", 2)),
+        (CHECK_BOTH, ("hospital", [], 2, "condition", 2)),
+        (CHECK_BOTH, ("hospital", QUASI, 0, "condition", 2)),
+        (CHECK_BOTH, ("hospital", QUASI, 2, None, 2)),
+        (CHECK_BOTH, ("hospital", QUASI, 2, "condition", 0)),
     ],
 )
 def test_a_call_that_says_nothing_is_refused(hospital, call, parameters):
@@ -76,6 +82,8 @@ def test_names_are_never_run_as_sql(hospital):
         connection.execute(CHECK_K, ("hospital", [column], 4))
     with pytest.raises(psycopg.errors.UndefinedColumn):
         connection.execute(CHECK_L, ("hospital", QUASI, column, 4))
+    with pytest.raises(psycopg.errors.UndefinedColumn):
+        connection.execute(CHECK_BOTH, ("hospital", QUASI, 2, column, 4))
     assert connection.execute("SELECT count(*) FROM public.hospital").fetchone() == (12,)
 
 
@@ -98,3 +106,16 @@ def test_a_column_named_like_the_function_s_own_words_is_checked(database):
     quasi = ["members", "k", "relation"]
     assert one(connection, CHECK_K, "t", quasi, 4) == (4, 4, 1, 0, 4, "passed")
     assert one(connection, CHECK_L, "t", quasi, "diversity", 4) == (4, 4, 1, 0, 4, "passed")
+    found = one(connection, CHECK_BOTH, "t", quasi, 4, "diversity", 4)
+    assert found == ("k-anonymity", 4, 4, 1, 0, 4, "passed")
+
+
+@pytest.mark.parametrize("rows", [HOSPITAL_A, HOSPITAL_B, [(None, "1", None)] * 2, []])
+@pytest.mark.parametrize(("k", "l"), [(1, 1), (4, 2), (5, 3)])
+def test_both_models_at_once_are_what_each_is_alone(hospital, rows, k, l):
+    connection = hospital(rows)
+    both = connection.execute(CHECK_BOTH, ("hospital", QUASI, k, "condition", l)).fetchall()
+    assert both == [
+        ("k-anonymity", *one(connection, CHECK_K, "hospital", QUASI, k)),
+        ("l-diversity", *one(connection, CHECK_L, "hospital", QUASI, "condition", l)),
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from math import inf, isnan, nan, sqrt
+from math import fsum, inf, isnan, nan, sqrt
 
 TIE = 1e-9
 
@@ -205,10 +205,7 @@ def average_record(records):
     numbers = []
     for column in zip(*(record[0] for record in records), strict=True):
         present = [x for x in column if not isnan(x)]
-        total = 0.0
-        for x in present:
-            total += x
-        numbers.append(total / len(present) if present else nan)
+        numbers.append(fsum(present) / len(present) if present else nan)
     codes = [
         min(set(column), key=lambda code: (-column.count(code), code))
         for column in zip(*(record[1] for record in records), strict=True)

@@ -141,7 +141,13 @@ def test_chunks_and_dictionaries_do_not_matter():
             pa.DictionaryArray.from_arrays([1], ["b", "a"]),
         ]
     )
-    for column in (chunked, dictionary):
+    indices = pa.array([1, 0, 2], pa.int32())
+    with_null = pa.chunked_array(
+        [pa.DictionaryArray.from_arrays(indices, pa.array([None, "b", "a"]))]
+    )
+    twice = pa.DictionaryArray.from_arrays(pa.array([1, None, 2, 0], pa.int32()), ["b", "b", "a"])
+    exact = chunked.dictionary_encode()
+    for column in (chunked, dictionary, with_null, pa.chunked_array([twice[:3]]), exact):
         table = encode(
             pa.table({"x": column, "y": column}),
             policy_of(["x"], ["y"]),

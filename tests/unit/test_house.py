@@ -48,7 +48,10 @@ def test_help_starts_without_the_heavy_libraries():
     code += "print('LOADED', *sorted(m for m in sys.modules if '.' not in m))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(run.stdout.rpartition("LOADED")[2].split())
-    assert loaded & {"numpy", "numba", "pyarrow", "psycopg", "sqlalchemy", "alembic"} == set()
+    assert (
+        loaded & {"numpy", "numba", "pyarrow", "psycopg", "sqlalchemy", "alembic", "matplotlib"}
+        == set()
+    )
 
 
 @pytest.mark.parametrize("kind", ["functions", "queries", "templates"])

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from builders import encoded, read_numbers, tables_and_requirements
 from hypothesis import given
+from hypothesis import strategies as st
 
 from dbanon.anonymize.algorithms.mdav import Mdav, standardized
 from dbanon.anonymize.interfaces import Requirement
@@ -13,6 +14,7 @@ from dbanon.anonymize.recodings.interval import Interval
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.kernels.mdav import mdav
+from dbanon.kernels.mdav_tree import LEAF, mdav_tree
 
 POINTS = [(1, 1), (2, 1), (1, 2), (10, 10), (11, 10), (10, 11), (5, 5), (6, 5), (5, 6)]
 POINTS += [(20, 1), (21, 2)]
@@ -20,14 +22,17 @@ EIA = "utilityid resrevenue ressales comrevenue comsales indrevenue indsales"
 EIA += " othrevenue othrsales totrevenue totsales"
 
 
-def raw_groups(points, k):
-    """Run the kernel on points as they are, without standardizing."""
-    group, n_groups = mdav(
-        np.array(points, np.float64),
-        np.empty((len(points), 0), np.int32),
-        np.empty(0),
-        np.empty((0, 3), np.int64),
-        k,
+def brute(points, k):
+    """Run the kernel that compares all pairs on points as they are, without standardizing."""
+    points = np.array(points, np.float64)
+    none = np.empty((len(points), 0), np.int32), np.empty(0), np.empty((0, 3), np.int64)
+    return mdav(points, *none, k)
+
+
+def raw_groups(points, k, leaf=None):
+    """Return the groups of one of the kernels."""
+    group, n_groups = (
+        brute(points, k) if leaf is None else mdav_tree(np.array(points, np.float64), k, leaf)
     )
     return naive.members(Assignment(group, n_groups))
 
@@ -48,9 +53,10 @@ def squared_error(points, rows):
         (5, [{1, 2, 3, 4, 5}], Fraction(964, 5)),
     ],
 )
-def test_every_branch_makes_the_known_groups(n, expected, error):
+@pytest.mark.parametrize("leaf", [None, 1, LEAF])
+def test_every_branch_makes_the_known_groups(n, expected, error, leaf):
     points = POINTS[:n]
-    groups = raw_groups(points, 3)
+    groups = raw_groups(points, 3, leaf)
     found = sorted(sorted(row + 1 for row in rows) for rows in groups)
     assert sorted(map(sorted, expected)) == found
     assert error == sum(squared_error(points, rows) for rows in groups)
@@ -84,9 +90,10 @@ def test_reference_data_lose_what_the_literature_says(name, columns, k, loss):
     assert loss == pytest.approx(sse_ratio(published), abs=1e-6)
 
 
+@pytest.mark.parametrize("leaf", [None, 1, LEAF])
 @pytest.mark.parametrize("n", [3, 5, 6, 8, 9, 10, 11, 12])
-def test_equal_records_make_groups_of_k_to_2k_minus_1(n):
-    sizes = [len(rows) for rows in raw_groups([(1, 1)] * n, 3)]
+def test_equal_records_make_groups_of_k_to_2k_minus_1(n, leaf):
+    sizes = [len(rows) for rows in raw_groups([(1, 1)] * n, 3, leaf)]
     assert n == sum(sizes)
     assert 3 <= min(sizes) <= max(sizes) <= 5
 
@@ -114,6 +121,22 @@ def test_it_equals_its_naive_twin(drawn):
     assert naive.mdav(records, k, code_distance) == found
 
 
+@pytest.mark.parametrize("leaf", [1, LEAF])
+@given(
+    st.integers(1, 6),
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=6, max_size=120),
+)
+def test_the_tree_makes_the_groups_of_all_pairs_whatever_the_ties(leaf, k, points):
+    assert raw_groups(points, k) == raw_groups(points, k, leaf)
+
+
+@pytest.mark.parametrize(("d", "k"), [(1, 2), (2, 3), (5, 5), (13, 10)])
+def test_the_tree_makes_the_groups_of_all_pairs_among_many(d, k):
+    points = np.random.default_rng(d).normal(size=(3_000, d))
+    points[1_000:1_500] = points[:500]
+    assert brute(points, k)[0].tolist() == mdav_tree(points, k, LEAF)[0].tolist()
+
+
 def test_standardized_columns_have_mean_0_and_deviation_1_and_null_stays_null():
     scores = standardized(encoded({"x": [1, 2, 3, None]}).quasi[0])
     assert [True] == np.isnan(scores[3:]).tolist()
@@ -121,7 +144,7 @@ def test_standardized_columns_have_mean_0_and_deviation_1_and_null_stays_null():
 
 
 def test_a_large_table_is_refused_with_another_choice():
-    table = encoded({"x": list(range(50_001))})
+    table = encoded({"x": [None, *range(50_000)]})
     with pytest.raises(Unsatisfiable, match="at most 50,000 rows") as caught:
         Mdav().assign(table, Requirement(3), seed=0)
     assert "--algorithm auto, or --block 50000" == caught.value.hint

@@ -5,6 +5,9 @@ import numpy as np
 import pytest
 from builders import encoded, leaf_tree, tables_and_requirements, tree
 from hypothesis import given
+from hypothesis import strategies as st
+from naive import greedy
+from naive import metrics as twins
 
 from dbanon.anonymize import metrics
 from dbanon.anonymize.algorithms.mondrian import RelaxedMondrian
@@ -117,6 +120,35 @@ def test_a_share_of_leaves_is_what_a_node_loses():
     )
 
 
+@pytest.mark.parametrize(
+    ("places", "loss"),
+    [("ab", Fraction(1, 8)), ("ad", Fraction(3, 8)), ("ah", Fraction(7, 8)), ("aa", Fraction(0))],
+)
+def test_iloss_counts_the_other_leaves_that_a_node_stands_for(places, loss):
+    tree_of_eight = tree(
+        "places",
+        leaf_tree(America={"North": "ab", "South": "cd"}, Asia={"West": "ef", "East": "gh"}),
+    )
+    table = encoded(
+        {"place": list(places)},
+        rules={"place": {"taxonomy": "places"}},
+        taxonomies=[tree_of_eight],
+    )
+    assert float(loss) == pytest.approx(measured(table, [0, 0], k=2)[1].metrics["iloss"] / 2)
+
+
+@given(tables_and_requirements(max_sensitive=0, weights=(1.0, 0.25)), st.data())
+def test_iloss_equals_its_naive_twin(drawn, data):
+    table, k, _ = drawn
+    ids = data.draw(st.lists(st.integers(-1, 2), min_size=table.n_rows, max_size=table.n_rows))
+    ids[0] = 0
+    group = np.unique([-1, *ids], return_inverse=True)[1][1:] - 1
+    published, loss = measured(table, group.tolist(), k=k)
+    classes = naive.members(Assignment(published.classes, len(published.size)))
+    expected = greedy.iloss(table, classes, published.n_suppressed)
+    assert expected == pytest.approx(loss.metrics["iloss"])
+
+
 def test_heights_of_an_uneven_tree_are_those_of_the_longest_path():
     uneven = tree("uneven", {"a": {}, "b": {"c": {"d": {}}, "e": {}}})
     assert [1, 0, 2 / 3, 1 / 3, 0, 0] == pytest.approx(height_shares(uneven).tolist())
@@ -163,3 +195,46 @@ def test_the_reported_loss_is_the_cost_of_the_published_boxes(drawn):
     total = sum(len(rows) * naive.cost(table, rows) for rows in naive.members(assignment))
     assert total == pytest.approx(loss.ncp * table.n_rows * len(table.quasi))
     assert loss.smallest_class >= k
+
+
+# The hospital tables of Machanavajjhala et al.: (zip, age, condition) of persons 1 to 12.
+CONDITIONS = ["heart", "heart", "viral", "viral", "cancer", "heart", "viral", "viral"]
+CONDITIONS += ["cancer"] * 4
+HOSPITAL = {
+    "zip": [13053, 13068, 13068, 13053, 14853, 14853, 14850, 14850, 13053, 13053, 13068, 13068],
+    "age": [28, 29, 21, 23, 50, 55, 47, 49, 31, 37, 36, 35],
+}
+
+
+@pytest.mark.parametrize(
+    ("ids", "share"),
+    [
+        ([0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2], Fraction(1, 3)),
+        ([0, 2, 2, 0, 1, 1, 1, 1, 0, 0, 2, 2], Fraction(1, 2)),
+    ],
+)
+def test_classification_metric_of_the_hospital_tables(ids, share):
+    loss = measured(encoded(HOSPITAL, {"condition": CONDITIONS}), ids, k=4)[1]
+    assert float(share) == pytest.approx(loss.metrics["cm"], abs=1e-9)
+    assert (48, 4) == (loss.metrics["discernibility"], loss.metrics["c-avg"])
+
+
+def test_classification_metric_needs_a_sensitive_column():
+    assert "cm" not in measured(encoded({"x": [1, 1]}), [0, 0], k=2)[1].metrics
+
+
+@given(tables_and_requirements(), st.data())
+def test_classification_metric_is_the_share_of_rows_outside_the_majority(drawn, data):
+    table, k, _ = drawn
+    assignment = RelaxedMondrian().assign(table, Requirement(k), seed=0)
+    ids = assignment.group.tolist()
+    gone = data.draw(st.sets(st.sampled_from(range(table.n_rows)), max_size=table.n_rows // 3))
+    kept = [-1 if row in gone else group for row, group in enumerate(ids)]
+    if set(kept) - {-1} != set(ids):
+        kept = ids
+    published, loss = measured(table, kept, k=k)
+    if not table.sensitive_names:
+        assert "cm" not in loss.metrics
+        return
+    expected = twins.classification(published.classes.tolist(), table.sensitive[:, 0].tolist())
+    assert float(expected) == pytest.approx(loss.metrics["cm"])

@@ -57,6 +57,7 @@ def policies(draw):
         params=draw(st.dictionaries(NAMES, values, max_size=4)),
         subject=draw(st.none() | NAMES),
         max_suppressed=draw(st.floats(0, 1, exclude_max=True)),
+        block=draw(st.none() | st.integers(1, 2**40)),
     )
 
 
@@ -94,7 +95,7 @@ def test_a_policy_reads_like_this():
     )
     expected = """\
 table = "public.patients"
-algorithm = "mondrian"
+algorithm = "auto"
 max_suppressed = 0.01
 subject = "patient_id"
 
@@ -205,6 +206,8 @@ def test_every_problem_is_told_at_once_with_the_path_of_its_key():
         ('table = ""', "table: is empty or holds a NUL character"),
         ('subject = "\\u0000"', "subject: is empty or holds a NUL character"),
         ("subject = 2020-01-01", "subject: must be a string, found a date or time"),
+        ("block = 0", "block: must be at least 1, and less than 2^63"),
+        ("block = 1.5", "block: must be an integer, found a number"),
         ("max_suppressed = -0.1", "max_suppressed: must be at least 0 and less than 1"),
         (f"max_suppressed = {10**400}", "max_suppressed: is too large"),
         ("params = 5", "params: must be a table, found an integer"),

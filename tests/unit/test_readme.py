@@ -8,12 +8,13 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
+import readme
 import typer
 from typer.main import get_command
 
 import dbanon
 from dbanon.anonymize.registry import ALGORITHMS, MODELS, RECODINGS
-from dbanon.cli import app
+from dbanon.cli import INTERRUPTED, app
 from dbanon.db.published import published_type
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.policy import ColumnRule, Policy, Role
@@ -190,6 +191,26 @@ def test_every_registered_name_is_described(registry):
     assert [name for name in registry if f"`{name}`" not in README] == []
 
 
+def test_the_table_of_algorithms_is_that_of_the_registry():
+    assert readme.rewritten(README) == README, "run: python tests/readme.py"
+    assert [row[0].split()[0] for row in rows_of_table("\n## Algorithms")] == [
+        f"`{name}`" for name in ALGORITHMS
+    ]
+
+
+def test_the_defaults_of_a_policy_are_described():
+    described = {row[0].strip("`"): row[2] for row in rows_of_table("### Keys of the file")}
+    policy = Policy(None, ())
+    assert described["algorithm"] == f"`{policy.algorithm}`"
+    assert described["max_suppressed"] == f"{policy.max_suppressed:g}"
+
+
+def test_every_picture_is_there():
+    pictures = re.findall(r"!\[[^]]+\]\(([^)]+)\)", README)
+    assert pictures != []
+    assert [name for name in pictures if not (ROOT / name).is_file()] == []
+
+
 def types_of(recoding, integer):
     """Return every type that a recoding publishes columns in, integers being of that width."""
     return {
@@ -212,7 +233,7 @@ def test_every_exit_code_is_described():
     def kinds(error):
         return {error}.union(*map(kinds, error.__subclasses__()))
 
-    codes = {0, USAGE_ERROR, *(error.exit_code for error in kinds(DbanonError))}
+    codes = {0, USAGE_ERROR, INTERRUPTED, *(error.exit_code for error in kinds(DbanonError))}
     assert {int(row[0]) for row in rows_of_table("### Exit codes")} == codes
 
 

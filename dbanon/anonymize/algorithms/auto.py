@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from dbanon.anonymize.engine.outliers import leave_out
 from dbanon.anonymize.engine.rounds import HEAVY, LIGHT, coordinates, improve
 from dbanon.anonymize.engine.space import make_space, total_cost
 from dbanon.anonymize.engine.start import start
@@ -19,25 +20,27 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymize.engine.rounds import Effort
-    from dbanon.anonymize.engine.space import Loss, Space
+    from dbanon.anonymize.engine.space import Space
     from dbanon.anonymize.interfaces import Requirement
     from dbanon.domain.assignment import EncodedTable
 
 
 class Plan(NamedTuple):
-    """What an effort buys: rounds, each on all rows, as long as rows times rounds allows."""
+    """What an effort buys: rounds, as many as ``work`` allows, between fewest and most."""
 
-    rounds: int
-    row_rounds: int
+    fewest: int
+    most: int
+    work: float
     each: Effort
 
 
 EFFORTS = {
-    "fast": Plan(2, 500_000, LIGHT),
-    "balanced": Plan(12, 1_300_000, LIGHT),
-    "best": Plan(60, 20_000_000, HEAVY),
+    "fast": Plan(0, 2, 5.0e5, LIGHT),
+    "balanced": Plan(3, 60, 4.8e5, LIGHT),
+    "best": Plan(12, 400, 1.2e7, HEAVY),
 }
-_FEWEST_ROUNDS = 2
+# A round rebuilds pools of a few k rows, which is half of its work at this k.
+_HALF_AT = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +55,14 @@ class Auto:
     ``effort`` (fast, balanced, best) sets the number of rounds; with ``time_limit``, in seconds,
     rounds go on until it is over instead. ``loss`` is what is minimized: ncp (leaves below the
     common ancestor, or the share of values of a column published as sets) or il (height of the
-    common ancestor). The same table in any order, parameters and seed give the same partition up
+    common ancestor). Rows may be left out, up to what the policy allows, where that lowers the
+    total. The same table in any order, parameters and seed give the same partition up
     to equal rows, without a time limit. Groups have at least k rows.
     """
 
     effort: Literal["fast", "balanced", "best"] = "balanced"
     time_limit: float | None = None
-    loss: Loss = "ncp"
+    loss: Literal["ncp", "il"] = "ncp"
     stages: Stages = field(default_factory=Stages, compare=False)
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
@@ -66,6 +70,9 @@ class Auto:
         deadline = None if self.time_limit is None else monotonic() + self.time_limit
         frozen = freeze(make_space(table, requirement, loss=self.loss))
         label = self._search(frozen.space, n_rows=table.n_rows, deadline=deadline, seed=seed)
+        budget = requirement.budget(table.n_rows)
+        if budget > 0:
+            label = leave_out(frozen.space, label, budget=budget, seed=seed)
         _, of_frozen = np.unique(frozen.tuple_of_frozen, return_inverse=True)
         n_active = int(label.max()) + 1
         group = np.empty(table.n_rows, np.int32)
@@ -79,15 +86,17 @@ class Auto:
         if space.n_rows < 2 * space.k:
             return np.zeros(space.n_rows, np.int32)
         label, name = start(space, seed=seed)
-        self.stages.note(f"start: {name}")
+        self.stages.remark(f"start: {name}")
         points, plan = coordinates(space), EFFORTS[self.effort]
-        rounds = max(_FEWEST_ROUNDS, min(plan.rounds, plan.row_rounds // space.n_rows))
+        affordable = int(plan.work / (space.n_rows * (1 + space.k / _HALF_AT)))
+        rounds = max(plan.fewest, min(plan.most, affordable))
         cells = n_rows * sum(column.rule.weight for column in space.columns)
         number = 0
         while not self.stages.stopped:
-            done = number / rounds
+            done = number / rounds if rounds > 0 else 1.0
             if deadline is not None and self.time_limit is not None:
-                done = 1.0 - (deadline - monotonic()) / self.time_limit
+                left = deadline - monotonic()
+                done = 1.0 - left / self.time_limit if left > 0.0 else 1.0
             self.stages.progress(min(done, 1.0), total_cost(space, label) / max(cells, 1.0))
             if done >= 1.0:
                 break

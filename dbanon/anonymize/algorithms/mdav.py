@@ -28,6 +28,9 @@ class Mdav:
     their distance, which is 0 or 1 without a taxonomy. Squared distances are weighted and added;
     NULL and a value are 1 apart. Ties go to the lower row. Groups that lack distinct sensitive
     values are merged afterwards, so that the paper's bound of 2k - 1 rows holds for l = 1 only.
+
+    Ordered columns without NULL alone are searched on a kd-tree, whose groups are the same; any
+    number of rows is taken then, else 50,000.
     """
 
     MAX_ROWS: ClassVar[int] = 50_000
@@ -39,22 +42,30 @@ class Mdav:
         *,
         seed: int,  # noqa: ARG002 - the interface's; no step is random
     ) -> Assignment:
-        """Group the rows; O(n^2 d / k)."""
-        from dbanon.kernels.mdav import mdav
-
-        require_at_most(self.MAX_ROWS, table, algorithm="mdav")
+        """Group the rows; O(n^2 d / k), less on a tree of few columns."""
         numbers = [column for column in table.quasi if column.taxonomy is None]
-        trees = [column for column in table.quasi if column.taxonomy is not None]
-        costs = BoxCosts(np.empty(0), np.empty((0, 3), np.int64))
-        if trees:
-            costs = pack([height_costs(tree).times(tree.rule.weight**0.5) for tree in trees])
-        group, n_groups = mdav(
-            _points(numbers, table.n_rows),
-            _codes(trees, table.n_rows),
-            *costs,
-            requirement.k,
-        )
+        points = _points(numbers, table.n_rows)
+        if len(numbers) == len(table.quasi) and points.size and not np.isnan(points).any():
+            from dbanon.kernels.mdav_tree import LEAF, mdav_tree
+
+            group, n_groups = mdav_tree(points, requirement.k, LEAF)
+        else:
+            require_at_most(self.MAX_ROWS, table, algorithm="mdav")
+            group, n_groups = _brute(table, points, requirement.k)
         return repair(table, Assignment(group, int(n_groups)), requirement)
+
+
+def _brute(
+    table: EncodedTable, points: NDArray[np.float64], k: int
+) -> tuple[NDArray[np.int32], int]:
+    """Compare all rows with all."""
+    from dbanon.kernels.mdav import mdav
+
+    trees = [column for column in table.quasi if column.taxonomy is not None]
+    costs = BoxCosts(np.empty(0), np.empty((0, 3), np.int64))
+    if trees:
+        costs = pack([height_costs(tree).times(tree.rule.weight**0.5) for tree in trees])
+    return mdav(points, _codes(trees, table.n_rows), *costs, k)
 
 
 def standardized(column: EncodedColumn) -> NDArray[np.float64]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymize.engine.rounds import coordinates, run_all
+from dbanon.anonymize.engine.rounds import coordinates
+from dbanon.anonymize.threads import in_threads
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,7 +38,7 @@ def start_in_blocks(space: Space, *, seed: int) -> NDArray[np.int32]:
         )
         label[mine] = part + ends[i]
 
-    run_all(work, len(ends) - 1)
+    in_threads(work, range(len(ends) - 1))
     return np.unique(label, return_inverse=True)[1].astype(np.int32)
 
 

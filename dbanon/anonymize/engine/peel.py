@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from dbanon.anonymize.engine.space import Space
     from dbanon.domain.assignment import EncodedColumn
 
-MAX_NODES = 50_000
-LOOKUPS = 50_000_000
+MAX_NODES = 120_000
+LOOKUPS = 200_000_000
 _WIDTHS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 27, 33, 40, 50)
 
 
@@ -105,6 +105,8 @@ def start_by_peeling(space: Space, levels: list[list[Level]], *, seed: int) -> N
         if len(left) >= space.k and rows_hold(rules, left.astype(np.int32), len(left)):
             part = space.take(left)
             label[left] = last + 1 + start_in_blocks(part, seed=seed)
+        elif last < 0:
+            label[:] = 0
         else:
             label[label == last] = -1
             last -= 1

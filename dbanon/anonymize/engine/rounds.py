@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from dbanon.anonymize.threads import in_threads
 
+if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymize.engine.space import Space
 
 BLOCK = 200
+# Pairs and triples gain more from more rounds of moves than from being rebuilt in each.
+OFTEN_REBUILT, SELDOM = 4, 4
 
 
 class Effort(NamedTuple):
@@ -28,11 +28,6 @@ class Effort(NamedTuple):
 
 LIGHT = Effort(passes=1, tries=1, pool=4)
 HEAVY = Effort(passes=1, tries=4, pool=5)
-
-
-def n_workers() -> int:
-    """Return how many threads there is work for."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def coordinates(space: Space) -> NDArray[np.float32]:
@@ -68,7 +63,9 @@ def improve(
     def work(block: int) -> None:
         mine = rows[row_ends[block] : row_ends[block + 1]]
         owner: NDArray[np.int32] = np.unique(label[mine], return_inverse=True)[1].astype(np.int32)
-        numbers = (space.k, n_clusters[block], *effort, seed * 1_000_003 + number, block)
+        tries = effort.tries if space.k >= OFTEN_REBUILT or number % SELDOM == 0 else 0
+        numbers = (space.k, n_clusters[block], effort.passes, tries, effort.pool)
+        draw = ((seed * 1_000_003 + number) % 2**63, block)
         improve_block(
             space.codes[mine],
             space.sensitive[mine],
@@ -76,19 +73,12 @@ def improve(
             space.costs.layout.copy(),
             space.rules,
             owner,
-            np.array(numbers, np.int64),
+            np.array((*numbers, *draw), np.int64),
         )
         new[mine] = owner + starts[block]
 
-    run_all(work, len(n_clusters))
+    in_threads(work, range(len(n_clusters)))
     return np.unique(new, return_inverse=True)[1].astype(np.int32)
-
-
-def run_all(work: Callable[[int], None], n_tasks: int) -> None:
-    """Run the tasks on all processors; the order in which they end does not matter."""
-    with ThreadPoolExecutor(n_workers()) as pool:
-        for _ in pool.map(work, range(n_tasks)):
-            pass
 
 
 def _blocks(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -23,8 +24,9 @@ Loss = Literal["ncp", "il"]
 class Space(NamedTuple):
     """Rows, costs and demands in plain arrays; nothing else goes to a kernel.
 
-    columns: the quasi-identifiers, in the order of the codes; codes: (n, d) int32; sensitive:
-    (n, s) int32; costs: of boxes; rules: of diversity; k: the least size of a group, l at least.
+    columns: the quasi-identifiers, in the order of the codes, their weights relative to the
+    greatest; codes: (n, d) int32; sensitive: (n, s) int32; costs: of boxes; rules: of diversity;
+    k: the least size of a group, l at least.
     """
 
     columns: tuple[EncodedColumn, ...]
@@ -52,7 +54,8 @@ class Space(NamedTuple):
 def make_space(table: EncodedTable, requirement: Requirement, *, loss: Loss) -> Space:
     """Return the space of a table; columns of many values come first, to end scans early."""
     order = np.argsort([-column.size for column in table.quasi], kind="stable")
-    columns = tuple(table.quasi[i] for i in order)
+    heaviest = max(column.rule.weight for column in table.quasi) or 1.0
+    columns = tuple(_relative(table.quasi[i], heaviest) for i in order)
     codes = np.empty((table.n_rows, len(columns)), np.int32)
     for j, column in enumerate(columns):
         codes[:, j] = column.codes
@@ -67,6 +70,11 @@ def make_space(table: EncodedTable, requirement: Requirement, *, loss: Loss) -> 
         rules=rules,
         k=max(requirement.k, requirement.l),
     )
+
+
+def _relative(column: EncodedColumn, heaviest: float) -> EncodedColumn:
+    """Divide the weight by the heaviest: what is too little a gain to look at is fixed."""
+    return replace(column, rule=replace(column.rule, weight=column.rule.weight / heaviest))
 
 
 def _costs(column: EncodedColumn, loss: Loss) -> ColumnCosts:

@@ -52,9 +52,9 @@ def start(space: Space, *, seed: int) -> Start:
 
 
 def _samples(space: Space) -> list[Space]:
-    order, ends = segments(space, coordinates(space), most=_SAMPLE)
+    order, ends = segments(space, coordinates(space), most=max(_SAMPLE, 4 * space.k))
     n_segments = len(ends) - 1
-    places = _PLACES if n_segments > 2 * _PLACES else 1
+    places = _PLACES if n_segments > 10 * _PLACES else 1
     picked = np.linspace(0, n_segments - 1, places + 2).astype(int)[1:-1]
     return [space.take(np.sort(order[ends[i] : ends[i + 1]])) for i in picked]
 

@@ -28,20 +28,22 @@ class Frozen(NamedTuple):
 
 
 def freeze(space: Space) -> Frozen:
-    """Sort rows by their codes, and set the surplus of frequent tuples aside; O(n log n).
+    """Sort rows by their codes, and set the surplus of frequent tuples aside; O(n).
 
     Rows that differ in nothing are interchangeable, so the order of the table does not matter for
     what follows.
     """
     from dbanon.kernels.diversity import make_rules
-    from dbanon.kernels.tuples import distinct_rows, freeze_rows
+    from dbanon.kernels.tuples import distinct_rows, freeze_rows, sort_by
 
     number, first = distinct_rows(space.codes)
     by_codes = np.lexsort(space.codes[first].T[::-1])
     rank = np.empty(len(first), np.int32)
     rank[by_codes] = np.arange(len(first), dtype=np.int32)
     tuple_of = rank[number]
-    order = np.lexsort((*space.sensitive.T, tuple_of))
+    order = np.arange(space.n_rows)
+    for keys in (*space.sensitive.T[::-1], tuple_of):
+        order = sort_by(order, np.ascontiguousarray(keys), int(keys.max()) + 1)
     tuple_of = tuple_of[order]
     ordered = space.take(order)
     bounds = _bounds(tuple_of, len(first))

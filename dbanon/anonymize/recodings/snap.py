@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -46,9 +46,14 @@ def snap_bounds(column: EncodedColumn, codes: NDArray[np.int64]) -> SnappedBound
     Raises PolicyError unless the grid is positive and made of whole integers, days or
     microseconds where the values are.
     """
-    exact = _exact(column.values[np.append(codes, [0, -1])] if column.size else column.values)
-    step, places = _grid(column, exact)
-    units = [int(number.scaleb(places)) for number in exact]
+    values = column.values[np.append(codes, [0, -1])] if column.size else column.values
+    if values.dtype.kind == "f":
+        exact = [Decimal(repr(value)) for value in values.tolist()]
+        step, places = _grid(column, exact)
+        units = [int(number.scaleb(places)) for number in exact]
+    else:
+        step, places = _grid(column, [])
+        units = values.astype(np.int64).tolist()
     ends, units = units[-2:], units[:-2]
     low = [unit // step * step for unit in units]
     high = [-(-unit // step) * step for unit in units]
@@ -61,15 +66,8 @@ def snap_bounds(column: EncodedColumn, codes: NDArray[np.int64]) -> SnappedBound
     )
 
 
-def _exact(values: NDArray[Any]) -> list[Decimal]:
-    """Return numbers by their shortest text, dates and times by days and microseconds."""
-    if values.dtype.kind == "f":
-        return [Decimal(repr(value)) for value in values.tolist()]
-    return [Decimal(value) for value in values.astype(np.int64).tolist()]
-
-
 def _grid(column: EncodedColumn, exact: list[Decimal]) -> tuple[int, int]:
-    """Return the grid's step in units, and the decimals of a unit."""
+    """Return the grid's step in units, and the decimals of a unit; fractions as ``exact``."""
     snap, places = Decimal(repr(column.rule.snap)), 0
     if column.kind in _UNITS_PER_SNAP:
         step = snap * _UNITS_PER_SNAP[column.kind]

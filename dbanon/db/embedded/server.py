@@ -52,6 +52,8 @@ _SETTINGS = {
     "work_mem": "32MB",
     "maintenance_work_mem": "128MB",
     "max_wal_size": "2GB",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
     "jit": "off",
 }
 

@@ -1,0 +1,193 @@
+"""Several algorithms on one table, side by side."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Unpack
+
+from dbanon.actions.prepare import Request, in_force, read_source, search
+from dbanon.domain.errors import DbanonError, PolicyError
+from dbanon.domain.policy import K_ANONYMITY, ModelSpec
+from dbanon.domain.stages import Stages
+from dbanon.domain.table import TableName
+from dbanon.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+
+    from dbanon.actions.prepare import Options, Source
+    from dbanon.domain.assignment import EncodedTable, LossReport
+    from dbanon.domain.policy import Policy
+
+# What is compared unless somebody chooses: fast on a table of some ten thousand rows.
+USUAL = (
+    "auto",
+    "mondrian",
+    "mondrian-relaxed",
+    "top-down",
+    "k-member",
+    "optimal-lattice",
+    "projection",
+)
+
+
+# Few enough that every algorithm is done at once.
+_WARM_UP_ROWS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What one algorithm cost at one k: ``loss`` and ``seconds``, or why it was refused.
+
+    ``seconds`` is the wall time of the search, without compiling.
+    """
+
+    algorithm: str
+    k: int
+    loss: LossReport | None = None
+    seconds: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Several algorithms on the same rows, in the order in which they were asked for."""
+
+    table: TableName
+    n_rows: int
+    l: int
+    ks: tuple[int, ...]
+    results: tuple[Compared, ...]
+
+
+def compare(
+    table: str | TableName,
+    *,
+    algorithms: Sequence[str] = (),
+    ks: Sequence[int] = (),
+    settings: Settings | None = None,
+    stages: Stages | None = None,
+    **options: Unpack[Options],
+) -> Comparison:
+    """Run algorithms on one table, read once, and report what each would cost; writes nothing.
+
+    ks: the numbers to try, next to that of ``options``, in place of that of the policy; those
+    beyond the number of rows are left out. Each algorithm takes those parameters of ``options``
+    that it has. One that fails is reported with the reason. Raises what ``plan`` raises before
+    any algorithm runs, and PolicyError for the name of an algorithm, or of a parameter that none
+    of them has.
+    """
+    from dbanon.db import catalog
+    from dbanon.db.migrate import require_current
+    from dbanon.db.session import connect
+
+    stages = stages or Stages()
+    request = Request.of(options)
+    wanted = {*ks} if request.k is None else {*ks, request.k}
+    if wanted:
+        request = replace(request, k=min(wanted))
+    where = table if isinstance(table, TableName) else TableName.parse(table)
+    with (
+        connect(settings or Settings.load()) as session,
+        session.transaction(snapshot=True, keep=False),
+    ):
+        require_current(session)
+        info = catalog.describe(session, where)
+        policy = in_force(session, info, replace(request, params={}, block=None))
+        candidates = _candidates(policy, request, algorithms or USUAL)
+        source = read_source(session, info, policy, stages, kind=request.kind)
+    encoded = source.encoded
+    tried = _tried(encoded, policy, wanted or {policy.k})
+    for candidate in candidates:
+        _warm_up(encoded, candidate, tell=stages.on_note)
+    results = [
+        _attempt(source, _with_k(candidate, k), seed=request.seed, stages=stages)
+        for k in tried
+        for candidate in candidates
+    ]
+    return Comparison(info.name, encoded.n_rows, policy.l, tried, tuple(results))
+
+
+def _candidates(policy: Policy, request: Request, names: Sequence[str]) -> list[Policy]:
+    """Return the policy once for each algorithm, with the parameters that it has."""
+    from dbanon.anonymize.parameters import listens, parameters
+    from dbanon.anonymize.pipeline import algorithm_named
+
+    factories = {name: algorithm_named(name) for name in names}
+    known = {name: parameters(factory) for name, factory in factories.items()}
+    for parameter in request.params:
+        if not any(parameter in has for has in known.values()):
+            raise PolicyError(
+                f"none of {', '.join(names)} has a parameter {parameter!r}",
+                hint="--algorithms NAME,NAME with one that has it",
+            )
+    return [
+        replace(
+            policy,
+            algorithm=name,
+            params={
+                **(policy.params if name == policy.algorithm else {}),
+                **{key: value for key, value in request.params.items() if key in known[name]},
+            },
+            block=None if listens(factory) else request.block or policy.block,
+        )
+        for name, factory in factories.items()
+    ]
+
+
+def _tried(encoded: EncodedTable, policy: Policy, ks: Collection[int]) -> tuple[int, ...]:
+    """Return the numbers that the rows allow; raises Unsatisfiable when there is none."""
+    from dbanon.anonymize.pipeline import check_feasible
+
+    check_feasible(encoded, _with_k(policy, min(ks)))
+    return tuple(k for k in sorted(ks) if k <= encoded.n_rows)
+
+
+def _with_k(policy: Policy, k: int) -> Policy:
+    models = {model.name: model for model in policy.models}
+    models[K_ANONYMITY] = ModelSpec(K_ANONYMITY, {"k": k})
+    return replace(policy, models=tuple(models.values()))
+
+
+def _warm_up(encoded: EncodedTable, policy: Policy, *, tell: Callable[[str], None] | None) -> None:
+    """Let an algorithm load what it needs, so that its seconds are those of the search."""
+    import numpy as np
+
+    from dbanon.anonymize.blocks import part_of
+    from dbanon.anonymize.pipeline import run
+
+    rows = np.arange(min(encoded.n_rows, _WARM_UP_ROWS))
+    quick = replace(_with_k(policy, 2), params={}, block=None, max_suppressed=0.0)
+    quick = replace(quick, models=tuple(m for m in quick.models if m.name == K_ANONYMITY))
+    with suppress(Exception):  # what is wrong with it is told when it runs
+        run(part_of(encoded, rows), quick, seed=0, stages=Stages(on_note=tell))
+
+
+def _attempt(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Compared:
+    if stages.stopped:
+        return Compared(policy.algorithm, policy.k, reason="not run: stopped before")
+    before = stages.seconds.get("cluster", 0.0)
+    try:
+        with _named(stages, policy.algorithm):
+            outcome = search(source, policy, seed=seed, stages=stages)
+    except DbanonError as error:
+        advice = f" (try: {error.hint})" if error.hint else ""
+        return Compared(policy.algorithm, policy.k, reason=f"{error}{advice}")
+    except Exception as error:  # noqa: BLE001 - one that breaks does not end the comparison
+        # What an unforeseen error says may quote a row, so only its kind is told.
+        return Compared(policy.algorithm, policy.k, reason=f"unforeseen {type(error).__name__}")
+    seconds = stages.seconds["cluster"] - before
+    return Compared(policy.algorithm, policy.k, loss=outcome.loss, seconds=seconds)
+
+
+@contextmanager
+def _named(stages: Stages, algorithm: str) -> Iterator[None]:
+    """Put the name of the algorithm before those of its stages."""
+    tell = stages.on_start
+    if tell is not None:
+        stages.on_start = lambda stage: tell(f"{algorithm}: {stage}")
+    try:
+        yield
+    finally:
+        stages.on_start = tell

@@ -1,0 +1,72 @@
+"""IL1 to IL5: what masking does to the statistics of numbers (relative forms, sample variances)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class StatisticalLoss(NamedTuple):
+    """Means of relative differences, None where every denominator is 0.
+
+    il1: over the cells, cells of 0 left out; il2: of the means of the columns; il3: of their
+    variances; il4: of the covariances of pairs of columns; il5: of their correlations.
+    """
+
+    il1: float | None
+    il2: float | None
+    il3: float | None
+    il4: float | None
+    il5: float | None
+
+    @property
+    def overall(self) -> float | None:
+        """100 times the mean of the five; None when one of them is."""
+        known = [measure for measure in self if measure is not None]
+        return 20.0 * sum(known) if len(known) == len(self) else None
+
+
+def statistical_loss(original: NDArray[np.float64], masked: NDArray[np.float64]) -> StatisticalLoss:
+    """Compare two matrices, (n, p) without NaN, n >= 2; O(n p^2).
+
+    Terms with a denominator of 0 are left out, as in a pair with a constant column.
+    """
+    before, after = (np.atleast_2d(np.cov(x, rowvar=False)) for x in (original, masked))
+    pairs = np.triu_indices(len(before), 1)
+    return StatisticalLoss(
+        _relative(original, masked),
+        _relative(original.mean(axis=0), masked.mean(axis=0)),
+        _relative(before.diagonal(), after.diagonal()),
+        _relative(before[pairs], after[pairs]),
+        _relative(_correlations(before)[pairs], _correlations(after)[pairs]),
+    )
+
+
+def scaled_difference(original: NDArray[np.float64], masked: NDArray[np.float64]) -> float | None:
+    """Return IL1s: cells differ by a share of sqrt(2) sample deviations of their column."""
+    spread = original.std(axis=0, ddof=1) * 2.0**0.5
+    varies = spread > 0.0
+    if not varies.any():
+        return None
+    return float((np.abs(original - masked)[:, varies] / spread[varies]).mean())
+
+
+def _correlations(covariances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return correlations, 0 with a constant column."""
+    spread = np.sqrt(covariances.diagonal())
+    spreads = np.outer(spread, spread)
+    correlations: NDArray[np.float64] = np.divide(
+        covariances, spreads, out=np.zeros_like(spreads), where=spreads > 0.0
+    )
+    return correlations
+
+
+def _relative(before: NDArray[np.float64], after: NDArray[np.float64]) -> float | None:
+    some = before != 0.0
+    if not some.any():
+        return None
+    return float((np.abs(before - after)[some] / np.abs(before[some])).mean())

@@ -1,0 +1,350 @@
+"""A kd-tree of points with tight boxes that shrink as points are taken out.
+
+Cuts halve the rows at a column of greatest variance until a leaf is small. Nodes are numbered as
+in a heap: the root is 1, the children of i are 2i and 2i + 1, and the leaves come last. Bounds are
+computed term by term like distances, so that rounding never prunes what it must not, and ties go
+to the lowest row: answers equal those of a scan to the last bit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.kernels.compile import inlined, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Tree(NamedTuple):
+    """The points in the order of the leaves, those that remain at the begin of their leaf.
+
+    points: (n, d) float64; row: (n,) int64, the row of each place; place: (n,) int64, the place of
+    each row, below 0 when it was taken out; start, end: (leaves,) places of the remaining points;
+    boxes: (nodes, 2, d) least and greatest; first: (nodes,) the lowest remaining row, n when there
+    is none; reach: (nodes,) see ``farthest``; stack, bounds: work memory of a walk.
+    """
+
+    points: NDArray[np.float64]
+    row: NDArray[np.int64]
+    place: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    boxes: NDArray[np.float64]
+    first: NDArray[np.int64]
+    reach: NDArray[np.float64]
+    stack: NDArray[np.int64]
+    bounds: NDArray[np.float64]
+
+
+@kernel
+def _widest(points: NDArray[np.float64]) -> int:
+    """Return the column of greatest variance."""
+    n, best, widest = points.shape[0], -1.0, 0
+    for j in range(points.shape[1]):
+        total, squares, origin = 0.0, 0.0, points[0, j]
+        for i in range(n):
+            step = points[i, j] - origin
+            total += step
+            squares += step * step
+        spread = squares - total * total / n
+        if spread > best:
+            best, widest = spread, j
+    return widest
+
+
+@inlined
+def _less(a: float, row_a: int, b: float, row_b: int) -> bool:
+    return a < b or (a == b and row_a < row_b)
+
+
+@kernel
+def _select(points: NDArray[np.float64], row: NDArray[np.int64], at: int, column: int) -> None:
+    """Move the ``at`` least points of a column to the front, equal values by row (quickselect)."""
+    low, high = 0, points.shape[0] - 1
+    while low < high:
+        middle = (low + high) // 2
+        value, number = points[middle, column], row[middle]
+        i, j = low, high
+        while i <= j:
+            while _less(points[i, column], row[i], value, number):
+                i += 1
+            while _less(value, number, points[j, column], row[j]):
+                j -= 1
+            if i <= j:
+                row[i], row[j] = row[j], row[i]
+                for c in range(points.shape[1]):
+                    points[i, c], points[j, c] = points[j, c], points[i, c]
+                i += 1
+                j -= 1
+        if at <= j:
+            high = j
+        elif at >= i:
+            low = i
+        else:
+            return
+
+
+@kernel
+def split(
+    points: NDArray[np.float64], row: NDArray[np.int64], shares: NDArray[np.float64], multiple: int
+) -> NDArray[np.int64]:
+    """Sort points, and their rows with them, into parts; return where each part begins, and n.
+
+    shares: (parts,), the share of a node that goes left, by number of the node; parts is a power
+    of two. All cuts lie at a multiple from the begin. O(n d log parts).
+    """
+    n_parts = shares.shape[0]
+    starts = np.zeros(n_parts + 1, np.int64)
+    starts[n_parts] = points.shape[0]
+    step, node = n_parts, 1
+    while step > 1:
+        for part in range(0, n_parts, step):
+            begin, end = starts[part], starts[part + step]
+            left = int((end - begin) * shares[node] / multiple) * multiple
+            starts[part + step // 2] = begin + left
+            if left > 0:
+                segment = points[begin:end]
+                _select(segment, row[begin:end], left, _widest(segment))
+            node += 1
+        step //= 2
+    return starts
+
+
+@kernel
+def plant(points: NDArray[np.float64], leaf: int) -> Tree:
+    """Build a tree of leaves of at most ``leaf`` points; O(n d log n)."""
+    n, d = points.shape
+    n_leaves = 1
+    while n > leaf * n_leaves:
+        n_leaves *= 2
+    row, place = np.arange(n), np.empty(n, np.int64)
+    points = points.copy()
+    starts = split(points, row, np.full(n_leaves, 0.5), 1)
+    for i in range(n):
+        place[row[i]] = i
+    boxes, reach = np.empty((2 * n_leaves, 2, d)), np.full(2 * n_leaves, np.inf)
+    first, stack = np.empty(2 * n_leaves, np.int64), np.empty(64, np.int64)
+    ends = starts[1:].copy()
+    t = Tree(points, row, place, starts[:-1], ends, boxes, first, reach, stack, np.empty(64))
+    for node in range(2 * n_leaves - 1, 0, -1):
+        _fit(node, t)
+    return t
+
+
+@kernel
+def _fit(node: int, t: Tree) -> bool:
+    """Make the box of a node tight; return whether that changed it."""
+    n_leaves, changed, first = t.start.shape[0], False, t.row.shape[0]
+    if node >= n_leaves:
+        begin, end = t.start[node - n_leaves], t.end[node - n_leaves]
+        for i in range(begin, end):
+            first = min(first, t.row[i])
+    else:
+        first = min(t.first[2 * node], t.first[2 * node + 1])
+    for j in range(t.points.shape[1]):
+        low, high = np.inf, -np.inf
+        if node >= n_leaves:
+            for i in range(begin, end):
+                low, high = min(low, t.points[i, j]), max(high, t.points[i, j])
+        else:
+            low = min(t.boxes[2 * node, 0, j], t.boxes[2 * node + 1, 0, j])
+            high = max(t.boxes[2 * node, 1, j], t.boxes[2 * node + 1, 1, j])
+        changed |= low != t.boxes[node, 0, j] or high != t.boxes[node, 1, j]
+        t.boxes[node, 0, j], t.boxes[node, 1, j] = low, high
+    changed |= first != t.first[node]
+    t.first[node] = first
+    return changed
+
+
+@kernel
+def remove(row: np.int64 | int, t: Tree) -> None:
+    """Take a point out and shrink the boxes above it, as far as they change."""
+    place, n_leaves = t.place[row], t.start.shape[0]
+    leaf = np.searchsorted(t.start, place, side="right") - 1
+    t.end[leaf] -= 1
+    last = t.end[leaf]
+    t.row[place], t.row[last] = t.row[last], row
+    for j in range(t.points.shape[1]):
+        t.points[place, j], t.points[last, j] = t.points[last, j], t.points[place, j]
+    t.place[t.row[place]] = place
+    t.place[row] = -1
+    node = leaf + n_leaves
+    if last == t.start[leaf]:
+        t.reach[node] = -np.inf
+        _lift(node // 2, t.reach)
+    while node > 0 and _fit(node, t):
+        node //= 2
+
+
+@inlined
+def _nearest_of_box(point: NDArray[np.float64], node: int, boxes: NDArray[np.float64]) -> float:
+    """Return a lower bound of the squared distances below a node."""
+    total = 0.0
+    for j in range(point.shape[0]):
+        step = max(boxes[node, 0, j] - point[j], point[j] - boxes[node, 1, j], 0.0)
+        total += step * step
+    return total
+
+
+@kernel
+def _farthest_of_box(point: NDArray[np.float64], node: int, boxes: NDArray[np.float64]) -> float:
+    """Return an upper bound of the squared distances below a node."""
+    total = 0.0
+    for j in range(point.shape[0]):
+        step = max(boxes[node, 1, j] - point[j], point[j] - boxes[node, 0, j])
+        total += step * step
+    return total
+
+
+@inlined
+def squared_distance(point: NDArray[np.float64], i: int, points: NDArray[np.float64]) -> float:
+    """Add the squared differences from the i-th point in the order of the columns."""
+    total = 0.0
+    for j in range(point.shape[0]):
+        step = points[i, j] - point[j]
+        total += step * step
+    return total
+
+
+@inlined
+def _insert(
+    distance: float,
+    row: int,
+    found: int,
+    rows: NDArray[np.int64],
+    distances: NDArray[np.float64],
+) -> int:
+    """Put a row among the nearest so far; return how many there are."""
+    place = min(found, rows.shape[0] - 1)
+    if found == rows.shape[0] and not _less(distance, row, distances[place], rows[place]):
+        return found
+    while place > 0 and _less(distance, row, distances[place - 1], rows[place - 1]):
+        distances[place], rows[place] = distances[place - 1], rows[place - 1]
+        place -= 1
+    distances[place], rows[place] = distance, row
+    return min(found + 1, rows.shape[0])
+
+
+@kernel
+def nearest(
+    point: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    distances: NDArray[np.float64],
+    slack: float,
+    t: Tree,
+) -> int:
+    """Fill the nearest rows in order, ties by row; return how many there are.
+
+    slack: 1 for the nearest; with more, boxes whose distance times the slack is greater than the
+    farthest found are left out, so that some nearer rows can be missed.
+    """
+    # arrays are taken out of the tuple once, which saves counting references in the loop
+    points, row, start, end, boxes = t.points, t.row, t.start, t.end, t.boxes
+    first, stack, bounds = t.first, t.stack, t.bounds
+    n_leaves, most, found, top = start.shape[0], rows.shape[0], 0, 1
+    stack[0], bounds[0] = 1, 0.0
+    while top > 0 and most > 0:
+        top -= 1
+        node, bound = stack[top], bounds[top]
+        if found == most and not _less(
+            bound * slack, first[node], distances[most - 1], rows[most - 1]
+        ):
+            continue
+        if node >= n_leaves:
+            for i in range(start[node - n_leaves], end[node - n_leaves]):
+                distance = squared_distance(point, i, points)
+                if found < most or distance <= distances[most - 1]:
+                    found = _insert(distance, row[i], found, rows, distances)
+            continue
+        near, far = 2 * node, 2 * node + 1
+        bound = _nearest_of_box(point, near, boxes)
+        bound_far = _nearest_of_box(point, far, boxes)
+        if _less(bound_far, first[far], bound, first[near]):
+            near, far, bound, bound_far = far, near, bound_far, bound
+        stack[top], bounds[top] = far, bound_far
+        stack[top + 1], bounds[top + 1] = near, bound
+        top += 2
+    return found
+
+
+@kernel
+def farthest(point: NDArray[np.float64], drift: float, t: Tree) -> int:
+    """Return the farthest remaining row, the lowest of those; -1 when none remains.
+
+    drift: the length of the way that a moving point has come, infinite for any other point. What
+    lay at a distance when the drift was less is no farther than that plus the way since, so
+    ``reach``, the distance less the drift, bounds what is below a node for good.
+    """
+    n, n_leaves, top, best, answer = t.row.shape[0], t.start.shape[0], 1, -1.0, -1
+    t.stack[0], t.bounds[0] = 1, np.inf
+    while top > 0:
+        top -= 1
+        node, bound = t.stack[top], t.bounds[top]
+        if bound < best or (bound == best and t.first[node] > answer) or t.first[node] == n:
+            continue
+        if node >= n_leaves:
+            most = -1.0
+            for i in range(t.start[node - n_leaves], t.end[node - n_leaves]):
+                distance = squared_distance(point, i, t.points)
+                most = max(most, distance)
+                if _less(best, t.row[i], distance, answer):
+                    best, answer = distance, t.row[i]
+            if drift < np.inf:
+                t.reach[node] = _reach(most, drift)
+                _lift(node // 2, t.reach)
+            continue
+        near, far = 2 * node, 2 * node + 1
+        bound = _farthest_of_box(point, near, t.boxes)
+        bound_far = _farthest_of_box(point, far, t.boxes)
+        if drift < np.inf:
+            bound = _known(bound, near, drift, t.reach)
+            bound_far = _known(bound_far, far, drift, t.reach)
+            _lift(node, t.reach)
+        if _less(bound, t.first[far], bound_far, t.first[near]):
+            near, far, bound, bound_far = far, near, bound_far, bound
+        t.stack[top], t.bounds[top] = far, bound_far
+        t.stack[top + 1], t.bounds[top + 1] = near, bound
+        top += 2
+    return answer
+
+
+@kernel
+def _reach(squared: float, drift: float) -> float:
+    """Return the distance less the drift, a little too much for the sake of rounding."""
+    distance = np.sqrt(squared)
+    return distance - drift + 1e-12 * (distance + drift)
+
+
+@kernel
+def _known(bound: float, node: int, drift: float, reach: NDArray[np.float64]) -> float:
+    """Return the lesser of a bound and what ``reach`` knows, which learns from the bound."""
+    most = reach[node] + drift
+    if bound < most * most:
+        reach[node] = _reach(bound, drift)
+    return min(bound, most * most)
+
+
+@kernel
+def _lift(node: int, reach: NDArray[np.float64]) -> None:
+    """Make ``reach`` of a node and of those above the greater of their children's."""
+    while node > 0:
+        most = max(reach[2 * node], reach[2 * node + 1])
+        if most == reach[node]:
+            return
+        reach[node] = most
+        node //= 2
+
+
+@kernel
+def survey(point: NDArray[np.float64], t: Tree) -> None:
+    """Fill ``reach`` for a point that will move; without that the boxes alone are bounds."""
+    n_leaves = t.start.shape[0]
+    for leaf in range(n_leaves):
+        most = 0.0
+        for i in range(t.start[leaf], t.end[leaf]):
+            most = max(most, squared_distance(point, i, t.points))
+        t.reach[n_leaves + leaf] = _reach(most, 0.0)
+        _lift((n_leaves + leaf) // 2, t.reach)

@@ -1,0 +1,179 @@
+"""Publish a data set and score what readers see: the texts, and nothing that made them.
+
+The score is computed twice, by dbanon's own report and here from the labels, the raw values and
+the files of the taxonomies. A publication that is not what it says ends the benchmark.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.anonymize.pipeline import run
+from dbanon.domain.stages import Stages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from datasets import Dataset
+
+    from dbanon.anonymize.pipeline import Outcome
+
+SEED = 1
+TOLERANCE = 1e-9
+
+
+@dataclass
+class Meter(Stages):
+    """Stages that know the CPU seconds of all threads, and which start the engine took."""
+
+    cpu: dict[str, float] = field(default_factory=dict)
+    start: str = ""
+
+    def __post_init__(self):
+        self.on_note = self._heed
+
+    @contextmanager
+    def __call__(self, name):
+        before = time.process_time()
+        with Stages.__call__(self, name):
+            yield
+        self.cpu[name] = self.cpu.get(name, 0.0) + time.process_time() - before
+
+    def _heed(self, note):
+        what, _, name = note.partition(": ")
+        if what == "start":
+            self.start = name
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """A publication that is true; CPU and wall seconds are those of the search.
+
+    losses: (n, columns) what each row loses in each quasi-identifier.
+    """
+
+    losses: np.ndarray
+    suppressed: int
+    smallest: int
+    cpu: float
+    wall: float
+    start: str
+
+    @property
+    def ncp(self) -> float:
+        return float(self.losses.mean())
+
+
+def publish(dataset: Dataset, *, k: int, l: int = 1, search: bool = True, **changes) -> Scored:
+    """Publish and score; without ``search`` the engine ends with its start.
+
+    changes: fields of the policy. A run that compiled a kernel is made again.
+    """
+    policy = dataset.under(k=k, l=l, **{"algorithm": "auto", **changes})
+    stages = Meter(stopped=not search)
+    outcome = run(dataset.encoded, policy, seed=SEED, stages=stages)
+    if "compile" in stages.seconds:
+        stages = Meter(stopped=not search)
+        outcome = run(dataset.encoded, policy, seed=SEED, stages=stages)
+    losses = _losses(dataset, outcome)
+    if abs(losses.mean() - outcome.loss.ncp) > TOLERANCE:
+        _refuse(f"the report has NCP {outcome.loss.ncp}, the labels have {losses.mean()}")
+    smallest, least_diverse = _classes(dataset, outcome)
+    if smallest != outcome.loss.smallest_class or smallest < k or least_diverse < l:
+        _refuse(f"a class of {smallest} rows, one of {least_diverse} sensitive values")
+    return Scored(
+        losses=losses,
+        suppressed=int((outcome.assignment.group < 0).sum()),
+        smallest=smallest,
+        cpu=stages.cpu["cluster"],
+        wall=stages.seconds["cluster"],
+        start=stages.start,
+    )
+
+
+def _refuse(why: str):
+    sys.exit(f"what was published is not what it should be: {why}")
+
+
+def _classes(dataset: Dataset, outcome: Outcome) -> tuple[int, int]:
+    """Return the least rows and the least distinct sensitive values of a published tuple."""
+    group = outcome.assignment.group
+    shown = np.flatnonzero(group >= 0)
+    labels = np.column_stack([column.index[group[shown]] for column in outcome.values.columns])
+    _, classes, size = np.unique(labels, axis=0, return_inverse=True, return_counts=True)
+    least = int(size.min())
+    for name in dataset.encoded.sensitive_names:
+        values = dataset.source[name].to_pylist()
+        pairs = {(c, values[row]) for c, row in zip(classes.tolist(), shown.tolist(), strict=True)}
+        least = min(least, int(np.bincount([c for c, _ in pairs]).min()))
+    return int(size.min()), least
+
+
+def _losses(dataset: Dataset, outcome: Outcome) -> np.ndarray:
+    """Return what each row loses in each column, 1 if it is left out; labels must be true."""
+    group = outcome.assignment.group
+    shown = np.flatnonzero(group >= 0)
+    losses = np.ones((len(group), len(outcome.values.columns)))
+    for j, column in enumerate(outcome.values.columns):
+        values = dataset.source[column.name].to_pylist()
+        read = _reader(dataset, column.name, column.recoding, values)
+        lost, covers = zip(*[read(label) for label in column.labels], strict=True)
+        label = column.index[group[shown]]
+        losses[shown, j] = np.array(lost)[label]
+        for place, row in set(zip(label.tolist(), shown.tolist(), strict=True)):
+            if not covers[place](values[row]):
+                _refuse(f"{column.name}: {column.labels[place]} stands for {values[row]}")
+    return losses
+
+
+def _reader(dataset: Dataset, name: str, recoding: str, values: list) -> Callable:
+    """Return how to read a label: what it loses, and which values it stands for."""
+    if recoding == "interval":
+        known = [value for value in values if value is not None]
+        width = max(known) - min(known)
+        return lambda label: _interval(label, width)
+    below = _leaves_below(dataset.trees[name])
+    if recoding == "label":
+        return lambda label: _node(label, below)
+    n_values = len(below["*"]) + (None in values)
+    return lambda label: _set(label, n_values)
+
+
+def _interval(label: str | None, width: float):
+    if label is None:
+        return 0.0, lambda value: value is None
+    if label == "(,)":
+        return 1.0, lambda _: True
+    lo, hi = (float(bound) for bound in label[1:-1].split(","))
+    return (hi - lo) / width, lambda value: value is not None and lo <= value <= hi
+
+
+def _leaves_below(file) -> dict[str, set[str]]:
+    below: dict[str, set[str]] = {}
+    with file.open(encoding="utf-8", newline="") as lines:
+        for path in csv.reader(lines, delimiter=";"):
+            for node in path:
+                below.setdefault(node, set()).add(path[0])
+    return below
+
+
+def _node(label: str | None, below: dict[str, set[str]]):
+    if label is None:
+        return 0.0, lambda value: value is None
+    leaves = below[label]
+    share = len(leaves) / len(below["*"]) if len(leaves) > 1 else 0.0
+    return share, lambda value: value in leaves or label == "*"
+
+
+def _set(label: str, n_values: int):
+    (elements,) = csv.reader([label[1:-1]], escapechar="\\")
+    share = len(elements) / n_values if len(elements) > 1 else 0.0
+    held = {None if element == "NULL" else element for element in elements}
+    return share, lambda value: value in held

@@ -1,0 +1,59 @@
+"""Measure one publication of a table of any size, stage by stage, beside the server's own floor.
+
+    python tests/benchmarks/scale.py                           # 1,000,000 rows of Adult
+    python tests/benchmarks/scale.py --rows 10000000 --k 10    # other options go to dbanon publish
+    python tests/benchmarks/scale.py --hard --algorithm mondrian
+
+Adult resampled has many equal rows. ``--hard`` is a table of three dense numbers and five
+categories, of which few are equal. Kernels are compiled before anything is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from measuring import (
+    Bar,
+    apart,
+    measure,
+    own_server,
+    report_floor,
+    report_head,
+    report_publication,
+    say,
+)
+from resampled import HARD, LARGE, floor, prepare
+
+if TYPE_CHECKING:
+    from resampled import Sample
+
+GIBIBYTE = 2**30
+BARS = {1_000_000: Bar(15.0, 2 * GIBIBYTE), 10_000_000: Bar(360.0, 8 * GIBIBYTE)}
+
+
+def benchmark(sample: Sample, rows: int, options: list[str]) -> None:
+    measure("demo", "--dataset", "adult")  # brings the taxonomies
+    measure("publish", "adult", *options)  # compiles what is not compiled
+    prepare(sample, rows)
+    run = measure("publish", sample.name, *options, "--json", "--timings")
+    say(" ".join(["dbanon publish", sample.name, *options]))
+    report_head()
+    report_publication(f"{sample.name} ({rows:,} rows)", run, BARS.get(rows))
+    report_floor(apart(floor, sample), run)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--hard", action="store_true", help="three dense numbers among the columns")
+    arguments, options = parser.parse_known_args()
+    say(f"Python {sys.version.split()[0]}, {os.cpu_count()} processors")
+    with own_server():
+        benchmark(HARD if arguments.hard else LARGE, arguments.rows, options)
+
+
+if __name__ == "__main__":
+    main()
