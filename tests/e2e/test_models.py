@@ -235,11 +235,12 @@ def test_k_counts_persons_and_all_rows_of_one_share_a_class(visits):
     )
     assert by_persons.achieved >= 4
     assert by_persons.achieved < release.checks.results[0].achieved
-    persons = visits.execute(
-        "SELECT max(n) FROM (SELECT count(DISTINCT a.age) AS n FROM public.visits AS v"
-        " JOIN anon.visits AS a ON v.age <@ a.age GROUP BY v.person) AS p"
+    groups = visits.execute(
+        "SELECT max(n), sum(rows) FROM (SELECT count(DISTINCT r.group_id) AS n, count(*) AS rows"
+        f" FROM public.visits AS v JOIN dbanon_data.rows_{release.id} AS r ON r.k1 = v.id"
+        " GROUP BY v.person) AS p"
     )
-    assert persons == [(1,)]
+    assert groups == [(1, 180)]
 
 
 def test_models_that_weigh_rows_are_refused_for_several_rows_a_person(visits):
