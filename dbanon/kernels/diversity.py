@@ -129,16 +129,13 @@ def _is_near_in_tree(
 
 
 @kernel
-def is_wanted(r: Rules, rule: int, picked: NDArray[np.int32], size: int, row: int) -> bool:
-    """Whether the value of a row brings the first ``size`` rows nearer to keeping a rule.
+def is_wanted(r: Rules, rule: int, size: int, row: int) -> bool:
+    """Whether the value of a row brings ``size`` rows, counted in ``counts``, nearer to a rule.
 
     A new value does, or one that the distribution has more of, up to half a row.
     """
-    column = r.columns[rule]
-    value = r.sensitive[row, column]
-    count = 0
-    for i in range(size):
-        count += r.sensitive[picked[i], column] == value
+    value = r.sensitive[row, r.columns[rule]]
+    count = r.counts[value]
     if r.kinds[rule] < BETWEEN:
         return count == 0
     return count + 0.5 <= r.limits[rule, 2 + value] * (size + 1)

@@ -231,10 +231,15 @@ def _cheapest_new(p: Pool, n_left: int, r: Rules, k: int, size: int) -> int:
     rule = _pressing_rule(p, r, k, size)
     if rule == NONE:
         return NONE
+    values = r.sensitive[:, r.columns[rule]]
+    for i in range(size):
+        r.counts[values[p.picked[i]]] += 1
     best, least = NONE, np.inf
     for i in range(n_left):
-        if p.cost[i] < least and is_wanted(r, rule, p.picked, size, p.rows[p.left[i]]):
+        if p.cost[i] < least and is_wanted(r, rule, size, p.rows[p.left[i]]):
             best, least = i, p.cost[i]
+    for i in range(size):
+        r.counts[values[p.picked[i]]] = 0
     return HOPELESS if best == NONE and r.kinds[rule] == DISTINCT else best
 
 
