@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.kernels.boxes import box_cost, half_bits, with_code
-from dbanon.kernels.compile import inlined, kernel
+from dbanon.kernels.compile import inlined, kernel, merged
 from dbanon.kernels.layout import HI, HI2, LO, LO2, SET, STRIDE
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def unlink(s: Clusters, row: int) -> None:
     s.size[c] -= 1
 
 
-@inlined
+@merged
 def clear(layout: NDArray[np.int64], box: NDArray[np.int32], c: int) -> None:
     """Make the bounds of a cluster those of no row."""
     for j in range(layout.shape[0]):
@@ -109,7 +109,7 @@ def clear(layout: NDArray[np.int64], box: NDArray[np.int32], c: int) -> None:
         box[c, j, HI] = box[c, j, HI2] = 0 if is_set else NONE
 
 
-@inlined
+@merged
 def widen(
     layout: NDArray[np.int64],
     box: NDArray[np.int32],
@@ -139,7 +139,7 @@ def widen(
                 box[c, j, HI2] = code
 
 
-@inlined
+@merged
 def cost_of(
     flat: NDArray[np.float64], layout: NDArray[np.int64], box: NDArray[np.int32], c: int
 ) -> float:
@@ -272,7 +272,7 @@ def exchanged_cost(
     return total
 
 
-@inlined
+@merged
 def union_cost(
     flat: NDArray[np.float64],
     layout: NDArray[np.int64],

@@ -126,3 +126,12 @@ def inlined(function: F) -> F:
     """
     compiled: Any = njit(inline="always", nogil=True)(function)
     return compiled
+
+
+def merged(function: F) -> F:
+    """Compile a function of its own and merge its machine code into the kernels that call it.
+
+    Faster to compile than what is inlined, nearly as fast to run where it is long.
+    """
+    compiled: Any = njit(forceinline=True, nogil=True)(function)
+    return compiled

@@ -8,7 +8,7 @@ import numpy as np
 
 from dbanon.kernels.boxes import box_cost
 from dbanon.kernels.clusters import NONE, NOTHING, clear, widen
-from dbanon.kernels.compile import inlined, kernel
+from dbanon.kernels.compile import kernel, merged
 from dbanon.kernels.diversity import rows_hold
 from dbanon.kernels.layout import HI, LO, SET, STRIDE
 
@@ -61,7 +61,7 @@ def make_cutter(
     )
 
 
-@inlined
+@merged
 def _unite(
     flat: NDArray[np.float64], layout: NDArray[np.int64], box: NDArray[np.int32], b: int
 ) -> float:

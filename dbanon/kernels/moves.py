@@ -17,7 +17,7 @@ from dbanon.kernels.clusters import (
     rescan,
     unlink,
 )
-from dbanon.kernels.compile import inlined, kernel
+from dbanon.kernels.compile import inlined, kernel, merged
 from dbanon.kernels.dice import roll, shuffle
 from dbanon.kernels.diversity import cluster_holds
 from dbanon.kernels.layout import HI, LO
@@ -115,7 +115,7 @@ def pass_rows(w: Search, order: NDArray[np.int32]) -> float:
     return saved
 
 
-@inlined
+@merged
 def _move(w: Search, row: int, found: int, gain: float) -> float:
     """Move a row to the cheapest cluster that stays diverse; its own may lose a row."""
     s = w.s
@@ -131,7 +131,7 @@ def _move(w: Search, row: int, found: int, gain: float) -> float:
     return 0.0
 
 
-@inlined
+@merged
 def _chain(w: Search, row: int) -> float:
     """Move a row to its cheapest cluster and fill its place from a cluster that can spare a row."""
     s = w.s
@@ -166,7 +166,7 @@ def _refill(s: Clusters, c: int, row: int, donor: int, spare: int, most: float) 
     return s.size[c] * cost - saved
 
 
-@inlined
+@merged
 def _find_spare(
     s: Clusters,
     row: int,
@@ -190,7 +190,7 @@ def _find_spare(
     return best, most
 
 
-@inlined
+@merged
 def _best_of_donor(s: Clusters, row: int, spare: int, change: float) -> tuple[int, float]:
     """Return the row of the same donor that fills the place best."""
     c, donor = s.owner[row], s.owner[spare]
@@ -205,7 +205,7 @@ def _best_of_donor(s: Clusters, row: int, spare: int, change: float) -> tuple[in
     return spare, change
 
 
-@inlined
+@merged
 def _swap(w: Search, row: int, found: int) -> float:
     """Exchange a row with a row of one of the clusters that would take it."""
     s = w.s
@@ -225,7 +225,7 @@ def _swap(w: Search, row: int, found: int) -> float:
     return 0.0
 
 
-@inlined
+@merged
 def _best_exchange(s: Clusters, row: int, other: int, most: float) -> tuple[int, float]:
     """Return the row of a cluster that ``row`` is best exchanged with, and what both cost then."""
     codes, flat, layout, box, following = s.codes, s.flat, s.layout, s.box, s.following

@@ -12,7 +12,7 @@ import numpy as np
 
 from dbanon.kernels.boxes import half_bits, with_code
 from dbanon.kernels.clusters import NONE, clear, cost_of, widen
-from dbanon.kernels.compile import inlined, kernel
+from dbanon.kernels.compile import inlined, kernel, merged
 from dbanon.kernels.dice import roll
 from dbanon.kernels.diversity import is_wanted, rows_hold
 from dbanon.kernels.layout import BETWEEN, DISTINCT, HI, LO, SET, STRIDE
@@ -72,7 +72,7 @@ def make_pool(
     )
 
 
-@inlined
+@merged
 def _widened_cost(
     flat: NDArray[np.float64],
     layout: NDArray[np.int64],
@@ -169,7 +169,7 @@ def _grow(p: Pool, n_left: int, r: Rules, k: int, g: int, seed: int) -> int:
     return n_left
 
 
-@inlined
+@merged
 def widen_pair(
     layout: NDArray[np.int64],
     box: NDArray[np.int32],
@@ -195,7 +195,7 @@ def widen_pair(
     return changed
 
 
-@inlined
+@merged
 def _price(
     flat: NDArray[np.float64],
     layout: NDArray[np.int64],
