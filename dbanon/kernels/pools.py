@@ -12,7 +12,7 @@ import numpy as np
 
 from dbanon.kernels.boxes import half_bits, with_code
 from dbanon.kernels.clusters import NONE, clear, cost_of, widen
-from dbanon.kernels.compile import inlined, kernel, merged
+from dbanon.kernels.compile import kernel, merged
 from dbanon.kernels.dice import roll
 from dbanon.kernels.diversity import is_wanted, rows_hold
 from dbanon.kernels.layout import BETWEEN, DISTINCT, HI, LO, SET, STRIDE
