@@ -91,10 +91,12 @@ def kind_of(values):
 
 def policy_of(columns, sensitive=(), *, k=2, l=1, rules=None, **changes):
     """Return a policy; ``rules`` holds further fields of a column's rule."""
-    quasi = [ColumnRule(name, Role.QUASI, **(rules or {}).get(name, {})) for name in columns]
+    rules = rules or {}
+    quasi = [ColumnRule(name, Role.QUASI, **rules.get(name, {})) for name in columns]
+    others = [ColumnRule(name, Role.SENSITIVE, **rules.get(name, {})) for name in sensitive]
     return Policy(
         table=TableName("public", "people"),
-        columns=(*quasi, *[ColumnRule(name, Role.SENSITIVE) for name in sensitive]),
+        columns=(*quasi, *others),
         models=(ModelSpec(K_ANONYMITY, {"k": k}), ModelSpec(L_DIVERSITY, {"l": l})),
         **changes,
     )

@@ -71,13 +71,11 @@ def _promise(
                 f"{info.name} carries no promise of dbanon's to check",
                 hint=f"dbanon check {info.name} --quasi age --quasi sex --k 5",
             )
-        promise = Promise(release=0, k=k, l=l or 1, quasi=tuple(quasi), sensitive=())
+        promise = Promise(release=0, quasi=tuple(quasi), sensitive=(), models=())
     for column in (*quasi, *sensitive):
         info.column(column)
     promise = replace(
-        promise,
-        k=promise.k if k is None else k,
-        l=promise.l if l is None else l,
+        promise.over(k=k, l=l),
         quasi=tuple(quasi) or promise.quasi,
         sensitive=tuple(sensitive) or promise.sensitive,
     )
@@ -91,7 +89,7 @@ def _reason(report: CheckReport) -> str:
         return f"{report.relation} is empty: nothing was checked, so nothing is proved"
     reasons = [
         f"{result.model}{f' of {result.column}' if result.column else ''} requires"
-        f" {result.required}, the smallest class has {result.achieved}"
+        f" {result.required:g}, the worst class has {result.achieved:g}"
         f" ({result.failing_classes:,} of {result.classes:,} classes fail)"
         for result in report.results
         if result.verdict is Verdict.FAILED

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
 
-from dbanon.actions.prepare import Request, in_force, read_source
+from dbanon.actions.prepare import Request, in_force, read_source, search
 from dbanon.domain.errors import DbanonError, PolicyError
 from dbanon.domain.policy import K_ANONYMITY, ModelSpec
 from dbanon.domain.stages import Stages
@@ -16,7 +16,7 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from dbanon.actions.prepare import Options
+    from dbanon.actions.prepare import Options, Source
     from dbanon.domain.assignment import EncodedTable, LossReport
     from dbanon.domain.policy import Policy
 
@@ -96,12 +96,13 @@ def compare(
         info = catalog.describe(session, where)
         policy = in_force(session, info, replace(request, params={}, block=None))
         candidates = _candidates(policy, request, algorithms or USUAL)
-        encoded = read_source(session, info, policy, stages).encoded
+        source = read_source(session, info, policy, stages, kind=request.kind)
+    encoded = source.encoded
     tried = _tried(encoded, policy, wanted or {policy.k})
     for candidate in candidates:
         _warm_up(encoded, candidate, tell=stages.on_note)
     results = [
-        _attempt(encoded, _with_k(candidate, k), seed=request.seed, stages=stages)
+        _attempt(source, _with_k(candidate, k), seed=request.seed, stages=stages)
         for k in tried
         for candidate in candidates
     ]
@@ -163,15 +164,13 @@ def _warm_up(encoded: EncodedTable, policy: Policy, *, tell: Callable[[str], Non
         run(part_of(encoded, rows), quick, seed=0, stages=Stages(on_note=tell))
 
 
-def _attempt(encoded: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> Compared:
-    from dbanon.anonymize.pipeline import run
-
+def _attempt(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Compared:
     if stages.stopped:
         return Compared(policy.algorithm, policy.k, reason="not run: stopped before")
     before = stages.seconds.get("cluster", 0.0)
     try:
         with _named(stages, policy.algorithm):
-            outcome = run(encoded, policy, seed=seed, stages=stages)
+            outcome = search(source, policy, seed=seed, stages=stages)
     except DbanonError as error:
         advice = f" (try: {error.hint})" if error.hint else ""
         return Compared(policy.algorithm, policy.k, reason=f"{error}{advice}")

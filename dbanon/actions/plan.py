@@ -76,6 +76,7 @@ def plan(
             kind=request.kind,
             view=request.view(info.name),
             recodings=prepared.recodings,
+            trees=prepared.trees,
         )
         statements = tuple(_render(publication, request.grants))
     return Plan(

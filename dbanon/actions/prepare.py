@@ -13,14 +13,18 @@ from dbanon.domain.errors import (
     DriftError,
     PolicyError,
     TaxonomyError,
-    Unsatisfiable,
 )
+from dbanon.domain.models import HIERARCHICAL
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName, quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
 
     from dbanon.anonymize.pipeline import Outcome
     from dbanon.db.session import Session
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import Policy
     from dbanon.domain.stages import Stages
     from dbanon.domain.table import TableInfo
+    from dbanon.domain.taxonomy import Taxonomy
 
 
 _LONGEST_NAME = 63
@@ -38,17 +43,19 @@ _PRIVATE = frozenset({"dbanon", "dbanon_data"})
 class Options(TypedDict, total=False):
     """What a caller may ask for over the stored policy; what is left out keeps the policy's word.
 
-    ``k``, ``l``, ``algorithm``, ``max_suppressed`` and ``block`` replace the policy's own, and
-    each of ``params`` the policy's parameter of that name; another algorithm begins with its own
-    defaults. ``effort`` and ``time_limit`` (seconds) are short for parameters that only some
-    algorithms have. ``kind`` is ``table`` (a private copy behind a view; the default) or ``view``
-    (the live source behind guards). Readers see ``schema.name``, by default ``anon`` and the
-    table's name. ``grants`` names roles that may read it, PUBLIC included. The same data, options
-    and ``seed`` give the same groups, unless time ran out.
+    ``k``, ``l``, ``algorithm``, ``max_suppressed`` and ``block`` replace the policy's own, each of
+    ``models`` the policy's model of that name, and each of ``params`` its parameter of that name;
+    another algorithm begins with its own defaults. ``effort`` and ``time_limit`` (seconds) are
+    short for parameters that only some algorithms have. ``kind`` is ``table`` (a private copy
+    behind a view; the default) or ``view`` (the live source behind guards). Readers see
+    ``schema.name``, by default ``anon`` and the table's name. ``grants`` names roles that may read
+    it, PUBLIC included. The same data, options and ``seed`` give the same groups, unless time ran
+    out.
     """
 
     k: int | None
     l: int | None
+    models: Sequence[ModelSpec | Mapping[str, object]]
     algorithm: str | None
     effort: str | None
     time_limit: float | None
@@ -68,6 +75,7 @@ class Request:
 
     k: int | None = None
     l: int | None = None
+    models: tuple[ModelSpec, ...] = ()
     algorithm: str | None = None
     params: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     block: int | None = None
@@ -84,6 +92,7 @@ class Request:
         values: dict[str, Any] = {**options}
         values["kind"] = ReleaseKind(values.get("kind", ReleaseKind.TABLE))
         values["grants"] = tuple(values.get("grants", ()))
+        values["models"] = _specs(values.get("models", ()))
         short = {name: values.pop(name, None) for name in ("effort", "time_limit")}
         chosen = {name: value for name, value in short.items() if value is not None}
         values["params"] = {**values.get("params", {}), **chosen}
@@ -114,6 +123,7 @@ class Request:
             models[K_ANONYMITY] = ModelSpec(K_ANONYMITY, {"k": self.k})
         if self.l is not None:
             models[L_DIVERSITY] = ModelSpec(L_DIVERSITY, {"l": self.l})
+        models |= {model.name: model for model in self.models}
         budget = self.max_suppressed
         in_force = replace(
             policy,
@@ -140,11 +150,23 @@ class Request:
 
     def options(self) -> Options:
         """Return what the ledger keeps, so that a refresh can ask for the same."""
-        kept = asdict(self)
-        for name in ("params", "block"):  # older ledgers lack them, and their digests still hold
+        from dbanon.formats import policies
+
+        kept = asdict(self) | {"models": policies.model_documents(self.models)}
+        for name in ("models", "params", "block"):
             if not kept[name]:
-                del kept[name]
+                del kept[name]  # older ledgers lack them, and their digests still hold
         return cast("Options", kept)
+
+
+def _specs(given: Sequence[ModelSpec | Mapping[str, object]]) -> tuple[ModelSpec, ...]:
+    from dbanon.formats import policies
+
+    documents = [
+        policies.model_documents([model])[0] if isinstance(model, ModelSpec) else model
+        for model in given
+    ]
+    return policies.models_of(documents)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -159,6 +181,8 @@ class Prepared:
     taxonomies: Mapping[str, int]
     source: SourceRows
     outcome: Outcome
+    trees: Mapping[str, object]
+    """The taxonomies that the checks of sensitive columns need, by column."""
 
     @property
     def recodings(self) -> tuple[tuple[str, str], ...]:
@@ -168,11 +192,16 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Source:
-    """The rows of a table as algorithms see them, and the keys to find each again."""
+    """The rows of a table as algorithms see them, and the keys to find each again.
+
+    trees: as in ``Prepared``; subjects: (n,) the person of each row, if some have several.
+    """
 
     rows: SourceRows
     encoded: EncodedTable
     taxonomies: Mapping[str, int]
+    trees: Mapping[str, object]
+    subjects: NDArray[np.int32] | None
 
 
 def prepare(session: Session, info: TableInfo, request: Request, stages: Stages) -> Prepared:
@@ -181,52 +210,79 @@ def prepare(session: Session, info: TableInfo, request: Request, stages: Stages)
     Raises PolicyError, TaxonomyError, Unsatisfiable, and DriftError instead of the first two
     when a release of the table is served already.
     """
-    from dbanon.anonymize.pipeline import make_algorithm, run
+    from dbanon.anonymize.pipeline import make_algorithm
 
     policy = in_force(session, info, request)
     make_algorithm(policy, stages=stages)  # what is wrong with it is told before anything is read
-    source = read_source(session, info, policy, stages)
-    outcome = run(source.encoded, policy, seed=request.seed, stages=stages)
+    source = read_source(session, info, policy, stages, kind=request.kind)
+    outcome = search(source, policy, seed=request.seed, stages=stages)
     return Prepared(
         info=info,
         policy=policy,
         taxonomies=source.taxonomies,
         source=source.rows,
         outcome=outcome,
+        trees=source.trees,
     )
 
 
 def in_force(session: Session, info: TableInfo, request: Request) -> Policy:
-    """Return the stored policy under the request; raises PolicyError when nothing says k."""
+    """Return the stored policy under the request.
+
+    Raises PolicyError when nothing says k, ConfigError for a live view of what guards do not keep.
+    """
     from dbanon.actions.policy import stored_policy
 
     policy = request.over(stored_policy(session, info))
     if policy.model(K_ANONYMITY) is None:
         raise PolicyError("neither the command nor the policy says k", hint="pass --k 5")
+    if request.kind is ReleaseKind.VIEW:
+        _require_guarded(policy)
     return policy
 
 
-def read_source(session: Session, info: TableInfo, policy: Policy, stages: Stages) -> Source:
+def read_source(
+    session: Session, info: TableInfo, policy: Policy, stages: Stages, *, kind: ReleaseKind
+) -> Source:
     """Read and encode the table on the open transaction's snapshot."""
+    from dbanon.actions.policy import validate_policy
     from dbanon.anonymize.encode import encode
     from dbanon.db import store, transfer
 
     try:
-        _require(session, policy, info)
+        validate_policy(session, policy, info)
+        several = _several_a_person(session, policy, info, kind)
         transfer.require_fit(session, info, policy)
         with stages("read"), _loading_kernels():
-            source = transfer.read(session, info, policy)
+            source = transfer.read(session, info, _with_subject(policy) if several else policy)
         named = {rule.taxonomy for rule in policy.columns if rule.taxonomy is not None}
         taxonomies = store.load_taxonomies(session, named)
         with stages("encode"):
             kinds = {column.name: column.kind for column in info.columns}
             encoded = encode(source.columns, policy, kinds=kinds, taxonomies=taxonomies)
+            subjects = _subjects(source.columns, policy) if several else None
             source = transfer.without_quasi(source, policy)
     except (PolicyError, TaxonomyError) as error:
         if store.releases(session, table=info.name, served=True):
             raise DriftError(f"{error} (the served release stays)", hint=error.hint) from None
         raise
-    return Source(source, encoded, {name: tree.version for name, tree in taxonomies.items()})
+    return Source(
+        rows=source,
+        encoded=encoded,
+        taxonomies={name: tree.version for name, tree in taxonomies.items()},
+        trees=_trees(policy, taxonomies),
+        subjects=subjects,
+    )
+
+
+def search(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Outcome:
+    """Group the rows, or the persons where some have several."""
+    from dbanon.anonymize.pipeline import run
+    from dbanon.anonymize.subjects import run_by_subject
+
+    if source.subjects is None:
+        return run(source.encoded, policy, seed=seed, stages=stages)
+    return run_by_subject(source.encoded, policy, source.subjects, seed=seed, stages=stages)
 
 
 def _load_kernels() -> None:
@@ -247,20 +303,66 @@ def _loading_kernels() -> Iterator[None]:
         loading.join()
 
 
-def _require(session: Session, policy: Policy, info: TableInfo) -> None:
-    from dbanon.actions.policy import validate_policy
+def _trees(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, object]:
+    from dbanon.db.models import tree_document
+
+    if not any(spec.params.get("distance") == HIERARCHICAL for spec in policy.models):
+        return {}
+    return {
+        rule.column: tree_document(taxonomies[rule.taxonomy])
+        for rule in policy.with_role(Role.SENSITIVE)
+        if rule.taxonomy is not None
+    }
+
+
+def _require_guarded(policy: Policy) -> None:
+    """Raise ConfigError for a model that the guards of a live view do not keep."""
+    from dbanon.db.models import is_plain
+    from dbanon.domain.models import title
+
+    for spec in policy.models:
+        if not is_plain(spec):
+            raise ConfigError(
+                f"a live view keeps k-anonymity and distinct l-diversity, not {title(spec)}",
+                hint="publish it with --as table",
+            )
+
+
+def _several_a_person(session: Session, policy: Policy, info: TableInfo, kind: ReleaseKind) -> bool:
+    """Whether some person owns several rows; raises ConfigError where guards would miss that."""
     from dbanon.db import catalog
 
-    validate_policy(session, policy, info)
     if policy.subject is None:
-        return
+        return False
     rows, subjects = catalog.count_subjects(session, info, policy.subject)
-    if rows != subjects:
-        raise Unsatisfiable(
+    if rows != subjects and kind is ReleaseKind.VIEW:
+        raise ConfigError(
             f"{info.name} has {rows:,} rows of {subjects:,} subjects"
-            f" ({quote_identifier(policy.subject)}): k would count rows, not persons",
-            hint="publish a table with one row a person",
+            f" ({quote_identifier(policy.subject)}), and a live view counts rows, not persons",
+            hint="publish it with --as table",
         )
+    return rows != subjects
+
+
+def _with_subject(policy: Policy) -> Policy:
+    """Return the policy under which the subject is read along, as sensitive columns are."""
+    columns = [
+        replace(rule, role=Role.SENSITIVE) if rule.column == policy.subject else rule
+        for rule in policy.columns
+    ]
+    return replace(policy, columns=tuple(columns))
+
+
+def _subjects(columns: pa.Table, policy: Policy) -> NDArray[np.int32]:
+    """Return the person of each row, numbered."""
+    import pyarrow as pa
+
+    column = columns.column(policy.subject)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    numbered = pa.chunked_array([column.combine_chunks()]).dictionary_encode()
+    subjects: NDArray[np.int32] = numbered.combine_chunks().indices.to_numpy()
+    return subjects
 
 
 def fingerprint(session: Session, prepared_for: TableInfo, policy: Policy, request: Request) -> str:
@@ -273,7 +375,11 @@ def fingerprint(session: Session, prepared_for: TableInfo, policy: Policy, reque
 
     named = {rule.taxonomy for rule in policy.columns if rule.taxonomy is not None}
     versions = {name: t.version for name, t in store.load_taxonomies(session, named).items()}
-    columns = [rule.column for rule in policy.columns if rule.role is not Role.IDENTIFIER]
+    columns = [
+        rule.column
+        for rule in policy.columns
+        if rule.role is not Role.IDENTIFIER or rule.column == policy.subject
+    ]
     content = catalog.content_digest(
         session, prepared_for, sorted({*columns, *prepared_for.primary_key})
     )

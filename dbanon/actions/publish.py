@@ -149,6 +149,7 @@ def _publication(session: Session, prepared: Prepared, request: Request) -> Publ
         kind=request.kind,
         view=request.view(prepared.info.name),
         recodings=prepared.recodings,
+        trees=prepared.trees,
     )
 
 
@@ -181,9 +182,11 @@ def _serve(session: Session, publication: Publication, grants: Sequence[str]) ->
 def _prove(session: Session, publication: Publication, grants: Sequence[str]) -> CheckReport:
     from dbanon.db import access, catalog, checks
     from dbanon.db.promise import promise_of
+    from dbanon.db.subjects import prove_subjects
 
     published = catalog.describe(session, publication.view)
     report = checks.prove(session, published, promise_of(publication))
+    report = prove_subjects(session, publication, report)
     if not report.passed:
         raise CheckFailed(
             f"{publication.view} did not hold in the database; nothing was published",

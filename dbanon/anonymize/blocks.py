@@ -36,10 +36,11 @@ def assign_in_blocks(
     forbids to cut it. Rows that are equal stay one group, which costs nothing. Scales and trees
     are those of the whole table; only an algorithm that standardizes does so by the block. Rows
     that the algorithm leaves out stay out. When somebody asks to stop, Mondrian groups the blocks
-    that are left.
+    that are left. Only k and l are asked of the blocks, not what compares with the whole table.
     """
     if table.n_rows <= max(block, 2 * requirement.k - 1):
         return algorithm.assign(table, requirement, seed=seed)
+    requirement = replace(requirement, demands=())
     wide = Requirement(max(block // 2, requirement.k), requirement.l)
     blocks = _members(RelaxedMondrian().assign(table, wide, seed=seed))
     group = np.empty(table.n_rows, np.int32)

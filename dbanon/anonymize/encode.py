@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from dbanon.anonymize.sensitive import encode_sensitive
 from dbanon.anonymize.text import value_texts
 from dbanon.domain.assignment import EncodedColumn, EncodedTable
 from dbanon.domain.errors import PolicyError, TaxonomyError, Unsatisfiable
@@ -43,8 +43,13 @@ def encode(
     """
     sensitive = policy.with_role(Role.SENSITIVE)
     codes = np.empty((source.num_rows, len(sensitive)), np.int32)
+    domains = []
     for i, rule in enumerate(sensitive):
-        codes[:, i] = _sensitive_codes(_column(source, rule))
+        place, values = _distinct(_column(source, rule))
+        codes[:, i], domain = encode_sensitive(
+            place, values, rule, kind=kinds.get(rule.column), taxonomies=taxonomies
+        )
+        domains.append(domain)
     return EncodedTable(
         quasi=tuple(
             _encode_column(_column(source, rule), rule, kinds=kinds, taxonomies=taxonomies)
@@ -53,6 +58,7 @@ def encode(
         sensitive=codes,
         sensitive_names=tuple(rule.column for rule in sensitive),
         n_rows=source.num_rows,
+        domains=tuple(domains),
     )
 
 
@@ -89,12 +95,6 @@ def _places(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
 def _codes(place: NDArray[np.int32], code_of: NDArray[np.int64], null: int) -> NDArray[np.int32]:
     """Return the code of each row's value, ``null`` where the place is -1."""
     return np.append(code_of, null).astype(np.int32)[place]
-
-
-def _sensitive_codes(column: pa.ChunkedArray) -> NDArray[np.int32]:
-    place, values = _distinct(column)
-    order = np.asarray(pc.sort_indices(values), np.int64)
-    return _codes(place, np.argsort(order), len(values))
 
 
 def _encode_column(

@@ -25,7 +25,7 @@ from dbanon.domain.stages import Stages
 from dbanon.domain.table import ColumnKind, TableName, quote_identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -39,6 +39,7 @@ def anonymize(
     *,
     k: int,
     l: int = 1,
+    models: Sequence[ModelSpec] = (),
     quasi: Sequence[str],
     sensitive: Sequence[str] = (),
     insensitive: Sequence[str] = (),
@@ -52,48 +53,50 @@ def anonymize(
 ) -> Any:  # noqa: ANN401 - the kind of table that came in
     """Return the table k-anonymous and l-diverse, with every quasi-identifier recoded to text.
 
-    data: a pyarrow Table or anything with ``__arrow_c_stream__`` (pandas, polars); a pandas frame
-    comes back as one, everything else as a pyarrow Table. taxonomies and recodings go by column;
-    params are those of the algorithm, which groups blocks of about ``block`` rows apart if asked.
+    models: what else is asked (``dbanon.domain.models``). data: a pyarrow Table or anything with
+    ``__arrow_c_stream__`` (pandas, polars); a pandas frame comes back as one, everything else as a
+    pyarrow Table. taxonomies go by quasi-identifier or sensitive column, recodings by
+    quasi-identifier; params are those of the algorithm, which groups blocks of about ``block`` rows
+    apart if asked.
     Only the columns named are returned, in a random order of rows. Raises PolicyError for columns
     that are missing, named twice or of a type that cannot be generalized, and Unsatisfiable when
-    no partition of the rows meets k and l.
+    no partition of the rows meets k, l and the models.
     """
-    columns = _columns(quasi, taxonomies or {}, recodings or {})
-    columns += [ColumnRule(name, Role.SENSITIVE) for name in sensitive]
+    trees = taxonomies or {}
+    columns = _quasi_columns(quasi, set(trees) - set(sensitive), recodings or {})
+    columns += [ColumnRule(name, Role.SENSITIVE, taxonomy=_of(name, trees)) for name in sensitive]
     columns += [ColumnRule(name, Role.INSENSITIVE) for name in insensitive]
     table = _select(data, [rule.column for rule in columns])
     policy = Policy(
         table=TableName(None, "data"),
         columns=tuple(columns),
-        models=(ModelSpec(K_ANONYMITY, {"k": k}), ModelSpec(L_DIVERSITY, {"l": l})),
+        models=(ModelSpec(K_ANONYMITY, {"k": k}), ModelSpec(L_DIVERSITY, {"l": l}), *models),
         algorithm=algorithm,
         params=params or {},
         block=block,
         max_suppressed=max_suppressed,
     )
-    kinds = {name: _kind(table.schema.field(name)) for name in quasi}
+    kinds = {name: _kind(table.schema.field(name)) for name in (*quasi, *sensitive)}
     source = {name: _canonical(table.column(name), kinds[name], name) for name in quasi}
     source |= {name: _cast(table.column(name), pa.string(), name) for name in sensitive}
-    encoded = encode(pa.table(source), policy, kinds=kinds, taxonomies=taxonomies or {})
+    encoded = encode(pa.table(source), policy, kinds=kinds, taxonomies=trees)
     published = _publish(table, run(encoded, policy, seed=seed, stages=Stages()))
     return published.to_pandas() if _is_pandas(data) else published
 
 
-def _columns(
-    quasi: Sequence[str], taxonomies: Mapping[str, Taxonomy], recodings: Mapping[str, str]
+def _of(name: str, taxonomies: Collection[str]) -> str | None:
+    return name if name in taxonomies else None
+
+
+def _quasi_columns(
+    quasi: Sequence[str], taxonomies: Collection[str], recodings: Mapping[str, str]
 ) -> list[ColumnRule]:
-    for name in (*taxonomies, *recodings):
+    for name in (*sorted(taxonomies), *recodings):
         if name not in quasi:
             msg = f"column {quote_identifier(name)} has a recoding but is no quasi-identifier"
             raise PolicyError(msg, hint="name it in quasi")
     return [
-        ColumnRule(
-            name,
-            Role.QUASI,
-            recoding=recodings.get(name),
-            taxonomy=name if name in taxonomies else None,
-        )
+        ColumnRule(name, Role.QUASI, recoding=recodings.get(name), taxonomy=_of(name, taxonomies))
         for name in quasi
     ]
 

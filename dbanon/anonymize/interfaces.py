@@ -11,7 +11,24 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from dbanon.anonymize.models.bounds import Bound
+    from dbanon.anonymize.models.tally import Tally, Whole
     from dbanon.domain.assignment import Assignment, EncodedColumn, EncodedTable, ValueColumn
+    from dbanon.domain.policy import ModelSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """A model asked of one sensitive column.
+
+    column: its number, None for a model about rows; among: the sensitive columns that join the
+    quasi-identifier, so that a group is judged in parts of equal values in them.
+    """
+
+    spec: ModelSpec
+    model: Model
+    column: int | None
+    among: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +36,14 @@ class Requirement:
     """What a group must meet: at least k rows, and l distinct values of each sensitive column.
 
     ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be in no group.
+    ``demands`` is what else is asked: an algorithm may search for it, and merging sees to it
+    afterwards (``dbanon.anonymize.enforce``).
     """
 
     k: int
     l: int = 1
     max_suppressed: float = 0.0
+    demands: tuple[Demand, ...] = ()
 
     def budget(self, n_rows: int) -> int:
         """Return how many of so many rows may be left out, the fraction read as it is written."""
@@ -45,21 +65,20 @@ class Algorithm(Protocol):
 
 
 class Model(Protocol):
-    """A privacy model, certified on the published classes.
+    """A privacy model, certified on the published classes; a dataclass of its parameters.
 
-    ``parameter`` names its one parameter, the least that a class must achieve;
-    ``per_sensitive`` tells whether it is about each sensitive column or about the rows.
+    ``bound`` tells how what a class achieves must lie to what is ``required``.
     """
 
-    parameter: ClassVar[str]
-    per_sensitive: ClassVar[bool]
+    bound: ClassVar[Bound]
 
-    def achieved(self, classes: NDArray[np.int32], values: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Return what each class achieves, (n_classes,).
+    @property
+    def required(self) -> float:
+        """What every class must achieve."""
+        ...
 
-        classes: (n,) class of each published row, 0..n_classes-1; values: (n,) the codes of the
-        sensitive column that the model is about (ignored by k-anonymity).
-        """
+    def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:
+        """Return what each class achieves, (n_classes,), in the numbers of the SQL check."""
         ...
 
 

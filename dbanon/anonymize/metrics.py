@@ -58,6 +58,25 @@ def publication(
     return Publication(table, assignment, values, k, of_row, size)
 
 
+def prefixes(published: Publication) -> tuple[NDArray[np.int64], ...]:
+    """Return for every number of first columns, from one on, which classes agree in them.
+
+    Each is (n_classes,): the set of each class.
+    """
+    sets: list[NDArray[np.int64]] = []
+    joint = np.zeros(published.assignment.n_groups, np.int64)
+    shown = np.flatnonzero(published.classes >= 0)
+    groups, first = np.unique(published.assignment.group[shown], return_index=True)
+    of_group = published.classes[shown[first]]
+    for column in published.values.columns:
+        keys = joint * len(column.labels) + column.index
+        joint = np.unique(keys, return_inverse=True)[1]
+        of_class = np.zeros(len(published.size), np.int64)
+        of_class[of_group] = joint[groups]
+        sets.append(np.unique(of_class, return_inverse=True)[1])
+    return tuple(sets)
+
+
 def report(published: Publication, metrics: Mapping[str, Metric]) -> LossReport:
     """Measure a publication; a metric that does not apply to its columns is left out."""
     measured = {name: metric(published) for name, metric in metrics.items()}

@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymize.blocks import assign_in_blocks
+from dbanon.anonymize.enforce import enforce, is_monotone
+from dbanon.anonymize.feasible import rows_in_reach
 from dbanon.anonymize.interfaces import Requirement
-from dbanon.anonymize.metrics import publication, report
+from dbanon.anonymize.metrics import prefixes, publication, report
+from dbanon.anonymize.models.closeness import NTCloseness
+from dbanon.anonymize.models.demands import achieved, all_demands, demands_of, wholes
 from dbanon.anonymize.parameters import LISTENER, listens, typed
 from dbanon.anonymize.registry import ALGORITHMS, METRICS, MODELS, RECODINGS, default_recoding
+from dbanon.anonymize.resize import take
 from dbanon.anonymize.trim import trim
-from dbanon.domain.assignment import GroupValues
+from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
+from dbanon.domain.models import MODEL_KINDS, require_valid, title
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.sections import did_you_mean
 
@@ -25,7 +31,6 @@ if TYPE_CHECKING:
     from dbanon.anonymize.interfaces import Algorithm
     from dbanon.anonymize.metrics import Publication
     from dbanon.domain.assignment import (
-        Assignment,
         EncodedColumn,
         EncodedTable,
         LossReport,
@@ -58,9 +63,7 @@ def run(encoded: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> 
         from dbanon.kernels.compile import on_compile
 
         with on_compile(lambda: stages.note("compiling kernels (once)")) as compiled:
-            assignment = _assign(algorithm, encoded, requirement, policy, seed=seed, stages=stages)
-            budget = requirement.budget(encoded.n_rows)
-            assignment = trim(encoded, assignment, requirement, budget=budget)
+            assignment = _grouped(algorithm, encoded, requirement, policy, seed=seed, stages=stages)
     if compiled.seconds:
         stages.seconds["cluster"] -= compiled.seconds
         stages.seconds["compile"] = stages.seconds.get("compile", 0.0) + compiled.seconds
@@ -68,14 +71,41 @@ def run(encoded: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> 
         columns = tuple(_publish(column, assignment) for column in encoded.quasi)
         values = GroupValues(columns, assignment.n_groups)
         published = publication(encoded, assignment, values, k=requirement.k)
-        _verify(published, policy, budget=budget)
+        _verify(published, policy, budget=requirement.budget(encoded.n_rows))
         return Outcome(assignment, values, report(published, METRICS))
+
+
+def _grouped(
+    algorithm: Algorithm,
+    encoded: EncodedTable,
+    requirement: Requirement,
+    policy: Policy,
+    *,
+    seed: int,
+    stages: Stages,
+) -> Assignment:
+    """Group the rows that can meet every model, trim, and merge what does not meet one."""
+    rows = rows_in_reach(encoded, requirement)
+    if len(rows) == encoded.n_rows:
+        part, left = encoded, requirement.budget(encoded.n_rows)
+    else:
+        part = take(encoded, rows)
+        left = requirement.budget(encoded.n_rows) - (encoded.n_rows - len(rows))
+        requirement = dataclasses.replace(requirement, max_suppressed=left / len(rows))
+    assignment = _assign(algorithm, part, requirement, policy, seed=seed, stages=stages)
+    assignment = enforce(part, trim(part, assignment, requirement, budget=left), requirement)
+    if part is encoded:
+        return assignment
+    group = np.full(encoded.n_rows, -1, np.int32)
+    group[rows] = assignment.group
+    return Assignment(group, assignment.n_groups)
 
 
 def check_feasible(encoded: EncodedTable, policy: Policy) -> Requirement:
     """Return what every group must meet, or raise when the whole table does not meet it."""
     _check_policy(encoded, policy)
-    requirement = Requirement(policy.k, policy.l, policy.max_suppressed)
+    demands = demands_of(encoded, policy)
+    requirement = Requirement(policy.k, policy.l, policy.max_suppressed, demands)
     if encoded.n_rows < max(requirement.k, 1):
         msg = f"the table has {encoded.n_rows} rows, fewer than k = {requirement.k}"
         raise Unsatisfiable(msg, hint="lower --k or add rows")
@@ -92,18 +122,16 @@ def check_feasible(encoded: EncodedTable, policy: Policy) -> Requirement:
 
 def _check_policy(encoded: EncodedTable, policy: Policy) -> None:
     for spec in policy.models:
-        model = MODELS.get(spec.name)
-        if model is None:
+        if spec.name not in MODELS:
             raise _unknown("privacy model", spec.name, MODELS)
-        if set(spec.params) != {model.parameter} or spec.params[model.parameter] < 1:
-            msg = f"{spec.name} takes one parameter, {model.parameter}, of at least 1"
-            raise PolicyError(msg, hint=f"write {model.parameter} = 5, for example")
+        require_valid(spec)
+        asks = MODEL_KINDS[spec.name].per_sensitive and spec.params.get("l", 2) != 1
+        if asks and not encoded.sensitive_names:
+            msg = f"the policy asks for {title(spec)} but names no sensitive column"
+            raise PolicyError(msg, hint="give a column the role sensitive")
     if not encoded.quasi:
         msg = "the policy names no quasi-identifier, so every row would look alike"
         raise PolicyError(msg, hint="give a column the role quasi")
-    if policy.l > 1 and not encoded.sensitive_names:
-        msg = f"the policy asks for l = {policy.l} but names no sensitive column"
-        raise PolicyError(msg, hint="give a column the role sensitive")
     if not 0 <= policy.max_suppressed < 1:
         msg = f"max_suppressed = {policy.max_suppressed} is not a fraction in [0, 1)"
         raise PolicyError(msg, hint="0.02 allows two rows of a hundred to be left out")
@@ -176,14 +204,24 @@ def _unknown(what: str, name: str, choices: Collection[str]) -> PolicyError:
 
 def _verify(published: Publication, policy: Policy, *, budget: int) -> None:
     """Raise unless the published classes meet every model and the budget was kept."""
-    shown = published.classes >= 0
-    classes, sensitive = published.classes[shown], published.table.sensitive[shown]
-    kept = published.n_suppressed <= budget and classes.size > 0
-    for spec in policy.models:
-        model = MODELS[spec.name]
-        columns = sensitive.T if model.per_sensitive else [np.zeros(0, np.int32)]
-        for values in columns:
-            kept = kept and model.achieved(classes, values).min() >= spec.params[model.parameter]
-    if not kept:
-        msg = f"algorithm {policy.algorithm!r} made classes that do not meet the policy"
-        raise DbanonError(msg, hint="this is a defect of dbanon; nothing was published")
+    table = published.table
+    rows = np.flatnonzero(published.classes >= 0)
+    if published.n_suppressed > budget or not len(rows):
+        raise _defect(policy)
+    demands = all_demands(table, policy)
+    around = any(isinstance(demand.model, NTCloseness) for demand in demands)
+    coarser = prefixes(published) if around else ()
+    compared = wholes(table, demands, rows, coarser=coarser)
+    for demand, whole in zip(demands, compared, strict=True):
+        level = achieved(table, demand, rows, published.classes[rows], whole=whole)
+        if demand.model.bound.holds(level, demand.model.required).all():
+            continue
+        if not is_monotone(demand):
+            msg = f"{title(demand.spec)} is not met by groups of {policy.algorithm!r}"
+            raise Unsatisfiable(msg, hint="ask for less, or choose another algorithm")
+        raise _defect(policy)
+
+
+def _defect(policy: Policy) -> DbanonError:
+    msg = f"algorithm {policy.algorithm!r} made classes that do not meet the policy"
+    return DbanonError(msg, hint="this is a defect of dbanon; nothing was published")

@@ -31,8 +31,19 @@ from dbanon.anonymize.algorithms.top_down import TopDown
 from dbanon.anonymize.algorithms.two_factor import TwoFactor
 from dbanon.anonymize.algorithms.v_mdav import VMdav
 from dbanon.anonymize.masking.ranking import individual_ranking
+from dbanon.anonymize.models.closeness import NTCloseness, TCloseness
+from dbanon.anonymize.models.distinct import KEAnonymity, MUniqueness, PSensitivity
 from dbanon.anonymize.models.k_anonymity import KAnonymity
-from dbanon.anonymize.models.l_diversity import LDiversity
+from dbanon.anonymize.models.l_diversity import (
+    AlphaKAnonymity,
+    EntropyLDiversity,
+    LDiversity,
+    NpdRecursiveLDiversity,
+    PdRecursiveLDiversity,
+    ProbabilisticLDiversity,
+    RecursiveLDiversity,
+)
+from dbanon.anonymize.models.likeness import BetaLikeness, DeltaDisclosure
 from dbanon.anonymize.recodings.central import Mean, Median, Mode
 from dbanon.anonymize.recodings.interval import Interval, IntervalText
 from dbanon.anonymize.recodings.label import Label
@@ -81,9 +92,22 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "microaggregation": Microaggregation,
 }
 
-MODELS: Mapping[str, Model] = {
-    K_ANONYMITY: KAnonymity(),
-    L_DIVERSITY: LDiversity(),
+MODELS: Mapping[str, Callable[..., Model]] = {
+    K_ANONYMITY: KAnonymity,
+    L_DIVERSITY: LDiversity,
+    "probabilistic-l-diversity": ProbabilisticLDiversity,
+    "entropy-l-diversity": EntropyLDiversity,
+    "recursive-l-diversity": RecursiveLDiversity,
+    "pd-recursive-l-diversity": PdRecursiveLDiversity,
+    "npd-recursive-l-diversity": NpdRecursiveLDiversity,
+    "alpha-k-anonymity": AlphaKAnonymity,
+    "p-sensitivity": PSensitivity,
+    "t-closeness": TCloseness,
+    "n-t-closeness": NTCloseness,
+    "beta-likeness": BetaLikeness,
+    "delta-disclosure": DeltaDisclosure,
+    "k-e-anonymity": KEAnonymity,
+    "m-uniqueness": MUniqueness,
 }
 
 RECODINGS: Mapping[str, Recoding] = {

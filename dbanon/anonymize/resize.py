@@ -112,13 +112,13 @@ def _cut(table: EncodedTable, before: Assignment, requirement: Requirement) -> A
     members = np.split(order[before.n_suppressed :], np.cumsum(sizes)[:-1])
     for rows in members:
         if len(rows) >= 2 * requirement.k:
-            parts = RelaxedMondrian().assign(_part(table, rows), requirement, seed=0)
+            parts = RelaxedMondrian().assign(take(table, rows), requirement, seed=0)
             group[rows] = n_groups + parts.group
             n_groups += parts.n_groups
     return _numbered(group)
 
 
-def _part(table: EncodedTable, rows: NDArray[np.int64]) -> EncodedTable:
+def take(table: EncodedTable, rows: NDArray[np.int64]) -> EncodedTable:
     """Return some rows with the scales of the whole table."""
     return dataclasses.replace(
         table,

@@ -231,6 +231,7 @@ def publication(arguments: Mapping[str, Any]) -> PublishOptions:
     return {
         "k": arguments["k"],
         "l": arguments["l"],
+        "models": arguments["models"],
         "algorithm": arguments["algorithm"],
         "effort": None if effort is None else effort.value,
         "time_limit": arguments["time_limit"],

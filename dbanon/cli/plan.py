@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dbanon.cli import comparison, console, options, report
+from dbanon.cli import comparison, console, models, options, report
 from dbanon.cli.interrupts import OnInterrupt, interruptible
 
 if TYPE_CHECKING:
     from dbanon.actions.plan import Plan
 
 
+@models.with_models
 def plan(
     table: options.Table,
     *,
@@ -39,6 +40,7 @@ def plan(
     owner: options.Owner = None,
     json: options.Json = False,
     timings: options.Timings = False,
+    models: models.Asked = (),
 ) -> None:
     """Show what publishing would cost; nothing is written.
 

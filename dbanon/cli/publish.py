@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbanon.cli import console, options, report
+from dbanon.cli import console, models, options, report
 from dbanon.cli.interrupts import OnInterrupt, interruptible
 
 if TYPE_CHECKING:
     from dbanon.domain.release import Release
 
 
+@models.with_models
 def publish(
     table: options.Table,
     *,
@@ -34,12 +35,14 @@ def publish(
     allow_superuser: options.AllowSuperuser = False,
     json: options.Json = False,
     timings: options.Timings = False,
+    models: models.Asked = (),
 ) -> None:
     """Publish an anonymized relation, proved by the database.
 
     \b
     dbanon publish patients --k 5 --l 3
     dbanon publish patients --k 5 --l 3 --grant analysts
+    dbanon publish patients --k 5 --l 3 --l-kind entropy --t 0.2
     dbanon publish patients --k 5 --algorithm auto --time-limit 2m --on-interrupt publish
     dbanon publish patients --k 10 --as view --name patients_live
     """

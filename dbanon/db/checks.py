@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
+from dbanon.db.models import asked, model_statement
 from dbanon.db.queries import relation as relation_name
 from dbanon.domain.errors import SchemaOutOfDate
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
@@ -42,15 +43,17 @@ def proofs(relation: sql.Composable, promise: Promise) -> Iterator[Proof]:
     """
     known = {"relation": relation, "quasi": sql.Literal(list(promise.quasi))}
     if promise.l <= 1 or not promise.sensitive:
-        statement = sql.SQL(_K).format(**known, k=promise.k)
-        yield Proof(((K_ANONYMITY, None),), statement)
-        return
-    first, *others = promise.sensitive
-    both = sql.SQL(_K_AND_L).format(**known, k=promise.k, sensitive=first, l=promise.l)
-    yield Proof(((K_ANONYMITY, None), (L_DIVERSITY, first)), both)
-    for column in others:
-        statement = sql.SQL(_L).format(**known, sensitive=column, l=promise.l)
-        yield Proof(((L_DIVERSITY, column),), statement)
+        yield Proof(((K_ANONYMITY, None),), sql.SQL(_K).format(**known, k=promise.k))
+    else:
+        first, *others = promise.sensitive
+        both = sql.SQL(_K_AND_L).format(**known, k=promise.k, sensitive=first, l=promise.l)
+        yield Proof(((K_ANONYMITY, None), (L_DIVERSITY, first)), both)
+        for column in others:
+            statement = sql.SQL(_L).format(**known, sensitive=column, l=promise.l)
+            yield Proof(((L_DIVERSITY, column),), statement)
+    for question in asked(promise.models, quasi=promise.quasi, sensitive=promise.sensitive):
+        statement = model_statement(relation, question, trees=promise.trees)
+        yield Proof(((question.spec.name, question.column),), statement)
 
 
 def prove(session: Session, info: TableInfo, promise: Promise) -> CheckReport:

@@ -63,7 +63,7 @@ def view_problems(
     promise = read_promise(session, published)
     if promise is None or promise.release != release.id:
         yield "its comment is not that of the served release"
-    elif (promise.k, promise.l) != (release.policy.k, release.policy.l):
+    elif promise.models != release.policy.models:
         yield "its comment promises other models than the ledger"
     if release.kind is ReleaseKind.VIEW:
         names = trigger_names(release.id)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dbanon.db.queries import query
-from dbanon.domain.policy import Role
+from dbanon.domain.errors import PolicyError
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role, plain_count
+from dbanon.formats.policies import model_documents, models_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dbanon.db.relations import Publication
     from dbanon.db.session import Session
     from dbanon.domain.table import TableInfo
@@ -19,13 +23,39 @@ _MARK = "dbanon"
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """The models of a release and the roles of its columns; nothing that is secret."""
+    """The models of a release and the roles of its columns; nothing that is secret.
+
+    trees: the taxonomies of the sensitive columns whose models compare by them, as
+    ``dbanon.tree_edges`` takes them.
+    """
 
     release: int
-    k: int
-    l: int
     quasi: tuple[str, ...]
     sensitive: tuple[str, ...]
+    models: tuple[ModelSpec, ...]
+    trees: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def k(self) -> int:
+        """The least number of rows in a class, 1 when not promised."""
+        return self._count(K_ANONYMITY, "k")
+
+    @property
+    def l(self) -> int:
+        """The least number of distinct values of every sensitive column, 1 when not promised."""
+        return self._count(L_DIVERSITY, "l")
+
+    def _count(self, name: str, parameter: str) -> int:
+        return next((plain_count(m, parameter) for m in self.models if m.name == name), 1)
+
+    def over(self, *, k: int | None, l: int | None) -> Promise:
+        """Return the promise with another k or l."""
+        models = {model.name: model for model in self.models}
+        if k is not None:
+            models[K_ANONYMITY] = ModelSpec(K_ANONYMITY, {"k": k})
+        if l is not None:
+            models[L_DIVERSITY] = ModelSpec(L_DIVERSITY, {"l": l})
+        return replace(self, models=tuple(models.values()))
 
 
 def promise_of(publication: Publication) -> Promise:
@@ -33,17 +63,23 @@ def promise_of(publication: Publication) -> Promise:
     policy = publication.policy
     return Promise(
         release=publication.id,
-        k=policy.k,
-        l=policy.l,
         quasi=tuple(rule.column for rule in policy.with_role(Role.QUASI)),
         sensitive=tuple(rule.column for rule in policy.with_role(Role.SENSITIVE)),
+        models=policy.models,
+        trees=publication.trees,
     )
 
 
 def describe_promise(publication: Publication) -> str:
     """Return the comment of the published relation."""
     promise = promise_of(publication)
-    document = {name: getattr(promise, name) for name in Promise.__slots__}
+    document = {
+        "release": promise.release,
+        "quasi": promise.quasi,
+        "sensitive": promise.sensitive,
+        "models": model_documents(promise.models),
+        "trees": promise.trees,
+    }
     return f"{_MARK}: {json.dumps(document, ensure_ascii=False)}"
 
 
@@ -57,10 +93,10 @@ def read_promise(session: Session, info: TableInfo) -> Promise | None:
         document = json.loads(text.removeprefix(f"{_MARK}: "))
         return Promise(
             release=int(document["release"]),
-            k=int(document["k"]),
-            l=int(document["l"]),
             quasi=tuple(map(str, document["quasi"])),
             sensitive=tuple(map(str, document["sensitive"])),
+            models=models_of(document["models"]),
+            trees=dict(document["trees"]),
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, PolicyError):
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from psycopg import sql
@@ -16,7 +16,7 @@ from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from dbanon.db.session import Session
     from dbanon.domain.policy import Policy
@@ -34,6 +34,8 @@ class Publication:
     view: TableName
     recodings: tuple[tuple[str, str], ...]
     """(column, recoding) of every quasi-identifier, in policy order."""
+    trees: Mapping[str, object] = field(default_factory=dict)
+    """The taxonomies of sensitive columns that the promise needs, as its comment holds them."""
 
     @property
     def rows(self) -> sql.Identifier:

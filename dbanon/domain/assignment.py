@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -44,17 +44,38 @@ class EncodedColumn:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class SensitiveDomain:
+    """What the codes of a sensitive column stand for.
+
+    labels: (m,) the text of each code, None for NULL, which is the last; numbers: (m,) float64,
+    NaN where the value is no number; leaf: (m,) int64, the leaf of ``tree``, -1 for NULL, or (0,)
+    without a tree.
+    """
+
+    labels: tuple[str | None, ...]
+    numbers: NDArray[np.float64]
+    leaf: NDArray[np.int64]
+    tree: Taxonomy | None = None
+
+    def codes_of(self, labels: Collection[str]) -> list[int]:
+        """Return the codes of those of some values that the column has."""
+        return [code for code, label in enumerate(self.labels) if label in labels]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class EncodedTable:
     """The rows of a table as algorithms see them.
 
     quasi: the quasi-identifiers; sensitive: (n, s) int32, one column of dense codes for each
-    sensitive attribute (NULL is a value and has a code of its own); sensitive_names: its s names.
+    sensitive attribute, in the order of the values (NULL is a value and has the last code);
+    sensitive_names: its s names; domains: what the codes of each stand for.
     """
 
     quasi: tuple[EncodedColumn, ...]
     sensitive: NDArray[np.int32]
     sensitive_names: tuple[str, ...]
     n_rows: int
+    domains: tuple[SensitiveDomain, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -40,12 +40,21 @@ class ColumnRule:
     digits: int | None = None
 
 
+Value = int | float | str | tuple[str, ...]
+"""A parameter of a privacy model."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """A privacy model and its parameters, such as ``("k-anonymity", {"k": 5})``."""
+    """A privacy model and its parameters, such as ``("k-anonymity", {"k": 5})``.
+
+    ``dbanon.domain.models`` has all names and parameters. A model about sensitive values is asked
+    of each sensitive column, or of ``columns``; with ``multi = "strict"`` the other sensitive
+    columns join the quasi-identifier.
+    """
 
     name: str
-    params: Mapping[str, int] = field(default_factory=dict)
+    params: Mapping[str, Value] = field(default_factory=dict)
 
 
 K_ANONYMITY = "k-anonymity"
@@ -81,11 +90,17 @@ class Policy:
     @property
     def k(self) -> int:
         """The least number of rows in a class; 1 when the policy does not ask for k-anonymity."""
-        model = self.model(K_ANONYMITY)
-        return model.params["k"] if model else 1
+        return plain_count(self.model(K_ANONYMITY), "k")
 
     @property
     def l(self) -> int:
-        """The least number of distinct sensitive values in a class; 1 when not asked for."""
-        model = self.model(L_DIVERSITY)
-        return model.params["l"] if model else 1
+        """The least number of distinct values of every sensitive column; 1 when not asked for."""
+        return plain_count(self.model(L_DIVERSITY), "l")
+
+
+def plain_count(model: ModelSpec | None, parameter: str) -> int:
+    """Return the count that a model asks of all classes, 1 if there is none to ask it of all."""
+    if model is None or set(model.params) != {parameter}:
+        return 1
+    count = model.params[parameter]
+    return count if isinstance(count, int) else 1

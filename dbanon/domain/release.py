@@ -27,14 +27,14 @@ class Verdict(StrEnum):
 class CheckResult:
     """One model on one relation, as the database counted it.
 
-    ``column`` is the sensitive column, None for k-anonymity; ``achieved`` is None when nothing
-    was checked.
+    ``column`` is the sensitive column, None for k-anonymity; ``achieved`` is what the worst class
+    achieves, None when nothing was checked.
     """
 
     model: str
     column: str | None
-    required: int
-    achieved: int | None
+    required: float
+    achieved: float | None
     classes: int
     failing_classes: int
     n_rows: int

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import L_DIVERSITY, Role
+from dbanon.domain.models import COLUMNS, HIERARCHICAL, MODEL_KINDS
+from dbanon.domain.policy import Role
 from dbanon.domain.table import ColumnKind, quote_identifier
 from dbanon.formats.sections import did_you_mean
 
@@ -88,8 +89,23 @@ def _of_roles(policy: Policy, info: TableInfo) -> Iterator[str]:
     shown = {rule.column for rule in policy.columns if rule.role in _AS_IT_IS}
     if info.primary_key and shown.issuperset(info.primary_key):
         yield "its primary key would be published as it is, and tells every row apart"
-    if policy.model(L_DIVERSITY) and not policy.with_role(Role.SENSITIVE):
-        yield "l-diversity needs a sensitive column"
+    yield from _of_models(policy)
+
+
+def _of_models(policy: Policy) -> Iterator[str]:
+    sensitive = {rule.column: rule for rule in policy.with_role(Role.SENSITIVE)}
+    for spec in policy.models:
+        if spec.name not in MODEL_KINDS or not MODEL_KINDS[spec.name].per_sensitive:
+            continue
+        if not sensitive:
+            yield f"{spec.name} needs a sensitive column"
+        chosen = spec.params.get(COLUMNS, ())
+        columns = chosen if isinstance(chosen, tuple) and chosen else tuple(sensitive)
+        for name in columns:
+            if name not in sensitive:
+                yield f"{spec.name} is about {quote_identifier(name)}, which is not sensitive"
+            elif spec.params.get("distance") == HIERARCHICAL and not sensitive[name].taxonomy:
+                yield f"{spec.name} needs a taxonomy of sensitive column {quote_identifier(name)}"
 
 
 def _of_subject(policy: Policy, info: TableInfo) -> Iterator[str]:
@@ -132,10 +148,10 @@ def _of_column(
 def _of_recoding(
     rule: ColumnRule, column: ColumnInfo, taxonomies: Collection[str]
 ) -> Iterator[str]:
-    if rule.role is not Role.QUASI or not column.kind.can_be_quasi:
-        return
     if rule.taxonomy is not None and rule.taxonomy not in taxonomies:
         yield f"there is no taxonomy {rule.taxonomy}{did_you_mean(rule.taxonomy, taxonomies)}"
+    if rule.role is not Role.QUASI or not column.kind.can_be_quasi:
+        return
     if rule.recoding in _ON_A_LINE and not column.kind.is_ordered:
         yield f"recoding {rule.recoding} needs an ordered type, {column.type} is none"
     elif rule.recoding in _ON_A_LINE and rule.taxonomy is not None:

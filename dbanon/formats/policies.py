@@ -1,7 +1,8 @@
 """Policies as TOML for people and as documents for jsonb; the round trip loses nothing.
 
-In TOML columns and models are tables by name, and ``k = 5`` stands for the model k-anonymity. In
-a document they are lists, because jsonb does not keep the order of keys.
+In TOML columns and models are tables by name, and ``k = 5`` stands for the model k-anonymity, as
+other parameters do for theirs (``dbanon.domain.models``). In a document they are lists, because
+jsonb does not keep the order of keys.
 """
 
 from __future__ import annotations
@@ -12,14 +13,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.domain.errors import ConfigError, PolicyError
-from dbanon.domain.policy import (
-    K_ANONYMITY,
-    L_DIVERSITY,
-    ColumnRule,
-    ModelSpec,
-    Policy,
-    Role,
-)
+from dbanon.domain.models import MODEL_KINDS, SHORT, problems
+from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 from dbanon.formats.fitness import validate
 from dbanon.formats.sections import Section, did_you_mean
@@ -28,10 +23,21 @@ from dbanon.formats.suggestions import draft, suggest
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-__all__ = ["draft", "dump", "from_document", "parse", "suggest", "to_document", "validate"]
+    from dbanon.domain.policy import Value
 
-_MODEL_OF = {"k": K_ANONYMITY, "l": L_DIVERSITY}
-_PARAMETER_OF = {model: parameter for parameter, model in _MODEL_OF.items()}
+__all__ = [
+    "draft",
+    "dump",
+    "from_document",
+    "model_documents",
+    "models_of",
+    "parse",
+    "suggest",
+    "to_document",
+    "validate",
+]
+
+_SHORT_OF = {model: parameter for parameter, model in SHORT.items()}
 _DEFAULT = Policy(TableName(None, "t"), ())
 _WHOLE_FLOAT = 2**53
 
@@ -88,7 +94,7 @@ def to_document(policy: Policy) -> dict[str, object]:
     """Return the policy as what JSON can hold."""
     document = _scalars(policy)
     document["params"] = dict(policy.params)
-    document["models"] = [{"name": m.name, "params": dict(m.params)} for m in policy.models]
+    document["models"] = model_documents(policy.models)
     document["columns"] = [{"column": rule.column, **_fields(rule)} for rule in policy.columns]
     return document
 
@@ -98,16 +104,35 @@ def dump(policy: Policy) -> str:
     import tomli_w
 
     document = _scalars(policy)
-    if all(set(m.params) == {_PARAMETER_OF.get(m.name)} for m in policy.models):
+    if all(set(m.params) == {_SHORT_OF.get(m.name)} for m in policy.models):
         models: dict[str, object] = {k: v for m in policy.models for k, v in m.params.items()}
     else:
-        models = {m.name: dict(m.params) for m in policy.models}
+        models = {m.name: _listed(m.params) for m in policy.models}
     if models:
         document["models"] = models
     if policy.params:
         document["params"] = dict(policy.params)
     document["columns"] = {rule.column: _fields(rule) for rule in policy.columns}
     return tomli_w.dumps(document)
+
+
+def model_documents(models: Iterable[ModelSpec]) -> list[dict[str, object]]:
+    """Return models as what JSON can hold."""
+    return [{"name": model.name, "params": _listed(model.params)} for model in models]
+
+
+def models_of(documents: object) -> tuple[ModelSpec, ...]:
+    """Read what ``model_documents`` made, as suspiciously as a file; raises PolicyError."""
+    top = Section({"models": documents}, "", [])
+    known = _Known(None, MODEL_KINDS, None)
+    models = [_named(section) for section in top.sections("models")]
+    specs = tuple(_model(name, section, known) for name, section in models)
+    _raise(top.problems)
+    return specs
+
+
+def _listed(params: Mapping[str, Value]) -> dict[str, object]:
+    return {key: list(v) if isinstance(v, tuple) else v for key, v in params.items()}
 
 
 def _scalars(policy: Policy) -> dict[str, object]:
@@ -148,10 +173,10 @@ def _models_by_name(models: Section) -> list[tuple[str | None, Section]]:
     for key, value in models.values.items():
         if isinstance(value, Mapping):
             found.append((key, models.section(key)))
-        elif key in _MODEL_OF:
-            found.append((_MODEL_OF[key], Section({key: value}, models.path, models.problems)))
+        elif key in SHORT:
+            found.append((SHORT[key], Section({key: value}, models.path, models.problems)))
         else:
-            models.report(key, f"unknown key{did_you_mean(key, _MODEL_OF)}")
+            models.report(key, f"unknown key{did_you_mean(key, SHORT)}")
     return found
 
 
@@ -219,15 +244,17 @@ def _params(section: Section) -> dict[str, str | int | float | bool]:
 def _model(name: str | None, section: Section, known: _Known) -> ModelSpec:
     if name is not None and known.models is not None and name not in known.models:
         section.problems.append(f"{section.path}: unknown model{did_you_mean(name, known.models)}")
-    params = {}
-    for key in section.values:
-        value = section.integer(key, least=1)
+    params: dict[str, Value] = {}
+    for key, given in section.values.items():
+        value = section.texts(key) if isinstance(given, list) else section.scalar(key)
         if value is not None:
             params[key] = value
-    only = _PARAMETER_OF.get(name or "")
-    if only and set(section.values) != {only}:
-        section.problems.append(f"{section.path}: the parameter of {name} is {only}")
-    return ModelSpec(name or "", params)
+    spec = ModelSpec(name or "", params)
+    if spec.name in MODEL_KINDS:
+        for key, text in problems(spec):
+            if key in params or key not in section.values:
+                section.report(key, text)
+    return spec
 
 
 def _rule(name: str | None, section: Section, known: _Known) -> ColumnRule | None:
@@ -244,7 +271,8 @@ def _rule(name: str | None, section: Section, known: _Known) -> ColumnRule | Non
     digits = section.integer("digits", least=0)
     if role is not None and role != Role.QUASI:
         for key in ("recoding", "taxonomy", "weight", "snap", "digits"):
-            if key in section.values:
+            of_values = key == "taxonomy" and role == Role.SENSITIVE
+            if key in section.values and not of_values:
                 section.report(key, "only a quasi-identifier is recoded")
     section.close()
     if name is None or role is None:

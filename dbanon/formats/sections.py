@@ -103,6 +103,15 @@ class Section:
             return self.number(key, above=-math.inf)
         return self.text(key)
 
+    def texts(self, key: str) -> tuple[str, ...] | None:
+        """Read a list of strings that are not empty."""
+        value = self._value(key)
+        if isinstance(value, list) and value and all(isinstance(v, str) and v for v in value):
+            return tuple(value)
+        if value is not None:
+            self.report(key, "must be a list of strings")
+        return None
+
     def section(self, key: str) -> Section:
         """Read a table; an absent or wrong one reads as empty."""
         value = self._value(key)

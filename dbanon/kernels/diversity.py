@@ -8,7 +8,7 @@ import numpy as np
 
 from dbanon.kernels.clusters import NONE
 from dbanon.kernels.compile import kernel
-from dbanon.kernels.layout import DISTINCT, ENTROPY, SHARE
+from dbanon.kernels.layout import BETWEEN, DISTINCT, ENTROPY, EQUAL, SHARE, TREE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,10 +21,16 @@ TIE = 1e-9
 class Rules(NamedTuple):
     """What every cluster must keep, and work memory.
 
-    kinds, columns: (r,) int64, the rule and the sensitive column that it is about; limits: (r, 2)
+    kinds, columns: (r,) int64, the rule and the sensitive column that it is about; limits: (r, w)
     float64, its numbers (l of DISTINCT; the largest share of SHARE; the least entropy of ENTROPY;
     c and l of RECURSIVE, l = 1 asking for nothing); sensitive: (n, s) int32; counts: (values,)
-    int64, all 0 between calls; members: (n + 1,) int32; tops: (n + 1,) int64.
+    int64, all 0 between calls; members: (n + 1,) int32; tops: (n + values + 1,) int64.
+
+    Rules from BETWEEN on compare with a distribution over m values. Their numbers begin with a
+    limit, m, and the m shares of the distribution; then come the greatest share of each value and
+    the least (BETWEEN); nothing (EQUAL); the cumulated shares (ORDERED: the limit is that of the
+    sum of differences); or the place of each value among the leaves, the number of nodes, and for
+    each node the weight of the edge above it, its share, and its first and last place (TREE).
     """
 
     kinds: NDArray[np.int64]
@@ -50,7 +56,8 @@ def make_rules(
         for j in range(sensitive.shape[1]):
             n_values = max(n_values, sensitive[row, j] + 1)
     counts, members = np.zeros(n_values, np.int64), np.empty(n + 1, np.int32)
-    return Rules(kinds, columns, limits, sensitive, counts, members, np.empty(n + 1, np.int64))
+    tops = np.empty(n + n_values + 1, np.int64)
+    return Rules(kinds, columns, limits, sensitive, counts, members, tops)
 
 
 @kernel
@@ -61,6 +68,7 @@ def _rule_holds(r: Rules, rule: int, rows: NDArray[np.int32], n: int) -> bool:
         value = r.sensitive[rows[i], column]
         distinct += r.counts[value] == 0
         r.counts[value] += 1
+    near = r.kinds[rule] < BETWEEN or _is_near(r.kinds[rule], r.limits[rule], r.counts, r.tops, n)
     met = 0
     for i in range(n):
         value = r.sensitive[rows[i], column]
@@ -68,7 +76,69 @@ def _rule_holds(r: Rules, rule: int, rows: NDArray[np.int32], n: int) -> bool:
             r.tops[met] = r.counts[value]
             r.counts[value] = 0
             met += 1
+    if r.kinds[rule] >= BETWEEN:
+        return near
     return _counts_hold(r, rule, n, distinct)
+
+
+@kernel
+def _is_near(
+    kind: int,
+    numbers: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    sums: NDArray[np.int64],
+    n: int,
+) -> bool:
+    """Judge counts of all values, n in all, by their distance from a distribution; O(values)."""
+    m = min(int(numbers[1]), counts.shape[0])
+    more = 2 + int(numbers[1])
+    if kind == TREE:
+        return _is_near_in_tree(numbers, counts, sums, n)
+    moved, carried = 0.0, 0
+    for value in range(m):
+        share = counts[value] / n
+        if kind == BETWEEN:
+            if share > numbers[more + value] or share < numbers[more + int(numbers[1]) + value]:
+                return False
+        elif kind == EQUAL:
+            moved += max(share - numbers[2 + value], 0.0)
+        else:
+            carried += counts[value]
+            moved += abs(carried / n - numbers[more + value])
+    return moved <= numbers[0] + TIE
+
+
+@kernel
+def _is_near_in_tree(
+    numbers: NDArray[np.float64], counts: NDArray[np.int64], sums: NDArray[np.int64], n: int
+) -> bool:
+    m = int(numbers[1])
+    place = 2 + m
+    sums[: m + 1] = 0
+    for value in range(min(m, counts.shape[0])):
+        sums[int(numbers[place + value]) + 1] = counts[value]
+    for i in range(m):
+        sums[i + 1] += sums[i]
+    at = place + m + 1
+    moved = 0.0
+    for _ in range(int(numbers[place + m])):
+        share = (sums[int(numbers[at + 3]) + 1] - sums[int(numbers[at + 2])]) / n
+        moved += numbers[at] * abs(share - numbers[at + 1])
+        at += 4
+    return moved <= numbers[0] + TIE
+
+
+@kernel
+def is_wanted(r: Rules, rule: int, size: int, row: int) -> bool:
+    """Whether the value of a row brings ``size`` rows, counted in ``counts``, nearer to a rule.
+
+    A new value does, or one that the distribution has more of, up to half a row.
+    """
+    value = r.sensitive[row, r.columns[rule]]
+    count = r.counts[value]
+    if r.kinds[rule] < BETWEEN:
+        return count == 0
+    return count + 0.5 <= r.limits[rule, 2 + value] * (size + 1)
 
 
 @kernel

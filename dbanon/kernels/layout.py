@@ -5,7 +5,7 @@ TABLE, SET = -1, -2
 HALF = 31
 
 # Rules of diversity (see :mod:`dbanon.kernels.diversity`).
-DISTINCT, SHARE, ENTROPY, RECURSIVE = 0, 1, 2, 3
+DISTINCT, SHARE, ENTROPY, RECURSIVE, BETWEEN, EQUAL, ORDERED, TREE = 0, 1, 2, 3, 4, 5, 6, 7
 
 # The bounds of a cluster (see :mod:`dbanon.kernels.clusters`).
 LO, HI, LO2, HI2 = 0, 1, 2, 3

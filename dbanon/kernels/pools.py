@@ -12,10 +12,10 @@ import numpy as np
 
 from dbanon.kernels.boxes import half_bits, with_code
 from dbanon.kernels.clusters import NONE, clear, cost_of, widen
-from dbanon.kernels.compile import inlined, kernel, merged
+from dbanon.kernels.compile import kernel, merged
 from dbanon.kernels.dice import roll
-from dbanon.kernels.diversity import rows_hold
-from dbanon.kernels.layout import DISTINCT, HI, LO, SET, STRIDE
+from dbanon.kernels.diversity import is_wanted, rows_hold
+from dbanon.kernels.layout import BETWEEN, DISTINCT, HI, LO, SET, STRIDE
 
 EVERY, LAST_BIT = -1, 62
 HOPELESS = -2
@@ -224,17 +224,22 @@ def _price(
 
 @kernel
 def _cheapest_new(p: Pool, n_left: int, r: Rules, k: int, size: int) -> int:
-    """Return the place of the cheapest row of a new value if a rule presses, else NONE.
+    """Return the place of the cheapest row of a wanted value if a rule presses, else NONE.
 
     HOPELESS when a rule asks for a new value and none is left.
     """
     rule = _pressing_rule(p, r, k, size)
     if rule == NONE:
         return NONE
+    values = r.sensitive[:, r.columns[rule]]
+    for i in range(size):
+        r.counts[values[p.picked[i]]] += 1
     best, least = NONE, np.inf
     for i in range(n_left):
-        if p.cost[i] < least and _is_new(p, r, rule, size, p.rows[p.left[i]]):
+        if p.cost[i] < least and is_wanted(r, rule, size, p.rows[p.left[i]]):
             best, least = i, p.cost[i]
+    for i in range(size):
+        r.counts[values[p.picked[i]]] = 0
     return HOPELESS if best == NONE and r.kinds[rule] == DISTINCT else best
 
 
@@ -243,7 +248,7 @@ def _pressing_rule(p: Pool, r: Rules, k: int, size: int) -> int:
     """Return a rule that the group will not keep unless the next row has a new value, or NONE."""
     for rule in range(r.kinds.shape[0]):
         if r.kinds[rule] != DISTINCT:
-            if size >= k:
+            if size >= k or r.kinds[rule] >= BETWEEN:
                 return rule
             continue
         column, met = r.columns[rule], 0
@@ -257,17 +262,6 @@ def _pressing_rule(p: Pool, r: Rules, k: int, size: int) -> int:
         if missing > 0 and k - size <= missing:
             return rule
     return NONE
-
-
-@inlined
-def _is_new(p: Pool, r: Rules, rule: int, size: int, row: int) -> bool:
-    """Whether the group has no row with the sensitive value of ``row``."""
-    column = r.columns[rule]
-    value = r.sensitive[row, column]
-    for i in range(size):
-        if r.sensitive[p.picked[i], column] == value:
-            return False
-    return True
 
 
 @kernel

@@ -340,7 +340,7 @@ def test_a_partitioned_table_is_published(database):
         dbanon.publish(table, kind="view", settings=database.settings)
 
 
-def test_a_subject_with_several_rows_is_refused(patients):
+def test_a_subject_whose_rows_differ_is_refused(patients):
     policy = patients_policy(TableName("public", "patients"), subject="id")
     dbanon.set_policy("patients", policy, settings=patients.settings)
     assert publish(patients).checks.passed
@@ -348,8 +348,10 @@ def test_a_subject_with_several_rows_is_refused(patients):
     columns = (*policy.columns, ColumnRule("person", Role.IDENTIFIER))
     policy = replace(policy, columns=columns, subject="person")
     dbanon.set_policy("patients", policy, settings=patients.settings)
-    with pytest.raises(dbanon.Unsatisfiable, match="200 rows of 1 subjects"):
+    with pytest.raises(dbanon.Unsatisfiable, match="1 persons have rows that differ in age"):
         publish(patients)
+    with pytest.raises(dbanon.ConfigError, match="200 rows of 1 subjects"):
+        publish(patients, kind="view")
 
 
 def test_a_new_column_without_a_role_is_drift(patients):

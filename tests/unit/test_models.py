@@ -1,34 +1,241 @@
+import dataclasses
+import math
+from fractions import Fraction
+
+import goldens
 import numpy as np
 import pytest
+from builders import LETTERS, encoded, policy_of
 from hypothesis import given
 from hypothesis import strategies as st
+from naive import models as naive
 
+from dbanon.anonymize.emd import emd_hierarchical
+from dbanon.anonymize.models.bounds import Bound
+from dbanon.anonymize.models.demands import achieved, all_demands, demands_of, wholes
 from dbanon.anonymize.registry import MODELS
+from dbanon.domain.errors import PolicyError
+from dbanon.domain.models import MODEL_KINDS
+from dbanon.domain.policy import ModelSpec
+from dbanon.domain.table import ColumnKind
 
-NONE = np.zeros(0, np.int32)
+TEXTS = st.none() | st.sampled_from("abcdefg")
+ROWS = st.lists(st.tuples(st.integers(0, 3), TEXTS), min_size=1, max_size=40)
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1))
-def test_achieved_is_what_counting_says(rows):
-    ids = sorted({row[0] for row in rows})
-    classes = np.array([ids.index(row[0]) for row in rows], np.int32)
-    values = np.array([row[1] for row in rows], np.int32)
-    members = [[value for c, value in rows if c == id_] for id_ in ids]
-    assert [len(m) for m in members] == MODELS["k-anonymity"].achieved(classes, NONE).tolist()
-    assert [len(set(m)) for m in members] == (
-        MODELS["l-diversity"].achieved(classes, values).tolist()
+def table_of(values, *, kind=None, taxonomy=None):
+    """Encode sensitive columns by name; ``kind`` of all, ``taxonomy`` of the first."""
+    columns = values if isinstance(values, dict) else {"s": values}
+    n = len(next(iter(columns.values())))
+    texts = {
+        name: [None if v is None else str(v) for v in column] for name, column in columns.items()
+    }
+    kinds = dict.fromkeys(columns, kind) if kind else {}
+    rules = {next(iter(columns)): {"taxonomy": taxonomy.name}} if taxonomy else {}
+    return encoded(
+        {"x": [0] * n}, texts, kinds=kinds, rules=rules, taxonomies=[taxonomy] if taxonomy else ()
     )
 
 
+def found(table, classes, name, params, *, coarser=()):
+    """Return what each class achieves in the first sensitive column."""
+    policy = policy_of(["x"], table.sensitive_names)
+    object.__setattr__(policy, "models", (ModelSpec(name, params),))
+    demand = all_demands(table, policy)[0]
+    rows = np.arange(table.n_rows)
+    (whole,) = wholes(table, [demand], rows, coarser=coarser)
+    return achieved(table, demand, rows, np.asarray(classes, np.int32), whole=whole).tolist()
+
+
+def numbered(rows):
+    """Return the class of each row, its values, and the values of each class."""
+    ids = sorted({row[0] for row in rows})
+    classes = [ids.index(row[0]) for row in rows]
+    values = [row[1] for row in rows]
+    return classes, values, [[v for c, v in rows if c == id_] for id_ in ids]
+
+
+def test_every_model_takes_the_parameters_that_the_policy_knows():
+    assert set(MODELS) == set(MODEL_KINDS)
+    for name, factory in MODELS.items():
+        fields = {field.name for field in dataclasses.fields(factory)}
+        assert set(MODEL_KINDS[name].parameters) == fields, name
+
+
+@given(ROWS)
+def test_achieved_is_what_counting_says(rows):
+    classes, values, members = numbered(rows)
+    table = table_of(values)
+    assert [len(m) for m in members] == found(table, classes, "k-anonymity", {"k": 1})
+    counts = [len(set(m)) for m in members]
+    assert counts == found(table, classes, "l-diversity", {"l": 1})
+    assert counts == found(table, classes, "p-sensitivity", {"p": 1})
+    unique = [len(m) if len(set(m)) == len(m) else 0 for m in members]
+    assert unique == found(table, classes, "m-uniqueness", {"m": 1})
+    tops = [max(naive.shares(m).values()) for m in members]
+    assert tops == pytest.approx(found(table, classes, "alpha-k-anonymity", {"alpha": 1}))
+    inverse = [1 / top for top in tops]
+    assert inverse == pytest.approx(found(table, classes, "probabilistic-l-diversity", {"l": 1}))
+    entropy = [naive.effective_entropy(m) for m in members]
+    assert entropy == pytest.approx(found(table, classes, "entropy-l-diversity", {"l": 1}))
+
+
+@given(ROWS, st.integers(1, 4), st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=4))
+def test_recursive_diversity_is_what_its_definition_says(rows, l, positive):
+    classes, values, members = numbered(rows)
+    table = table_of(values)
+    expected = [naive.recursive(m, l) for m in members]
+    assert expected == found(table, classes, "recursive-l-diversity", {"c": 1, "l": l})
+    positive = tuple(positive)
+    pd = [naive.pd_recursive(m, l, positive) for m in members]
+    params = {"c": 1, "l": l, "positive": positive}
+    assert pd == found(table, classes, "pd-recursive-l-diversity", params)
+    rare = [naive.shares(m).get("a", 0) < 0.3 or naive.shares(m).get("b", 0) < 0.3 for m in members]
+    expected = [math.inf if r else c for r, c in zip(rare, pd, strict=True)]
+    params |= {"share": 0.3, "negative": ("a", "b")}
+    assert expected == found(table, classes, "npd-recursive-l-diversity", params)
+
+
+@given(ROWS)
+def test_closeness_is_what_its_definition_says(rows):
+    classes, values, members = numbered(rows)
+    table = table_of(values, taxonomy=LETTERS)
+    equal = [naive.total_variation(m, values) for m in members]
+    assert equal == pytest.approx(found(table, classes, "t-closeness", {"t": 1}), abs=1e-12)
+    domain = sorted({v for v in values if v is not None}) + [None] * (None in values)
+    ordered = [naive.ordered_distance(m, values, domain) for m in members]
+    params = {"t": 1, "distance": "ordered"}
+    assert ordered == pytest.approx(found(table, classes, "t-closeness", params), abs=1e-12)
+    params = {"t": 1, "distance": "hierarchical"}
+    hierarchical = found(table, classes, "t-closeness", params)
+    if None not in values:
+        counts = np.array([[m.count(v) for v in LETTERS.leaf_labels] for m in members])
+        expected = emd_hierarchical(counts, counts.sum(axis=0), taxonomy=LETTERS)
+        assert expected.tolist() == pytest.approx(hierarchical, abs=1e-12)
+    assert all(-1e-12 <= h <= e + 1e-12 for h, e in zip(hierarchical, equal, strict=True))
+
+
+@given(ROWS)
+def test_likeness_and_disclosure_are_what_their_definitions_say(rows):
+    classes, values, members = numbered(rows)
+    table = table_of(values)
+    basic = [naive.beta(m, values) for m in members]
+    assert basic == pytest.approx(found(table, classes, "beta-likeness", {"beta": 2}), abs=1e-12)
+    params = {"beta": 0.5, "kind": "enhanced"}
+    enhanced = [naive.beta(m, values, 0.5) for m in members]
+    assert enhanced == pytest.approx(found(table, classes, "beta-likeness", params), abs=1e-12)
+    delta = [naive.delta(m, values) for m in members]
+    assert delta == pytest.approx(found(table, classes, "delta-disclosure", {"delta": 1}))
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.none() | st.integers(-3, 12)), min_size=1))
+def test_ke_anonymity_is_about_distinct_numbers_and_their_range(rows):
+    classes, values, members = numbered(rows)
+    table = table_of(values, kind=ColumnKind.INTEGER)
+    numbers = [{v for v in m if v is not None} for m in members]
+    expected = [max(m) - min(m) if len(m) >= 2 else -1 for m in numbers]
+    assert expected == found(table, classes, "k-e-anonymity", {"k": 2, "e": 3})
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), TEXTS), min_size=1), st.integers(1, 12))
+def test_nt_closeness_takes_the_nearest_set_of_n_rows(rows, n):
+    classes, values, members = numbered(rows)
+    table, joint = table_of(values), np.arange(len(members)) // 2
+    params = {"n": n, "t": 0.5}
+    result = found(table, classes, "n-t-closeness", params, coarser=(joint,))
+    expected = []
+    for i, member in enumerate(members):
+        near = [v for m in members[i // 2 * 2 : i // 2 * 2 + 2] for v in m]
+        sets = [s for s in (values, near) if len(s) >= n]
+        distances = [naive.total_variation(member, s) for s in sets]
+        expected.append(min(distances, default=math.inf))
+    assert expected == pytest.approx(result, abs=1e-12)
+
+
+@pytest.mark.parametrize(("name", "params", "a", "b"), goldens.HOSPITAL)
+def test_the_hospital_tables_achieve_what_the_reference_says(name, params, a, b):
+    for classes, expected in ((goldens.A, a), (goldens.B, b)):
+        table = table_of([goldens.NAMES[c] for c in "".join(classes)])
+        of_row = np.repeat(np.arange(3), 4)
+        assert expected == pytest.approx(found(table, of_row, name, params), rel=1e-6)
+
+
+@pytest.mark.parametrize(("c", "l", "holds"), [(2, 3, False), (2.001, 3, True), (1, 2, False)])
+def test_recursive_diversity_is_strict(c, l, holds):
+    table = table_of([goldens.NAMES[x] for x in "".join(goldens.B)])
+    level = found(table, np.repeat(np.arange(3), 4), "recursive-l-diversity", {"c": c, "l": l})
+    assert holds == Bound.BELOW.holds(np.array(level), c).all()
+
+
+@pytest.mark.parametrize(("l", "c"), [(2, Fraction(2, 3)), (3, Fraction(4, 3)), (4, 4)])
+def test_the_vector_of_the_reference_needs_more_than_its_infimum(l, c):
+    table = table_of("aaaabbbccd")
+    found_c = found(table, [0] * 10, "recursive-l-diversity", {"c": 1, "l": l})
+    assert [float(c)] == pytest.approx(found_c)
+
+
+@pytest.mark.parametrize(("classes", "salary", "tree", "equal"), goldens.CLOSENESS)
+def test_the_tables_of_li_et_al_are_as_close_as_the_reference_says(classes, salary, tree, equal):
+    of_row = [next(i for i, c in enumerate(classes) if row in c) for row in range(1, 10)]
+    salaries = table_of(goldens.SALARIES, kind=ColumnKind.INTEGER)
+    diseases = table_of(goldens.DISEASES, taxonomy=goldens.DISEASE_TREE)
+    ordered = {"t": 1, "distance": "ordered"}
+    assert salary == pytest.approx(found(salaries, of_row, "t-closeness", ordered))
+    hierarchical = {"t": 1, "distance": "hierarchical"}
+    assert tree == pytest.approx(found(diseases, of_row, "t-closeness", hierarchical))
+    assert equal == pytest.approx(found(diseases, of_row, "t-closeness", {"t": 1}))
+    assert [3, 3, 3] == found(salaries, of_row, "l-diversity", {"l": 3})
+    assert [3, 3, 3] == found(diseases, of_row, "l-diversity", {"l": 3})
+
+
+def test_strictly_the_table_of_li_et_al_is_1_diverse():
+    of_row = [next(i for i, c in enumerate(goldens.PUBLISHED) if r in c) for r in range(1, 10)]
+    table = table_of({"disease": goldens.DISEASES, "salary": goldens.SALARIES})
+    assert [1, 1, 1] == found(table, of_row, "l-diversity", {"l": 1, "multi": "strict"})
+    assert [3, 3, 3] == found(table, of_row, "l-diversity", {"l": 1})
+
+
+def test_the_least_diverse_class_of_a_skewed_table_is_the_closest():
+    rest = 10_000 - 12
+    positive = 100 - sum(p for p, _ in goldens.SKEWED)
+    values, classes = ["p"] * positive + ["n"] * (rest - positive), [3] * rest
+    for i, (p, n) in enumerate(goldens.SKEWED):
+        values += ["p"] * p + ["n"] * n
+        classes += [i] * 4
+    table = table_of(values)
+    expected = pytest.approx(goldens.SKEWED_ACHIEVED)
+    assert expected == found(table, classes, "t-closeness", {"t": 1})[:3]
+    assert [1, 2, 2] == found(table, classes, "l-diversity", {"l": 1})[:3]
+
+
+def test_numbers_are_ordered_as_numbers_and_equal_ones_are_one_value():
+    texts = ["10", "9", "1e1", "NaN", "-0", "0", None]
+    table = encoded({"x": [0] * 7}, {"s": texts}, kinds={"s": ColumnKind.FLOAT})
+    assert [2, 1, 2, 3, 0, 0, 4] == table.sensitive[:, 0].tolist()
+
+
 @pytest.mark.parametrize(
-    ("conditions", "k", "l"),
+    ("name", "params", "message"),
     [
-        (["hhvv", "vvch", "cccc"], 4, 1),
-        (["hvcc", "chvv", "hvcc"], 4, 3),
+        ("l-diversity", {"l": 0}, "l must be at least 1"),
+        ("l-diversity", {"l": 2.5}, "l must be an integer"),
+        ("l-diversity", {}, "l is missing"),
+        ("l-diversity", {"l": 2, "q": 1}, "q unknown key"),
+        ("t-closeness", {"t": 1.5}, "at least 0 and at most 1"),
+        ("t-closeness", {"t": math.nan}, "t must be at least 0"),
+        ("t-closeness", {"t": True}, "t must be a number"),
+        ("t-closeness", {"t": 0.1, "distance": "far"}, "none of equal, ordered, hierarchical"),
+        ("t-closeness", {"t": 0.1, "distance": "hierarchical"}, "needs a taxonomy"),
+        ("alpha-k-anonymity", {"alpha": 0}, "greater than 0"),
+        ("pd-recursive-l-diversity", {"c": 1, "l": 2, "positive": ()}, "list of texts"),
+        ("k-e-anonymity", {"k": 2, "e": 1}, "needs numbers"),
+        ("l-diversity", {"l": 2, "columns": ("z",)}, "z is no sensitive column"),
+        ("l-diversity", {"l": 2, "multi": "loose"}, "none of per_attribute, strict"),
     ],
 )
-def test_the_hospital_tables_achieve_what_their_authors_say(conditions, k, l):
-    classes = np.repeat(np.arange(3, dtype=np.int32), 4)
-    values = np.array([ord(c) - ord("a") for c in "".join(conditions)], np.int32)
-    assert k == MODELS["k-anonymity"].achieved(classes, values).min()
-    assert l == MODELS["l-diversity"].achieved(classes, values).min()
+def test_a_model_that_makes_no_sense_is_refused(name, params, message):
+    table = table_of(["a", "b"])
+    policy = policy_of(["x"], ["s"])
+    object.__setattr__(policy, "models", (ModelSpec(name, params),))
+    with pytest.raises(PolicyError, match=message):
+        demands_of(table, policy)

@@ -57,10 +57,10 @@ def test_every_algorithm_can_be_named(algorithm):
         ({"rules": {"age": {"recoding": "label"}}}, "cannot publish column age", "interval"),
         ({"rules": {"sex": {"recoding": "mean"}}}, "cannot publish column sex", "label"),
         ({"rules": {"sex": {"weight": -1.0}}}, "sex: a weight", "leave"),
-        ({"k": 0}, "k-anonymity takes one parameter, k", "k = 5"),
-        ({"l": 0}, "l-diversity takes one parameter, l", "l = 5"),
+        ({"k": 0}, "k must be at least 1", "takes k"),
+        ({"l": 0}, "l must be at least 1", "takes l"),
         ({"max_suppressed": 1.0}, "max_suppressed = 1.0", "0.02"),
-        ({"l": 2}, "l = 2 but names no sensitive column", "sensitive"),
+        ({"l": 2}, "distinct 2-diversity but names no sensitive column", "sensitive"),
     ],
 )
 def test_what_the_policy_has_wrong_is_told_with_the_choices(changes, message, hint):
@@ -71,7 +71,7 @@ def test_what_the_policy_has_wrong_is_told_with_the_choices(changes, message, hi
 
 
 @pytest.mark.parametrize(
-    "model", [ModelSpec("t-closeness", {"t": 1}), ModelSpec("k-anonymity", {"m": 1})]
+    "model", [ModelSpec("x-closeness", {"t": 1}), ModelSpec("k-anonymity", {"m": 1})]
 )
 def test_a_model_that_is_unknown_or_lacks_its_parameter_is_refused(model):
     policy = policy_of(PEOPLE)

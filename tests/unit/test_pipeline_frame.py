@@ -12,6 +12,7 @@ from builders import LETTERS
 import dbanon
 from dbanon.anonymize.frame import anonymize
 from dbanon.domain.errors import PolicyError, Unsatisfiable
+from dbanon.domain.policy import ModelSpec
 
 N = 40
 TABLE = pa.table(
@@ -153,3 +154,16 @@ def test_it_is_part_of_the_public_api_and_loads_no_compiler():
     code += "print(sorted(sys.modules.keys() & {'numba', 'pandas'}))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "[]" == run.stdout.strip()
+
+
+def test_models_are_asked_of_a_frame():
+    data = pa.table({"age": list(range(20)), "salary": [9, 10] * 10})
+    asked = [ModelSpec("t-closeness", {"t": 0.1, "distance": "ordered"})]
+    published = anonymize(data, k=2, models=asked, quasi=["age"], sensitive=["salary"])
+    classes = {}
+    for age, salary in zip(
+        *(published.column(c).to_pylist() for c in ("age", "salary")), strict=True
+    ):
+        classes.setdefault(age, []).append(salary)
+    assert len(classes) > 1
+    assert all(abs(values.count(9) / len(values) - 0.5) <= 0.1 for values in classes.values())

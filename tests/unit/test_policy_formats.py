@@ -12,6 +12,7 @@ from dbanon.formats.policies import dump, from_document, parse, to_document
 
 HOSTILE = st.sampled_from(['a"b', "a.b", "a b", "a\nb", "é", "''", "\\", "columns", "]", "\x1b[0m"])
 NAMES = HOSTILE | st.text(min_size=1, max_size=8).filter(lambda text: "\x00" not in text)
+TEXTS = st.lists(NAMES, min_size=1, max_size=3).map(tuple)
 POSITIVE = st.floats(min_value=0, exclude_min=True, allow_infinity=False)
 INTEGERS = st.integers(1 - 2**63, 2**63 - 1)
 
@@ -41,6 +42,8 @@ def policies(draw):
             [
                 ModelSpec("k-anonymity", {"k": draw(level)}),
                 ModelSpec("l-diversity", {"l": draw(level)}),
+                ModelSpec("t-closeness", {"t": draw(st.floats(0, 1)), "distance": "ordered"}),
+                ModelSpec("entropy-l-diversity", {"l": draw(level), "columns": draw(TEXTS)}),
                 ModelSpec(draw(NAMES.map("x{}".format)), {"p": draw(level), "q": draw(level)}),
             ]
         )
@@ -49,7 +52,7 @@ def policies(draw):
     return Policy(
         table=TableName(draw(st.none() | NAMES), draw(NAMES)),
         columns=tuple(draw(rules(column)) for column in columns),
-        models=tuple(models[: draw(st.integers(0, 3))]),
+        models=tuple(models[: draw(st.integers(0, 5))]),
         algorithm=draw(NAMES),
         params=draw(st.dictionaries(NAMES, values, max_size=4)),
         subject=draw(st.none() | NAMES),
@@ -130,7 +133,7 @@ subject = 5
 [models]
 k = true
 l = 0
-t = 1
+tt = 1
 [models.l-diversity]
 l = 2
 m = 3
@@ -160,16 +163,16 @@ taxonomy = "t"
 
 def test_every_problem_is_told_at_once_with_the_path_of_its_key():
     assert [
-        "models.t: unknown key",
+        "models.tt: unknown key; did you mean t?",
         "table: 'a.b.c' is not a table name: write name or schema.name",
         "algorithm: is none of mdav, mondrian; did you mean mondrian?",
         "subject: must be a string, found an integer",
         "max_suppressed: must be at least 0 and less than 1",
         "params.far: must be a finite number",
         "params.many: must be a string, found a list",
-        "models.k: must be an integer, found a boolean",
-        "models.l: must be at least 1, and less than 2^63",
-        "models.l-diversity: the parameter of l-diversity is l",
+        "models.k: must be an integer",
+        "models.l: must be at least 1 and at most 2147483647",
+        "models.l-diversity.m: unknown key; l-diversity takes l, columns, multi",
         f"columns.age.role: is none of {', '.join(sorted(Role))}; did you mean quasi?",
         "columns.age.recodin: unknown key; did you mean recoding?",
         "columns.height.recoding: is none of interval, mean; did you mean interval?",
@@ -210,7 +213,13 @@ def test_every_problem_is_told_at_once_with_the_path_of_its_key():
         ("params = 5", "params: must be a table, found an integer"),
         ("[params]\na = [1]", "params.a: must be a string, found a list"),
         ("models = 5", "models: must be a table, found an integer"),
-        ("[models.k-anonymity]\nl = 2", "models.k-anonymity: the parameter of k-anonymity is k"),
+        ("[models.k-anonymity]\nl = 2", "models.k-anonymity.l: unknown key; k-anonymity takes k"),
+        ("[models.k-anonymity]\nl = 2", "models.k-anonymity.k: is missing"),
+        ("[models.t-closeness]\nt = '1'", "models.t-closeness.t: must be a number"),
+        (
+            "[models.l-diversity]\nl = 2\ncolumns = [1]",
+            "models.l-diversity.columns: must be a list of strings",
+        ),
         (
             "[models.l-diversty]\nl = 2",
             "models.l-diversty: unknown model; did you mean l-diversity?",
@@ -250,7 +259,7 @@ def test_what_is_not_toml_is_refused(text):
         ({"models": [{"params": {"k": 2}}]}, "models[0].name: is missing"),
         (
             {"models": [{"name": "k-anonymity", "params": {"k": 0}}]},
-            "models[0].params.k: must be at least 1, and less than 2^63",
+            "models[0].params.k: must be at least 1 and at most 2147483647",
         ),
         (
             {"models": [{"name": "x", "parms": {}}]},

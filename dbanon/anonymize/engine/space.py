@@ -8,20 +8,17 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from dbanon.anonymize.boxes import column_costs, height_costs, pack, set_costs
-from dbanon.kernels.layout import DISTINCT
+from dbanon.anonymize.engine.rules import make_rules
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymize.boxes import BoxCosts, ColumnCosts
+    from dbanon.anonymize.engine.rules import Rules
     from dbanon.anonymize.interfaces import Requirement
     from dbanon.domain.assignment import EncodedColumn, EncodedTable
 
 Loss = Literal["ncp", "il"]
-
-
-# Kinds, columns and limits of what sensitive values must keep (``dbanon.kernels.diversity``).
-Rules = tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.float64]"]
 
 
 class Space(NamedTuple):
@@ -62,7 +59,7 @@ def make_space(table: EncodedTable, requirement: Requirement, *, loss: Loss) -> 
     codes = np.empty((table.n_rows, len(columns)), np.int32)
     for j, column in enumerate(columns):
         codes[:, j] = column.codes
-    rules = _rules(table, requirement)
+    rules = make_rules(table, requirement)
     return Space(
         columns=columns,
         codes=codes,
@@ -86,15 +83,6 @@ def _costs(column: EncodedColumn, loss: Loss) -> ColumnCosts:
         if costs is not None:
             return costs
     return column_costs(column) if loss == "ncp" else height_costs(column)
-
-
-def _rules(table: EncodedTable, requirement: Requirement) -> Rules:
-    wanted = range(table.sensitive.shape[1]) if requirement.l > 1 else range(0)
-    return (
-        np.full(len(wanted), DISTINCT, np.int64),
-        np.array(wanted, np.int64),
-        np.array([[requirement.l, 0.0] for _ in wanted], np.float64).reshape(-1, 2),
-    )
 
 
 def total_cost(space: Space, label: NDArray[np.int32]) -> float:

@@ -1,0 +1,70 @@
+-- Prove everything that a published relation promises in its comment, with the rights of whoever asks.
+CREATE OR REPLACE FUNCTION dbanon.verify(relation regclass)
+RETURNS TABLE (
+    model text,
+    sensitive text,
+    parameters jsonb,
+    required double precision,
+    achieved double precision,
+    classes bigint,
+    failing_classes bigint,
+    row_count bigint,
+    verdict text
+)
+LANGUAGE plpgsql
+STABLE
+SECURITY INVOKER
+SET search_path = pg_catalog, pg_temp
+AS $function$
+#variable_conflict use_column
+DECLARE
+    promise jsonb;
+    all_quasi text[];
+    all_sensitive text[];
+    asked record;
+BEGIN
+    promise := dbanon.promise(relation);
+    IF promise IS NULL THEN
+        RAISE EXCEPTION '% carries no promise of dbanon''s to verify', verify.relation
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    all_quasi := ARRAY(SELECT jsonb_array_elements_text(promise -> 'quasi'));
+    all_sensitive := ARRAY(SELECT jsonb_array_elements_text(promise -> 'sensitive'));
+
+    -- A model about sensitive values is asked of its columns, or of all of them; judged strictly,
+    -- the other sensitive columns join the quasi-identifier.
+    FOR asked IN
+        SELECT m.model ->> 'name' AS name,
+               coalesce(m.model -> 'params', '{}') AS params,
+               c.name AS column_name,
+               CASE WHEN m.model -> 'params' ->> 'multi' = 'strict'
+                    THEN all_quasi || array_remove(all_sensitive, c.name)
+                    ELSE all_quasi END AS quasi,
+               promise -> 'trees' -> c.name AS tree
+          FROM jsonb_array_elements(promise -> 'models') WITH ORDINALITY AS m (model, position)
+         CROSS JOIN LATERAL (
+               SELECT NULL::text AS name, 0::bigint AS place
+                WHERE m.model ->> 'name' = 'k-anonymity'
+                UNION ALL
+               SELECT s.name, s.place
+                 FROM unnest(CASE WHEN m.model -> 'params' ? 'columns'
+                                  THEN ARRAY(SELECT jsonb_array_elements_text(
+                                                        m.model -> 'params' -> 'columns'))
+                                  ELSE all_sensitive END) WITH ORDINALITY AS s (name, place)
+                WHERE m.model ->> 'name' <> 'k-anonymity') AS c
+         ORDER BY m.position, c.place
+    LOOP
+        RETURN QUERY
+        SELECT asked.name, asked.column_name, asked.params, v.*
+          FROM dbanon.verify_model(verify.relation, asked.name, asked.quasi, asked.column_name,
+                                   asked.params, asked.tree) AS v;
+    END LOOP;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION '% promises no model', verify.relation
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END
+$function$;
+
+COMMENT ON FUNCTION dbanon.verify(regclass) IS
+    'Checks every model that a relation published by dbanon promises; needs SELECT on the relation only.';

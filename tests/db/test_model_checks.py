@@ -1,0 +1,255 @@
+"""The checks in SQL against those in Python, and both against the examples of the papers."""
+
+import math
+
+import goldens
+import numpy as np
+import psycopg
+import pytest
+from builders import LETTERS, encoded, policy_of
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from psycopg import sql
+
+from dbanon.anonymize.models.demands import achieved, all_demands, wholes
+from dbanon.anonymize.registry import MODELS
+from dbanon.db.models import asked, model_statement, tree_document
+from dbanon.domain.models import MODEL_KINDS
+from dbanon.domain.policy import ModelSpec
+from dbanon.domain.table import ColumnKind
+
+RELATION = sql.SQL("'public.t'::regclass")
+SPECS = [
+    ModelSpec("l-diversity", {"l": 2, "multi": "strict"}),
+    ModelSpec("probabilistic-l-diversity", {"l": 1.5}),
+    ModelSpec("entropy-l-diversity", {"l": 1.8}),
+    ModelSpec("recursive-l-diversity", {"c": 1.3, "l": 2}),
+    ModelSpec("recursive-l-diversity", {"c": 2, "l": 1}),
+    ModelSpec("pd-recursive-l-diversity", {"c": 1.3, "l": 2, "positive": ("1", "b")}),
+    ModelSpec("pd-recursive-l-diversity", {"c": 1.3, "l": 3, "positive": ("2", "true", "a")}),
+    ModelSpec(
+        "npd-recursive-l-diversity",
+        {"c": 3, "l": 2, "positive": ("1", "b"), "share": 0.2, "negative": ("3", "c")},
+    ),
+    ModelSpec("alpha-k-anonymity", {"alpha": 0.5}),
+    ModelSpec("p-sensitivity", {"p": 2}),
+    ModelSpec("t-closeness", {"t": 0.3}),
+    ModelSpec("t-closeness", {"t": 0.3, "distance": "ordered"}),
+    ModelSpec("t-closeness", {"t": 0.3, "distance": "hierarchical"}),
+    ModelSpec("t-closeness", {"t": 0.3, "multi": "strict"}),
+    ModelSpec("n-t-closeness", {"n": 4, "t": 0.3}),
+    ModelSpec("n-t-closeness", {"n": 3, "t": 0.3, "distance": "ordered"}),
+    ModelSpec("n-t-closeness", {"n": 5, "t": 0.2, "distance": "hierarchical", "multi": "strict"}),
+    ModelSpec("beta-likeness", {"beta": 0.7}),
+    ModelSpec("beta-likeness", {"beta": 0.7, "kind": "enhanced"}),
+    ModelSpec("delta-disclosure", {"delta": 0.9}),
+    ModelSpec("k-e-anonymity", {"k": 2, "e": 1.5}),
+    ModelSpec("m-uniqueness", {"m": 2}),
+]
+LETTER = st.sampled_from(["a", "b", "c", "d", "e", "f", "g"])
+KINDS = {
+    "text": (ColumnKind.CATEGORY, LETTER),
+    "varchar": (ColumnKind.CATEGORY, st.sampled_from(["", "B", "a", "á", "%s", "b"])),
+    "integer": (ColumnKind.INTEGER, st.sampled_from(["1", "2", "3", "10", "-4"])),
+    "numeric": (ColumnKind.DECIMAL, st.sampled_from(["1", "2.5", "10", "0.1", "1e3", "NaN"])),
+    "float8": (ColumnKind.FLOAT, st.sampled_from(["0.1", "1", "-0", "0", "1e+20", "NaN"])),
+    "real": (ColumnKind.FLOAT, st.sampled_from(["0.1", "1", "3.5"])),
+    "date": (ColumnKind.DATE, st.sampled_from(["2020-01-01", "2019-12-31", "2021-03-01"])),
+    "boolean": (ColumnKind.BOOLEAN, st.sampled_from(["true", "false"])),
+}
+
+
+def one(connection, spec, *, quasi, sensitive, tree=None):
+    """Return one row for each column that the model is asked of."""
+    trees = {name: tree_document(tree) for name in sensitive} if tree else {}
+    found = asked([spec], quasi=quasi, sensitive=sensitive)
+    calls = [model_statement(RELATION, question, trees=trees) for question in found]
+    return [connection.execute(call).fetchone() for call in calls]
+
+
+def fill(connection, columns, rows):
+    connection.execute("DROP TABLE IF EXISTS public.t")
+    spelled = sql.SQL(", ").join(
+        sql.SQL("{} {}").format(sql.Identifier(n), sql.SQL(t)) for n, t in columns.items()
+    )
+    connection.execute(sql.SQL("CREATE TABLE public.t ({})").format(spelled))
+    with connection.cursor().copy("COPY public.t FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row(row)
+
+
+@pytest.fixture(scope="module")
+def connection(server, template):
+    with server.database(template) as database, database.connect() as connection:
+        yield connection
+
+
+def in_python(table, spec, classes, coarser):
+    """Return (achieved, failing classes) of the worst class of each sensitive column."""
+    policy = policy_of(["q1"], table.sensitive_names)
+    object.__setattr__(policy, "models", (spec,))
+    rows, found = np.arange(table.n_rows), []
+    demands = all_demands(table, policy)
+    for demand, whole in zip(demands, wholes(table, demands, rows, coarser=coarser), strict=True):
+        level = achieved(table, demand, rows, classes, whole=whole)
+        bound = demand.model.bound
+        found.append((bound.worst(level), bool(bound.holds(level, demand.model.required).all())))
+    return found
+
+
+def coarser_of(keys):
+    """Return the class of each row by its keys, and for each prefix of them the set of a class."""
+    ids = sorted(set(keys), key=repr)
+    sets = []
+    for width in range(1, len(ids[0]) + 1):
+        prefixes = sorted({key[:width] for key in ids}, key=repr)
+        sets.append(np.array([prefixes.index(key[:width]) for key in ids]))
+    return np.array([ids.index(key) for key in keys], np.int32), tuple(sets)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_the_database_counts_what_python_counts(connection, kind, data):
+    column_kind, values = KINDS[kind]
+    row = st.tuples(
+        st.none() | st.sampled_from(["x", "y", ""]),
+        st.none() | st.integers(0, 1),
+        st.none() | values,
+        st.none() | st.integers(1, 2),
+    )
+    rows = data.draw(st.lists(row, min_size=1, max_size=40))
+    fill(connection, {"q1": "text", "q2": "int", "s": kind, "o": "int"}, rows)
+    tree = LETTERS if kind == "text" else None
+    table = encoded(
+        {"q1": [r[0] for r in rows]},
+        {"s": [r[2] for r in rows], "o": [None if r[3] is None else str(r[3]) for r in rows]},
+        kinds={"s": column_kind, "o": ColumnKind.INTEGER},
+        rules={"s": {"taxonomy": "letters"}} if tree else {},
+        taxonomies=[LETTERS],
+    )
+    classes, coarser = coarser_of([row[:2] for row in rows])
+    for spec in SPECS:
+        if spec.params.get("distance") == "hierarchical" and not tree:
+            continue
+        if spec.name == "k-e-anonymity" and kind not in {"integer", "numeric", "float8", "real"}:
+            continue
+        asked_of = ModelSpec(spec.name, {**spec.params, "columns": ("s",)})
+        expected = in_python(table, asked_of, classes, coarser)
+        (found,) = one(connection, asked_of, quasi=["q1", "q2"], sensitive=["s", "o"], tree=tree)
+        assert found[1] == pytest.approx(expected[0][0], abs=1e-9), (spec, rows)
+        assert (found[5] == "passed") == expected[0][1], (spec, rows)
+        assert found[4] == len(rows)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.name}-{len(spec.params)}")
+def test_an_empty_relation_is_not_checked(connection, spec):
+    fill(connection, {"q1": "text", "s": "text"}, [])
+    (found,) = one(connection, spec, quasi=["q1"], sensitive=["s"], tree=LETTERS)
+    assert (None, 0, 0, 0, "not checked") == found[1:]
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if MODEL_KINDS[name].per_sensitive])
+def test_a_call_that_says_nothing_is_refused(connection, name):
+    fill(connection, {"q1": "text", "s": "text"}, [("x", "a")])
+    function = sql.Identifier("dbanon", f"check_{name.replace('-', '_')}")
+    wrong = {"int": "0", "float": "'NaN'", "tuple": "'{}'", "str": "'x'"}
+    kinds = MODEL_KINDS[name].parameters
+    for bad in kinds:
+        good = {"int": "2", "float": "0.5" if name != "x" else "", "tuple": "'{a}'", "str": "NULL"}
+        values = {p: (wrong if p == bad else good)[kind.kind.__name__] for p, kind in kinds.items()}
+        if "l" in values and kinds["l"].kind is float and bad != "l":
+            values["l"] = "2"
+        defaults = {p: v for p, v in values.items() if v != "NULL"}
+        given = sql.SQL(", ").join(
+            sql.SQL("{} => {}").format(sql.Identifier(p), sql.SQL(v)) for p, v in defaults.items()
+        )
+        call = sql.SQL("SELECT * FROM {}({}, ARRAY['q1'], 's', {})")
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            connection.execute(call.format(function, RELATION, given))
+
+
+def test_names_are_never_run_as_sql(connection):
+    fill(connection, {"q1": "text", "s": "text"}, [("x", "a")])
+    evil = 's") FROM public.t; DROP TABLE public.t; --'
+    for quasi, sensitive in ((["q1"], evil), ([evil], "s")):
+        with pytest.raises(psycopg.errors.UndefinedColumn):
+            connection.execute(
+                "SELECT * FROM dbanon.check_t_closeness('public.t', %s, %s, 0.1, 'ordered')",
+                (quasi, sensitive),
+            )
+
+
+@pytest.mark.parametrize(("name", "params", "a", "b"), goldens.HOSPITAL)
+def test_the_hospital_tables_achieve_what_the_reference_says(connection, name, params, a, b):
+    for classes, expected in ((goldens.A, a), (goldens.B, b)):
+        rows = [(str(i), goldens.NAMES[c]) for i, row in enumerate(classes) for c in row]
+        fill(connection, {"q": "text", "s": "text"}, rows)
+        worst = MODELS[name].bound.worst(np.array(expected, float))
+        columns = {"quasi": ["q"], "sensitive": ["s"]}
+        spec = ModelSpec(name, {**params, "columns": ("s",)})
+        (found,) = one(connection, spec, **columns)
+        assert found[1] == pytest.approx(worst, rel=1e-6)
+        asked_for = next(iter(params))
+        for level in {level for level in expected if 0 < level < math.inf}:
+            if MODEL_KINDS[name].parameters[asked_for].kind is int:
+                continue  # the worst class is all that a whole number tells
+            near = level * (1 - 1e-4), min(level * (1 + 1e-4), 1.0 if asked_for == "alpha" else 99)
+            for limit in near if level > 1 or asked_for != "l" else near[1:]:
+                some = ModelSpec(name, {**spec.params, asked_for: limit})
+                bound = MODELS[name].bound
+                failing = int((~bound.holds(np.array(expected, float), limit)).sum())
+                (found,) = one(connection, some, **columns)
+                assert (failing, limit) == (found[3], found[0])
+
+
+@pytest.mark.parametrize(("classes", "salary", "tree", "equal"), goldens.CLOSENESS)
+def test_the_tables_of_li_et_al_are_as_close_as_the_reference_says(
+    connection, classes, salary, tree, equal
+):
+    rows = [
+        (str(i), goldens.SALARIES[row - 1], goldens.DISEASES[row - 1])
+        for i, members in enumerate(classes)
+        for row in members
+    ]
+    fill(connection, {"q": "text", "salary": "int", "disease": "text"}, rows)
+    document = psycopg.types.json.Jsonb(tree_document(goldens.DISEASE_TREE))
+    for column, distance, expected in (
+        ("salary", "ordered", salary),
+        ("disease", "hierarchical", tree),
+        ("disease", "equal", equal),
+    ):
+        found = connection.execute(
+            "SELECT achieved FROM dbanon.distances('public.t', '{q}', %s, %s, %s, 0, 0)"
+            " ORDER BY class",
+            (column, distance, document),
+        ).fetchall()
+        assert expected == pytest.approx([row[0] for row in found])
+
+
+def test_strictly_the_table_of_li_et_al_is_1_diverse(connection):
+    rows = [
+        (str(i), goldens.SALARIES[row - 1], goldens.DISEASES[row - 1])
+        for i, members in enumerate(goldens.PUBLISHED)
+        for row in members
+    ]
+    fill(connection, {"q": "text", "salary": "int", "disease": "text"}, rows)
+    columns = {"quasi": ["q"], "sensitive": ["disease", "salary"]}
+    strict = ModelSpec("l-diversity", {"l": 2, "multi": "strict", "columns": ("disease",)})
+    apart = ModelSpec("l-diversity", {"l": 3, "columns": ("disease",)})
+    assert [(2, 1, 9, 9, 9, "failed")] == one(connection, strict, **columns)
+    assert [(3, 3, 3, 0, 9, "passed")] == one(connection, apart, **columns)
+
+
+def test_the_least_diverse_class_of_a_skewed_table_is_the_closest(connection):
+    rows = [(str(i), "p") for i, (p, _) in enumerate(goldens.SKEWED) for _ in range(p)]
+    rows += [(str(i), "n") for i, (_, n) in enumerate(goldens.SKEWED) for _ in range(n)]
+    positive = 100 - sum(p for p, _ in goldens.SKEWED)
+    rows += [("rest", "p")] * positive + [("rest", "n")] * (10_000 - 12 - positive)
+    fill(connection, {"q": "text", "s": "text"}, rows)
+    found = connection.execute(
+        "SELECT achieved FROM dbanon.distances('public.t', '{q}', 's', 'equal', NULL, 0, 0)"
+        " ORDER BY class"
+    ).fetchall()
+    assert goldens.SKEWED_ACHIEVED == pytest.approx([row[0] for row in found[:3]])
+    assert not math.isnan(found[3][0])

@@ -1,0 +1,257 @@
+"""Privacy models from the command line to the proof that an auditor repeats."""
+
+import json
+import sys
+from dataclasses import replace
+
+import psycopg
+import pytest
+from builders import leaf_tree
+from tables import make_patients, patients_policy
+
+import dbanon
+from dbanon.cli import main
+from dbanon.domain.models import MODEL_KINDS
+from dbanon.domain.policy import Role
+
+VERIFY = "SELECT model, sensitive, required, achieved, classes, failing_classes, row_count, verdict"
+ASKED = [
+    dbanon.ModelSpec("entropy-l-diversity", {"l": 2.5}),
+    dbanon.ModelSpec("recursive-l-diversity", {"c": 3, "l": 3}),
+    dbanon.ModelSpec("t-closeness", {"t": 0.3, "distance": "hierarchical"}),
+    dbanon.ModelSpec("n-t-closeness", {"n": 50, "t": 0.3, "distance": "ordered"}),
+    dbanon.ModelSpec("beta-likeness", {"beta": 2, "kind": "enhanced"}),
+    dbanon.ModelSpec("delta-disclosure", {"delta": 3.0}),
+    dbanon.ModelSpec("alpha-k-anonymity", {"alpha": 0.5}),
+    dbanon.ModelSpec("probabilistic-l-diversity", {"l": 2, "columns": ("disease",)}),
+    dbanon.ModelSpec("p-sensitivity", {"p": 3}),
+    dbanon.ModelSpec("pd-recursive-l-diversity", {"c": 4, "l": 2, "positive": ("flu",)}),
+    dbanon.ModelSpec(
+        "npd-recursive-l-diversity",
+        {"c": 4, "l": 2, "positive": ("flu",), "share": 0.05, "negative": ("cancer", "asthma")},
+    ),
+]
+DISEASES = leaf_tree(acute=["flu", "gastritis"], chronic=["cancer", "asthma"])
+
+
+@pytest.fixture
+def patients(database, tmp_path):
+    table = make_patients(database)
+    lines = [f"{leaf};{branch};*" for branch, leaves in DISEASES.items() for leaf in leaves]
+    file = tmp_path / "diseases.csv"
+    file.write_text("\n".join(lines))
+    dbanon.import_taxonomy("diseases", file, settings=database.settings)
+    policy = patients_policy(table, k=3, l=2)
+    columns = [
+        replace(rule, taxonomy="diseases") if rule.role is Role.SENSITIVE else rule
+        for rule in policy.columns
+    ]
+    policy = replace(policy, columns=tuple(columns))
+    dbanon.set_policy(table, policy, settings=database.settings)
+    return database
+
+
+def test_what_is_published_under_many_models_is_proved_by_an_auditor(patients):
+    auditor = patients.role("auditor")
+    release = dbanon.publish("patients", models=ASKED, grants=[auditor], settings=patients.settings)
+    assert release.checks.passed
+    names = ["k-anonymity", "l-diversity", *(spec.name for spec in ASKED)]
+    assert names == [result.model for result in release.checks.results]
+    connection = patients.connect_as(auditor)
+    rows = connection.execute(f"{VERIFY} FROM dbanon.verify('anon.patients')").fetchall()
+    expected = [
+        (r.model, r.column, r.required, r.achieved, r.classes, r.failing_classes, r.n_rows)
+        for r in release.checks.results
+    ]
+    assert expected == [row[:7] for row in rows]
+    assert {"passed"} == {row[7] for row in rows}
+    checked = dbanon.check("anon.patients", settings=patients.settings)
+    assert release.checks.results == checked.results
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute("SELECT * FROM dbanon.tally('public.patients', '{age}', 'disease')")
+
+
+def test_a_refresh_asks_for_the_same_models(patients):
+    dbanon.publish("patients", models=ASKED, settings=patients.settings)
+    (refreshed,) = dbanon.refresh("patients", settings=patients.settings)
+    models = {spec.name: spec for spec in refreshed.release.policy.models}
+    assert [models[spec.name] for spec in ASKED] == ASKED
+
+
+def test_a_promise_that_does_not_hold_fails(patients):
+    dbanon.publish("patients", models=ASKED[:3], settings=patients.settings)
+    connection = patients.connect()
+    comment = connection.execute("SELECT dbanon.promise('anon.patients')").fetchone()[0]
+    for model in comment["models"]:
+        model["params"] |= {"l": 50} if "l" in model["params"] else {}
+        model["params"] |= {"t": 0.0001} if "t" in model["params"] else {}
+    connection.execute(
+        psycopg.sql.SQL("COMMENT ON VIEW anon.patients IS {}").format(
+            psycopg.sql.Literal(f"dbanon: {json.dumps(comment)}")
+        )
+    )
+    rows = connection.execute(f"{VERIFY} FROM dbanon.verify('anon.patients')").fetchall()
+    assert [row[7] for row in rows] == ["passed", "failed", "failed", "failed", "failed"]
+    with pytest.raises(dbanon.CheckFailed, match="entropy-l-diversity of disease requires 50"):
+        dbanon.check("anon.patients", settings=patients.settings)
+
+
+@pytest.mark.parametrize(
+    "comment",
+    ["", "hello", 'dbanon: {"models": []}', 'dbanon: {"models": [{"name": "drop table"}]}'],
+)
+def test_a_relation_without_a_promise_is_not_verified(database, comment):
+    connection = database.connect()
+    connection.execute("CREATE TABLE public.plain (a int)")
+    connection.execute(
+        psycopg.sql.SQL("COMMENT ON TABLE public.plain IS {}").format(psycopg.sql.Literal(comment))
+    )
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        connection.execute("SELECT * FROM dbanon.verify('public.plain')")
+
+
+def test_every_model_can_be_verified_by_name(database):
+    connection = database.connect()
+    connection.execute("CREATE TABLE public.plain (q int, s int)")
+    samples = {int: 2, float: 0.5, tuple: ["a"]}
+    for name, kind in MODEL_KINDS.items():
+        params = {
+            p: samples[parameter.kind]
+            for p, parameter in kind.parameters.items()
+            if parameter.kind is not str
+        }
+        params |= {"l": 2} if "l" in params else {}
+        row = connection.execute(
+            "SELECT * FROM dbanon.verify_model('public.plain', %s, '{q}', 's', %s, NULL)",
+            (name, psycopg.types.json.Jsonb(params)),
+        ).fetchone()
+        assert row[1:] == (None, 0, 0, 0, "not checked"), name
+
+
+def test_a_live_view_is_refused_for_models_that_its_guards_do_not_keep(patients):
+    with pytest.raises(dbanon.ConfigError, match=r"not entropy 2\.5-diversity"):
+        dbanon.publish("patients", models=ASKED[:1], kind="view", settings=patients.settings)
+
+
+def test_what_is_impossible_is_told_with_what_is_possible(patients):
+    asked = [dbanon.ModelSpec("entropy-l-diversity", {"l": 6})]
+    with pytest.raises(dbanon.Unsatisfiable) as caught:
+        dbanon.publish("patients", models=asked, settings=patients.settings)
+    text = str(caught.value)
+    assert "% of the rows share one value of disease: entropy 6-diversity is impossible" in text
+    assert "distinct 5-diversity, or probabilistic l <= " in text
+
+
+@pytest.mark.parametrize(
+    ("words", "models"),
+    [
+        (["--l", "3", "--l-kind", "entropy"], {"entropy-l-diversity": {"l": 3}}),
+        (["--l", "3", "--l-kind", "probabilistic"], {"probabilistic-l-diversity": {"l": 3}}),
+        (
+            ["--l", "3", "--l-kind", "recursive", "--c", "3"],
+            {"recursive-l-diversity": {"c": 3, "l": 3}},
+        ),
+        (
+            ["--t", "0.3", "--t-distance", "ordered", "--alpha", "0.6", "--p", "2"],
+            {
+                "t-closeness": {"t": 0.3, "distance": "ordered"},
+                "alpha-k-anonymity": {"alpha": 0.6},
+                "p-sensitivity": {"p": 2},
+            },
+        ),
+        (
+            ["--beta", "3", "--beta-kind", "enhanced", "--delta", "4"],
+            {"beta-likeness": {"beta": 3, "kind": "enhanced"}, "delta-disclosure": {"delta": 4}},
+        ),
+    ],
+)
+def test_the_command_line_asks_for_models(patients, monkeypatch, capsys, words, models):
+    monkeypatch.setenv("DBANON_DSN", patients.dsn)
+    monkeypatch.setattr(sys, "argv", ["dbanon", "publish", "patients", *words, "--json"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    policy = json.loads(capsys.readouterr().out)["policy"]
+    expected = [{"name": name, "params": params} for name, params in models.items()]
+    assert policy["models"][2:] == expected
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--l-kind", "entropy"],
+        ["--l", "3", "--l-kind", "recursive"],
+        ["--l", "3", "--c", "3"],
+        ["--t", "2"],
+        ["--alpha", "nan"],
+    ],
+)
+def test_an_option_that_makes_no_sense_is_refused(monkeypatch, capsys, words):
+    monkeypatch.setattr(sys, "argv", ["dbanon", "publish", "patients", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "Invalid value" in capsys.readouterr().err
+
+
+@pytest.fixture
+def visits(database):
+    """One to five visits of each of 60 persons, who have one age and one disease."""
+    with database.connect() as connection:
+        connection.execute(
+            "CREATE TABLE public.visits (id int PRIMARY KEY, person text NOT NULL, age int,"
+            " disease text)"
+        )
+        connection.execute(
+            "INSERT INTO public.visits"
+            " SELECT row_number() OVER (), 'p' || p, 20 + p / 3, (ARRAY['a','b','c'])[1 + p % 3]"
+            " FROM generate_series(1, 60) AS p, generate_series(1, 1 + p % 5) AS v"
+        )
+    columns = (
+        dbanon.ColumnRule("id", Role.IDENTIFIER),
+        dbanon.ColumnRule("person", Role.IDENTIFIER),
+        dbanon.ColumnRule("age", Role.QUASI),
+        dbanon.ColumnRule("disease", Role.SENSITIVE),
+    )
+    models = (
+        dbanon.ModelSpec("k-anonymity", {"k": 4}),
+        dbanon.ModelSpec("l-diversity", {"l": 3}),
+    )
+    table = dbanon.TableName("public", "visits")
+    policy = dbanon.Policy(table, columns, models, subject="person")
+    dbanon.set_policy(table, policy, settings=database.settings)
+    return database
+
+
+def test_k_counts_persons_and_all_rows_of_one_share_a_class(visits):
+    release = dbanon.publish("visits", settings=visits.settings)
+    assert release.checks.passed
+    assert release.loss.n_rows == 180
+    by_persons = release.checks.results[-1]
+    assert ("k-anonymity", "person", 4) == (
+        by_persons.model,
+        by_persons.column,
+        by_persons.required,
+    )
+    assert by_persons.achieved >= 4
+    assert by_persons.achieved < release.checks.results[0].achieved
+    groups = visits.execute(
+        "SELECT max(n), sum(rows) FROM (SELECT count(DISTINCT r.group_id) AS n, count(*) AS rows"
+        f" FROM public.visits AS v JOIN dbanon_data.rows_{release.id} AS r ON r.k1 = v.id"
+        " GROUP BY v.person) AS p"
+    )
+    assert groups == [(1, 180)]
+
+
+def test_models_that_weigh_rows_are_refused_for_several_rows_a_person(visits):
+    asked = [dbanon.ModelSpec("t-closeness", {"t": 0.3})]
+    with pytest.raises(dbanon.Unsatisfiable, match="weighs rows"):
+        dbanon.publish("visits", models=asked, settings=visits.settings)
+    with pytest.raises(dbanon.ConfigError, match="180 rows of 60 subjects"):
+        dbanon.publish("visits", kind="view", settings=visits.settings)
+
+
+def test_a_person_with_two_diseases_is_refused_where_diversity_is_asked(visits):
+    visits.execute("UPDATE public.visits SET disease = 'z' WHERE id = 3")
+    with pytest.raises(dbanon.Unsatisfiable, match="1 persons have rows that differ in disease"):
+        dbanon.publish("visits", settings=visits.settings)

@@ -1,0 +1,70 @@
+"""The privacy models, spelled as their definitions are.
+
+A class is a list of values, ``whole`` the list of all values; each function returns what the class
+achieves.
+"""
+
+import math
+from collections import Counter
+
+
+def shares(values):
+    return {value: count / len(values) for value, count in Counter(values).items()}
+
+
+def effective_entropy(values):
+    return math.exp(-sum(p * math.log(p) for p in shares(values).values()))
+
+
+def sorted_counts(values):
+    return sorted(Counter(values).values(), reverse=True)
+
+
+def recursive(values, l):
+    """Return the infimum c, which must be exceeded."""
+    if l == 1:
+        return 0.0
+    counts = sorted_counts(values)
+    tail = sum(counts[l - 1 :])
+    return counts[0] / tail if tail else math.inf
+
+
+def pd_recursive(values, l, positive):
+    if l == 1 or set(values) <= set(positive):
+        return 0.0
+    ordered = Counter(values).most_common()
+    y = next(i for i, (value, _) in enumerate(ordered, 1) if value not in positive)
+    first = l if y <= l - 1 else l - 1
+    tail = sum(count for j, (_, count) in enumerate(ordered, 1) if j >= first and j != y)
+    tail = sum(count for j, (_, count) in enumerate(ordered, 1) if j >= l) if y <= l - 1 else tail
+    return ordered[y - 1][1] / tail if tail else math.inf
+
+
+def total_variation(values, whole):
+    p, q = shares(values), shares(whole)
+    return sum(abs(p.get(v, 0) - q.get(v, 0)) for v in {*p, *q}) / 2
+
+
+def ordered_distance(values, whole, domain):
+    """``domain``: the distinct values of the relation in order."""
+    p, q = shares(values), shares(whole)
+    carried, total = 0.0, 0.0
+    for value in domain:
+        carried += p.get(value, 0) - q.get(value, 0)
+        total += abs(carried)
+    return total / max(len(domain) - 1, 1)
+
+
+def beta(values, whole, limit=None):
+    p, q = shares(values), shares(whole)
+    gains = [0.0]
+    for v in p:
+        gain = (p[v] - q[v]) / q[v]
+        if gain > 0:
+            gains.append(gain if limit is None else gain * limit / min(limit, -math.log(q[v])))
+    return max(gains)
+
+
+def delta(values, whole):
+    p, q = shares(values), shares(whole)
+    return max(abs(math.log(p[v] / q[v])) if v in p else math.inf for v in q)

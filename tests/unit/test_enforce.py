@@ -1,0 +1,64 @@
+import naive
+import numpy as np
+from builders import encoded, policy_of, tables_and_requirements
+from hypothesis import given
+from hypothesis import strategies as st
+from naive import models as defined
+
+from dbanon.anonymize.enforce import enforce
+from dbanon.anonymize.interfaces import Requirement
+from dbanon.anonymize.models.demands import demands_of
+from dbanon.domain.assignment import Assignment
+from dbanon.domain.policy import ModelSpec
+
+
+def enforced(table, groups, *specs, k=1):
+    policy = policy_of([column.name for column in table.quasi], table.sensitive_names)
+    object.__setattr__(policy, "models", specs)
+    group = np.array(groups, np.int32)
+    before = Assignment(group, int(group.max()) + 1)
+    return enforce(table, before, Requirement(k, demands=demands_of(table, policy)))
+
+
+def test_groups_that_meet_everything_are_left_alone():
+    table = encoded({"x": [1, 1, 5, 5]}, {"s": ["a", "b", "a", "b"]})
+    after = enforced(table, [0, 0, 1, 1], ModelSpec("t-closeness", {"t": 0}))
+    assert [0, 0, 1, 1] == after.group.tolist()
+
+
+def test_the_cheapest_partner_that_helps_is_taken():
+    table = encoded({"x": [1, 1, 2, 2, 9, 9]}, {"s": ["a", "a", "a", "b", "b", "b"]})
+    after = enforced(table, [0, 0, 1, 1, 2, 2], ModelSpec("entropy-l-diversity", {"l": 1.9}))
+    assert [[0, 1, 4, 5], [2, 3]] == naive.members(after)
+
+
+def test_rows_that_the_rest_cannot_do_without_come_back():
+    table = encoded({"x": [1, 1, 2, 9]}, {"s": ["a", "a", "a", "b"]})
+    after = enforced(table, [0, 0, 0, -1], ModelSpec("p-sensitivity", {"p": 2}))
+    assert [0, 0, 0, 0] == after.group.tolist()
+
+
+def test_groups_below_k_are_merged_too():
+    table = encoded({"x": [1, 2, 8, 9]}, {"s": ["a", "b", "a", "b"]})
+    after = enforced(table, [0, 1, 2, 3], ModelSpec("p-sensitivity", {"p": 1}), k=2)
+    assert [[0, 1], [2, 3]] == naive.members(after)
+
+
+@given(tables_and_requirements(), st.data(), st.sampled_from([0.0, 0.2, 0.5]))
+def test_every_group_is_close_afterwards(drawn, data, t):
+    table, k, _ = drawn
+    n = table.n_rows
+    groups = data.draw(st.lists(st.integers(0, 4), min_size=n, max_size=n))
+    dense = np.unique(groups, return_inverse=True)[1]
+    multi = data.draw(st.sampled_from(["per_attribute", "strict"]))
+    asked = ModelSpec("t-closeness", {"t": t})
+    diverse = ModelSpec("l-diversity", {"l": 1, "multi": multi})
+    after = enforced(table, dense, asked, diverse, k=k)
+    if not table.sensitive_names:
+        return
+    assert (after.group >= 0).all()
+    for rows in naive.members(after):
+        assert len(rows) >= k
+        for column in table.sensitive.T:
+            values = column[rows].tolist()
+            assert defined.total_variation(values, column.tolist()) <= t + 1e-9
