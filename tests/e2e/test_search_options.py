@@ -43,9 +43,9 @@ def run(patients, monkeypatch, capsys):
 
 
 def test_what_the_search_was_told_is_kept_and_repeated_by_a_refresh(patients, run):
-    options = ("--effort", "fast", "--time-limit", "1m", "--param", "loss=il")
+    options = ("--effort", "fast", "--time-limit", "300ms", "--param", "loss=il")
     published = json.loads(run("publish", "patients", "--algorithm", "auto", *options, "--json"))
-    expected = {"effort": "fast", "time_limit": 60.0, "loss": "il"}
+    expected = {"effort": "fast", "time_limit": 0.3, "loss": "il"}
     assert ("auto", expected) == (published["policy"]["algorithm"], published["policy"]["params"])
     (again,) = dbanon.refresh("patients", settings=patients.settings)
     assert ("auto", expected) == (again.release.policy.algorithm, again.release.policy.params)
