@@ -69,12 +69,25 @@ def cache_folder(module: str) -> str | None:
         return None
 
 
+def is_cached(module: str) -> bool:
+    """Whether code of a module is in the cache, or there is no cache to put it in."""
+    folder = cache_folder(module)
+    return folder is None or any(Path(folder).rglob(f"{module}.*.nbc"))
+
+
 @contextmanager
 def on_compile(tell: Callable[[], None]) -> Iterator[Compilations]:
     """Call ``tell`` each time a kernel is compiled in the block, not when it is in the cache."""
     listener = Compilations(tell)
     with event.install_listener("numba:compile", listener):
         yield listener
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Have the time of the block count as compilation: another process compiles meanwhile."""
+    with event.trigger_event("numba:compile"):
+        yield
 
 
 class Compilations(event.Listener):

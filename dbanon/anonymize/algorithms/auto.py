@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from dbanon.anonymize.engine.ahead import rounds_made_ready
 from dbanon.anonymize.engine.outliers import leave_out
 from dbanon.anonymize.engine.rounds import HEAVY, LIGHT, OFTEN_REBUILT, coordinates, improve
 from dbanon.anonymize.engine.space import make_space, total_cost
@@ -98,7 +99,8 @@ class Auto:
     ) -> NDArray[np.int32]:
         if space.n_rows < 2 * space.k:
             return np.zeros(space.n_rows, np.int32)
-        label, name = start(space, seed=seed)
+        with rounds_made_ready():
+            label, name = start(space, seed=seed)
         self.stages.remark(f"start: {name}")
         points, plan = coordinates(space), EFFORTS[self.effort]
         rounds = plan.rounds(space)
