@@ -232,6 +232,8 @@ def publication(arguments: Mapping[str, Any]) -> PublishOptions:
         "k": arguments["k"],
         "l": arguments["l"],
         "models": arguments["models"],
+        "subject": arguments["subject"],
+        "population": arguments["population"],
         "algorithm": arguments["algorithm"],
         "effort": None if effort is None else effort.value,
         "time_limit": arguments["time_limit"],

@@ -41,6 +41,8 @@ def plan(
     json: options.Json = False,
     timings: options.Timings = False,
     models: models.Asked = (),
+    subject: models.Subject = None,
+    population: models.Population = None,
 ) -> None:
     """Show what publishing would cost; nothing is written.
 

@@ -36,6 +36,8 @@ def publish(
     json: options.Json = False,
     timings: options.Timings = False,
     models: models.Asked = (),
+    subject: models.Subject = None,
+    population: models.Population = None,
 ) -> None:
     """Publish an anonymized relation, proved by the database.
 

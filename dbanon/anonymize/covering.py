@@ -1,0 +1,149 @@
+"""Merging classes until they meet the models that count a population."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.anonymize.metrics import publication
+from dbanon.anonymize.models.presence import DeltaPresence, KMap
+from dbanon.anonymize.population import missing_rows, presence_of, require_regions
+from dbanon.anonymize.unions import Unions
+from dbanon.domain.assignment import Assignment, GroupValues
+from dbanon.domain.errors import PolicyError, Unsatisfiable
+from dbanon.domain.models import K_MAP, MODEL_KINDS, arguments, title
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from dbanon.anonymize.metrics import Publication
+    from dbanon.anonymize.population import Population, Presence
+    from dbanon.domain.assignment import EncodedTable
+    from dbanon.domain.policy import ModelSpec, Policy
+
+PopulationModel = KMap | DeltaPresence
+Publish = Callable[[Assignment], GroupValues]
+
+
+def of_population(policy: Policy) -> tuple[ModelSpec, ...]:
+    """Return the models of a policy that count a population."""
+    return tuple(
+        spec
+        for spec in policy.models
+        if spec.name in MODEL_KINDS and MODEL_KINDS[spec.name].of_population
+    )
+
+
+def population_model(spec: ModelSpec) -> PopulationModel:
+    """Return the model of a specification."""
+    given = arguments(spec)
+    if spec.name == K_MAP:
+        return KMap(int(str(given["k"])))
+    return DeltaPresence(float(str(given["dmin"])), float(str(given["dmax"])))
+
+
+def failing(
+    published: Publication, models: Sequence[PopulationModel], population: Population
+) -> tuple[NDArray[np.bool_], Presence]:
+    """Return which classes do not meet some model, and what all of them cover."""
+    presence = presence_of(published, population)
+    bad = np.zeros(len(published.size), np.bool_)
+    for model in models:
+        bad |= model.failing(presence)
+    return bad, presence
+
+
+def require_possible(
+    table: EncodedTable, policy: Policy, population: Population | None, *, publish: Publish
+) -> None:
+    """Raise PolicyError or Unsatisfiable when all rows as one class do not meet the models.
+
+    Larger classes cover more, so that nothing else does then.
+    """
+    specs = of_population(policy)
+    if not specs:
+        return
+    if population is None:
+        msg = f"{title(specs[0])} counts the rows of a population, and the policy names none"
+        raise PolicyError(msg, hint='population = "schema.table", or --population schema.table')
+    everyone = Assignment(np.zeros(table.n_rows, np.int32), 1)
+    values = publish(everyone)
+    recodings = {column.name: column.recoding for column in values.columns}
+    require_regions(recodings, model=title(specs[0]))
+    published = publication(table, everyone, values, k=policy.k)
+    for spec in specs:
+        model = population_model(spec)
+        missing = missing_rows(table, population) if isinstance(model, DeltaPresence) else 0
+        if missing:
+            msg = f"{missing:,} rows of the table have no row of their own in the population"
+            raise Unsatisfiable(
+                f"{msg}: {title(spec)} is about a part of it", hint="bring both up to date"
+            )
+        bad, presence = failing(published, [model], population)
+        if bad.any():
+            raise _unsatisfiable(spec, presence)
+
+
+def _unsatisfiable(spec: ModelSpec, presence: Presence) -> Unsatisfiable:
+    msg = (
+        f"all rows as one class cover {int(presence.covered[0]):,} rows of the population with"
+        f" {int(presence.rows[0]):,} and leave {presence.uncovered:,} uncovered:"
+        f" {title(spec)} is impossible"
+    )
+    return Unsatisfiable(msg, hint="ask for less, or for a larger dmax and dmin = 0")
+
+
+def cover(
+    table: EncodedTable,
+    assignment: Assignment,
+    policy: Policy,
+    population: Population,
+    *,
+    publish: Publish,
+) -> Assignment:
+    """Merge the classes that do not meet a model of the population, round by round.
+
+    publish: what readers would see of an assignment. In a round every class that fails joins the
+    neighbour that raises the cost least, among those that share rows of the population with it if
+    some do. All rows as one class meet the models (``require_possible``); when some were left out
+    and the others do not, raises Unsatisfiable. O(rounds * classes * population) at worst.
+    """
+    models = [population_model(spec) for spec in of_population(policy)]
+    while True:
+        published = publication(table, assignment, publish(assignment), k=policy.k)
+        bad, presence = failing(published, models, population)
+        if not bad.any():
+            return assignment
+        if len(bad) == 1:
+            raise _unsatisfiable(of_population(policy)[0], presence)
+        classes = Assignment(published.classes, len(bad))
+        assignment = _merged(table, classes, bad, near=presence.near)
+
+
+def _merged(
+    table: EncodedTable,
+    assignment: Assignment,
+    bad: NDArray[np.bool_],
+    *,
+    near: Sequence[frozenset[int]],
+) -> Assignment:
+    """Let every bad group that no other has joined in this round join its neighbour."""
+    unions = Unions(table, assignment.group, assignment.n_groups)
+    into = np.arange(assignment.n_groups)
+    grown = np.zeros(assignment.n_groups, np.bool_)
+    for a in np.flatnonzero(bad).tolist():
+        if grown[a] or into[a] != a:
+            continue
+        rises = unions.rises(a)
+        sharing = [b for b in sorted(near[a]) if np.isfinite(rises[b])]
+        b = sharing[int(rises[sharing].argmin())] if sharing else int(rises.argmin())
+        unions.absorb(a, b)
+        into[into == b] = a
+        grown[a] = True
+    alive, number = np.unique(into, return_inverse=True)
+    group = np.append(number, -1).astype(np.int32)[assignment.group]
+    return Assignment(group, len(alive))
