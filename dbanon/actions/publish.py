@@ -188,7 +188,7 @@ def _prove(
 
     published = catalog.describe(session, publication.view)
     report = checks.prove(session, published, promise_of(publication))
-    report = prove_subjects(session, publication, report)
+    report = prove_subjects(session, publication, report, several=prepared.several)
     report = population.prove(
         session, published, prepared.policy, report, versions=prepared.taxonomies
     )

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dbanon.anonymize.merging import merge_with_nearest
 from dbanon.anonymize.metrics import publication
 from dbanon.anonymize.models.presence import DeltaPresence, KMap
 from dbanon.anonymize.population import missing_rows, presence_of, require_regions
-from dbanon.anonymize.unions import Unions
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 from dbanon.domain.models import K_MAP, MODEL_KINDS, arguments, title
@@ -121,29 +121,4 @@ def cover(
         if len(bad) == 1:
             raise _unsatisfiable(of_population(policy)[0], presence)
         classes = Assignment(published.classes, len(bad))
-        assignment = _merged(table, classes, bad, near=presence.near)
-
-
-def _merged(
-    table: EncodedTable,
-    assignment: Assignment,
-    bad: NDArray[np.bool_],
-    *,
-    near: Sequence[frozenset[int]],
-) -> Assignment:
-    """Let every bad group that no other has joined in this round join its neighbour."""
-    unions = Unions(table, assignment.group, assignment.n_groups)
-    into = np.arange(assignment.n_groups)
-    grown = np.zeros(assignment.n_groups, np.bool_)
-    for a in np.flatnonzero(bad).tolist():
-        if grown[a] or into[a] != a:
-            continue
-        rises = unions.rises(a)
-        sharing = [b for b in sorted(near[a]) if np.isfinite(rises[b])]
-        b = sharing[int(rises[sharing].argmin())] if sharing else int(rises.argmin())
-        unions.absorb(a, b)
-        into[into == b] = a
-        grown[a] = True
-    alive, number = np.unique(into, return_inverse=True)
-    group = np.append(number, -1).astype(np.int32)[assignment.group]
-    return Assignment(group, len(alive))
+        assignment = merge_with_nearest(table, classes, bad, near=presence.near)

@@ -73,7 +73,7 @@ def run(
     algorithm = make_algorithm(policy, stages=stages)
     for column in encoded.quasi:
         recoding_of(column)
-    publish = partial(_publish, encoded)
+    publish = partial(published_values, encoded)
     require_possible(encoded, policy, population, publish=publish)
     with stages("cluster"):
         from dbanon.kernels.compile import on_compile
@@ -88,7 +88,7 @@ def run(
     with stages("recode"):
         values = publish(assignment)
         published = publication(encoded, assignment, values, k=requirement.k)
-        _verify(published, policy, population, budget=requirement.budget(encoded.n_rows))
+        certify(published, policy, population, budget=requirement.budget(encoded.n_rows))
         return Outcome(assignment, values, report(published, METRICS))
 
 
@@ -209,7 +209,8 @@ def recoding_of(column: EncodedColumn) -> str:
     return name
 
 
-def _publish(encoded: EncodedTable, assignment: Assignment) -> GroupValues:
+def published_values(encoded: EncodedTable, assignment: Assignment) -> GroupValues:
+    """Return what readers see of every group, by the recodings of the columns."""
     columns = tuple(
         RECODINGS[recoding_of(column)].publish(column, assignment) for column in encoded.quasi
     )
@@ -223,7 +224,7 @@ def _unknown(what: str, name: str, choices: Collection[str]) -> PolicyError:
     )
 
 
-def _verify(
+def certify(
     published: Publication, policy: Policy, population: Population | None, *, budget: int
 ) -> None:
     """Raise unless the published classes meet every model and the budget was kept."""

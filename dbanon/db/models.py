@@ -42,15 +42,19 @@ def is_plain(spec: ModelSpec) -> bool:
 
 
 def asked(
-    models: Iterable[ModelSpec], *, quasi: Sequence[str], sensitive: Sequence[str]
+    models: Iterable[ModelSpec],
+    *,
+    quasi: Sequence[str],
+    sensitive: Sequence[str],
+    plain: bool = False,
 ) -> Iterator[Asked]:
-    """Yield what is asked beyond k rows and l distinct values of every sensitive column."""
+    """Yield what is asked of columns, l distinct values of every sensitive one if ``plain``."""
     for spec in models:
         if spec.name == X_Y_ANONYMITY:
             y = _texts(spec, "y")
             x = _texts(spec, "x") or tuple(name for name in quasi if name not in y)
             yield Asked(spec, ", ".join(y), x)
-        if is_plain(spec) or not MODEL_KINDS[spec.name].per_sensitive:
+        if (is_plain(spec) and not plain) or not MODEL_KINDS[spec.name].per_sensitive:
             continue
         for column in _texts(spec, COLUMNS) or sensitive:
             others = [name for name in sensitive if name != column]

@@ -36,9 +36,7 @@ def patients(database):
     policy = dbanon.Policy(
         table, columns, (dbanon.ModelSpec("k-anonymity", {"k": 2}),), algorithm="mondrian"
     )
-    dbanon.derive_taxonomy(
-        "sexes", "sex", table=table, kind="flat", settings=database.settings
-    )
+    dbanon.derive_taxonomy("sexes", "sex", table=table, kind="flat", settings=database.settings)
     dbanon.set_policy(table, policy, settings=database.settings)
     return database
 
