@@ -149,7 +149,7 @@ def presence_of(published: Publication, population: Population) -> Presence:
     ]
     labels = np.column_stack([column.index[groups] for column in published.values.columns])
     covers = _covers(population, regions, labels)
-    return _presence(published.size, population.persons, covers)
+    return count_presence(published.size, population.persons, covers)
 
 
 def _covers(
@@ -184,9 +184,13 @@ def _inside(region: _Regions, label: int, places: NDArray[np.int32]) -> NDArray[
     return inside
 
 
-def _presence(
+def count_presence(
     rows: NDArray[np.int64], persons: NDArray[np.int64], covers: list[NDArray[np.int64]]
 ) -> Presence:
+    """Count what classes cover, given the tuples of the population in the region of each.
+
+    rows: (g,) of each class; persons: (p,) the rows of each tuple.
+    """
     by_tuple: dict[int, list[int]] = {}
     times = np.zeros(len(persons), np.int64)
     for some in covers:

@@ -3,10 +3,9 @@
 from datetime import date
 
 import numpy as np
-import psycopg
 import pyarrow as pa
 import pytest
-from builders import ARROW_TYPES, LETTERS, encoded, policy_of
+from builders import ARROW_TYPES, LETTERS, encoded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
@@ -14,7 +13,6 @@ from psycopg.types.json import Jsonb
 
 from dbanon.anonymize.covering import failing, population_model
 from dbanon.anonymize.metrics import publication
-from dbanon.anonymize.models.x_y_anonymity import x_y_holds
 from dbanon.anonymize.population import encode_population, presence_of
 from dbanon.anonymize.registry import RECODINGS
 from dbanon.db.population import labels_document
