@@ -230,7 +230,10 @@ def test_the_hospital_tables_are_4_anonymous_and_have_the_entropies_of_the_refer
 
 
 def test_recursive_diversity_is_strict(connection):
-    call = "SELECT achieved, verdict FROM dbanon.check_recursive_l_diversity('public.t', %s, 's', %s, %s)"
+    call = (
+        "SELECT achieved, verdict"
+        " FROM dbanon.check_recursive_l_diversity('public.t', %s, 's', %s, %s)"
+    )
     rows = [(str(i), goldens.NAMES[c]) for i, row in enumerate(goldens.B) for c in row]
     fill(connection, {"q": "text", "s": "text"}, rows)
     for c, l, holds in goldens.RECURSIVE:

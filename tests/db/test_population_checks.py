@@ -3,6 +3,7 @@
 from datetime import date
 
 import numpy as np
+import psycopg
 import pyarrow as pa
 import pytest
 from builders import ARROW_TYPES, LETTERS, encoded
@@ -13,8 +14,10 @@ from psycopg.types.json import Jsonb
 
 from dbanon.anonymize.covering import failing, population_model
 from dbanon.anonymize.metrics import publication
+from dbanon.anonymize.models.x_y_anonymity import x_y_holds
 from dbanon.anonymize.population import encode_population, presence_of
 from dbanon.anonymize.registry import RECODINGS
+from dbanon.db.models import asked, model_statement
 from dbanon.db.population import labels_document
 from dbanon.db.published import published_type
 from dbanon.domain.assignment import Assignment, GroupValues
@@ -114,7 +117,7 @@ def fill(connection, published, infos, people):
     return [info.name for info in infos], Jsonb(trees)
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(publications())
 def test_the_database_covers_what_python_covers(connection, drawn):
     published, population, infos, people = drawn
@@ -144,3 +147,85 @@ def test_the_database_covers_what_python_covers(connection, drawn):
         assert row[2] == len(published.size)
         if row[0] == model.required:
             assert row[1] == pytest.approx(model.bound.worst(model.achieved(presence)))
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(publications(), st.data())
+def test_the_database_links_what_python_links(connection, drawn, data):
+    published, _, infos, people = drawn
+    names, _ = fill(connection, published, infos, people)
+    order = data.draw(st.permutations([*names, "s"]))
+    cut = data.draw(st.integers(1, len(order) - 1))
+    y = tuple(order[:cut])
+    x = data.draw(st.sampled_from([(), tuple(order[cut:])])) if set(names) - set(y) else ()
+    if not x and not set(names) - set(y):
+        x = tuple(order[cut:])
+    for k in (1, 2, 3):
+        spec = ModelSpec("x-y-anonymity", {"k": k, "y": y, **({"x": x} if x else {})})
+        (question,) = asked([spec], quasi=names, sensitive=["s"])
+        call = model_statement(sql.SQL("'public.t'::regclass"), question, trees={})
+        found = connection.execute(call).fetchone()
+        assert x_y_holds(published, spec) == (found[5] == "passed")
+        params = Jsonb(
+            {key: list(v) if isinstance(v, tuple) else v for key, v in spec.params.items()}
+        )
+        again = connection.execute(
+            "SELECT * FROM dbanon.verify_model('public.t', 'x-y-anonymity', %s, NULL, %s, NULL)",
+            (names, params),
+        ).fetchone()
+        assert found == again
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "check_x_y_anonymity('public.t', '{q}', '{s}', 0)",
+        "check_x_y_anonymity('public.t', '{q}', '{}', 1)",
+        "check_x_y_anonymity('public.t', '{q}', '{q}', 1)",
+        "check_x_y_anonymity(NULL, '{q}', '{s}', 1)",
+        "check_k_map('public.t', '{q}', 'public.t', 0)",
+        "check_k_map('public.t', '{q}', NULL, 1)",
+        "check_k_map('public.t', '{}', 'public.t', 1)",
+        "check_delta_presence('public.t', '{q}', 'public.t', 0.5, 0.6)",
+        "check_delta_presence('public.t', '{q}', 'public.t', 'NaN')",
+        "check_delta_presence('public.t', '{q}', 'public.t', 1.5)",
+    ],
+)
+def test_a_call_that_says_nothing_is_refused(connection, call):
+    create(connection, "t", {"q": "text", "s": "text"}, [("x", "y")])
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        connection.execute(f"SELECT * FROM dbanon.{call}")
+
+
+def test_names_are_never_run_as_sql(connection):
+    create(connection, "t", {"q": "text", "s": "text"}, [("x", "y")])
+    evil = '{"q\\") FROM public.t; DROP TABLE public.t; --"}'
+    for call in (
+        "check_x_y_anonymity('public.t', %s, '{s}', 1)",
+        "check_x_y_anonymity('public.t', '{s}', %s, 1)",
+        "check_k_map('public.t', %s, 'public.t', 1)",
+        "check_delta_presence('public.t', %s, 'public.t', 1)",
+    ):
+        with pytest.raises(psycopg.errors.UndefinedColumn):
+            connection.execute(f"SELECT * FROM dbanon.{call}", (evil,))
+    odd = "%s $1 %1$s"
+    create(connection, "t", {odd: "text", "s": "text"}, [("x", "y"), ("x", "z")])
+    for call, achieved in (
+        ("check_x_y_anonymity('public.t', %s, '{s}', 1)", 2),
+        ("check_k_map('public.t', %s, 'public.t', 1)", 2),
+        ("check_delta_presence('public.t', %s, 'public.t', 1)", 1),
+    ):
+        found = connection.execute(f"SELECT * FROM dbanon.{call}", ([odd],)).fetchone()
+        assert (achieved, "passed") == (found[1], found[5])
+
+
+def test_an_empty_relation_is_not_checked(connection):
+    create(connection, "t", {"q": "text", "s": "text"}, [])
+    create(connection, "p", {"q": "text"}, [("x",)])
+    for call in (
+        "check_x_y_anonymity('public.t', '{q}', '{s}', 1)",
+        "check_k_map('public.t', '{q}', 'public.p', 1)",
+        "check_delta_presence('public.t', '{q}', 'public.p', 1, 0.5)",
+    ):
+        found = connection.execute(f"SELECT * FROM dbanon.{call}").fetchone()
+        assert (None, 0, 0, 0, "not checked") == found[1:]
