@@ -118,8 +118,8 @@ Subject = Annotated[
 ]
 
 
-Asked = tuple[Any, ...]
-"""The models that a command's options ask for (``dbanon.domain.policy.ModelSpec``)."""
+Asked = dict[str, Any]
+"""What a command's options ask for, as ``dbanon.actions.prepare.Options`` spells it."""
 
 _OPTIONS = {
     "l_kind": (LKindOf, LKind.DISTINCT),
@@ -147,8 +147,7 @@ _OF_TABLES = ("population", "subject")
 def with_models(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options above; it gets what they ask for as its argument ``models``.
 
-    Those that name a column or a table are arguments of their own. ``--l`` is taken from it when
-    another kind than distinct diversity is meant.
+    ``--l`` is taken from it when another kind than distinct diversity is meant.
     """
 
     @functools.wraps(command)
@@ -157,11 +156,10 @@ def with_models(command: Callable[..., None]) -> Callable[..., None]:
         models = asked({**chosen, "l": arguments["l"]})
         if chosen["l_kind"] is not LKind.DISTINCT:
             arguments["l"] = None
-        tables = {name: chosen[name] for name in _OF_TABLES}
-        command(**arguments, models=models, **tables)
+        command(**arguments, models={"models": models} | {n: chosen[n] for n in _OF_TABLES})
 
     known = inspect.signature(command, eval_str=True).parameters
-    own = [p for name, p in known.items() if name not in {"models", *_OF_TABLES}]
+    own = [parameter for name, parameter in known.items() if name != "models"]
     place = next(i for i, p in enumerate(own) if p.name == "l") + 1
     added = [
         inspect.Parameter(

@@ -40,9 +40,7 @@ def plan(
     owner: options.Owner = None,
     json: options.Json = False,
     timings: options.Timings = False,
-    models: models.Asked = (),
-    subject: models.Subject = None,
-    population: models.Population = None,
+    models: models.Asked,
 ) -> None:
     """Show what publishing would cost; nothing is written.
 
