@@ -9,6 +9,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from dbanon.db import catalog, store
+from dbanon.db.guards import lock_source
 from dbanon.db.queries import query, relation
 from dbanon.domain.errors import NotPermitted, PolicyError, TableNotFound
 from dbanon.domain.models import K_MAP, MODEL_KINDS, arguments
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from dbanon.db.promise import Promise
     from dbanon.db.session import Session
     from dbanon.domain.policy import ModelSpec, Policy
-    from dbanon.domain.table import TableInfo
+    from dbanon.domain.release import Release
+    from dbanon.domain.table import TableInfo, TableName
     from dbanon.domain.taxonomy import Taxonomy
 
 
@@ -30,10 +32,10 @@ def describe(session: Session, info: TableInfo, policy: Policy, *, n_rows: int) 
     """Return the population of a policy; raises PolicyError when it cannot be that of the table."""
     if policy.population is None:
         raise PolicyError("the policy names no population", hint="--population schema.table")
-    found = catalog.describe(session, policy.population)
-    if not can_read(session, found):
-        raise NotPermitted(f"this role may not read {found.name}", hint="GRANT SELECT ON it")
-    problems = [*_problems(info, found, policy)]
+    found = _locked(session, policy.population)
+    if found is None:
+        raise NotPermitted(f"this role may not read {policy.population}", hint="GRANT SELECT ON it")
+    problems = [*_problems(found), *_misfits(info, found, policy)]
     if not problems and (rows := _count(session, found)) < n_rows:
         problems.append(f"it has {rows:,} rows, fewer than the {n_rows:,} of {info.name}")
     if problems:
@@ -44,13 +46,29 @@ def describe(session: Session, info: TableInfo, policy: Policy, *, n_rows: int) 
     return found
 
 
-def _problems(info: TableInfo, found: TableInfo, policy: Policy) -> Iterator[str]:
-    if found.oid == info.oid:
-        yield "it is the table itself"
-    if found.relkind not in {"r", "p", "m"}:
+def _locked(session: Session, name: TableName) -> TableInfo | None:
+    """Return a relation that stays what it is, None when the current role cannot read it."""
+    found = catalog.describe(session, name)
+    row = session.pg.execute(
+        "SELECT has_table_privilege(%s::oid, 'SELECT')", (found.oid,)
+    ).fetchone()
+    if not (row and row[0]):
+        return None
+    lock_source(session, found, exclude_writers=False)
+    return catalog.describe(session, name)
+
+
+def _problems(found: TableInfo) -> Iterator[str]:
+    """Yield why reading a relation may run foreign code, or show only some of its rows."""
+    if found.relkind not in {"r", "p"}:
         yield "it is no table: reading anything else may run foreign code"
     if found.row_security:
         yield "it has row-level security, and might show some rows only"
+
+
+def _misfits(info: TableInfo, found: TableInfo, policy: Policy) -> Iterator[str]:
+    if found.oid == info.oid:
+        yield "it is the table itself"
     columns = {column.name: column for column in found.columns}
     for rule in policy.with_role(Role.QUASI):
         own, other = info.column(rule.column), columns.get(rule.column)
@@ -65,14 +83,6 @@ def _count(session: Session, info: TableInfo) -> int:
     statement = sql.SQL("SELECT count(*) FROM {}").format(relation(info.name))
     row = session.pg.execute(statement).fetchone()
     return row[0] if row else 0
-
-
-def can_read(session: Session, info: TableInfo) -> bool:
-    """Whether the current role can read all of a relation."""
-    row = session.pg.execute(
-        "SELECT has_table_privilege(%s::oid, 'SELECT')", (info.oid,)
-    ).fetchone()
-    return bool(row and row[0])
 
 
 def prove(
@@ -124,18 +134,27 @@ def prove_again(
     row = session.pg.execute(query("readable")).fetchone()
     if row is not None and row[0]:
         release = store.release_by_id(session, promise.release)
-    if release is not None and release.policy.population is not None:
-        try:
-            found = catalog.describe(session, release.policy.population)
-        except TableNotFound:
-            found = None
-        if found is not None and can_read(session, found):
-            policy = replace(release.policy, models=tuple(specs))
-            return prove(session, info, policy, report, versions=release.taxonomies)
+    if release is not None and _is_there(session, release):
+        policy = replace(release.policy, models=tuple(specs))
+        return prove(session, info, policy, report, versions=release.taxonomies)
     unseen = (
         CheckResult(s.name, None, _required(s), None, 0, 0, 0, Verdict.NOT_CHECKED) for s in specs
     )
     return CheckReport(report.relation, (*report.results, *unseen))
+
+
+def _is_there(session: Session, release: Release) -> bool:
+    """Whether the population of a release can still be read, as what it was."""
+    if release.policy.population is None:
+        return False
+    try:
+        found = _locked(session, release.policy.population)
+        source = catalog.describe(session, release.table)
+    except TableNotFound:
+        return False
+    if found is None:
+        return False
+    return not [*_problems(found), *_misfits(source, found, release.policy)]
 
 
 def _required(spec: ModelSpec) -> float:

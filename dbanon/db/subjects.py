@@ -127,21 +127,25 @@ def _create(
     )
 
 
-def _safe(session: Session, publication: Publication, question: Asked, subject: str) -> CheckResult:
+def persons_statement(persons: sql.Composable, question: Asked, *, subject: str) -> sql.Composed:
+    """Compose what judges a table of persons; it returns what ``prove_persons.sql`` says."""
     parameter, achieved = _SAFE[question.spec.name]
-    required = float(str(arguments(question.spec)[parameter]))
-    statement = template(
+    return template(
         "prove_persons",
-        persons=publication.persons,
+        persons=persons,
         quasi=identifiers(question.quasi),
         value=sql.Identifier(question.column),
         subject=sql.Identifier(subject),
         achieved=sql.SQL(achieved),
-        required=sql.Literal(required),
+        required=sql.Literal(float(str(arguments(question.spec)[parameter]))),
     )
+
+
+def _safe(session: Session, publication: Publication, question: Asked, subject: str) -> CheckResult:
+    statement = persons_statement(publication.persons, question, subject=subject)
     found = session.pg.execute(statement).fetchone()
     assert found is not None  # noqa: S101 - an aggregate always has a row
-    least, most, classes, below, above, members = found
+    required, least, most, classes, below, above, members = found
     at_most = question.spec.name == "alpha-k-anonymity"
     failing = above if at_most else below
     return CheckResult(

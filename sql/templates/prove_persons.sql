@@ -24,7 +24,7 @@ each_class AS (
       FROM owners AS o
       JOIN valued AS x ON x.class = o.class
 )
-SELECT min(e.achieved), max(e.achieved), count(*),
+SELECT {required}::double precision, min(e.achieved), max(e.achieved), count(*),
        count(*) FILTER (WHERE e.achieved < {required} - 1e-9),
        count(*) FILTER (WHERE e.achieved > {required} + 1e-9),
        coalesce(sum(e.persons), 0)::bigint

@@ -14,12 +14,14 @@ from psycopg.types.json import Jsonb
 
 from dbanon.anonymize.covering import failing, population_model
 from dbanon.anonymize.metrics import publication
+from dbanon.anonymize.models.persons import SAFE, achieved_by_persons
 from dbanon.anonymize.models.x_y_anonymity import x_y_holds
 from dbanon.anonymize.population import encode_population, presence_of
 from dbanon.anonymize.registry import RECODINGS
-from dbanon.db.models import asked, model_statement
+from dbanon.db.models import Asked, asked, model_statement
 from dbanon.db.population import labels_document
 from dbanon.db.published import published_type
+from dbanon.db.subjects import persons_statement
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.table import ColumnInfo, ColumnKind
@@ -174,6 +176,38 @@ def test_the_database_links_what_python_links(connection, drawn, data):
             (names, params),
         ).fetchone()
         assert found == again
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(
+            st.none() | st.sampled_from("xy"),
+            st.none() | st.integers(0, 1),
+            st.none() | st.sampled_from("abc"),
+            st.integers(0, 4),
+        ),
+        min_size=1,
+        max_size=20,
+    )
+)
+def test_the_database_counts_the_persons_that_python_counts(connection, rows):
+    create(connection, "t", {"q": "text", "r": "int", "s": "text", "p": "int"}, rows)
+    keys, people, values = (
+        np.unique([repr(part) for part in column], return_inverse=True)[1].astype(np.int32)
+        for column in ([r[:2] for r in rows], [r[3] for r in rows], [r[2] for r in rows])
+    )
+    for name in sorted(SAFE):
+        parameter = {"alpha-k-anonymity": "alpha", "p-sensitivity": "p"}.get(name, "l")
+        spec = ModelSpec(name, {parameter: 0.5 if parameter == "alpha" else 2})
+        question = Asked(spec, "s", ("q", "r"))
+        statement = persons_statement(sql.Identifier("public", "t"), question, subject="p")
+        found = connection.execute(statement).fetchone()
+        level = achieved_by_persons(name, keys, people, values)
+        required = spec.params[parameter]
+        below, above = (level < required - 1e-9).sum(), (level > required + 1e-9).sum()
+        assert (required, len(level), below, above) == (found[0], *found[3:6])
+        assert (level.min(), level.max()) == pytest.approx(found[1:3])
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import population as naive
 
+from dbanon.anonymize.frame import anonymize
 from dbanon.anonymize.models.presence import DeltaPresence, KMap
 from dbanon.anonymize.pipeline import run
 from dbanon.anonymize.population import count_presence, encode_population, missing_rows
@@ -169,3 +170,14 @@ def test_a_model_of_a_population_needs_one_and_regions_to_count_in():
     population = encode_population(pa.table({"x": [1, 2], "y": [1, 2]}), mean)
     with pytest.raises(PolicyError, match="recoding 'mean' of column x does not tell"):
         publish(mean, population, ModelSpec("k-map", {"k": 1}))
+
+
+def test_a_frame_takes_its_population_from_another():
+    data, everybody = pa.table({"x": [1, 2, 3, 4]}), pa.table({"x": [1, 2, 3, 4] * 2})
+    models = [ModelSpec("k-map", {"k": 4})]
+    found = anonymize(
+        data, k=1, models=models, quasi=["x"], algorithm="mondrian", population=everybody
+    )
+    assert {"[1,2]", "[3,4]"} == set(found.column("x").to_pylist())
+    with pytest.raises(PolicyError, match="x is missing"):
+        anonymize(data, k=1, quasi=["x"], population=everybody.rename_columns(["z"]))
