@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymize.merging import merge_with_nearest
-from dbanon.anonymize.metrics import publication
+from dbanon.anonymize.metrics import publication, report
 from dbanon.anonymize.models.presence import DeltaPresence, KMap
 from dbanon.anonymize.population import missing_rows, presence_of, require_regions
 from dbanon.domain.assignment import Assignment, GroupValues
@@ -122,3 +122,35 @@ def cover(
             raise _unsatisfiable(of_population(policy)[0], presence)
         classes = Assignment(published.classes, len(bad))
         assignment = merge_with_nearest(table, classes, bad, near=presence.near)
+
+
+def cover_or_coarsen(
+    table: EncodedTable,
+    assignment: Assignment,
+    policy: Policy,
+    population: Population,
+    *,
+    publish: Publish,
+    regroup: Callable[[int], Assignment],
+) -> Assignment:
+    """Return the cheaper of merged classes and of groups for a larger k that need no merging.
+
+    regroup: the groups of an algorithm for a k. Levels of a lattice share nobody, but classes that
+    were merged may share people with all others, and delta-presence then leaves one class of all.
+    """
+    merged = cover(table, assignment, policy, population, publish=publish)
+    models = [population_model(spec) for spec in of_population(policy)]
+    if merged is assignment or not any(isinstance(model, DeltaPresence) for model in models):
+        return merged
+    k = policy.k
+    while 2 * k <= table.n_rows:
+        k *= 2
+        try:
+            coarser = regroup(k)
+        except Unsatisfiable:
+            return merged
+        published = publication(table, coarser, publish(coarser), k=policy.k)
+        if not failing(published, models, population)[0].any():
+            rival = publication(table, merged, publish(merged), k=policy.k)
+            return coarser if report(published, {}).ncp < report(rival, {}).ncp else merged
+    return merged

@@ -11,7 +11,7 @@ import numpy as np
 
 from dbanon.anonymize.blocks import assign_in_blocks
 from dbanon.anonymize.covering import (
-    cover,
+    cover_or_coarsen,
     failing,
     of_population,
     population_model,
@@ -79,9 +79,18 @@ def run(
         from dbanon.kernels.compile import on_compile
 
         with on_compile(lambda: stages.note("compiling kernels (once)")) as compiled:
-            assignment = _grouped(algorithm, encoded, requirement, policy, seed=seed, stages=stages)
+            grouped = partial(_grouped, encoded, policy=policy, seed=seed, stages=stages)
+            assignment = grouped(requirement, algorithm)
             if population is not None:
-                assignment = cover(encoded, assignment, policy, population, publish=publish)
+                levels = _of_levels(algorithm, policy)
+                assignment = cover_or_coarsen(
+                    encoded,
+                    assignment,
+                    policy,
+                    population,
+                    publish=publish,
+                    regroup=lambda k: grouped(dataclasses.replace(requirement, k=k), levels),
+                )
     if compiled.seconds:
         stages.seconds["cluster"] -= compiled.seconds
         stages.seconds["compile"] = stages.seconds.get("compile", 0.0) + compiled.seconds
@@ -92,12 +101,18 @@ def run(
         return Outcome(assignment, values, report(published, METRICS))
 
 
+def _of_levels(algorithm: Algorithm, policy: Policy) -> Algorithm:
+    """Return what groups again for classes that share nobody: ``auto`` has no such groups."""
+    free = listens(algorithm_named(policy.algorithm))
+    return ALGORITHMS["full-domain"]() if free else algorithm
+
+
 def _grouped(
-    algorithm: Algorithm,
     encoded: EncodedTable,
     requirement: Requirement,
-    policy: Policy,
+    algorithm: Algorithm,
     *,
+    policy: Policy,
     seed: int,
     stages: Stages,
 ) -> Assignment:

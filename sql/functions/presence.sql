@@ -27,6 +27,7 @@ DECLARE
     class_key text;
     people_columns text;
     people_key text;
+    people_labels text;
     covers text;
 BEGIN
     IF relation IS NULL OR population IS NULL OR coalesce(cardinality(quasi_identifiers), 0) = 0 THEN
@@ -76,7 +77,7 @@ BEGIN
                     WHEN trees ? b.name
                     THEN 'CASE WHEN c.q%1$s IS NULL THEN p.v%1$s IS NULL'
                          ' WHEN c.q%1$s = $1 #>> ARRAY[%2$L, ''root''] THEN true'
-                         ' ELSE coalesce($1 #> ARRAY[%2$L, ''labels'', p.v%1$s] ? c.q%1$s, false) END'
+                         ' ELSE coalesce(p.l%1$s ? c.q%1$s, false) END'
                     ELSE 'CASE WHEN c.q%1$s IS NULL THEN p.v%1$s IS NULL'
                          ' ELSE c.q%1$s = ''*'' OR coalesce(c.q%1$s = p.v%1$s COLLATE "C", false) END'
                     END AS region
@@ -92,8 +93,11 @@ BEGIN
            string_agg(format('(%s)::%s AS v%s', k.spelled, k.compared, k.position), ', '
                       ORDER BY k.position),
            string_agg(format('o.v%s', k.position), ', ' ORDER BY k.position),
+           string_agg(CASE WHEN trees ? k.name
+                           THEN format(', $1 #> ARRAY[%1$L, ''labels'', o.v%2$s] AS l%2$s', k.name, k.position)
+                           ELSE '' END, '' ORDER BY k.position),
            string_agg(format(k.region, k.position, k.name), ' AND ' ORDER BY k.position)
-      INTO class_columns, class_key, people_columns, people_key, covers
+      INTO class_columns, class_key, people_columns, people_key, people_labels, covers
       FROM columns AS k
     HAVING count(*) = cardinality(quasi_identifiers);
     IF NOT FOUND THEN
@@ -106,7 +110,7 @@ BEGIN
         'WITH classes AS MATERIALIZED ('
         '  SELECT row_number() OVER () AS class, count(*) AS members, %1$s FROM %2$s AS s GROUP BY %3$s'
         '), people AS MATERIALIZED ('
-        '  SELECT row_number() OVER () AS id, count(*) AS persons, %5$s'
+        '  SELECT row_number() OVER () AS id, count(*) AS persons, %5$s%8$s'
         '    FROM (SELECT %4$s FROM %6$s AS p) AS o GROUP BY %5$s'
         '), covering AS MATERIALIZED ('
         '  SELECT p.id, p.persons, array_agg(c.class ORDER BY c.class) AS who'
@@ -132,7 +136,8 @@ BEGIN
         ' UNION ALL '
         'SELECT NULL, 0, coalesce(sum(p.persons), 0)::bigint, 0, 0'
         '  FROM people AS p WHERE NOT EXISTS (SELECT FROM covering AS v WHERE v.id = p.id)',
-        class_columns, shown, class_key, people_columns, people_key, people, covers
+        class_columns, shown, class_key, people_columns, people_key, people, covers,
+        people_labels
     ) USING trees;
 END
 $function$;

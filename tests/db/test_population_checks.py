@@ -119,7 +119,7 @@ def fill(connection, published, infos, people):
     return [info.name for info in infos], Jsonb(trees)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(publications())
 def test_the_database_covers_what_python_covers(connection, drawn):
     published, population, infos, people = drawn

@@ -172,6 +172,16 @@ def test_a_model_of_a_population_needs_one_and_regions_to_count_in():
         publish(mean, population, ModelSpec("k-map", {"k": 1}))
 
 
+@pytest.mark.parametrize("algorithm", ["auto", "full-domain"])
+def test_levels_for_a_larger_k_keep_classes_apart_where_merging_leaves_one(algorithm):
+    rows = [(x, y) for x in (1, 2, 3, 4) for y in "bcdg"]
+    table = table_of(*zip(*rows, strict=True))
+    others = [(x, y) for x, y in rows for _ in range(x)] + rows
+    spec = ModelSpec("delta-presence", {"dmax": 0.4})
+    found = publish(table, people_of(table, others), spec, algorithm=algorithm)
+    assert found.loss.n_classes > 1
+
+
 def test_a_frame_takes_its_population_from_another():
     data, everybody = pa.table({"x": [1, 2, 3, 4]}), pa.table({"x": [1, 2, 3, 4] * 2})
     models = [ModelSpec("k-map", {"k": 4})]
