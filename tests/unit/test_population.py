@@ -1,3 +1,6 @@
+import random
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -6,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import population as naive
 
+from dbanon.anonymize.covering import cover
 from dbanon.anonymize.frame import anonymize
 from dbanon.anonymize.models.presence import DeltaPresence, KMap
-from dbanon.anonymize.pipeline import run
+from dbanon.anonymize.pipeline import published_values, run
 from dbanon.anonymize.population import count_presence, encode_population, missing_rows
+from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.stages import Stages
@@ -174,12 +179,19 @@ def test_a_model_of_a_population_needs_one_and_regions_to_count_in():
 
 @pytest.mark.parametrize("algorithm", ["auto", "full-domain"])
 def test_levels_for_a_larger_k_keep_classes_apart_where_merging_leaves_one(algorithm):
-    rows = [(x, y) for x in (1, 2, 3, 4) for y in "bcdg"]
+    source = random.Random(9)  # noqa: S311 - people, not secrets
+    rows = [(source.randint(1, 8), source.choice("bcdgef")) for _ in range(24)]
+    others = [(source.randint(1, 8), source.choice("abcdgef")) for _ in range(40)]
     table = table_of(*zip(*rows, strict=True))
-    others = [(x, y) for x, y in rows for _ in range(x)] + rows
-    spec = ModelSpec("delta-presence", {"dmax": 0.4})
-    found = publish(table, people_of(table, others), spec, algorithm=algorithm)
-    assert found.loss.n_classes > 1
+    population = people_of(table, rows + others)
+    spec = ModelSpec("delta-presence", {"dmax": 0.5})
+    policy = policy_of(["x", "y"], k=1)
+    object.__setattr__(policy, "models", (policy.models[0], spec))
+    apart = Assignment(np.arange(24, dtype=np.int32), 24)
+    merged = cover(table, apart, policy, population, publish=partial(published_values, table))
+    assert merged.n_groups == 1
+    found = publish(table, population, spec, algorithm=algorithm)
+    assert found.loss.n_classes == 2
 
 
 def test_a_frame_takes_its_population_from_another():
