@@ -29,6 +29,14 @@ HOSPITAL = [
     ),
 ]
 
+# Entropies in nat, and exp(entropy) of all conditions: entropy 3-diversity is out of reach.
+ENTROPIES = {"A": [0.693147, 1.039721, 0], "B": [1.039721] * 3}
+WHOLE_ENTROPY = 2.9375
+# (c, l) of table B: recursive diversity is strict
+RECURSIVE = [(2, 3, False), (2.001, 3, True), (1, 2, False), (1.001, 2, True)]
+# Counts 4, 3, 2, 1: the c that (c, l)-diversity must exceed, by l
+VECTOR, INFIMA = "aaaabbbccd", {2: 2 / 3, 3: 4 / 3, 4: 4}
+
 # Li et al. (ICDE 2007): salary in thousands and disease of rows 1 to 9.
 SALARIES = [3, 4, 5, 6, 11, 8, 7, 9, 10]
 DISEASES = [
@@ -66,3 +74,4 @@ CLOSENESS = [
 # 10,000 records of which 1 % are positive; (positive, negative) of three classes of four rows.
 SKEWED = [(0, 4), (2, 2), (3, 1)]
 SKEWED_ACHIEVED = [0.01, 0.49, 0.74]
+SKEWED_DISTINCT = [1, 2, 2]

@@ -34,7 +34,7 @@ def check(
     the check functions, nothing else. Raises CheckFailed when a model fails and when there is
     nothing to check.
     """
-    from dbanon.db import catalog, checks
+    from dbanon.db import catalog, checks, population
     from dbanon.db.session import connect
 
     where = relation if isinstance(relation, TableName) else TableName.parse(relation)
@@ -46,6 +46,7 @@ def check(
         info = catalog.describe(session, where)
         promise = _promise(session, info, k=k, l=l, quasi=quasi, sensitive=sensitive)
         report = checks.prove(session, info, promise)
+        report = population.prove_again(session, info, promise, report)
     if not report.passed:
         raise CheckFailed(_reason(report), report, hint="dbanon release list")
     return report
@@ -87,6 +88,12 @@ def _promise(
 def _reason(report: CheckReport) -> str:
     if all(result.verdict is Verdict.NOT_CHECKED for result in report.results):
         return f"{report.relation} is empty: nothing was checked, so nothing is proved"
+    unseen = [r.model for r in report.results if r.verdict is Verdict.NOT_CHECKED]
+    if not any(result.verdict is Verdict.FAILED for result in report.results):
+        return (
+            f"{report.relation}: {', '.join(unseen)} was not checked, which only a role that reads"
+            " the population and the ledger can; all else holds"
+        )
     reasons = [
         f"{result.model}{f' of {result.column}' if result.column else ''} requires"
         f" {result.required:g}, the worst class has {result.achieved:g}"

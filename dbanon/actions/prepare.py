@@ -17,16 +17,16 @@ from dbanon.domain.errors import (
 from dbanon.domain.models import HIERARCHICAL
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.table import TableName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from dbanon.anonymize.pipeline import Outcome
+    from dbanon.anonymize.population import Population
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
     from dbanon.domain.assignment import EncodedTable
@@ -43,7 +43,8 @@ _PRIVATE = frozenset({"dbanon", "dbanon_data"})
 class Options(TypedDict, total=False):
     """What a caller may ask for over the stored policy; what is left out keeps the policy's word.
 
-    ``k``, ``l``, ``algorithm``, ``max_suppressed`` and ``block`` replace the policy's own, each of
+    ``k``, ``l``, ``subject``, ``population``, ``algorithm``, ``max_suppressed`` and ``block``
+    replace the policy's own, each of
     ``models`` the policy's model of that name, and each of ``params`` its parameter of that name;
     another algorithm begins with its own defaults. ``effort`` and ``time_limit`` (seconds) are
     short for parameters that only some algorithms have. ``kind`` is ``table`` (a private copy
@@ -56,6 +57,8 @@ class Options(TypedDict, total=False):
     k: int | None
     l: int | None
     models: Sequence[ModelSpec | Mapping[str, object]]
+    subject: str | None
+    population: str | None
     algorithm: str | None
     effort: str | None
     time_limit: float | None
@@ -76,6 +79,8 @@ class Request:
     k: int | None = None
     l: int | None = None
     models: tuple[ModelSpec, ...] = ()
+    subject: str | None = None
+    population: str | None = None
     algorithm: str | None = None
     params: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     block: int | None = None
@@ -128,6 +133,8 @@ class Request:
         in_force = replace(
             policy,
             models=tuple(models.values()),
+            subject=self.subject or policy.subject,
+            population=TableName.parse(self.population) if self.population else policy.population,
             max_suppressed=policy.max_suppressed if budget is None else budget,
             **self._search(policy),
         )
@@ -153,7 +160,7 @@ class Request:
         from dbanon.formats import policies
 
         kept = asdict(self) | {"models": policies.model_documents(self.models)}
-        for name in ("models", "params", "block"):
+        for name in ("models", "subject", "population", "params", "block"):
             if not kept[name]:
                 del kept[name]  # older ledgers lack them, and their digests still hold
         return cast("Options", kept)
@@ -183,6 +190,8 @@ class Prepared:
     outcome: Outcome
     trees: Mapping[str, object]
     """The taxonomies that the checks of sensitive columns need, by column."""
+    several: bool = False
+    """Whether some person has several rows."""
 
     @property
     def recodings(self) -> tuple[tuple[str, str], ...]:
@@ -194,7 +203,8 @@ class Prepared:
 class Source:
     """The rows of a table as algorithms see them, and the keys to find each again.
 
-    trees: as in ``Prepared``; subjects: (n,) the person of each row, if some have several.
+    trees: as in ``Prepared``; subjects: (n,) the person of each row, if some have several;
+    population: of the models that count one.
     """
 
     rows: SourceRows
@@ -202,6 +212,7 @@ class Source:
     taxonomies: Mapping[str, int]
     trees: Mapping[str, object]
     subjects: NDArray[np.int32] | None
+    population: Population | None = None
 
 
 def prepare(session: Session, info: TableInfo, request: Request, stages: Stages) -> Prepared:
@@ -223,6 +234,7 @@ def prepare(session: Session, info: TableInfo, request: Request, stages: Stages)
         source=source.rows,
         outcome=outcome,
         trees=source.trees,
+        several=source.subjects is not None,
     )
 
 
@@ -246,22 +258,25 @@ def read_source(
 ) -> Source:
     """Read and encode the table on the open transaction's snapshot."""
     from dbanon.actions.policy import validate_policy
+    from dbanon.actions.population import read_population
+    from dbanon.actions.subjects import several_a_person, subjects_of, with_subject
     from dbanon.anonymize.encode import encode
     from dbanon.db import store, transfer
 
     try:
         validate_policy(session, policy, info)
-        several = _several_a_person(session, policy, info, kind)
+        several = several_a_person(session, policy, info, kind)
         transfer.require_fit(session, info, policy)
         with stages("read"), _loading_kernels():
-            source = transfer.read(session, info, _with_subject(policy) if several else policy)
+            source = transfer.read(session, info, with_subject(policy) if several else policy)
         named = {rule.taxonomy for rule in policy.columns if rule.taxonomy is not None}
         taxonomies = store.load_taxonomies(session, named)
         with stages("encode"):
             kinds = {column.name: column.kind for column in info.columns}
             encoded = encode(source.columns, policy, kinds=kinds, taxonomies=taxonomies)
-            subjects = _subjects(source.columns, policy) if several else None
+            subjects = subjects_of(source.columns, policy) if several else None
             source = transfer.without_quasi(source, policy)
+        population = read_population(session, info, policy, encoded, stages)
     except (PolicyError, TaxonomyError) as error:
         if store.releases(session, table=info.name, served=True):
             raise DriftError(f"{error} (the served release stays)", hint=error.hint) from None
@@ -272,6 +287,7 @@ def read_source(
         taxonomies={name: tree.version for name, tree in taxonomies.items()},
         trees=_trees(policy, taxonomies),
         subjects=subjects,
+        population=population,
     )
 
 
@@ -281,7 +297,7 @@ def search(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Outc
     from dbanon.anonymize.subjects import run_by_subject
 
     if source.subjects is None:
-        return run(source.encoded, policy, seed=seed, stages=stages)
+        return run(source.encoded, policy, seed=seed, stages=stages, population=source.population)
     return run_by_subject(source.encoded, policy, source.subjects, seed=seed, stages=stages)
 
 
@@ -328,43 +344,6 @@ def _require_guarded(policy: Policy) -> None:
             )
 
 
-def _several_a_person(session: Session, policy: Policy, info: TableInfo, kind: ReleaseKind) -> bool:
-    """Whether some person owns several rows; raises ConfigError where guards would miss that."""
-    from dbanon.db import catalog
-
-    if policy.subject is None:
-        return False
-    rows, subjects = catalog.count_subjects(session, info, policy.subject)
-    if rows != subjects and kind is ReleaseKind.VIEW:
-        raise ConfigError(
-            f"{info.name} has {rows:,} rows of {subjects:,} subjects"
-            f" ({quote_identifier(policy.subject)}), and a live view counts rows, not persons",
-            hint="publish it with --as table",
-        )
-    return rows != subjects
-
-
-def _with_subject(policy: Policy) -> Policy:
-    """Return the policy under which the subject is read along, as sensitive columns are."""
-    columns = [
-        replace(rule, role=Role.SENSITIVE) if rule.column == policy.subject else rule
-        for rule in policy.columns
-    ]
-    return replace(policy, columns=tuple(columns))
-
-
-def _subjects(columns: pa.Table, policy: Policy) -> NDArray[np.int32]:
-    """Return the person of each row, numbered."""
-    import pyarrow as pa
-
-    column = columns.column(policy.subject)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    numbered = pa.chunked_array([column.combine_chunks()]).dictionary_encode()
-    subjects: NDArray[np.int32] = numbered.combine_chunks().indices.to_numpy()
-    return subjects
-
-
 def fingerprint(session: Session, prepared_for: TableInfo, policy: Policy, request: Request) -> str:
     """Return a digest of all that a release depends on; equal means nothing changed."""
     import hashlib
@@ -384,4 +363,8 @@ def fingerprint(session: Session, prepared_for: TableInfo, policy: Policy, reque
         session, prepared_for, sorted({*columns, *prepared_for.primary_key})
     )
     parts = [content, policies.to_document(policy), versions, request.options()]
+    if policy.population is not None:
+        everybody = catalog.describe(session, policy.population)
+        quasi = sorted(rule.column for rule in policy.with_role(Role.QUASI))
+        parts.append(catalog.content_digest(session, everybody, quasi))
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

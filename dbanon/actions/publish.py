@@ -85,7 +85,7 @@ def publish_in(session: Session, info: TableInfo, request: Request, stages: Stag
     with stages("publish"):
         _serve(session, publication, request.grants)
     with stages("check"):
-        report = _prove(session, publication, request.grants)
+        report = _prove(session, publication, prepared, request.grants)
     with stages("record"):
         release = Release(
             id=publication.id,
@@ -179,14 +179,19 @@ def _serve(session: Session, publication: Publication, grants: Sequence[str]) ->
         session.pg.execute(statement)
 
 
-def _prove(session: Session, publication: Publication, grants: Sequence[str]) -> CheckReport:
-    from dbanon.db import access, catalog, checks
+def _prove(
+    session: Session, publication: Publication, prepared: Prepared, grants: Sequence[str]
+) -> CheckReport:
+    from dbanon.db import access, catalog, checks, population
     from dbanon.db.promise import promise_of
     from dbanon.db.subjects import prove_subjects
 
     published = catalog.describe(session, publication.view)
     report = checks.prove(session, published, promise_of(publication))
-    report = prove_subjects(session, publication, report)
+    report = prove_subjects(session, publication, report, several=prepared.several)
+    report = population.prove(
+        session, published, prepared.policy, report, versions=prepared.taxonomies
+    )
     if not report.passed:
         raise CheckFailed(
             f"{publication.view} did not hold in the database; nothing was published",

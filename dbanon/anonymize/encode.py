@@ -45,14 +45,14 @@ def encode(
     codes = np.empty((source.num_rows, len(sensitive)), np.int32)
     domains = []
     for i, rule in enumerate(sensitive):
-        place, values = _distinct(_column(source, rule))
+        place, values = distinct_values(column_of(source, rule))
         codes[:, i], domain = encode_sensitive(
             place, values, rule, kind=kinds.get(rule.column), taxonomies=taxonomies
         )
         domains.append(domain)
     return EncodedTable(
         quasi=tuple(
-            _encode_column(_column(source, rule), rule, kinds=kinds, taxonomies=taxonomies)
+            _encode_column(column_of(source, rule), rule, kinds=kinds, taxonomies=taxonomies)
             for rule in policy.with_role(Role.QUASI)
         ),
         sensitive=codes,
@@ -62,14 +62,15 @@ def encode(
     )
 
 
-def _column(source: pa.Table, rule: ColumnRule) -> pa.ChunkedArray:
+def column_of(source: pa.Table, rule: ColumnRule) -> pa.ChunkedArray:
+    """Return the column of a rule; raises PolicyError when there is none."""
     if rule.column not in source.column_names:
         msg = f"the table has no column {quote_identifier(rule.column)}"
         raise PolicyError(msg, hint="dbanon inspect <table> lists its columns")
     return source.column(rule.column)
 
 
-def _distinct(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
+def distinct_values(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
     """Return for each row the place of its value among the distinct ones, -1 for NULL.
 
     A dictionary that lists exactly the values of the rows is taken as it is.
@@ -111,18 +112,18 @@ def _encode_column(
     if rule.taxonomy is not None and rule.taxonomy not in taxonomies:
         msg = f"column {quote_identifier(rule.column)}: there is no taxonomy {rule.taxonomy!r}"
         raise TaxonomyError(msg, hint="load the taxonomy, or take it out of the policy")
-    place, distinct = _distinct(column)
+    place, distinct = distinct_values(column)
     if kind.is_ordered and rule.taxonomy is None:
         return _encode_ordered(place, distinct, rule, kind=kind)
     if kind.is_ordered:
-        texts = value_texts(kind, _ordered_values(place, distinct, rule))
+        texts = value_texts(kind, ordered_values(place, distinct, rule))
     else:
         texts = distinct.cast(pa.string()).to_pylist()
     taxonomy = taxonomies[rule.taxonomy] if rule.taxonomy else _flat_taxonomy(rule.column, texts)
     return _encode_leaves(place, texts, rule, kind=kind, taxonomy=taxonomy)
 
 
-def _ordered_values(place: NDArray[np.int32], distinct: pa.Array, rule: ColumnRule) -> NDArray[Any]:
+def ordered_values(place: NDArray[np.int32], distinct: pa.Array, rule: ColumnRule) -> NDArray[Any]:
     """Return the distinct values as numpy; refuse those that have no place among the others."""
     values: NDArray[Any] = distinct.to_numpy(zero_copy_only=False)
     if values.dtype.kind == "i":
@@ -145,7 +146,7 @@ def _ordered_values(place: NDArray[np.int32], distinct: pa.Array, rule: ColumnRu
 def _encode_ordered(
     place: NDArray[np.int32], distinct: pa.Array, rule: ColumnRule, *, kind: ColumnKind
 ) -> EncodedColumn:
-    values, code_of = np.unique(_ordered_values(place, distinct, rule), return_inverse=True)
+    values, code_of = np.unique(ordered_values(place, distinct, rule), return_inverse=True)
     return EncodedColumn(
         rule=rule,
         kind=kind,

@@ -153,7 +153,7 @@ class _Judge(Protocol):
 
 
 def _judge(table: EncodedTable, assignment: Assignment, demand: Demand, whole: Whole) -> _Judge:
-    if demand.among or assignment.n_groups * len(whole.share) > _CELLS:
+    if demand.among or demand.jointly or assignment.n_groups * len(whole.share) > _CELLS:
         return _ByRows(table, assignment, demand, whole)
     return _ByCounts(table, assignment, demand, whole)
 

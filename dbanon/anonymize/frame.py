@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from dbanon.anonymize.encode import encode
 from dbanon.anonymize.pipeline import run
+from dbanon.anonymize.population import encode_population
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import (
     K_ANONYMITY,
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymize.pipeline import Outcome
-    from dbanon.domain.assignment import ValueColumn
+    from dbanon.anonymize.population import Population
+    from dbanon.domain.assignment import EncodedTable, ValueColumn
     from dbanon.domain.taxonomy import Taxonomy
 
 
@@ -49,6 +51,7 @@ def anonymize(
     params: Mapping[str, str | float | bool] | None = None,
     block: int | None = None,
     max_suppressed: float = 0.0,
+    population: Any = None,  # noqa: ANN401 - as ``data``
     seed: int = 0,
 ) -> Any:  # noqa: ANN401 - the kind of table that came in
     """Return the table k-anonymous and l-diverse, with every quasi-identifier recoded to text.
@@ -57,7 +60,7 @@ def anonymize(
     ``__arrow_c_stream__`` (pandas, polars); a pandas frame comes back as one, everything else as a
     pyarrow Table. taxonomies go by quasi-identifier or sensitive column, recodings by
     quasi-identifier; params are those of the algorithm, which groups blocks of about ``block`` rows
-    apart if asked.
+    apart if asked; population: everybody, with the quasi-identifiers, for models that count one.
     Only the columns named are returned, in a random order of rows. Raises PolicyError for columns
     that are missing, named twice or of a type that cannot be generalized, and Unsatisfiable when
     no partition of the rows meets k, l and the models.
@@ -80,8 +83,19 @@ def anonymize(
     source = {name: _canonical(table.column(name), kinds[name], name) for name in quasi}
     source |= {name: _cast(table.column(name), pa.string(), name) for name in sensitive}
     encoded = encode(pa.table(source), policy, kinds=kinds, taxonomies=trees)
-    published = _publish(table, run(encoded, policy, seed=seed, stages=Stages()))
+    everybody = None if population is None else _everybody(population, encoded)
+    outcome = run(encoded, policy, seed=seed, stages=Stages(), population=everybody)
+    published = _publish(table, outcome)
     return published.to_pandas() if _is_pandas(data) else published
+
+
+def _everybody(data: Any, encoded: EncodedTable) -> Population:  # noqa: ANN401 - any Arrow stream
+    table = _select(data, [column.name for column in encoded.quasi])
+    canonical = {
+        column.name: _canonical(table.column(column.name), column.kind, column.name)
+        for column in encoded.quasi
+    }
+    return encode_population(pa.table(canonical), encoded)
 
 
 def _of(name: str, taxonomies: Collection[str]) -> str | None:

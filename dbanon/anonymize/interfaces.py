@@ -22,13 +22,15 @@ class Demand:
     """A model asked of one sensitive column.
 
     column: its number, None for a model about rows; among: the sensitive columns that join the
-    quasi-identifier, so that a group is judged in parts of equal values in them.
+    quasi-identifier, so that a group is judged in parts of equal values in them; jointly: those
+    that make up a value together with it.
     """
 
     spec: ModelSpec
     model: Model
     column: int | None
     among: tuple[int, ...] = ()
+    jointly: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dbanon.anonymize.blocks import assign_in_blocks
+from dbanon.anonymize.covering import (
+    cover_or_coarsen,
+    failing,
+    of_population,
+    population_model,
+    require_possible,
+)
 from dbanon.anonymize.enforce import enforce, is_monotone
 from dbanon.anonymize.feasible import rows_in_reach
 from dbanon.anonymize.interfaces import Requirement
 from dbanon.anonymize.metrics import prefixes, publication, report
 from dbanon.anonymize.models.closeness import NTCloseness
 from dbanon.anonymize.models.demands import achieved, all_demands, demands_of, wholes
+from dbanon.anonymize.models.x_y_anonymity import x_y_demands, x_y_holds
 from dbanon.anonymize.parameters import LISTENER, listens, typed
 from dbanon.anonymize.registry import ALGORITHMS, METRICS, MODELS, RECODINGS, default_recoding
 from dbanon.anonymize.resize import take
 from dbanon.anonymize.trim import trim
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
-from dbanon.domain.models import MODEL_KINDS, require_valid, title
+from dbanon.domain.models import MODEL_KINDS, X_Y_ANONYMITY, require_valid, title
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.sections import did_you_mean
 
@@ -30,13 +39,9 @@ if TYPE_CHECKING:
 
     from dbanon.anonymize.interfaces import Algorithm
     from dbanon.anonymize.metrics import Publication
-    from dbanon.domain.assignment import (
-        EncodedColumn,
-        EncodedTable,
-        LossReport,
-        ValueColumn,
-    )
-    from dbanon.domain.policy import Policy
+    from dbanon.anonymize.population import Population
+    from dbanon.domain.assignment import EncodedColumn, EncodedTable, LossReport
+    from dbanon.domain.policy import ModelSpec, Policy
     from dbanon.domain.stages import Stages
 
 
@@ -49,8 +54,17 @@ class Outcome:
     loss: LossReport
 
 
-def run(encoded: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> Outcome:
+def run(
+    encoded: EncodedTable,
+    policy: Policy,
+    *,
+    seed: int,
+    stages: Stages,
+    population: Population | None = None,
+) -> Outcome:
     """Group the rows, recode the groups, and verify every model on the published classes.
+
+    population: what the policy's models of a population count.
 
     Raises PolicyError for what the policy has wrong, Unsatisfiable when no partition of these rows
     meets it. Nothing is returned that does not meet every model.
@@ -59,28 +73,46 @@ def run(encoded: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> 
     algorithm = make_algorithm(policy, stages=stages)
     for column in encoded.quasi:
         recoding_of(column)
+    publish = partial(published_values, encoded)
+    require_possible(encoded, policy, population, publish=publish)
     with stages("cluster"):
         from dbanon.kernels.compile import on_compile
 
         with on_compile(lambda: stages.note("compiling kernels (once)")) as compiled:
-            assignment = _grouped(algorithm, encoded, requirement, policy, seed=seed, stages=stages)
+            grouped = partial(_grouped, encoded, policy=policy, seed=seed, stages=stages)
+            assignment = grouped(requirement, algorithm)
+            if population is not None:
+                levels = _of_levels(algorithm, policy)
+                assignment = cover_or_coarsen(
+                    encoded,
+                    assignment,
+                    policy,
+                    population,
+                    publish=publish,
+                    regroup=lambda k: grouped(dataclasses.replace(requirement, k=k), levels),
+                )
     if compiled.seconds:
         stages.seconds["cluster"] -= compiled.seconds
         stages.seconds["compile"] = stages.seconds.get("compile", 0.0) + compiled.seconds
     with stages("recode"):
-        columns = tuple(_publish(column, assignment) for column in encoded.quasi)
-        values = GroupValues(columns, assignment.n_groups)
+        values = publish(assignment)
         published = publication(encoded, assignment, values, k=requirement.k)
-        _verify(published, policy, budget=requirement.budget(encoded.n_rows))
+        certify(published, policy, population, budget=requirement.budget(encoded.n_rows))
         return Outcome(assignment, values, report(published, METRICS))
 
 
+def _of_levels(algorithm: Algorithm, policy: Policy) -> Algorithm:
+    """Return what groups again for classes that share nobody: ``auto`` has no such groups."""
+    free = listens(algorithm_named(policy.algorithm))
+    return ALGORITHMS["full-domain"]() if free else algorithm
+
+
 def _grouped(
-    algorithm: Algorithm,
     encoded: EncodedTable,
     requirement: Requirement,
-    policy: Policy,
+    algorithm: Algorithm,
     *,
+    policy: Policy,
     seed: int,
     stages: Stages,
 ) -> Assignment:
@@ -117,7 +149,8 @@ def check_feasible(encoded: EncodedTable, policy: Policy) -> Requirement:
                 f" fewer than l = {requirement.l}"
             )
             raise Unsatisfiable(msg, hint="lower --l")
-    return requirement
+    more = tuple(x_y_demands(encoded, policy))
+    return dataclasses.replace(requirement, demands=(*demands, *more)) if more else requirement
 
 
 def _check_policy(encoded: EncodedTable, policy: Policy) -> None:
@@ -191,8 +224,12 @@ def recoding_of(column: EncodedColumn) -> str:
     return name
 
 
-def _publish(column: EncodedColumn, assignment: Assignment) -> ValueColumn:
-    return RECODINGS[recoding_of(column)].publish(column, assignment)
+def published_values(encoded: EncodedTable, assignment: Assignment) -> GroupValues:
+    """Return what readers see of every group, by the recodings of the columns."""
+    columns = tuple(
+        RECODINGS[recoding_of(column)].publish(column, assignment) for column in encoded.quasi
+    )
+    return GroupValues(columns, assignment.n_groups)
 
 
 def _unknown(what: str, name: str, choices: Collection[str]) -> PolicyError:
@@ -202,7 +239,9 @@ def _unknown(what: str, name: str, choices: Collection[str]) -> PolicyError:
     )
 
 
-def _verify(published: Publication, policy: Policy, *, budget: int) -> None:
+def certify(
+    published: Publication, policy: Policy, population: Population | None, *, budget: int
+) -> None:
     """Raise unless the published classes meet every model and the budget was kept."""
     table = published.table
     rows = np.flatnonzero(published.classes >= 0)
@@ -217,9 +256,19 @@ def _verify(published: Publication, policy: Policy, *, budget: int) -> None:
         if demand.model.bound.holds(level, demand.model.required).all():
             continue
         if not is_monotone(demand):
-            msg = f"{title(demand.spec)} is not met by groups of {policy.algorithm!r}"
-            raise Unsatisfiable(msg, hint="ask for less, or choose another algorithm")
+            raise _unmet(demand.spec, policy)
         raise _defect(policy)
+    spec = policy.model(X_Y_ANONYMITY)
+    if spec is not None and not x_y_holds(published, spec):
+        raise _unmet(spec, policy)
+    counting = [population_model(spec) for spec in of_population(policy)]
+    if counting and (population is None or failing(published, counting, population)[0].any()):
+        raise _defect(policy)
+
+
+def _unmet(spec: ModelSpec, policy: Policy) -> Unsatisfiable:
+    msg = f"{title(spec)} is not met by groups of {policy.algorithm!r}"
+    return Unsatisfiable(msg, hint="ask for less, or choose another algorithm")
 
 
 def _defect(policy: Policy) -> DbanonError:

@@ -44,11 +44,14 @@ from dbanon.anonymize.models.l_diversity import (
     RecursiveLDiversity,
 )
 from dbanon.anonymize.models.likeness import BetaLikeness, DeltaDisclosure
+from dbanon.anonymize.models.presence import DeltaPresence, KMap
+from dbanon.anonymize.models.x_y_anonymity import XYAnonymity
 from dbanon.anonymize.recodings.central import Mean, Median, Mode
 from dbanon.anonymize.recodings.interval import Interval, IntervalText
 from dbanon.anonymize.recodings.label import Label
 from dbanon.anonymize.recodings.suppress import Suppress
 from dbanon.anonymize.recodings.value_set import ValueSet
+from dbanon.domain.models import DELTA_PRESENCE, K_MAP, X_Y_ANONYMITY
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
 
 if TYPE_CHECKING:
@@ -92,7 +95,7 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "microaggregation": Microaggregation,
 }
 
-MODELS: Mapping[str, Callable[..., Model]] = {
+CLASS_MODELS: Mapping[str, Callable[..., Model]] = {
     K_ANONYMITY: KAnonymity,
     L_DIVERSITY: LDiversity,
     "probabilistic-l-diversity": ProbabilisticLDiversity,
@@ -108,6 +111,14 @@ MODELS: Mapping[str, Callable[..., Model]] = {
     "delta-disclosure": DeltaDisclosure,
     "k-e-anonymity": KEAnonymity,
     "m-uniqueness": MUniqueness,
+}
+"""Models that every class meets, or not, by its own sensitive values."""
+
+MODELS: Mapping[str, Callable[..., object]] = {
+    **CLASS_MODELS,
+    X_Y_ANONYMITY: XYAnonymity,
+    K_MAP: KMap,
+    DELTA_PRESENCE: DeltaPresence,
 }
 
 RECODINGS: Mapping[str, Recoding] = {

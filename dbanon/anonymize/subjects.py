@@ -7,25 +7,35 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dbanon.anonymize.enforce import enforce, is_monotone, rows_hold
+from dbanon.anonymize.merging import merge_with_nearest
 from dbanon.anonymize.metrics import publication, report
-from dbanon.anonymize.pipeline import run
+from dbanon.anonymize.models.demands import all_demands
+from dbanon.anonymize.models.persons import SAFE, achieved_by_persons, persons_of
+from dbanon.anonymize.pipeline import (
+    Outcome,
+    certify,
+    check_feasible,
+    published_values,
+    run,
+)
 from dbanon.anonymize.registry import METRICS
 from dbanon.anonymize.resize import take
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import Unsatisfiable
-from dbanon.domain.models import title
-from dbanon.domain.policy import K_ANONYMITY
+from dbanon.domain.models import COLUMNS, MODEL_KINDS, MULTI, STRICT, X_Y_ANONYMITY, title
+from dbanon.domain.policy import ModelSpec
 from dbanon.domain.table import quote_identifier
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
     from numpy.typing import NDArray
 
-    from dbanon.anonymize.pipeline import Outcome
+    from dbanon.anonymize.interfaces import Requirement
     from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.policy import Policy
     from dbanon.domain.stages import Stages
-
-_BY_PERSONS = frozenset({K_ANONYMITY, "l-diversity", "p-sensitivity"})
 
 
 def run_by_subject(
@@ -38,39 +48,173 @@ def run_by_subject(
 ) -> Outcome:
     """Group persons, one profile each, and let all rows of a person inherit its group.
 
-    subjects: (n,) the person of each row, 0..p-1 without gaps. k counts persons, and so does l,
-    of whom each has one value. Raises Unsatisfiable for persons whose rows differ in a
-    quasi-identifier or, where a model is about it, in a sensitive column, and for models that
-    weigh values by rows.
+    subjects: (n,) the person of each row, 0..p-1 without gaps. k counts persons, and every model
+    holds of persons, each with its one value, as well as of rows, which is what readers can repeat.
+    Where rows of a person differ in a sensitive column, only models that are safe then can be asked
+    of it (``dbanon.anonymize.models.persons``). Raises Unsatisfiable for other models, and for
+    persons whose rows differ in a quasi-identifier.
     """
-    for spec in policy.models:
-        if spec.name not in _BY_PERSONS:
-            msg = f"{title(spec)} weighs rows, and {quote_identifier(policy.subject or '')} has"
-            raise Unsatisfiable(f"{msg} several of one person", hint="publish one row a person")
     first = np.unique(subjects, return_index=True)[1]
     for column in encoded.quasi:
         _require_same(column.codes, subjects, first, name=column.name)
-    if any(spec.name != K_ANONYMITY and spec.params != {"l": 1} for spec in policy.models):
-        for name, values in zip(encoded.sensitive_names, encoded.sensitive.T, strict=True):
-            _require_same(values, subjects, first, name=name)
-    outcome = run(take(encoded, first), policy, seed=seed, stages=stages)
-    group = outcome.assignment.group[subjects]
-    assignment = Assignment(group, outcome.assignment.n_groups)
+    varying = {
+        name
+        for name, codes in zip(encoded.sensitive_names, encoded.sensitive.T, strict=True)
+        if (codes != codes[first][subjects]).any()
+    }
+    for spec in policy.models:
+        _require_safe(spec, encoded, subjects, varying, subject=policy.subject or "")
+    requirement = check_feasible(encoded, policy)
+    profiles = take(encoded, first)
+    by_profile = replace(policy, models=tuple(_of_profiles(policy, encoded, varying)))
+    outcome = run(profiles, by_profile, seed=seed, stages=stages)
+    assignment = Assignment(outcome.assignment.group[subjects], outcome.assignment.n_groups)
+    assignment = _Persons(encoded, policy, subjects, varying).merged(assignment, requirement)
     _require_budget(assignment, policy)
-    published = publication(encoded, assignment, outcome.values, k=policy.k)
-    return replace(outcome, assignment=assignment, loss=report(published, METRICS))
+    values = published_values(encoded, assignment)
+    persons = Assignment(assignment.group[first], assignment.n_groups)
+    published = publication(profiles, persons, values, k=policy.k)
+    certify(published, by_profile, None, budget=len(first))
+    published = publication(encoded, assignment, values, k=policy.k)
+    certify(published, policy, None, budget=requirement.budget(encoded.n_rows))
+    return Outcome(assignment, values, report(published, METRICS))
+
+
+def _columns(spec: ModelSpec, encoded: EncodedTable) -> tuple[str, ...]:
+    """Return the sensitive columns that a model is asked of."""
+    if spec.name == X_Y_ANONYMITY:
+        given = (spec.params.get("x", ()), spec.params.get("y", ()))
+        named = [name for names in given if isinstance(names, tuple) for name in names]
+        return tuple(name for name in named if name in encoded.sensitive_names)
+    if not MODEL_KINDS[spec.name].per_sensitive or spec.params == {"l": 1}:
+        return ()
+    chosen = spec.params.get(COLUMNS, ())
+    strict = spec.params.get(MULTI) == STRICT
+    named = list(chosen) if isinstance(chosen, tuple) else []
+    return encoded.sensitive_names if strict or not named else tuple(named)
+
+
+def _require_safe(
+    spec: ModelSpec,
+    encoded: EncodedTable,
+    subjects: NDArray[np.int32],
+    varying: Collection[str],
+    *,
+    subject: str,
+) -> None:
+    """Raise Unsatisfiable for a model that does not say what it means of these persons."""
+    population = MODEL_KINDS[spec.name].of_population
+    if population or spec.name == "m-uniqueness":
+        counts = "a population of one row a person" if population else "rows that all differ"
+        raise Unsatisfiable(
+            f"{title(spec)} is about {counts}, and {quote_identifier(subject)} has several rows of"
+            " one person",
+            hint="publish one row a person",
+        )
+    if _is_safe(spec):
+        return
+    first = np.unique(subjects, return_index=True)[1]
+    for name in _columns(spec, encoded):
+        if name in varying:
+            codes = encoded.sensitive[:, encoded.sensitive_names.index(name)]
+            _require_same(codes, subjects, first, name=name, model=title(spec))
+
+
+def _is_safe(spec: ModelSpec) -> bool:
+    return spec.name in SAFE and spec.params.get(MULTI) != STRICT
+
+
+def _of_profiles(
+    policy: Policy, encoded: EncodedTable, varying: Collection[str]
+) -> Iterator[ModelSpec]:
+    """Yield the models of the columns in which a person has one value."""
+    for spec in policy.models:
+        columns = _columns(spec, encoded)
+        kept = tuple(name for name in columns if name not in varying)
+        if kept == columns:
+            yield spec
+        elif kept:
+            yield ModelSpec(spec.name, {**spec.params, COLUMNS: kept})
+
+
+class _Persons:
+    """Groups of persons, of whom some have several values."""
+
+    def __init__(
+        self,
+        encoded: EncodedTable,
+        policy: Policy,
+        subjects: NDArray[np.int32],
+        varying: Collection[str],
+    ) -> None:
+        self._encoded, self._subjects, self._k = encoded, subjects, policy.k
+        self._demands = [
+            demand
+            for demand in all_demands(encoded, policy)
+            if demand.column is not None and encoded.sensitive_names[demand.column] in varying
+        ]
+
+    def merged(self, assignment: Assignment, requirement: Requirement) -> Assignment:
+        """Merge groups until all meet the demands, of rows and of persons."""
+        shown = np.flatnonzero(assignment.group >= 0)
+        everyone = Assignment(np.where(assignment.group < 0, -1, 0).astype(np.int32), 1)
+        for demand in requirement.demands:
+            if is_monotone(demand) and not rows_hold(self._encoded, shown, demand):
+                raise _unsatisfiable(title(demand.spec), "all rows as one class do not meet it")
+        bad, reason = self._failing(everyone)
+        if bad.any():
+            raise _unsatisfiable(reason, "all persons as one class do not meet it")
+        while True:
+            assignment = enforce(self._encoded, assignment, requirement)
+            bad, reason = self._failing(assignment)
+            if not bad.any():
+                return assignment
+            if assignment.n_groups == 1:
+                raise _unsatisfiable(reason, "persons who are left out are missing")
+            assignment = merge_with_nearest(self._encoded, assignment, bad)
+
+    def _failing(self, assignment: Assignment) -> tuple[NDArray[np.bool_], str]:
+        """Return which groups do not meet a demand of persons, and the last of these demands."""
+        shown = np.flatnonzero(assignment.group >= 0)
+        groups, subjects = assignment.group[shown], self._subjects[shown]
+        bad, reason = persons_of(groups, subjects) < self._k, f"{self._k}-anonymity"
+        for demand in self._demands:
+            values = self._encoded.sensitive[shown, demand.column or 0]
+            level = achieved_by_persons(demand.spec.name, groups, subjects, values)
+            missed = ~demand.model.bound.holds(level, demand.model.required)
+            reason = title(demand.spec) if missed.any() else reason
+            bad |= missed
+        return bad, reason
+
+
+def _unsatisfiable(model: str, why: str) -> Unsatisfiable:
+    return Unsatisfiable(
+        f"{model} is impossible where a person may have several rows: {why}",
+        hint="ask for less, or publish one row a person",
+    )
 
 
 def _require_same(
-    codes: NDArray[np.int32], subjects: NDArray[np.int32], first: NDArray[np.int64], *, name: str
+    codes: NDArray[np.int32],
+    subjects: NDArray[np.int32],
+    first: NDArray[np.int64],
+    *,
+    name: str,
+    model: str | None = None,
 ) -> None:
     differ = len(np.unique(subjects[codes != codes[first][subjects]]))
-    if differ:
+    if not differ:
+        return
+    msg = f"{differ:,} persons have rows that differ in {quote_identifier(name)}"
+    if model is None:
         raise Unsatisfiable(
-            f"{differ:,} persons have rows that differ in {quote_identifier(name)}: in which class"
-            " each of them is would tell who they are",
+            f"{msg}: in which class each of them is would tell who they are",
             hint="make the column the same for all rows of a person, or publish one row a person",
         )
+    raise Unsatisfiable(
+        f"{msg}: {model} does not say how often such a person counts",
+        hint="ask for distinct or probabilistic diversity, or for alpha",
+    )
 
 
 def _require_budget(assignment: Assignment, policy: Policy) -> None:

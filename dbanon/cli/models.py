@@ -73,10 +73,53 @@ Delta = Annotated[
     float | None,
     typer.Option("--delta", show_default=False, help="delta-disclosure privacy: largest log ratio"),
 ]
+M = Annotated[
+    int | None,
+    typer.Option("--m", show_default=False, help="m-uniqueness: least rows, of different values"),
+]
+XYK = Annotated[
+    int | None,
+    typer.Option("--xy-k", show_default=False, help="(X, Y)-anonymity: least --y values of an --x"),
+]
+X = Annotated[
+    list[str] | None,
+    typer.Option("--x", metavar="COLUMN", show_default=False, help="all quasi-identifiers if none"),
+]
+Y = Annotated[
+    list[str] | None,
+    typer.Option("--y", metavar="COLUMN", show_default=False, help="a column of Y; repeatable"),
+]
+KMapK = Annotated[
+    int | None,
+    typer.Option("--k-map", show_default=False, help="least rows of the population in a class"),
+]
+DMin = Annotated[
+    float | None,
+    typer.Option("--dmin", show_default=False, help="delta-presence: least share published; 0"),
+]
+DMax = Annotated[
+    float | None,
+    typer.Option("--dmax", show_default=False, help="delta-presence: largest share published"),
+]
+Population = Annotated[
+    str | None,
+    typer.Option(
+        "--population",
+        metavar="SCHEMA.TABLE",
+        show_default=False,
+        help="everybody, with the same quasi-identifiers; for --k-map and --dmax",
+    ),
+]
+Subject = Annotated[
+    str | None,
+    typer.Option(
+        "--subject", metavar="COLUMN", show_default=False, help="tells persons apart: k counts them"
+    ),
+]
 
 
-Asked = tuple[Any, ...]
-"""The models that a command's options ask for (``dbanon.domain.policy.ModelSpec``)."""
+Asked = dict[str, Any]
+"""What a command's options ask for, as ``dbanon.actions.prepare.Options`` spells it."""
 
 _OPTIONS = {
     "l_kind": (LKindOf, LKind.DISTINCT),
@@ -88,7 +131,17 @@ _OPTIONS = {
     "beta": (Beta, None),
     "beta_kind": (BetaKindOf, BetaKind.BASIC),
     "delta": (Delta, None),
+    "m": (M, None),
+    "xy_k": (XYK, None),
+    "x": (X, None),
+    "y": (Y, None),
+    "k_map": (KMapK, None),
+    "dmin": (DMin, None),
+    "dmax": (DMax, None),
+    "population": (Population, None),
+    "subject": (Subject, None),
 }
+_OF_TABLES = ("population", "subject")
 
 
 def with_models(command: Callable[..., None]) -> Callable[..., None]:
@@ -103,7 +156,7 @@ def with_models(command: Callable[..., None]) -> Callable[..., None]:
         models = asked({**chosen, "l": arguments["l"]})
         if chosen["l_kind"] is not LKind.DISTINCT:
             arguments["l"] = None
-        command(**arguments, models=models)
+        command(**arguments, models={"models": models} | {n: chosen[n] for n in _OF_TABLES})
 
     known = inspect.signature(command, eval_str=True).parameters
     own = [parameter for name, parameter in known.items() if name != "models"]
@@ -153,6 +206,26 @@ def _specs(arguments: Mapping[str, Any]) -> Iterator[ModelSpec]:
         ("p", "p-sensitivity", {}),
         ("beta", "beta-likeness", {"kind": arguments["beta_kind"].value}),
         ("delta", "delta-disclosure", {}),
+        ("m", "m-uniqueness", {}),
     ):
         if arguments[parameter] is not None:
             yield ModelSpec(name, {parameter: arguments[parameter], **more})
+    yield from _of_rows(arguments)
+
+
+def _of_rows(arguments: Mapping[str, Any]) -> Iterator[ModelSpec]:
+    from dbanon.domain.policy import ModelSpec
+
+    given = {name: tuple(arguments[name] or ()) for name in ("x", "y")}
+    columns = {name: value for name, value in given.items() if value}
+    if arguments["xy_k"] is not None:
+        yield ModelSpec("x-y-anonymity", {"k": arguments["xy_k"], **columns})
+    elif columns:
+        raise typer.BadParameter("belongs to --xy-k", param_hint=f"--{next(iter(columns))}")
+    if arguments["k_map"] is not None:
+        yield ModelSpec("k-map", {"k": arguments["k_map"]})
+    least = {} if arguments["dmin"] is None else {"dmin": arguments["dmin"]}
+    if arguments["dmax"] is not None:
+        yield ModelSpec("delta-presence", {**least, "dmax": arguments["dmax"]})
+    elif least:
+        raise typer.BadParameter("belongs to --dmax", param_hint="--dmin")

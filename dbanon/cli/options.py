@@ -227,11 +227,13 @@ def publication(arguments: Mapping[str, Any]) -> PublishOptions:
     """Pick from a command's arguments what it asks of a publication."""
     if arguments["as_"] not in {"table", "view"}:
         raise typer.BadParameter("table or view", param_hint="--as")
-    effort = arguments["effort"]
+    effort, asked = arguments["effort"], arguments["models"]
     return {
         "k": arguments["k"],
         "l": arguments["l"],
-        "models": arguments["models"],
+        "models": asked["models"],
+        "subject": asked["subject"],
+        "population": asked["population"],
         "algorithm": arguments["algorithm"],
         "effort": None if effort is None else effort.value,
         "time_limit": arguments["time_limit"],

@@ -40,7 +40,7 @@ def plan(
     owner: options.Owner = None,
     json: options.Json = False,
     timings: options.Timings = False,
-    models: models.Asked = (),
+    models: models.Asked,
 ) -> None:
     """Show what publishing would cost; nothing is written.
 

@@ -35,7 +35,7 @@ def publish(
     allow_superuser: options.AllowSuperuser = False,
     json: options.Json = False,
     timings: options.Timings = False,
-    models: models.Asked = (),
+    models: models.Asked,
 ) -> None:
     """Publish an anonymized relation, proved by the database.
 

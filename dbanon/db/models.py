@@ -13,6 +13,7 @@ from dbanon.domain.models import (
     MODEL_KINDS,
     MULTI,
     STRICT,
+    X_Y_ANONYMITY,
     arguments,
 )
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """A model asked of one sensitive column; quasi: what makes the classes that are judged."""
+    """A model asked of one sensitive column; quasi: what makes the classes that are judged.
+
+    Of (X, Y)-anonymity quasi is X, and column spells Y.
+    """
 
     spec: ModelSpec
     column: str
@@ -38,23 +42,42 @@ def is_plain(spec: ModelSpec) -> bool:
 
 
 def asked(
-    models: Iterable[ModelSpec], *, quasi: Sequence[str], sensitive: Sequence[str]
+    models: Iterable[ModelSpec],
+    *,
+    quasi: Sequence[str],
+    sensitive: Sequence[str],
+    plain: bool = False,
 ) -> Iterator[Asked]:
-    """Yield what is asked beyond k rows and l distinct values of every sensitive column."""
+    """Yield what is asked of columns, l distinct values of every sensitive one if ``plain``."""
     for spec in models:
-        if is_plain(spec) or not MODEL_KINDS[spec.name].per_sensitive:
+        if spec.name == X_Y_ANONYMITY:
+            y = _texts(spec, "y")
+            x = _texts(spec, "x") or tuple(name for name in quasi if name not in y)
+            yield Asked(spec, ", ".join(y), x)
+        if (is_plain(spec) and not plain) or not MODEL_KINDS[spec.name].per_sensitive:
             continue
-        chosen = spec.params.get(COLUMNS, ())
-        for column in chosen if isinstance(chosen, tuple) and chosen else sensitive:
+        for column in _texts(spec, COLUMNS) or sensitive:
             others = [name for name in sensitive if name != column]
             strict = spec.params.get(MULTI) == STRICT
             yield Asked(spec, column, (*quasi, *others) if strict else tuple(quasi))
+
+
+def _texts(spec: ModelSpec, parameter: str) -> tuple[str, ...]:
+    chosen = spec.params.get(parameter, ())
+    return chosen if isinstance(chosen, tuple) else ()
 
 
 def model_statement(
     relation: sql.Composable, question: Asked, *, trees: Mapping[str, object]
 ) -> sql.Composed:
     """Compose the call of the check; trees: of the sensitive columns that have one."""
+    if question.spec.name == X_Y_ANONYMITY:
+        return sql.SQL("SELECT * FROM dbanon.check_x_y_anonymity({}, {}, {}, {})").format(
+            relation,
+            sql.Literal(list(question.quasi)),
+            sql.Literal(list(_texts(question.spec, "y"))),
+            sql.Literal(question.spec.params["k"]),
+        )
     given: dict[str, object] = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in arguments(question.spec).items()

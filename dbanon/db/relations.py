@@ -58,6 +58,11 @@ class Publication:
         return data_table("draft", self.id)
 
     @property
+    def persons(self) -> sql.Identifier:
+        """The table of persons that models are proved of; only within publishing."""
+        return data_table("persons", self.id)
+
+    @property
     def source(self) -> sql.Identifier:
         """The table that is published."""
         return relation(self.info.name)

@@ -15,7 +15,7 @@ from dbanon.domain.table import TableName
 from dbanon.formats import policies, taxonomies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from dbanon.db.session import Session
     from dbanon.domain.policy import Policy
@@ -44,13 +44,19 @@ def add_taxonomy(session: Session, taxonomy: Taxonomy) -> int:
     return int(version)
 
 
-def load_taxonomies(session: Session, names: Iterable[str]) -> dict[str, Taxonomy]:
-    """Return the newest version of each named taxonomy that exists."""
+def load_taxonomies(
+    session: Session, names: Iterable[str], *, versions: Mapping[str, int] | None = None
+) -> dict[str, Taxonomy]:
+    """Return each named taxonomy that exists, the newest version if ``versions`` tells no other."""
     found = {}
     for name in sorted(set(names)):
+        version = (versions or {}).get(name)
         newest = session.sa.execute(
             sa.select(m.taxonomy.c.taxonomy_id, m.taxonomy.c.version)
-            .where(m.taxonomy.c.name == name)
+            .where(
+                m.taxonomy.c.name == name,
+                sa.true() if version is None else m.taxonomy.c.version == version,
+            )
             .order_by(m.taxonomy.c.version.desc())
             .limit(1)
         ).first()

@@ -1,4 +1,4 @@
-"""Prove k by persons, which only the private membership of a release can tell."""
+"""Prove models of persons, which only the private membership of a release can tell."""
 
 from __future__ import annotations
 
@@ -6,18 +6,34 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon.db.queries import template
-from dbanon.domain.policy import K_ANONYMITY
+from dbanon.db.models import asked, model_statement
+from dbanon.db.queries import identifiers, template
+from dbanon.domain.models import X_Y_ANONYMITY, arguments
+from dbanon.domain.policy import K_ANONYMITY, Role
 from dbanon.domain.release import CheckReport, CheckResult, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dbanon.db.models import Asked
     from dbanon.db.relations import Publication
     from dbanon.db.session import Session
 
+# What a class achieves of models that are safe where a person has several values.
+_SAFE = {
+    "alpha-k-anonymity": ("alpha", "x.most::double precision / o.persons"),
+    "probabilistic-l-diversity": ("l", "o.persons::double precision / x.most"),
+    "l-diversity": ("l", "x.different - greatest(o.sole - 1, 0)"),
+    "p-sensitivity": ("p", "x.different - greatest(o.sole - 1, 0)"),
+}
 
-def prove_subjects(session: Session, publication: Publication, report: CheckReport) -> CheckReport:
+
+def prove_subjects(
+    session: Session, publication: Publication, report: CheckReport, *, several: bool
+) -> CheckReport:
     """Add to a report how many distinct persons the published classes have, if a subject is named.
 
+    Where persons have ``several`` rows, the models of sensitive columns are proved of persons, too.
     The published relation holds no subject, so that nobody but the role that publishes can repeat
     this one.
     """
@@ -38,10 +54,107 @@ def prove_subjects(session: Session, publication: Publication, report: CheckRepo
     found = session.pg.execute(statement).fetchone()
     assert found is not None  # noqa: S101 - an aggregate always has a row
     required, achieved, classes, failing, members = found
-    verdict = Verdict.NOT_CHECKED
-    if classes:
-        verdict = Verdict.FAILED if failing else Verdict.PASSED
     result = CheckResult(
-        K_ANONYMITY, subject, required, achieved, classes, failing, members, verdict
+        K_ANONYMITY,
+        subject,
+        required,
+        achieved,
+        classes,
+        failing,
+        members,
+        _verdict(classes, failing),
     )
-    return CheckReport(report.relation, (*report.results, result))
+    more = _of_persons(session, publication, subject) if several else ()
+    return CheckReport(report.relation, (*report.results, *more, result))
+
+
+def _verdict(classes: int, failing: int) -> Verdict:
+    if not classes:
+        return Verdict.NOT_CHECKED
+    return Verdict.FAILED if failing else Verdict.PASSED
+
+
+def _of_persons(session: Session, publication: Publication, subject: str) -> Iterator[CheckResult]:
+    """Yield what the models achieve of the distinct persons with their distinct values."""
+    policy = publication.policy
+    sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    quasi = [column for column, _ in publication.recodings]
+    for question in asked(policy.models, quasi=quasi, sensitive=sensitive, plain=True):
+        if question.spec.name == X_Y_ANONYMITY:
+            continue  # distinct values are as many among rows as among persons
+        used = [name for name in sensitive if name in {question.column, *question.quasi}]
+        session.pg.execute(_create(publication, subject, quasi, used))
+        if question.spec.name in _SAFE and set(question.quasi) == set(quasi):
+            yield _safe(session, publication, question, subject)
+        else:
+            persons = sql.SQL("{}::regclass").format(
+                sql.Literal(publication.persons.as_string(session.pg))
+            )
+            call = model_statement(persons, question, trees=publication.trees)
+            row = session.pg.execute(call).fetchone()
+            assert row is not None  # noqa: S101 - an aggregate always has a row
+            required, achieved, classes, failing, members, verdict = row
+            yield CheckResult(
+                question.spec.name,
+                f"{question.column} by {subject}",
+                required,
+                achieved,
+                classes,
+                failing,
+                members,
+                Verdict(verdict),
+            )
+        session.pg.execute(sql.SQL("DROP TABLE {}").format(publication.persons))
+
+
+def _create(
+    publication: Publication, subject: str, quasi: Sequence[str], sensitive: Sequence[str]
+) -> sql.Composed:
+    columns: list[sql.Composable] = [
+        sql.SQL("{} AS {}").format(sql.Identifier("g", f"q{i}"), sql.Identifier(name))
+        for i, name in enumerate(quasi, 1)
+    ]
+    columns += [sql.Identifier("s", name) for name in sensitive]
+    return template(
+        "create_persons",
+        persons=publication.persons,
+        columns=sql.SQL(", ").join(columns),
+        subject=sql.Identifier(subject),
+        source=publication.source,
+        rows=publication.rows,
+        groups=publication.groups,
+        join=publication.join,
+    )
+
+
+def persons_statement(persons: sql.Composable, question: Asked, *, subject: str) -> sql.Composed:
+    """Compose what judges a table of persons; it returns what ``prove_persons.sql`` says."""
+    parameter, achieved = _SAFE[question.spec.name]
+    return template(
+        "prove_persons",
+        persons=persons,
+        quasi=identifiers(question.quasi),
+        value=sql.Identifier(question.column),
+        subject=sql.Identifier(subject),
+        achieved=sql.SQL(achieved),
+        required=sql.Literal(float(str(arguments(question.spec)[parameter]))),
+    )
+
+
+def _safe(session: Session, publication: Publication, question: Asked, subject: str) -> CheckResult:
+    statement = persons_statement(publication.persons, question, subject=subject)
+    found = session.pg.execute(statement).fetchone()
+    assert found is not None  # noqa: S101 - an aggregate always has a row
+    required, least, most, classes, below, above, members = found
+    at_most = question.spec.name == "alpha-k-anonymity"
+    failing = above if at_most else below
+    return CheckResult(
+        question.spec.name,
+        f"{question.column} by {subject}",
+        required,
+        most if at_most else least,
+        classes,
+        failing,
+        members,
+        _verdict(classes, failing),
+    )

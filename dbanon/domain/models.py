@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import ModelSpec, Value
 
 COLUMNS, MULTI = "columns", "multi"
+X_Y_ANONYMITY, K_MAP, DELTA_PRESENCE = "x-y-anonymity", "k-map", "delta-presence"
 PER_ATTRIBUTE, STRICT = "per_attribute", "strict"
 EQUAL, ORDERED, HIERARCHICAL = "equal", "ordered", "hierarchical"
 BASIC, ENHANCED = "basic", "enhanced"
@@ -57,12 +58,14 @@ class Parameter:
 class ModelKind:
     """A model: how it is spelled with its parameters, and which it takes.
 
-    ``per_sensitive`` tells whether it is about each sensitive column or about the rows.
+    ``per_sensitive`` tells whether it is about each sensitive column or about the rows, and
+    ``of_population`` whether it counts the rows of another table, of which this one is a part.
     """
 
     title: str
     parameters: Mapping[str, Parameter]
     per_sensitive: bool = True
+    of_population: bool = False
 
     def accepted(self) -> Mapping[str, Parameter]:
         """Return all parameters: its own, and those of every model about sensitive columns."""
@@ -112,6 +115,18 @@ MODEL_KINDS: Mapping[str, ModelKind] = {
         "({k}, {e})-anonymity", {"k": _COUNT, "e": Parameter(float, least=0)}
     ),
     "m-uniqueness": ModelKind("{m}-uniqueness", {"m": _COUNT}),
+    X_Y_ANONYMITY: ModelKind(
+        "(X, Y)-anonymity with k = {k}",
+        {"k": _COUNT, "x": Parameter(tuple, default=()), "y": _TEXTS},
+        per_sensitive=False,
+    ),
+    K_MAP: ModelKind("{k}-map", {"k": _COUNT}, per_sensitive=False, of_population=True),
+    DELTA_PRESENCE: ModelKind(
+        "({dmin}, {dmax})-presence",
+        {"dmin": Parameter(float, least=0, most=1, default=0.0), "dmax": _SHARE},
+        per_sensitive=False,
+        of_population=True,
+    ),
 }
 
 SHORT: Mapping[str, str] = {
@@ -154,6 +169,19 @@ def problems(spec: ModelSpec) -> Iterator[tuple[str, str]]:
     for name, parameter in accepted.items():
         if parameter.default is None and name not in spec.params:
             yield name, "is missing"
+    yield from _contradictions(spec)
+
+
+def _contradictions(spec: ModelSpec) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong between the parameters of a model."""
+    if spec.name == DELTA_PRESENCE:
+        least, most = spec.params.get("dmin", 0.0), spec.params.get("dmax", 1.0)
+        if isinstance(least, int | float) and isinstance(most, int | float) and least > most:
+            yield "dmin", "is greater than dmax"
+    if spec.name == X_Y_ANONYMITY:
+        x, y = spec.params.get("x", ()), spec.params.get("y", ())
+        if isinstance(x, tuple) and isinstance(y, tuple) and set(x) & set(y):
+            yield "y", "shares a column with x"
 
 
 def require_valid(spec: ModelSpec) -> None:

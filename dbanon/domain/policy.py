@@ -67,6 +67,7 @@ class Policy:
 
     ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be left out;
     ``subject`` names the column that identifies a person, when a person may own several rows;
+    ``population`` names the table of everybody, of whom the persons of this one are a part;
     ``block`` has the algorithm group blocks of about so many rows apart.
     """
 
@@ -76,6 +77,7 @@ class Policy:
     algorithm: str = "auto"
     params: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     subject: str | None = None
+    population: TableName | None = None
     max_suppressed: float = 0.0
     block: int | None = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.models import COLUMNS, HIERARCHICAL, MODEL_KINDS
+from dbanon.domain.models import COLUMNS, HIERARCHICAL, MODEL_KINDS, X_Y_ANONYMITY
 from dbanon.domain.policy import Role
 from dbanon.domain.table import ColumnKind, quote_identifier
 from dbanon.formats.sections import did_you_mean
@@ -13,7 +13,7 @@ from dbanon.formats.sections import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from dbanon.domain.policy import ColumnRule, Policy
+    from dbanon.domain.policy import ColumnRule, ModelSpec, Policy
     from dbanon.domain.table import ColumnInfo, TableInfo
 
 _RELATIONS = {
@@ -22,6 +22,7 @@ _RELATIONS = {
     "f": "a foreign table",
 }
 _AS_IT_IS = frozenset({Role.SENSITIVE, Role.INSENSITIVE})
+_COUNTED = frozenset({Role.QUASI, Role.SENSITIVE})
 _ON_A_LINE = frozenset({"interval", "mean"})
 _IN_A_TREE = frozenset({"label"})
 _MAX_DIGITS = 15
@@ -95,17 +96,36 @@ def _of_roles(policy: Policy, info: TableInfo) -> Iterator[str]:
 def _of_models(policy: Policy) -> Iterator[str]:
     sensitive = {rule.column: rule for rule in policy.with_role(Role.SENSITIVE)}
     for spec in policy.models:
+        yield from _of_rows(spec, policy)
         if spec.name not in MODEL_KINDS or not MODEL_KINDS[spec.name].per_sensitive:
             continue
         if not sensitive:
             yield f"{spec.name} needs a sensitive column"
-        chosen = spec.params.get(COLUMNS, ())
-        columns = chosen if isinstance(chosen, tuple) and chosen else tuple(sensitive)
-        for name in columns:
+        for name in _texts(spec, COLUMNS) or tuple(sensitive):
             if name not in sensitive:
                 yield f"{spec.name} is about {quote_identifier(name)}, which is not sensitive"
             elif spec.params.get("distance") == HIERARCHICAL and not sensitive[name].taxonomy:
                 yield f"{spec.name} needs a taxonomy of sensitive column {quote_identifier(name)}"
+
+
+def _of_rows(spec: ModelSpec, policy: Policy) -> Iterator[str]:
+    """Yield what speaks against a model that is not about a sensitive column."""
+    if spec.name in MODEL_KINDS and MODEL_KINDS[spec.name].of_population:
+        if policy.population is None:
+            yield f'{spec.name} needs a population: population = "schema.table"'
+    elif spec.name == X_Y_ANONYMITY:
+        known = {rule.column for rule in policy.columns if rule.role in _COUNTED}
+        for name in (*_texts(spec, "x"), *_texts(spec, "y")):
+            if name not in known:
+                yield (
+                    f"{spec.name} is about {quote_identifier(name)}, which is neither a"
+                    " quasi-identifier nor sensitive"
+                )
+
+
+def _texts(spec: ModelSpec, parameter: str) -> tuple[str, ...]:
+    chosen = spec.params.get(parameter, ())
+    return chosen if isinstance(chosen, tuple) else ()
 
 
 def _of_subject(policy: Policy, info: TableInfo) -> Iterator[str]:

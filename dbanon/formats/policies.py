@@ -139,9 +139,9 @@ def _scalars(policy: Policy) -> dict[str, object]:
     document: dict[str, object] = {"table": str(policy.table), "algorithm": policy.algorithm}
     if policy.max_suppressed != _DEFAULT.max_suppressed:
         document["max_suppressed"] = policy.max_suppressed
-    for key in ("subject", "block"):
+    for key in ("subject", "population", "block"):
         if (value := getattr(policy, key)) is not None:
-            document[key] = value
+            document[key] = str(value) if key == "population" else value
     return document
 
 
@@ -190,9 +190,12 @@ def _policy(
     """Read what TOML and documents share, then raise or return."""
     for key in ("table", "columns"):
         top.require(key)
-    table = _table(top)
+    table = _table(top, "table")
     algorithm = top.text("algorithm", among=known.algorithms)
     subject = top.text("subject")
+    population = _table(top, "population")
+    if population is not None and population.schema is None:
+        top.report("population", "must name its schema, as in public.people")
     max_suppressed = _fraction(top, "max_suppressed")
     block = top.integer("block", least=1)
     params = _params(top.section("params"))
@@ -211,17 +214,18 @@ def _policy(
         algorithm=algorithm or _DEFAULT.algorithm,
         params=params,
         subject=subject,
+        population=population,
         max_suppressed=max_suppressed,
         block=block,
     )
 
 
-def _table(top: Section) -> TableName | None:
-    text = top.text("table")
+def _table(top: Section, key: str) -> TableName | None:
+    text = top.text(key)
     try:
         return None if text is None else TableName.parse(text)
     except ConfigError as error:
-        top.report("table", str(error))
+        top.report(key, str(error))
         return None
 
 

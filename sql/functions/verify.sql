@@ -21,6 +21,7 @@ DECLARE
     promise jsonb;
     all_quasi text[];
     all_sensitive text[];
+    of_rows text[] := ARRAY['k-anonymity', 'x-y-anonymity', 'k-map', 'delta-presence'];
     asked record;
 BEGIN
     promise := dbanon.promise(relation);
@@ -43,15 +44,19 @@ BEGIN
                promise -> 'trees' -> c.name AS tree
           FROM jsonb_array_elements(promise -> 'models') WITH ORDINALITY AS m (model, position)
          CROSS JOIN LATERAL (
-               SELECT NULL::text AS name, 0::bigint AS place
-                WHERE m.model ->> 'name' = 'k-anonymity'
+               SELECT CASE WHEN m.model ->> 'name' = 'x-y-anonymity'
+                           THEN (SELECT string_agg(y.name, ', ' ORDER BY y.place)
+                                   FROM jsonb_array_elements_text(m.model -> 'params' -> 'y')
+                                        WITH ORDINALITY AS y (name, place)) END AS name,
+                      0::bigint AS place
+                WHERE m.model ->> 'name' = ANY (of_rows)
                 UNION ALL
                SELECT s.name, s.place
                  FROM unnest(CASE WHEN m.model -> 'params' ? 'columns'
                                   THEN ARRAY(SELECT jsonb_array_elements_text(
                                                         m.model -> 'params' -> 'columns'))
                                   ELSE all_sensitive END) WITH ORDINALITY AS s (name, place)
-                WHERE m.model ->> 'name' <> 'k-anonymity') AS c
+                WHERE m.model ->> 'name' <> ALL (of_rows)) AS c
          ORDER BY m.position, c.place
     LOOP
         RETURN QUERY

@@ -89,6 +89,19 @@ BEGIN
     WHEN 'm-uniqueness' THEN
         RETURN QUERY SELECT * FROM dbanon.check_m_uniqueness(
                  relation, quasi_identifiers, sensitive, (params ->> 'm')::integer);
+    WHEN 'x-y-anonymity' THEN
+        RETURN QUERY SELECT * FROM dbanon.check_x_y_anonymity(
+                 relation,
+                 CASE WHEN params ? 'x' THEN ARRAY(SELECT jsonb_array_elements_text(params -> 'x'))
+                      ELSE ARRAY(SELECT q.name FROM unnest(quasi_identifiers)
+                                        WITH ORDINALITY AS q (name, place)
+                                  WHERE NOT params -> 'y' ? q.name ORDER BY q.place) END,
+                 ARRAY(SELECT jsonb_array_elements_text(params -> 'y')),
+                 (params ->> 'k')::integer);
+    WHEN 'k-map', 'delta-presence' THEN
+        -- Who reads the relation does not read the population: dbanon check proves these.
+        RETURN QUERY SELECT (params ->> CASE model WHEN 'k-map' THEN 'k' ELSE 'dmax' END)::double precision,
+                            NULL::double precision, 0::bigint, 0::bigint, 0::bigint, 'not checked'::text;
     ELSE
         RAISE EXCEPTION 'there is no privacy model %', quote_literal(model)
             USING ERRCODE = 'invalid_parameter_value';

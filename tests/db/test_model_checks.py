@@ -191,9 +191,14 @@ def test_the_hospital_tables_achieve_what_the_reference_says(connection, name, p
         (found,) = one(connection, spec, **columns)
         assert found[1] == pytest.approx(worst, rel=1e-6)
         asked_for = next(iter(params))
+        if MODEL_KINDS[name].parameters[asked_for].kind is int:
+            for limit in {int(level) + more for level in expected for more in (0, 1)}:
+                some = ModelSpec(name, {**spec.params, asked_for: limit})
+                (found,) = one(connection, some, **columns)
+                assert (sum(level < limit for level in expected), limit) == (found[3], found[0])
         for level in {level for level in expected if 0 < level < math.inf}:
             if MODEL_KINDS[name].parameters[asked_for].kind is int:
-                continue  # the worst class is all that a whole number tells
+                continue
             near = level * (1 - 1e-4), min(level * (1 + 1e-4), 1.0 if asked_for == "alpha" else 99)
             for limit in near if level > 1 or asked_for != "l" else near[1:]:
                 some = ModelSpec(name, {**spec.params, asked_for: limit})
@@ -201,6 +206,44 @@ def test_the_hospital_tables_achieve_what_the_reference_says(connection, name, p
                 failing = int((~bound.holds(np.array(expected, float), limit)).sum())
                 (found,) = one(connection, some, **columns)
                 assert (failing, limit) == (found[3], found[0])
+
+
+def test_the_hospital_tables_are_4_anonymous_and_have_the_entropies_of_the_reference(connection):
+    for name, classes in (("A", goldens.A), ("B", goldens.B)):
+        rows = [(str(i), goldens.NAMES[c]) for i, row in enumerate(classes) for c in row]
+        fill(connection, {"q": "text", "s": "text"}, rows)
+        for k, failing in ((4, 0), (5, 3)):
+            call = f"SELECT * FROM dbanon.check_k_anonymity('public.t', '{{q}}', {k})"
+            assert (k, 4, 3, failing, 12) == connection.execute(call).fetchone()[:5]
+        entropy = (
+            "SELECT ln(achieved) FROM dbanon.check_entropy_l_diversity('public.t', %s, 's', 1)"
+        )
+        (worst,) = connection.execute(entropy, (["q"],)).fetchone()
+        assert worst == pytest.approx(min(goldens.ENTROPIES[name]), abs=1e-6)
+        fill(connection, {"q": "text", "s": "text"}, [("all", s) for _, s in rows])
+        (whole,) = connection.execute(entropy, (["q"],)).fetchone()
+        assert math.exp(whole) == pytest.approx(goldens.WHOLE_ENTROPY, abs=5e-5)
+        for number, row in enumerate(classes):
+            fill(connection, {"q": "text", "s": "text"}, [("one", c) for c in row])
+            (of_class,) = connection.execute(entropy, (["q"],)).fetchone()
+            assert of_class == pytest.approx(goldens.ENTROPIES[name][number], abs=1e-6)
+
+
+def test_recursive_diversity_is_strict(connection):
+    call = (
+        "SELECT achieved, verdict"
+        " FROM dbanon.check_recursive_l_diversity('public.t', %s, 's', %s, %s)"
+    )
+    rows = [(str(i), goldens.NAMES[c]) for i, row in enumerate(goldens.B) for c in row]
+    fill(connection, {"q": "text", "s": "text"}, rows)
+    for c, l, holds in goldens.RECURSIVE:
+        found = connection.execute(call, (["q"], c, l)).fetchone()
+        assert holds == (found[1] == "passed"), (c, l)
+    fill(connection, {"q": "text", "s": "text"}, [("x", c) for c in goldens.VECTOR])
+    for l, c in goldens.INFIMA.items():
+        for more, verdict in ((0, "failed"), (1e-6, "passed")):
+            found = connection.execute(call, (["q"], c + more, l)).fetchone()
+            assert (pytest.approx(c), verdict) == found
 
 
 @pytest.mark.parametrize(("classes", "salary", "tree", "equal"), goldens.CLOSENESS)
@@ -225,6 +268,13 @@ def test_the_tables_of_li_et_al_are_as_close_as_the_reference_says(
             (column, distance, document),
         ).fetchall()
         assert expected == pytest.approx([row[0] for row in found])
+        distinct = ModelSpec("l-diversity", {"l": 3, "columns": (column,)})
+        assert [(3, 3, 3, 0, 9, "passed")] == one(
+            connection, distinct, quasi=["q"], sensitive=["salary", "disease"]
+        )
+    close = ModelSpec("t-closeness", {"t": 1 / 6, "distance": "ordered", "columns": ("salary",)})
+    (found,) = one(connection, close, quasi=["q"], sensitive=["salary"])
+    assert ("passed" if classes == goldens.ALTERNATIVE else "failed") == found[5]
 
 
 def test_strictly_the_table_of_li_et_al_is_1_diverse(connection):
@@ -253,3 +303,10 @@ def test_the_least_diverse_class_of_a_skewed_table_is_the_closest(connection):
     ).fetchall()
     assert goldens.SKEWED_ACHIEVED == pytest.approx([row[0] for row in found[:3]])
     assert not math.isnan(found[3][0])
+    for level in (1, 2, 3):
+        row = connection.execute(
+            "SELECT failing_classes FROM dbanon.check_l_diversity('public.t', '{q}', 's', %s)",
+            (level,),
+        ).fetchone()
+        few = sum(distinct < level for distinct in [*goldens.SKEWED_DISTINCT, 2])
+        assert (few,) == row

@@ -121,6 +121,7 @@ def test_every_model_can_be_verified_by_name(database):
             if parameter.kind is not str
         }
         params |= {"l": 2} if "l" in params else {}
+        params |= {"x": ["q"], "y": ["s"]} if "y" in params else {}
         row = connection.execute(
             "SELECT * FROM dbanon.verify_model('public.plain', %s, '{q}', 's', %s, NULL)",
             (name, psycopg.types.json.Jsonb(params)),
@@ -243,15 +244,45 @@ def test_k_counts_persons_and_all_rows_of_one_share_a_class(visits):
     assert groups == [(1, 180)]
 
 
-def test_models_that_weigh_rows_are_refused_for_several_rows_a_person(visits):
-    asked = [dbanon.ModelSpec("t-closeness", {"t": 0.3})]
-    with pytest.raises(dbanon.Unsatisfiable, match="weighs rows"):
+def test_models_hold_of_persons_as_well_as_of_rows(visits):
+    asked = [
+        dbanon.ModelSpec("t-closeness", {"t": 0.3}),
+        dbanon.ModelSpec("entropy-l-diversity", {"l": 2}),
+        dbanon.ModelSpec("recursive-l-diversity", {"c": 3, "l": 2}),
+        dbanon.ModelSpec("alpha-k-anonymity", {"alpha": 0.6}),
+        dbanon.ModelSpec("beta-likeness", {"beta": 2}),
+        dbanon.ModelSpec("x-y-anonymity", {"k": 2, "y": ("disease",)}),
+    ]
+    release = dbanon.publish("visits", models=asked, settings=visits.settings)
+    assert release.checks.passed
+    by_persons = {r.model: r for r in release.checks.results if "person" in (r.column or "")}
+    names = {"k-anonymity", "l-diversity", *(spec.name for spec in asked)} - {"x-y-anonymity"}
+    assert names == set(by_persons)
+    assert {60} == {r.n_rows for r in by_persons.values() if r.model != "k-anonymity"}
+    left = visits.execute("SELECT relname FROM pg_class WHERE relname LIKE 'persons%'")
+    assert left == []
+    checked = dbanon.check("anon.visits", settings=visits.settings)
+    assert checked.passed
+
+
+def test_what_counts_rows_once_is_refused_for_several_rows_a_person(visits):
+    asked = [dbanon.ModelSpec("m-uniqueness", {"m": 3})]
+    with pytest.raises(dbanon.Unsatisfiable, match="person has several rows of one person"):
         dbanon.publish("visits", models=asked, settings=visits.settings)
     with pytest.raises(dbanon.ConfigError, match="180 rows of 60 subjects"):
         dbanon.publish("visits", kind="view", settings=visits.settings)
 
 
-def test_a_person_with_two_diseases_is_refused_where_diversity_is_asked(visits):
+def test_a_person_with_two_diseases_counts_for_both_or_is_refused(visits):
     visits.execute("UPDATE public.visits SET disease = 'z' WHERE id = 3")
+    asked = [
+        dbanon.ModelSpec("alpha-k-anonymity", {"alpha": 0.7}),
+        dbanon.ModelSpec("probabilistic-l-diversity", {"l": 1.5}),
+    ]
+    release = dbanon.publish("visits", models=asked, settings=visits.settings)
+    assert release.checks.passed
+    found = {r.model for r in release.checks.results if r.column == "disease by person"}
+    assert {"l-diversity", *(spec.name for spec in asked)} == found
+    asked = [dbanon.ModelSpec("entropy-l-diversity", {"l": 2})]
     with pytest.raises(dbanon.Unsatisfiable, match="1 persons have rows that differ in disease"):
-        dbanon.publish("visits", settings=visits.settings)
+        dbanon.publish("visits", models=asked, settings=visits.settings)

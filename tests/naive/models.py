@@ -68,3 +68,13 @@ def beta(values, whole, limit=None):
 def delta(values, whole):
     p, q = shares(values), shares(whole)
     return max(abs(math.log(p[v] / q[v])) if v in p else math.inf for v in q)
+
+
+def posterior(counts, prior, published):
+    """Return what an adversary believes of a person in a class (Machanavajjhala et al., TKDD 2007).
+
+    counts: of the values in the class; prior: f(s|q); published: f(s|q*).
+    """
+    weights = {s: n * prior[s] / published[s] for s, n in counts.items()}
+    total = sum(weights.values())
+    return {s: weight / total for s, weight in weights.items()}

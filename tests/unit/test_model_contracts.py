@@ -3,15 +3,19 @@
 import math
 
 import naive
+import pyarrow as pa
 import pytest
 from builders import LETTERS, encoded, policy_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import models as defined
+from naive import population as by_hand
 
 from dbanon.anonymize.pipeline import run
+from dbanon.anonymize.population import encode_population
 from dbanon.anonymize.registry import ALGORITHMS, MODELS
 from dbanon.domain.errors import Unsatisfiable
+from dbanon.domain.models import MODEL_KINDS
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.stages import Stages
 from dbanon.domain.table import ColumnKind
@@ -86,6 +90,13 @@ CASES = {
         LETTER,
         lambda c, _: len(set(c)) == len(c) >= 2,
     ),
+    "x-y-anonymity": ({"k": 3, "y": ("s",)}, LETTER, lambda c, _: len(set(c)) >= 3),
+    "k-map": ({"k": 5}, LETTER, None),  # what they count is tried by hand below
+    "delta-presence": ({"dmax": 0.6}, LETTER, None),
+}
+LEAVES = {
+    label: set(LETTERS.leaf_labels[LETTERS.leaf_lo[node] : LETTERS.leaf_hi[node] + 1])
+    for node, label in enumerate(LETTERS.labels)
 }
 
 
@@ -93,10 +104,10 @@ def test_every_model_has_a_case():
     assert set(CASES) == set(MODELS)
 
 
-def publish(table, policy):
+def publish(table, policy, population):
     """Return the outcome, or why there is none."""
     try:
-        return run(table, policy, seed=0, stages=Stages())
+        return run(table, policy, seed=0, stages=Stages(), population=population)
     except Unsatisfiable as reason:
         return reason
 
@@ -107,7 +118,17 @@ def classes_of(outcome):
     for group, rows in enumerate(naive.members(outcome.assignment)):
         labels = tuple(column.labels[column.index[group]] for column in outcome.values.columns)
         shown.setdefault(labels, []).extend(rows)
-    return list(shown.values())
+    return shown
+
+
+def require_population(model, params, classes, people):
+    """Assert what a model says of a population, by trying every person in every class."""
+    regions = {labels: by_hand.region(labels, people, [None, LEAVES]) for labels in classes}
+    if model == "k-map":
+        assert all(len(region) >= params["k"] for region in regions.values())
+    if model == "delta-presence":
+        assert len(set().union(*regions.values())) == sum(map(len, regions.values()))
+        assert all(len(classes[c]) <= params["dmax"] * len(regions[c]) for c in classes)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -137,15 +158,20 @@ def test_a_published_class_meets_the_model(algorithm, model, data):
     spec = ModelSpec(model, params)
     others = [other for other in policy.models if other.name not in {model, "l-diversity"}]
     object.__setattr__(policy, "models", (*others, spec))
-    outcome = publish(table, policy)
+    person = st.tuples(st.integers(0, 9), st.none() | st.sampled_from("abcdefg"))
+    people = [row[:2] for row in rows] + data.draw(st.lists(person, max_size=2 * n))
+    source = pa.table({"x": [p[0] for p in people], "y": [p[1] for p in people]})
+    counted = MODEL_KINDS[model].of_population
+    outcome = publish(table, policy, encode_population(source, table) if counted else None)
     if isinstance(outcome, Unsatisfiable):
         assert "s" in str(outcome)
         assert outcome.hint
         return
     assert outcome.loss.n_suppressed <= share * n
     classes = classes_of(outcome)
-    whole = [rows[row][2] for members in classes for row in members]
-    for members in classes:
+    require_population(model, params, classes, people)
+    whole = [rows[row][2] for members in classes.values() for row in members]
+    for members in classes.values():
         assert len(members) >= k
         assert holds is None or holds([rows[row][2] for row in members], whole)
     assert not math.isnan(outcome.loss.ncp)

@@ -1,6 +1,5 @@
 import dataclasses
 import math
-from fractions import Fraction
 
 import goldens
 import numpy as np
@@ -160,18 +159,37 @@ def test_the_hospital_tables_achieve_what_the_reference_says(name, params, a, b)
         assert expected == pytest.approx(found(table, of_row, name, params), rel=1e-6)
 
 
-@pytest.mark.parametrize(("c", "l", "holds"), [(2, 3, False), (2.001, 3, True), (1, 2, False)])
+def test_the_hospital_tables_are_4_anonymous_and_have_the_entropies_of_the_reference():
+    for name, classes in (("A", goldens.A), ("B", goldens.B)):
+        table, of_row = table_of([goldens.NAMES[c] for c in "".join(classes)]), [0] * 12
+        assert [12] == found(table, of_row, "k-anonymity", {"k": 4})
+        whole = found(table, of_row, "entropy-l-diversity", {"l": 1})
+        assert [goldens.WHOLE_ENTROPY] == pytest.approx(whole, abs=5e-5)
+        of_row = np.repeat(np.arange(3), 4)
+        assert [4, 4, 4] == found(table, of_row, "k-anonymity", {"k": 4})
+        effective = found(table, of_row, "entropy-l-diversity", {"l": 1})
+        assert goldens.ENTROPIES[name] == pytest.approx(np.log(effective).tolist(), abs=1e-6)
+
+
+def test_who_knows_what_a_person_cannot_have_learns_what_it_has():
+    counts = {"heart": 2, "viral": 2}
+    prior, published = {"heart": 0, "viral": 1}, {"heart": 2 / 4, "viral": 2 / 4}
+    assert {"heart": 0, "viral": 1} == naive.posterior(counts, prior, published)
+    assert {"cancer": 1} == naive.posterior({"cancer": 4}, {"cancer": 0.3}, {"cancer": 0.5})
+
+
+@pytest.mark.parametrize(("c", "l", "holds"), goldens.RECURSIVE)
 def test_recursive_diversity_is_strict(c, l, holds):
     table = table_of([goldens.NAMES[x] for x in "".join(goldens.B)])
     level = found(table, np.repeat(np.arange(3), 4), "recursive-l-diversity", {"c": c, "l": l})
     assert holds == Bound.BELOW.holds(np.array(level), c).all()
 
 
-@pytest.mark.parametrize(("l", "c"), [(2, Fraction(2, 3)), (3, Fraction(4, 3)), (4, 4)])
+@pytest.mark.parametrize(("l", "c"), goldens.INFIMA.items())
 def test_the_vector_of_the_reference_needs_more_than_its_infimum(l, c):
-    table = table_of("aaaabbbccd")
+    table = table_of(goldens.VECTOR)
     found_c = found(table, [0] * 10, "recursive-l-diversity", {"c": 1, "l": l})
-    assert [float(c)] == pytest.approx(found_c)
+    assert [c] == pytest.approx(found_c)
 
 
 @pytest.mark.parametrize(("classes", "salary", "tree", "equal"), goldens.CLOSENESS)
@@ -205,7 +223,15 @@ def test_the_least_diverse_class_of_a_skewed_table_is_the_closest():
     table = table_of(values)
     expected = pytest.approx(goldens.SKEWED_ACHIEVED)
     assert expected == found(table, classes, "t-closeness", {"t": 1})[:3]
-    assert [1, 2, 2] == found(table, classes, "l-diversity", {"l": 1})[:3]
+    assert goldens.SKEWED_DISTINCT == found(table, classes, "l-diversity", {"l": 1})[:3]
+
+
+def test_the_alternative_classes_of_li_et_al_are_a_sixth_close_and_the_published_are_not():
+    for classes, holds in ((goldens.ALTERNATIVE, True), (goldens.PUBLISHED, False)):
+        of_row = [next(i for i, c in enumerate(classes) if row in c) for row in range(1, 10)]
+        table = table_of(goldens.SALARIES, kind=ColumnKind.INTEGER)
+        level = found(table, of_row, "t-closeness", {"t": 1 / 6, "distance": "ordered"})
+        assert holds == Bound.AT_MOST.holds(np.array(level), 1 / 6).all()
 
 
 def test_numbers_are_ordered_as_numbers_and_equal_ones_are_one_value():

@@ -132,6 +132,18 @@ def test_l_diversity_needs_a_sensitive_column():
     assert ["l-diversity needs a sensitive column"] == problems_of(policy)
 
 
+def test_models_of_rows_name_what_is_there():
+    linked = ModelSpec("x-y-anonymity", {"k": 2, "x": ("age",), "y": ("cause", "nobody")})
+    policy = replace(POLICY, models=(*POLICY.models, ModelSpec("k-map", {"k": 3}), linked))
+    reason = "which is neither a quasi-identifier nor sensitive"
+    assert [
+        'k-map needs a population: population = "schema.table"',
+        f"x-y-anonymity is about nobody, {reason}",
+    ] == problems_of(policy)
+    named = replace(POLICY, population=TableName("public", "people"))
+    validate(replace(named, models=(ModelSpec("k-map", {"k": 3}),)), INFO, taxonomies=["sex"])
+
+
 @pytest.mark.parametrize(
     "declared", ["jsonb", "json", "xml", "text[]", "int4range", "bytea", "point"]
 )

@@ -56,6 +56,7 @@ def policies(draw):
         algorithm=draw(NAMES),
         params=draw(st.dictionaries(NAMES, values, max_size=4)),
         subject=draw(st.none() | NAMES),
+        population=draw(st.none() | st.builds(TableName, NAMES, NAMES)),
         max_suppressed=draw(st.floats(0, 1, exclude_max=True)),
         block=draw(st.none() | st.integers(1, 2**40)),
     )
@@ -206,6 +207,17 @@ def test_every_problem_is_told_at_once_with_the_path_of_its_key():
         ('table = ""', "table: is empty or holds a NUL character"),
         ('subject = "\\u0000"', "subject: is empty or holds a NUL character"),
         ("subject = 2020-01-01", "subject: must be a string, found a date or time"),
+        ('population = "people"', "population: must name its schema, as in public.people"),
+        ("population = 5", "population: must be a string, found an integer"),
+        ("[models.k-map]\nk = 0", "models.k-map.k: must be at least 1 and at most 2147483647"),
+        (
+            "[models.delta-presence]\ndmin = 0.5\ndmax = 0.1",
+            "models.delta-presence.dmin: is greater than dmax",
+        ),
+        (
+            '[models.x-y-anonymity]\nk = 2\nx = ["a"]\ny = ["a"]',
+            "models.x-y-anonymity.y: shares a column with x",
+        ),
         ("block = 0", "block: must be at least 1, and less than 2^63"),
         ("block = 1.5", "block: must be an integer, found a number"),
         ("max_suppressed = -0.1", "max_suppressed: must be at least 0 and less than 1"),

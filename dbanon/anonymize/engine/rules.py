@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymize.models.tally import steps_of
-from dbanon.domain.models import ENHANCED, arguments
+from dbanon.domain.models import ENHANCED, X_Y_ANONYMITY, arguments
 from dbanon.domain.models import EQUAL as EQUAL_DISTANCE
 from dbanon.domain.models import ORDERED as ORDERED_DISTANCE
 from dbanon.kernels.layout import (
@@ -60,7 +60,7 @@ def make_rules(table: EncodedTable, requirement: Requirement) -> Rules:
 def _numbers(table: EncodedTable, demand: Demand) -> Iterator[tuple[int, list[float]]]:
     """Yield the kind and the numbers of a demand's rule, nothing if the engine has none."""
     given, name = arguments(demand.spec), demand.spec.name
-    if name in {"l-diversity", "p-sensitivity"}:
+    if name in {"l-diversity", "p-sensitivity", X_Y_ANONYMITY} and not demand.jointly:
         yield DISTINCT, [demand.model.required, 0.0]
     elif name == "alpha-k-anonymity":
         yield SHARE, [demand.model.required, 0.0]

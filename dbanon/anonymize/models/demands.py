@@ -8,8 +8,8 @@ import numpy as np
 
 from dbanon.anonymize.interfaces import Demand
 from dbanon.anonymize.models.closeness import NTCloseness
-from dbanon.anonymize.models.tally import tally, whole_of
-from dbanon.anonymize.registry import MODELS
+from dbanon.anonymize.models.tally import joint_codes, tally, whole_of
+from dbanon.anonymize.registry import CLASS_MODELS
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.models import (
     COLUMNS,
@@ -48,13 +48,15 @@ def _is_plain(spec: ModelSpec) -> bool:
 
 
 def all_demands(table: EncodedTable, policy: Policy) -> tuple[Demand, ...]:
-    """Return everything that is asked, k rows and l values included."""
+    """Return everything that a class meets by its own values, k rows and l values included."""
     return tuple(demand for spec in policy.models for demand in _demands(table, spec))
 
 
 def _demands(table: EncodedTable, spec: ModelSpec) -> Iterator[Demand]:
     require_valid(spec)
-    model = MODELS[spec.name](**arguments(spec))
+    if spec.name not in CLASS_MODELS:
+        return
+    model = CLASS_MODELS[spec.name](**arguments(spec))
     if not MODEL_KINDS[spec.name].per_sensitive:
         yield Demand(spec, model, None)
         return
@@ -97,6 +99,8 @@ def achieved(
     if demand.column is None:
         return demand.model.achieved(tally(classes, np.zeros(len(rows), np.int32)), whole)
     values = table.sensitive[rows, demand.column]
+    if demand.jointly:
+        values = joint_codes(table.sensitive[rows][:, [demand.column, *demand.jointly]])
     if not demand.among:
         return demand.model.achieved(tally(classes, values), whole)
     parts, part = _parts(table, demand, rows, classes)

@@ -82,6 +82,12 @@ def tally(classes: NDArray[np.int32], values: NDArray[np.int32]) -> Tally:
     return Tally(of_class, found % width, counts, start, np.add.reduceat(counts, start))
 
 
+def joint_codes(codes: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the number of each row of codes, (n, c), among the distinct ones in order; (n,)."""
+    found = np.unique(codes, axis=0, return_inverse=True)[1]
+    return np.asarray(found.ravel(), np.int32)
+
+
 def tally_of_counts(counts: NDArray[np.int64]) -> Tally:
     """Return the tally of a table of counts, (g, m); every class has a row."""
     of_class, values = np.nonzero(counts)

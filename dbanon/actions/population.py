@@ -1,0 +1,35 @@
+"""Read the population that models of a policy count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dbanon.domain.policy import Role
+
+if TYPE_CHECKING:
+    from dbanon.anonymize.population import Population
+    from dbanon.db.session import Session
+    from dbanon.domain.assignment import EncodedTable
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.stages import Stages
+    from dbanon.domain.table import TableInfo
+
+
+def read_population(
+    session: Session, info: TableInfo, policy: Policy, encoded: EncodedTable, stages: Stages
+) -> Population | None:
+    """Read the population, if a model counts it; raises PolicyError when it is none of this."""
+    from dbanon.anonymize.covering import of_population
+    from dbanon.anonymize.population import encode_population
+    from dbanon.db import population, transfer
+
+    if not of_population(policy):
+        return None
+    everybody = population.describe(session, info, policy, n_rows=encoded.n_rows)
+    quasi = replace(policy, columns=policy.with_role(Role.QUASI))
+    transfer.require_fit(session, everybody, quasi)
+    with stages("read"):
+        rows = transfer.read(session, replace(everybody, primary_key=()), quasi)
+    with stages("encode"):
+        return encode_population(rows.columns, encoded)

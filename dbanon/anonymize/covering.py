@@ -1,0 +1,156 @@
+"""Merging classes until they meet the models that count a population."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.anonymize.merging import merge_with_nearest
+from dbanon.anonymize.metrics import publication, report
+from dbanon.anonymize.models.presence import DeltaPresence, KMap
+from dbanon.anonymize.population import missing_rows, presence_of, require_regions
+from dbanon.domain.assignment import Assignment, GroupValues
+from dbanon.domain.errors import PolicyError, Unsatisfiable
+from dbanon.domain.models import K_MAP, MODEL_KINDS, arguments, title
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from dbanon.anonymize.metrics import Publication
+    from dbanon.anonymize.population import Population, Presence
+    from dbanon.domain.assignment import EncodedTable
+    from dbanon.domain.policy import ModelSpec, Policy
+
+PopulationModel = KMap | DeltaPresence
+Publish = Callable[[Assignment], GroupValues]
+
+
+def of_population(policy: Policy) -> tuple[ModelSpec, ...]:
+    """Return the models of a policy that count a population."""
+    return tuple(
+        spec
+        for spec in policy.models
+        if spec.name in MODEL_KINDS and MODEL_KINDS[spec.name].of_population
+    )
+
+
+def population_model(spec: ModelSpec) -> PopulationModel:
+    """Return the model of a specification."""
+    given = arguments(spec)
+    if spec.name == K_MAP:
+        return KMap(int(str(given["k"])))
+    return DeltaPresence(float(str(given["dmin"])), float(str(given["dmax"])))
+
+
+def failing(
+    published: Publication, models: Sequence[PopulationModel], population: Population
+) -> tuple[NDArray[np.bool_], Presence]:
+    """Return which classes do not meet some model, and what all of them cover."""
+    presence = presence_of(published, population)
+    bad = np.zeros(len(published.size), np.bool_)
+    for model in models:
+        bad |= model.failing(presence)
+    return bad, presence
+
+
+def require_possible(
+    table: EncodedTable, policy: Policy, population: Population | None, *, publish: Publish
+) -> None:
+    """Raise PolicyError or Unsatisfiable when all rows as one class do not meet the models.
+
+    Larger classes cover more, so that nothing else does then.
+    """
+    specs = of_population(policy)
+    if not specs:
+        return
+    if population is None:
+        msg = f"{title(specs[0])} counts the rows of a population, and the policy names none"
+        raise PolicyError(msg, hint='population = "schema.table", or --population schema.table')
+    everyone = Assignment(np.zeros(table.n_rows, np.int32), 1)
+    values = publish(everyone)
+    recodings = {column.name: column.recoding for column in values.columns}
+    require_regions(recodings, model=title(specs[0]))
+    published = publication(table, everyone, values, k=policy.k)
+    for spec in specs:
+        model = population_model(spec)
+        missing = missing_rows(table, population) if isinstance(model, DeltaPresence) else 0
+        if missing:
+            msg = f"{missing:,} rows of the table have no row of their own in the population"
+            raise Unsatisfiable(
+                f"{msg}: {title(spec)} is about a part of it", hint="bring both up to date"
+            )
+        bad, presence = failing(published, [model], population)
+        if bad.any():
+            raise _unsatisfiable(spec, presence)
+
+
+def _unsatisfiable(spec: ModelSpec, presence: Presence) -> Unsatisfiable:
+    msg = (
+        f"all rows as one class cover {int(presence.covered[0]):,} rows of the population with"
+        f" {int(presence.rows[0]):,} and leave {presence.uncovered:,} uncovered:"
+        f" {title(spec)} is impossible"
+    )
+    return Unsatisfiable(msg, hint="ask for less, or for a larger dmax and dmin = 0")
+
+
+def cover(
+    table: EncodedTable,
+    assignment: Assignment,
+    policy: Policy,
+    population: Population,
+    *,
+    publish: Publish,
+) -> Assignment:
+    """Merge the classes that do not meet a model of the population, round by round.
+
+    publish: what readers would see of an assignment. In a round every class that fails joins the
+    neighbour that raises the cost least, among those that share rows of the population with it if
+    some do. All rows as one class meet the models (``require_possible``); when some were left out
+    and the others do not, raises Unsatisfiable. O(rounds * classes * population) at worst.
+    """
+    models = [population_model(spec) for spec in of_population(policy)]
+    while True:
+        published = publication(table, assignment, publish(assignment), k=policy.k)
+        bad, presence = failing(published, models, population)
+        if not bad.any():
+            return assignment
+        if len(bad) == 1:
+            raise _unsatisfiable(of_population(policy)[0], presence)
+        classes = Assignment(published.classes, len(bad))
+        assignment = merge_with_nearest(table, classes, bad, near=presence.near)
+
+
+def cover_or_coarsen(
+    table: EncodedTable,
+    assignment: Assignment,
+    policy: Policy,
+    population: Population,
+    *,
+    publish: Publish,
+    regroup: Callable[[int], Assignment],
+) -> Assignment:
+    """Return the cheaper of merged classes and of groups for a larger k that need no merging.
+
+    regroup: the groups of an algorithm for a k. Levels of a lattice share nobody, but classes that
+    were merged may share people with all others, and delta-presence then leaves one class of all.
+    """
+    merged = cover(table, assignment, policy, population, publish=publish)
+    models = [population_model(spec) for spec in of_population(policy)]
+    if merged is assignment or not any(isinstance(model, DeltaPresence) for model in models):
+        return merged
+    k = policy.k
+    while 2 * k <= table.n_rows:
+        k *= 2
+        try:
+            coarser = regroup(k)
+        except Unsatisfiable:
+            return merged
+        published = publication(table, coarser, publish(coarser), k=policy.k)
+        if not failing(published, models, population)[0].any():
+            rival = publication(table, merged, publish(merged), k=policy.k)
+            return coarser if report(published, {}).ncp < report(rival, {}).ncp else merged
+    return merged

@@ -1,0 +1,56 @@
+"""What classes achieve when a person may have several rows, and several values among them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.anonymize.models.tally import joint_codes, tally
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SAFE = frozenset({"l-diversity", "p-sensitivity", "alpha-k-anonymity", "probabilistic-l-diversity"})
+"""Models of which it is known what they mean when a person has several values.
+
+Entropy, recursive diversity and the models that compare distributions divide by a sum that counts
+such a person several times, and a value that everybody in a class has may still look rare to them.
+"""
+
+
+def persons_of(classes: NDArray[np.int32], subjects: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the number of distinct persons of each class; classes, subjects: (n,)."""
+    persons: NDArray[np.int64] = tally(classes, joint_codes(subjects[:, None])).distinct()
+    return persons
+
+
+def achieved_by_persons(
+    name: str,
+    classes: NDArray[np.int32],
+    subjects: NDArray[np.int32],
+    values: NDArray[np.int32],
+) -> NDArray[np.float64]:
+    """Return what each class achieves of one of the safe models; all (n,).
+
+    A value is as frequent as the persons who have it are among the persons of the class. Of
+    different values there are as many as are left, and one, when any one person's rows go.
+    """
+    rows = joint_codes(np.column_stack([classes, subjects, values]))
+    first = np.unique(rows, return_index=True)[1]
+    held = tally(classes[first], values[first])
+    persons = persons_of(classes, subjects).astype(float)
+    most = held.most(held.counts.astype(float))
+    if name in {"alpha-k-anonymity", "probabilistic-l-diversity"}:
+        share: NDArray[np.float64] = most / persons
+        return share if name == "alpha-k-anonymity" else 1.0 / share
+    sole = held.counts == 1
+    by_value = np.zeros((len(held.size), int(values.max()) + 1), np.bool_)
+    by_value[held.classes[sole], held.values[sole]] = True
+    alone = by_value[classes[first], values[first]]
+    owners = joint_codes(np.column_stack([classes[first], subjects[first]]))
+    owned = np.bincount(owners, weights=alone)
+    most_owned = np.zeros(len(held.size))
+    np.maximum.at(most_owned, classes[first], owned[owners])
+    left: NDArray[np.float64] = held.distinct().astype(float) - np.maximum(most_owned - 1, 0)
+    return left

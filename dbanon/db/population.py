@@ -1,0 +1,193 @@
+"""Prove the models that count a population, which only those who can read it can."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from dbanon.db import catalog, store
+from dbanon.db.guards import lock_source
+from dbanon.db.queries import query, relation
+from dbanon.domain.errors import NotPermitted, PolicyError, TableNotFound
+from dbanon.domain.models import K_MAP, MODEL_KINDS, arguments
+from dbanon.domain.policy import Role
+from dbanon.domain.release import CheckReport, CheckResult, Verdict
+from dbanon.domain.table import quote_identifier
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dbanon.db.promise import Promise
+    from dbanon.db.session import Session
+    from dbanon.domain.policy import ModelSpec, Policy
+    from dbanon.domain.release import Release
+    from dbanon.domain.table import TableInfo, TableName
+    from dbanon.domain.taxonomy import Taxonomy
+
+
+def describe(session: Session, info: TableInfo, policy: Policy, *, n_rows: int) -> TableInfo:
+    """Return the population of a policy; raises PolicyError when it cannot be that of the table."""
+    if policy.population is None:
+        raise PolicyError("the policy names no population", hint="--population schema.table")
+    found = _locked(session, policy.population)
+    if found is None:
+        raise NotPermitted(f"this role may not read {policy.population}", hint="GRANT SELECT ON it")
+    problems = [*_problems(found), *_misfits(info, found, policy)]
+    if not problems and (rows := _count(session, found)) < n_rows:
+        problems.append(f"it has {rows:,} rows, fewer than the {n_rows:,} of {info.name}")
+    if problems:
+        raise PolicyError(
+            f"{found.name} is not the population of {info.name}: {'; '.join(problems)}",
+            hint=f"dbanon inspect {found.name}",
+        )
+    return found
+
+
+def _locked(session: Session, name: TableName) -> TableInfo | None:
+    """Return a relation that stays what it is, None when the current role cannot read it."""
+    found = catalog.describe(session, name)
+    row = session.pg.execute(
+        "SELECT has_table_privilege(%s::oid, 'SELECT')", (found.oid,)
+    ).fetchone()
+    if not (row and row[0]):
+        return None
+    lock_source(session, found, exclude_writers=False)
+    return catalog.describe(session, name)
+
+
+def _problems(found: TableInfo) -> Iterator[str]:
+    """Yield why reading a relation may run foreign code, or show only some of its rows."""
+    if found.relkind not in {"r", "p"}:
+        yield "it is no table: reading anything else may run foreign code"
+    if found.row_security:
+        yield "it has row-level security, and might show some rows only"
+
+
+def _misfits(info: TableInfo, found: TableInfo, policy: Policy) -> Iterator[str]:
+    if found.oid == info.oid:
+        yield "it is the table itself"
+    columns = {column.name: column for column in found.columns}
+    for rule in policy.with_role(Role.QUASI):
+        own, other = info.column(rule.column), columns.get(rule.column)
+        if other is None:
+            yield f"it has no column {quote_identifier(rule.column)}"
+        elif (own.base_schema, own.base_type) != (other.base_schema, other.base_type):
+            name = quote_identifier(rule.column)
+            yield f"its column {name} is of type {other.type}, not {own.type}"
+
+
+def _count(session: Session, info: TableInfo) -> int:
+    statement = sql.SQL("SELECT count(*) FROM {}").format(relation(info.name))
+    row = session.pg.execute(statement).fetchone()
+    return row[0] if row else 0
+
+
+def prove(
+    session: Session,
+    info: TableInfo,
+    policy: Policy,
+    report: CheckReport,
+    *,
+    versions: Mapping[str, int],
+) -> CheckReport:
+    """Add to the report of a published relation what the database counts in the population.
+
+    versions: of the taxonomies that it was published by.
+    """
+    specs = [spec for spec in policy.models if MODEL_KINDS[spec.name].of_population]
+    if not specs or policy.population is None:
+        return report
+    found = catalog.describe(session, policy.population)
+    quasi = policy.with_role(Role.QUASI)
+    named = {rule.column: rule.taxonomy for rule in quasi if rule.taxonomy is not None}
+    known = store.load_taxonomies(session, named.values(), versions=versions)
+    trees = {
+        rule.column: labels_document(known[rule.taxonomy])
+        for rule in quasi
+        if rule.taxonomy is not None and rule.recoding in {None, "label"}
+    }
+    results = list(report.results)
+    for spec in specs:
+        call = statement(spec, info.oid, found.oid, [rule.column for rule in quasi], trees)
+        row = session.pg.execute(call).fetchone()
+        assert row is not None  # noqa: S101 - an aggregate always has a row
+        required, achieved, classes, failing, n_rows, verdict = row
+        results.append(
+            CheckResult(
+                spec.name, None, required, achieved, classes, failing, n_rows, Verdict(verdict)
+            )
+        )
+    return CheckReport(report.relation, tuple(results))
+
+
+def prove_again(
+    session: Session, info: TableInfo, promise: Promise, report: CheckReport
+) -> CheckReport:
+    """Add the same to the report of a check, as not checked for who cannot read what it takes."""
+    specs = [spec for spec in promise.models if MODEL_KINDS[spec.name].of_population]
+    if not specs:
+        return report
+    release = None
+    row = session.pg.execute(query("readable")).fetchone()
+    if row is not None and row[0]:
+        release = store.release_by_id(session, promise.release)
+    if release is not None and _is_there(session, release):
+        policy = replace(release.policy, models=tuple(specs))
+        return prove(session, info, policy, report, versions=release.taxonomies)
+    unseen = (
+        CheckResult(s.name, None, _required(s), None, 0, 0, 0, Verdict.NOT_CHECKED) for s in specs
+    )
+    return CheckReport(report.relation, (*report.results, *unseen))
+
+
+def _is_there(session: Session, release: Release) -> bool:
+    """Whether the population of a release can still be read, as what it was."""
+    if release.policy.population is None:
+        return False
+    try:
+        found = _locked(session, release.policy.population)
+        source = catalog.describe(session, release.table)
+    except TableNotFound:
+        return False
+    if found is None:
+        return False
+    return not [*_problems(found), *_misfits(source, found, release.policy)]
+
+
+def _required(spec: ModelSpec) -> float:
+    return float(str(arguments(spec)["k" if spec.name == K_MAP else "dmax"]))
+
+
+def statement(
+    spec: ModelSpec, published: int, population: int, quasi: list[str], trees: object
+) -> sql.Composed:
+    """Compose the call of a check; published, population: the relations by OID."""
+    named = [
+        sql.SQL("{} => {}").format(sql.Identifier(name), sql.Literal(value))
+        for name, value in arguments(spec).items()
+    ]
+    return sql.SQL(
+        "SELECT * FROM {}({}::oid::regclass, {}, {}::oid::regclass, trees => {}, {})"
+    ).format(
+        sql.Identifier("dbanon", f"check_{spec.name.replace('-', '_')}"),
+        sql.Literal(published),
+        sql.Literal(quasi),
+        sql.Literal(population),
+        sql.Literal(Jsonb(trees)),
+        sql.SQL(", ").join(named),
+    )
+
+
+def labels_document(tree: Taxonomy) -> dict[str, object]:
+    """Return a taxonomy as ``dbanon.presence`` takes it: the labels above each leaf."""
+    labels: dict[str, list[str]] = {}
+    for leaf in tree.leaves.tolist():
+        above, node = [], leaf
+        while node >= 0:
+            above.append(tree.labels[node])
+            node = int(tree.parent[node])
+        labels[tree.labels[leaf]] = above
+    return {"root": tree.labels[0], "labels": labels}
