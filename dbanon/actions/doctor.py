@@ -123,10 +123,8 @@ def _release(session: Session, release: Release) -> Iterator[Finding]:
     problems = [
         *diagnosis.view_problems(session, published, release=release, source=source.oid),
         *(
-            f"{role} may read it and can also read {name}"
-            for role, name in access.private_readers(
-                session, published=published.oid, source=source.oid
-            )
+            f"of those who may read it, {reach}"
+            for reach in access.private_reach(session, published=published.oid, source=source.oid)
         ),
     ]
     for problem in problems:

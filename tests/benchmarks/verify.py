@@ -90,11 +90,14 @@ def main() -> None:
     from servers import Server, available
 
     for choice in available(None)[0]:
-        with choice.open() as dsn, Server(dsn, choice.major).prepared() as server:
-            with server.database() as database:
-                os.environ["DBANON_DSN"] = database.dsn
-                say(f"PostgreSQL {choice.version} ({choice.id})")
-                benchmark(HARD if arguments.hard else LARGE, arguments)
+        with (
+            choice.open() as dsn,
+            Server(dsn, choice.major).prepared() as server,
+            server.database() as database,
+        ):
+            os.environ["DBANON_DSN"] = database.dsn
+            say(f"PostgreSQL {choice.version} ({choice.id})")
+            benchmark(HARD if arguments.hard else LARGE, arguments)
 
 
 if __name__ == "__main__":
