@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dbanon.actions.compare import compare
     from dbanon.actions.demo import demo
     from dbanon.actions.doctor import doctor
+    from dbanon.actions.grant import grant, revoke
     from dbanon.actions.init import init, init_sql
     from dbanon.actions.inspect import inspect
     from dbanon.actions.plan import plan
@@ -66,6 +67,7 @@ _HOMES = {
     "actions.compare": "compare",
     "actions.demo": "demo",
     "actions.doctor": "doctor",
+    "actions.grant": "grant revoke",
     "actions.init": "init init_sql",
     "actions.inspect": "inspect",
     "actions.plan": "plan",
@@ -123,6 +125,7 @@ __all__ = [
     "drop_taxonomy",
     "export_policy",
     "export_taxonomy",
+    "grant",
     "import_taxonomy",
     "init",
     "init_sql",
@@ -136,6 +139,7 @@ __all__ = [
     "plan",
     "publish",
     "refresh",
+    "revoke",
     "server_psql",
     "server_status",
     "server_stop",

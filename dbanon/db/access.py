@@ -1,4 +1,4 @@
-"""Grant a published relation, and prove that its grantees can read nothing else of it."""
+"""Grant and revoke a published relation; prove that its readers can read nothing else of it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dbanon.db.session import Session
+
+Statement = sql.Composed
 
 
 def require_roles(session: Session, roles: Sequence[str]) -> None:
@@ -36,6 +38,50 @@ def grant_statements(view: TableName, roles: Sequence[str]) -> Iterator[sql.Comp
         for schema in (view.schema or "public", SCHEMA):
             yield sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(sql.Identifier(schema), grantee)
         yield sql.SQL("GRANT SELECT ON {} TO {}").format(relation(view), grantee)
+
+
+def revoke_statement(view: TableName, role: str) -> sql.Composed:
+    """Compose what takes a release away from a role, and from whoever that role gave it to."""
+    return sql.SQL("REVOKE ALL ON {} FROM {} CASCADE").format(relation(view), sql.Identifier(role))
+
+
+def schema_statement(schema: str, role: str) -> sql.Composed:
+    """Compose what takes the use of a schema away from a role."""
+    return sql.SQL("REVOKE USAGE ON SCHEMA {} FROM {}").format(
+        sql.Identifier(schema), sql.Identifier(role)
+    )
+
+
+class Direct(NamedTuple):
+    """A right that a role was given itself; schema is None for one on the relation."""
+
+    role: str
+    schema: str | None
+    privilege: str
+    grantor: str
+
+
+def direct_grants(
+    session: Session, roles: Sequence[str], *, published: int, schemas: Sequence[str]
+) -> list[Direct]:
+    """Return what the roles were given on a relation and on schemas."""
+    parameters = {"roles": list(roles), "published": published, "schemas": list(schemas)}
+    return [Direct(*row) for row in session.pg.execute(query("direct_grants"), parameters)]
+
+
+def needed_schemas(
+    session: Session, roles: Sequence[str], *, schemas: Sequence[str]
+) -> dict[tuple[str, str], str]:
+    """Return by role and schema an object for which the role needs to use the schema."""
+    parameters = {"roles": list(roles), "schemas": list(schemas)}
+    rows = session.pg.execute(query("needed_schemas"), parameters).fetchall()
+    return {(role, schema): name for role, schema, name in rows}
+
+
+def still_readable_by(session: Session, roles: Sequence[str], *, published: int) -> list[str]:
+    """Return those of the roles that can read a relation, by whatever right."""
+    parameters = {"roles": list(roles), "published": published}
+    return [row[0] for row in session.pg.execute(query("still_readable_by"), parameters)]
 
 
 def require_readable(session: Session, roles: Sequence[str], *, published: int) -> None:

@@ -107,9 +107,11 @@ def require_current(session: Session) -> None:
 
 
 @contextmanager
-def current_session(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
+def current_session(
+    settings: Settings, *, writes: bool = False, keep: bool = True
+) -> Iterator[Session]:
     """Open a session and one transaction on a database whose metadata schema is current."""
-    with connect(settings, writes=writes) as session, session.transaction():
+    with connect(settings, writes=writes) as session, session.transaction(keep=keep):
         require_current(session)
         yield session
 

@@ -13,19 +13,25 @@ from dbanon.db.session import connect
 # member is in group, and owner publishes.
 LEAKS = {
     "a view": (
-        "CREATE VIEW public.ages AS SELECT age FROM public.patients;"
-        " GRANT SELECT ON public.ages TO reach_analyst",
+        (
+            "CREATE VIEW public.ages AS SELECT age FROM public.patients;"
+            " GRANT SELECT ON public.ages TO reach_analyst"
+        ),
         "reach_analyst can read public.ages, a view of what is private",
     ),
     "a materialized view of a view": (
-        "CREATE VIEW public.ages AS SELECT age FROM public.patients;"
-        " CREATE MATERIALIZED VIEW public.old AS SELECT count(*) FROM public.ages;"
-        " GRANT SELECT (count) ON public.old TO PUBLIC",
+        (
+            "CREATE VIEW public.ages AS SELECT age FROM public.patients;"
+            " CREATE MATERIALIZED VIEW public.old AS SELECT count(*) FROM public.ages;"
+            " GRANT SELECT (count) ON public.old TO PUBLIC"
+        ),
         "reach_analyst can read public.old, a materialized view of what is private",
     ),
     "a view of the ledger": (
-        "CREATE VIEW public.steps AS SELECT * FROM dbanon.release;"
-        " GRANT SELECT ON public.steps TO reach_member",
+        (
+            "CREATE VIEW public.steps AS SELECT * FROM dbanon.release;"
+            " GRANT SELECT ON public.steps TO reach_member"
+        ),
         "reach_member can read public.steps, a view of what is private",
     ),
     "default privileges": (
@@ -37,13 +43,17 @@ LEAKS = {
         "reach_member can read public.patients",
     ),
     "a right of one who may act as a grantee": (
-        "CREATE ROLE reach_actor NOINHERIT IN ROLE reach_group;"
-        " GRANT SELECT ON dbanon.policy TO reach_actor",
+        (
+            "CREATE ROLE reach_actor NOINHERIT IN ROLE reach_group;"
+            " GRANT SELECT ON dbanon.policy TO reach_actor"
+        ),
         "reach_actor can read dbanon.policy",
     ),
     "an owner whom a grantee may act as": (
-        "CREATE ROLE reach_clerk; ALTER TABLE public.patients OWNER TO reach_clerk;"
-        " ALTER ROLE reach_analyst NOINHERIT; GRANT reach_clerk TO reach_analyst",
+        (
+            "CREATE ROLE reach_clerk; ALTER TABLE public.patients OWNER TO reach_clerk;"
+            " ALTER ROLE reach_analyst NOINHERIT; GRANT reach_clerk TO reach_analyst"
+        ),
         "reach_analyst can read public.patients as reach_clerk",
     ),
     "all tables": (
@@ -51,8 +61,10 @@ LEAKS = {
         "reach_analyst can replicate what is private (publication reach_all)",
     ),
     "one table": (
-        "CREATE PUBLICATION reach_one FOR TABLE public.patients;"
-        " ALTER ROLE reach_member REPLICATION",
+        (
+            "CREATE PUBLICATION reach_one FOR TABLE public.patients;"
+            " ALTER ROLE reach_member REPLICATION"
+        ),
         "reach_member can replicate what is private (publication reach_one)",
     ),
     "no publication yet": (
@@ -72,14 +84,18 @@ LATER_LEAKS = {
     ),
     "a function of its owner's": (
         14,
-        "CREATE FUNCTION public.eldest() RETURNS integer SECURITY DEFINER"
-        " BEGIN ATOMIC SELECT max(age) FROM public.patients; END",
+        (
+            "CREATE FUNCTION public.eldest() RETURNS integer SECURITY DEFINER"
+            " BEGIN ATOMIC SELECT max(age) FROM public.patients; END"
+        ),
         "reach_member can call public.eldest, which reads what is private as its owner",
     ),
     "all tables of a schema": (
         15,
-        "CREATE PUBLICATION reach_schema FOR TABLES IN SCHEMA dbanon_data;"
-        " ALTER ROLE reach_member REPLICATION",
+        (
+            "CREATE PUBLICATION reach_schema FOR TABLES IN SCHEMA dbanon_data;"
+            " ALTER ROLE reach_member REPLICATION"
+        ),
         "reach_member can replicate what is private (publication reach_schema)",
     ),
 }
@@ -87,21 +103,27 @@ NO_LEAKS = {
     "nothing": (13, "SELECT"),
     "a view of a release": (
         13,
-        "CREATE VIEW public.derived AS SELECT age FROM anon.other;"
-        " GRANT SELECT ON public.derived TO reach_analyst",
+        (
+            "CREATE VIEW public.derived AS SELECT age FROM anon.other;"
+            " GRANT SELECT ON public.derived TO reach_analyst"
+        ),
     ),
     "a view with the rights of its reader": (
         15,
-        "CREATE VIEW public.ages WITH (security_invoker) AS SELECT age FROM public.patients;"
-        " GRANT SELECT ON public.ages TO reach_analyst",
+        (
+            "CREATE VIEW public.ages WITH (security_invoker) AS SELECT age FROM public.patients;"
+            " GRANT SELECT ON public.ages TO reach_analyst"
+        ),
     ),
     "a publication for others": (13, "CREATE PUBLICATION reach_all FOR ALL TABLES"),
     "a member who may act as the publisher": (13, "GRANT reach_group TO {owner}"),
     "a function that nobody may call": (
         14,
-        "CREATE FUNCTION public.eldest() RETURNS integer SECURITY DEFINER"
-        " BEGIN ATOMIC SELECT max(age) FROM public.patients; END;"
-        " REVOKE EXECUTE ON FUNCTION public.eldest() FROM PUBLIC",
+        (
+            "CREATE FUNCTION public.eldest() RETURNS integer SECURITY DEFINER"
+            " BEGIN ATOMIC SELECT max(age) FROM public.patients; END;"
+            " REVOKE EXECUTE ON FUNCTION public.eldest() FROM PUBLIC"
+        ),
     ),
 }
 
