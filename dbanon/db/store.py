@@ -10,7 +10,14 @@ from sqlalchemy.dialects.postgresql import insert
 
 from dbanon.db import metadata as m
 from dbanon.domain.assignment import LossReport
-from dbanon.domain.release import CheckReport, CheckResult, Release, ReleaseKind, Verdict
+from dbanon.domain.release import (
+    CheckReport,
+    CheckResult,
+    Release,
+    ReleaseKind,
+    Verdict,
+    Verification,
+)
 from dbanon.domain.table import TableName
 from dbanon.formats import policies, taxonomies
 
@@ -206,10 +213,6 @@ def _releases(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator
     )
     for row in session.sa.execute(statement).mappings():
         relation = TableName(row["relation_schema"], row["relation_name"])
-        results = (
-            CheckResult(**{**result, "verdict": Verdict(result["verdict"])})
-            for result in row["checks"]
-        )
         yield Release(
             id=row["release_id"],
             table=TableName(row["table_schema"], row["table_name"]),
@@ -217,7 +220,7 @@ def _releases(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator
             kind=ReleaseKind(row["kind"]),
             policy=policies.from_document(row["policy"]),
             seed=row["seed"],
-            checks=CheckReport(relation, tuple(results)),
+            checks=CheckReport(relation, _results(row["checks"])),
             loss=LossReport(**row["loss"]),
             overrides=row["overrides"],
             taxonomies=row["taxonomies"],
@@ -227,3 +230,48 @@ def _releases(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator
             created_at=row["created_at"],
             created_by=row["created_by"],
         )
+
+
+def _results(documents: Iterable[dict[str, Any]]) -> tuple[CheckResult, ...]:
+    return tuple(
+        CheckResult(**{**document, "verdict": Verdict(document["verdict"])})
+        for document in documents
+    )
+
+
+# Verifications: what was found of a release later.
+
+
+def add_verification(
+    session: Session, release_id: int, report: CheckReport, *, reason: str | None
+) -> None:
+    """Enter a check of a release into the ledger."""
+    session.sa.execute(
+        sa.insert(m.verification).values(
+            release_id=release_id,
+            verdict=report.verdict.value,
+            results=[asdict(result) for result in report.results],
+            reason=reason,
+        )
+    )
+
+
+def verifications(session: Session, release_id: int) -> list[Verification]:
+    """Return the checks of a release, newest first."""
+    table = m.verification
+    rows = session.sa.execute(
+        sa.select(table)
+        .where(table.c.release_id == release_id)
+        .order_by(table.c.verification_id.desc())
+    )
+    return [
+        Verification(
+            release=row["release_id"],
+            verdict=Verdict(row["verdict"]),
+            results=_results(row["results"]),
+            reason=row["reason"],
+            verified_at=row["verified_at"],
+            verified_by=row["verified_by"],
+        )
+        for row in rows.mappings()
+    ]
