@@ -12,27 +12,33 @@ if TYPE_CHECKING:
     from dbanon.actions.check import Checked
 
 
+Relation = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[RELATION]", show_default=False, help="such as anon.patients; or --all"
+    ),
+]
+All = Annotated[
+    bool, typer.Option("--all", help="every release that is served, against the ledger")
+]
+Quasi = Annotated[
+    list[str] | None,
+    typer.Option("--quasi", metavar="COLUMN", show_default=False, help="a quasi-identifier"),
+]
+Sensitive = Annotated[
+    list[str] | None,
+    typer.Option("--sensitive", metavar="COLUMN", show_default=False, help="a sensitive one"),
+]
+
+
 def check(
-    relation: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[RELATION]", show_default=False, help="such as anon.patients; or --all"
-        ),
-    ] = None,
+    relation: Relation = None,
     *,
-    all_: Annotated[
-        bool, typer.Option("--all", help="every release that is served, against the ledger")
-    ] = False,
+    all_: All = False,
     k: options.K = None,
     l: options.L = None,
-    quasi: Annotated[
-        list[str] | None,
-        typer.Option("--quasi", metavar="COLUMN", show_default=False, help="a quasi-identifier"),
-    ] = None,
-    sensitive: Annotated[
-        list[str] | None,
-        typer.Option("--sensitive", metavar="COLUMN", show_default=False, help="a sensitive one"),
-    ] = None,
+    quasi: Quasi = None,
+    sensitive: Sensitive = None,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     json: options.Json = False,

@@ -7,6 +7,8 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 SCHEMA = "dbanon"
 DATA_SCHEMA = "dbanon_data"
+# Where releases are served when nothing else is said.
+DEFAULT_VIEWS = "anon"
 
 # The newest revision under migrations/versions; a test holds the two together.
 REVISION = "0003"

@@ -27,7 +27,8 @@ def upgrade() -> None:
         ),
         sa.Column("verified_by", sa.Text(), server_default=sa.text("session_user"), nullable=False),
         sa.CheckConstraint(
-            "verdict IN ('passed', 'failed', 'not checked')", name="verification_verdict_check"
+            "verdict IN ('passed', 'failed', 'not checked')",
+            name=op.f("verification_verdict_check"),
         ),
         sa.ForeignKeyConstraint(
             ["release_id"],
