@@ -65,7 +65,16 @@ served (oid) AS (
       JOIN pg_namespace AS n ON n.nspname = r.relation_schema
       JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = r.relation_name
      WHERE r.served
-       AND c.relkind = 'v'
+       AND EXISTS (SELECT
+                     FROM pg_rewrite AS w
+                     JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
+                     JOIN pg_class AS t
+                       ON d.refclassid = 'pg_class'::regclass AND t.oid = d.refobjid
+                     JOIN pg_namespace AS s ON s.oid = t.relnamespace
+                    WHERE w.ev_class = c.oid
+                      AND s.nspname = 'dbanon_data'
+                      AND t.relname IN (format('release_%%s', r.release_id),
+                                        format('rows_%%s', r.release_id)))
 ),
 private (class, oid) AS (
     SELECT 'pg_class'::regclass::oid, c.oid

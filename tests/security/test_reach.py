@@ -34,6 +34,13 @@ LEAKS = {
         ),
         "reach_member can read public.steps, a view of what is private",
     ),
+    "a view in the place of another release": (
+        (
+            "DROP VIEW anon.other; CREATE VIEW anon.other AS SELECT age FROM public.patients;"
+            " GRANT SELECT ON anon.other TO reach_analyst"
+        ),
+        "reach_analyst can read anon.other, a view of what is private",
+    ),
     "default privileges": (
         "ALTER DEFAULT PRIVILEGES FOR ROLE {owner} GRANT SELECT ON TABLES TO PUBLIC",
         "reach_analyst is given SELECT on new tables in any schema by default",
