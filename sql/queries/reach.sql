@@ -93,11 +93,20 @@ private (class, oid) AS (
        AND w.ev_class IS DISTINCT FROM m.oid
        AND coalesce(w.ev_class, 0::oid) NOT IN (SELECT s.oid FROM served AS s)
 ),
-found (reader, acting, kind, schema, name, rank) AS (
+-- Of the roles by which a reader gets at something, the one that was given it itself is told.
+found (reader, acting, kind, schema, name, rank, given) AS (
     SELECT a.reader, a.name,
            CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' ELSE 'table' END,
            n.nspname::text, c.relname::text,
-           CASE WHEN c.oid IN (SELECT f.oid FROM family AS f) THEN 0 ELSE 1 END
+           CASE WHEN c.oid IN (SELECT f.oid FROM family AS f) THEN 0 ELSE 1 END,
+           c.relowner = a.role
+           OR a.name = 'pg_read_all_data'
+           OR EXISTS (SELECT FROM aclexplode(c.relacl) AS x WHERE x.grantee = a.role)
+           OR EXISTS (SELECT
+                        FROM pg_attribute AS t
+                       CROSS JOIN LATERAL aclexplode(t.attacl) AS x
+                       WHERE t.attrelid = c.oid
+                         AND x.grantee = a.role)
       FROM private AS p
       JOIN pg_class AS c ON p.class = 'pg_class'::regclass AND c.oid = p.oid
       JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -107,7 +116,9 @@ found (reader, acting, kind, schema, name, rank) AS (
             OR NOT lower(coalesce(c.reloptions::text, ''))
                    ~ 'security_invoker=(true|on|yes|1)')
     UNION ALL
-    SELECT a.reader, a.name, 'function', n.nspname::text, f.proname::text, 2
+    SELECT a.reader, a.name, 'function', n.nspname::text, f.proname::text, 2,
+           f.proowner = a.role
+           OR EXISTS (SELECT FROM aclexplode(f.proacl) AS x WHERE x.grantee = a.role)
       FROM private AS p
       JOIN pg_proc AS f ON p.class = 'pg_proc'::regclass AND f.oid = p.oid
       JOIN pg_namespace AS n ON n.oid = f.pronamespace
@@ -115,7 +126,8 @@ found (reader, acting, kind, schema, name, rank) AS (
      WHERE f.prosecdef
        AND has_function_privilege(a.role, f.oid, 'EXECUTE')
     UNION ALL
-    SELECT a.reader, a.name, 'default privileges', coalesce(n.nspname::text, 'any schema'), '', 3
+    SELECT a.reader, a.name, 'default privileges', coalesce(n.nspname::text, 'any schema'), '', 3,
+           a.role = e.grantee
       FROM published AS p
       JOIN pg_default_acl AS d ON d.defaclrole = p.relowner AND d.defaclobjtype = 'r'
       LEFT JOIN pg_namespace AS n ON n.oid = d.defaclnamespace
@@ -131,11 +143,12 @@ found (reader, acting, kind, schema, name, rank) AS (
                        JOIN pg_namespace AS n ON n.nspname = t.schemaname
                        JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = t.tablename
                        JOIN private AS p ON p.class = 'pg_class'::regclass AND p.oid = c.oid), ''),
-           4
+           4,
+           true
       FROM acting AS a
      WHERE a.replicates
     UNION ALL
-    SELECT a.reader, a.name, 'files', a.name, '', 5
+    SELECT a.reader, a.name, 'files', a.name, '', 5, true
       FROM acting AS a
      WHERE a.name IN ('pg_read_server_files', 'pg_write_server_files',
                       'pg_execute_server_program')
@@ -143,4 +156,5 @@ found (reader, acting, kind, schema, name, rank) AS (
 SELECT DISTINCT ON (f.reader, f.rank, f.kind, f.schema, f.name)
        f.reader, f.acting, f.kind, f.schema, f.name
   FROM found AS f
- ORDER BY f.reader, f.rank, f.kind, f.schema, f.name, f.acting <> f.reader, f.acting
+ ORDER BY f.reader, f.rank, f.kind, f.schema, f.name, NOT f.given,
+          f.acting <> f.reader, f.acting

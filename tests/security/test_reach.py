@@ -63,6 +63,13 @@ LEAKS = {
         ),
         "reach_analyst can read public.patients as reach_clerk",
     ),
+    "a right that is inherited": (
+        (
+            "CREATE ROLE reach_clerk; GRANT SELECT ON public.patients TO reach_clerk;"
+            " GRANT reach_clerk TO reach_member"
+        ),
+        "reach_member can read public.patients as reach_clerk",
+    ),
     "all tables": (
         "CREATE PUBLICATION reach_all FOR ALL TABLES; ALTER ROLE reach_analyst REPLICATION",
         "reach_analyst can replicate what is private (publication reach_all)",
@@ -86,8 +93,8 @@ LEAKS = {
 LATER_LEAKS = {
     "all data": (
         14,
-        "ALTER ROLE reach_analyst INHERIT; GRANT pg_read_all_data TO reach_analyst",
-        "reach_analyst can read public.patients",
+        "GRANT pg_read_all_data TO reach_analyst",
+        "reach_analyst can read public.patients as pg_read_all_data",
     ),
     "a function of its owner's": (
         14,
