@@ -101,17 +101,23 @@ def check_all(*, settings: Settings | None = None) -> list[Checked]:
     settings = settings or Settings.load()
     with current_session(settings) as session:
         served = store.releases(session, served=True)
-    return [_attempt(release, settings) for release in served]
+    attempts = (_attempt(release, settings) for release in served)
+    return [found for found in attempts if found is not None]
 
 
-def _attempt(release: Release, settings: Settings) -> Checked:
-    from dbanon.db import catalog, checks
+def _attempt(release: Release, settings: Settings) -> Checked | None:
+    """Check what serves the relation by now; None if it was withdrawn meanwhile."""
+    from dbanon.db import catalog, checks, store
     from dbanon.db.session import connect
 
     try:
         with connect(settings) as session:
             with session.transaction(snapshot=True, keep=False):
                 session.allow_memory()
+                present = store.served_release(session, release.relation)
+                if present is None:
+                    return None
+                release = present
                 info = catalog.describe(session, release.relation)
                 report = checks.prove(session, info, _kept_promise(session, info, release))
             return _judged(session, report, release=release.id)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import ConfigError, NotPermitted
@@ -47,12 +48,11 @@ def grant(
     With ``dry_run`` it is undone in any case. Raises NotPermitted, ConfigError, DatabaseError.
     """
     from dbanon.db import access, catalog
-    from dbanon.db.migrate import current_session
 
-    with current_session(settings or Settings.load(), writes=True, keep=not dry_run) as session:
+    with _alone(relation, settings or Settings.load(), keep=not dry_run) as (session, releases):
         access.require_roles(session, roles)
         given = []
-        for release, published in _served(session, relation):
+        for release, published in _published(session, releases):
             statements = list(access.grant_statements(release.relation, roles))
             given.append(_run(session, release, published, roles, statements=statements))
             source = catalog.describe(session, release.table)
@@ -75,21 +75,39 @@ def revoke(
     else gave, ConfigError, DatabaseError.
     """
     from dbanon.db import access
-    from dbanon.db.migrate import current_session
 
-    with current_session(settings or Settings.load(), writes=True, keep=not dry_run) as session:
+    with _alone(relation, settings or Settings.load(), keep=not dry_run) as (session, releases):
         access.require_roles(session, roles)
         taken = []
-        for release, published in _served(session, relation):
+        for release, published in _published(session, releases):
             statements = [access.revoke_statement(release.relation, role) for role in roles]
             taken.append(_run(session, release, published, roles, statements=statements))
             _require_gone(session, release, roles, published=published)
         return [_with_schemas(session, one) for one in taken]
 
 
-def _served(session: Session, relation: str | TableName) -> Iterator[tuple[Release, int]]:
-    """Yield the releases that are meant, each with the OID of its relation."""
-    from dbanon.db import catalog, store, views
+@contextmanager
+def _alone(
+    relation: str | TableName, settings: Settings, *, keep: bool
+) -> Iterator[tuple[Session, list[Release]]]:
+    """Open the transaction, with the releases that are meant, while nothing publishes them.
+
+    A publication may make the view anew, with the grants that it read a moment before.
+    """
+    from dbanon.db import views
+    from dbanon.db.migrate import require_current
+    from dbanon.db.session import connect
+
+    with connect(settings, writes=True) as session:
+        require_current(session)
+        source = views.oid_of(session, _served(session, relation)[0].table) or 0
+        with session.exclusive(source), session.transaction(keep=keep):
+            yield session, _served(session, relation)
+
+
+def _served(session: Session, relation: str | TableName) -> list[Release]:
+    """Return the release that a relation serves, or all of a table; raises ConfigError."""
+    from dbanon.db import catalog, store
 
     where = relation if isinstance(relation, TableName) else TableName.parse(relation)
     name = catalog.describe(session, where).name
@@ -97,6 +115,13 @@ def _served(session: Session, relation: str | TableName) -> Iterator[tuple[Relea
     releases = [served] if served else store.releases(session, table=name, served=True)
     if not releases:
         raise ConfigError(f"{name} is not published", hint=f"dbanon publish {name} --k 5")
+    return releases
+
+
+def _published(session: Session, releases: Sequence[Release]) -> Iterator[tuple[Release, int]]:
+    """Yield each release with the OID of the view that serves it; raises ConfigError."""
+    from dbanon.db import views
+
     for release in releases:
         published = views.oid_of(session, release.relation)
         if published is None or not views.serves(session, published, release.id):
@@ -151,8 +176,6 @@ def _require_gone(
 
 def _with_schemas(session: Session, taken: Access) -> Access:
     """Take the use of schemas that are needed no more, and say what the roles still have."""
-    from dataclasses import replace
-
     from dbanon.db import access, views
 
     published = views.oid_of(session, taken.relation) or 0

@@ -148,11 +148,9 @@ def require_current(session: Session) -> None:
 
 
 @contextmanager
-def current_session(
-    settings: Settings, *, writes: bool = False, keep: bool = True
-) -> Iterator[Session]:
+def current_session(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
     """Open a session and one transaction on a database whose metadata schema is current."""
-    with connect(settings, writes=writes) as session, session.transaction(keep=keep):
+    with connect(settings, writes=writes) as session, session.transaction():
         require_current(session)
         yield session
 

@@ -7,6 +7,7 @@ from tables import make_patients, patients_policy
 
 import dbanon
 from dbanon.cli import main
+from dbanon.db import store
 
 
 @pytest.fixture
@@ -118,3 +119,19 @@ def test_a_command_that_names_none_or_both_is_refused(run, words):
 def test_nothing_published_is_nothing_to_check(patients, run):
     dbanon.drop_release(1, settings=patients.settings)
     assert json.loads(run("check", "--all", "--json").out) == []
+
+
+def test_what_is_replaced_or_withdrawn_meanwhile_raises_no_alarm(patients, monkeypatch):
+    dbanon.publish("patients", name="second", settings=patients.settings)
+    listed = store.releases
+
+    def slow(session, **conditions):
+        found = listed(session, **conditions)
+        monkeypatch.undo()
+        dbanon.refresh("patients", settings=patients.settings)
+        dbanon.drop_release(3, settings=patients.settings)
+        return found
+
+    monkeypatch.setattr(store, "releases", slow)
+    (found,) = dbanon.check_all(settings=patients.settings)
+    assert ("passed", True, 4) == (found.verdict, found.recorded, found.release)
