@@ -63,50 +63,70 @@ def the_whole_work(database, settings, table):
         database.connect_as(reader).execute("SELECT * FROM dbanon.release")
 
 
-@pytest.mark.parametrize("dba", ["a superuser", "the owner of the database"])
-def test_what_a_dba_ran_by_hand_is_all_that_a_publisher_needs(bare_database, database, dba):
+def test_what_a_superuser_ran_by_hand_is_all_that_a_publisher_needs(bare_database, database):
     publisher = bare_database.role("rights_publisher")
-    by_hand = bare_database.admin() if dba == "a superuser" else bare_database.connect()
-    by_hand.execute(init_sql(role=publisher))
+    bare_database.admin().execute(init_sql(role=publisher))
     assert shape(database) == shape(bare_database)
     table = make_patients(bare_database)
-    by_hand.execute(f"GRANT SELECT ON public.patients TO {publisher}")
+    bare_database.execute(f"GRANT SELECT ON public.patients TO {publisher}")
     settings = Settings(dsn=bare_database.dsn_as(publisher))
     assert init(settings)["changed"] is False
     the_whole_work(bare_database, settings, table)
     dbanon.drop_release(2, settings=settings)
 
 
+def publishes(database, settings):
+    table = make_patients(database)
+    database.execute(f"GRANT SELECT ON public.patients TO {settings.owner or 'rights_publisher'}")
+    dbanon.set_policy(table, patients_policy(table), settings=settings)
+    return dbanon.publish(table, grants=["public"], settings=settings).checks.passed
+
+
+def test_the_owner_of_the_database_can_run_it_too(bare_database):
+    publisher = bare_database.role("rights_publisher")
+    bare_database.execute(init_sql(role=publisher))
+    settings = Settings(dsn=bare_database.dsn_as(publisher))
+    assert init(settings)["changed"] is False
+    assert publishes(bare_database, settings)
+
+
 def test_init_gives_another_role_the_same_rights(bare_database):
     publisher = bare_database.role("rights_publisher")
     for changed in (True, False):
         assert init(bare_database.settings, role=publisher)["changed"] is changed
-    table = make_patients(bare_database)
-    bare_database.execute(f"GRANT SELECT ON public.patients TO {publisher}")
-    the_whole_work(bare_database, Settings(dsn=bare_database.dsn_as(publisher)), table)
+    assert publishes(bare_database, Settings(dsn=bare_database.dsn_as(publisher)))
 
 
-@pytest.mark.parametrize("by_hand", [True, False])
-def test_everything_belongs_to_the_owner_role_that_a_publisher_is_a_member_of(
-    bare_database, by_hand
-):
-    owner = bare_database.role("rights owner", login=False)
+def belongs_to(database, owner):
+    return database.admin().execute(STRANGERS, (owner, owner)).fetchall() == []
+
+
+def test_everything_belongs_to_the_owner_role_that_a_publisher_is_a_member_of(bare_database):
+    owner = bare_database.role("rights_owner", login=False)
     member = bare_database.role("rights_member", inherit=False)
     admin = bare_database.admin()
-    admin.execute(f'GRANT "{owner}" TO {member}')
+    admin.execute(f"GRANT {owner} TO {member}")
+    admin.execute(init_sql(owner=owner))
     settings = Settings(dsn=bare_database.dsn_as(member), owner=owner)
-    if by_hand:
-        admin.execute(init_sql(owner=owner))
-    else:
-        admin.execute(f'GRANT CREATE ON DATABASE {bare_database.name} TO "{owner}"')
-    assert init(settings)["changed"] is not by_hand
+    assert init(settings)["changed"] is False
     table = make_patients(bare_database)
-    bare_database.execute(f'GRANT SELECT ON public.patients TO "{owner}"')
+    bare_database.execute(f"GRANT SELECT ON public.patients TO {owner}")
     the_whole_work(bare_database, settings, table)
-    parameters = (f'"{owner}"', f'"{owner}"')
-    assert [] == admin.execute(STRANGERS, parameters).fetchall()
+    assert belongs_to(bare_database, owner)
     with pytest.raises(dbanon.DatabaseError):
         dbanon.publish("patients", settings=Settings(dsn=bare_database.dsn_as(member)))
+
+
+def test_init_makes_everything_for_the_owner_role(bare_database):
+    owner = bare_database.role("rights_owner", login=False)
+    member = bare_database.role("rights_member", inherit=False)
+    bare_database.admin().execute(
+        f"GRANT {owner} TO {member}; GRANT CREATE ON DATABASE {bare_database.name} TO {owner}"
+    )
+    settings = Settings(dsn=bare_database.dsn_as(member), owner=owner)
+    assert init(settings)["changed"] is True
+    assert publishes(bare_database, settings)
+    assert belongs_to(bare_database, owner)
 
 
 def test_the_sql_is_printed_without_a_server(monkeypatch, capsys):
