@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -147,7 +148,7 @@ def add_release(session: Session, release: Release) -> Release:
             overrides=dict(release.overrides),
             taxonomies=dict(release.taxonomies),
             seed=release.seed,
-            checks=[asdict(result) for result in release.checks.results],
+            checks=_documents(release.checks.results),
             loss=asdict(release.loss),
             fingerprint=release.fingerprint,
             served=True,
@@ -232,9 +233,30 @@ def _releases(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator
         )
 
 
+def _documents(results: Iterable[CheckResult]) -> list[dict[str, Any]]:
+    """Spell results for JSON, which has no word for a number that is not finite."""
+    return [
+        {
+            name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in asdict(result).items()
+        }
+        for result in results
+    ]
+
+
 def _results(documents: Iterable[dict[str, Any]]) -> tuple[CheckResult, ...]:
     return tuple(
-        CheckResult(**{**document, "verdict": Verdict(document["verdict"])})
+        CheckResult(
+            **{
+                **document,
+                **{
+                    name: float(document[name])
+                    for name in ("required", "achieved")
+                    if isinstance(document[name], str)
+                },
+                "verdict": Verdict(document["verdict"]),
+            }
+        )
         for document in documents
     )
 
@@ -250,7 +272,7 @@ def add_verification(
         sa.insert(m.verification).values(
             release_id=release_id,
             verdict=report.verdict.value,
-            results=[asdict(result) for result in report.results],
+            results=_documents(report.results),
             reason=reason,
         )
     )
