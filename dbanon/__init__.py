@@ -13,10 +13,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dbanon.actions.check import check
+    from dbanon.actions.check import check, check_all
     from dbanon.actions.compare import compare
     from dbanon.actions.demo import demo
     from dbanon.actions.doctor import doctor
+    from dbanon.actions.grant import grant, revoke
     from dbanon.actions.init import init, init_sql
     from dbanon.actions.inspect import inspect
     from dbanon.actions.plan import plan
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     )
     from dbanon.actions.publish import publish
     from dbanon.actions.refresh import refresh
-    from dbanon.actions.release import drop_release, list_releases, load_release
+    from dbanon.actions.release import drop_release, list_releases, list_verifications, load_release
     from dbanon.actions.server import server_psql, server_status, server_stop, server_url
     from dbanon.actions.taxonomy import (
         derive_taxonomy,
@@ -62,10 +63,11 @@ if TYPE_CHECKING:
 
 # Where each name lives: importing dbanon loads none of it, so that a command starts at once.
 _HOMES = {
-    "actions.check": "check",
+    "actions.check": "check check_all",
     "actions.compare": "compare",
     "actions.demo": "demo",
     "actions.doctor": "doctor",
+    "actions.grant": "grant revoke",
     "actions.init": "init init_sql",
     "actions.inspect": "inspect",
     "actions.plan": "plan",
@@ -73,7 +75,7 @@ _HOMES = {
     " suggest_policy",
     "actions.publish": "publish",
     "actions.refresh": "refresh",
-    "actions.release": "drop_release list_releases load_release",
+    "actions.release": "drop_release list_releases list_verifications load_release",
     "actions.server": "server_psql server_status server_stop server_url",
     "actions.taxonomy": "derive_taxonomy drop_taxonomy export_taxonomy import_taxonomy"
     " list_taxonomies load_taxonomy",
@@ -114,6 +116,7 @@ __all__ = [
     "Verdict",
     "anonymize",
     "check",
+    "check_all",
     "compare",
     "demo",
     "derive_taxonomy",
@@ -123,6 +126,7 @@ __all__ = [
     "drop_taxonomy",
     "export_policy",
     "export_taxonomy",
+    "grant",
     "import_taxonomy",
     "init",
     "init_sql",
@@ -130,12 +134,14 @@ __all__ = [
     "list_policies",
     "list_releases",
     "list_taxonomies",
+    "list_verifications",
     "load_policy",
     "load_release",
     "load_taxonomy",
     "plan",
     "publish",
     "refresh",
+    "revoke",
     "server_psql",
     "server_status",
     "server_stop",

@@ -1,11 +1,12 @@
-"""Prove a published relation again, inside the database."""
+"""Prove published relations again, inside the database."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbanon.domain.errors import CheckFailed, ConfigError
-from dbanon.domain.release import Verdict
+from dbanon.domain.errors import CheckFailed, ConfigError, DbanonError
+from dbanon.domain.release import CheckReport, Verdict
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
@@ -14,8 +15,31 @@ if TYPE_CHECKING:
 
     from dbanon.db.promise import Promise
     from dbanon.db.session import Session
-    from dbanon.domain.release import CheckReport
+    from dbanon.domain.release import CheckResult, Release
     from dbanon.domain.table import TableInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found of one relation.
+
+    ``release`` is the one that it serves, None when another thing was asked than it promises;
+    ``error`` is why it did not pass; ``recorded`` whether the ledger has this check, and
+    ``remark`` why not.
+    """
+
+    relation: TableName
+    release: int | None
+    verdict: Verdict
+    results: tuple[CheckResult, ...]
+    recorded: bool = False
+    remark: str | None = None
+    error: DbanonError | None = None
+
+    @property
+    def report(self) -> CheckReport:
+        """The results, as ``check`` returns them."""
+        return CheckReport(self.relation, self.results)
 
 
 def check(
@@ -31,25 +55,129 @@ def check(
 
     A relation that dbanon published carries its promise in its comment; arguments go over it,
     and for any other relation they are the promise. Needs SELECT on the relation and EXECUTE on
-    the check functions, nothing else. Raises CheckFailed when a model fails and when there is
-    nothing to check.
+    the check functions, nothing else; what was promised and found is entered into the ledger if
+    the role may write it. Raises CheckFailed when a model fails and when there is nothing to
+    check.
     """
+    checked = check_one(relation, k=k, l=l, quasi=quasi, sensitive=sensitive, settings=settings)
+    if checked.error is not None:
+        raise checked.error
+    return checked.report
+
+
+def check_one(
+    relation: str | TableName,
+    *,
+    k: int | None = None,
+    l: int | None = None,
+    quasi: Sequence[str] = (),
+    sensitive: Sequence[str] = (),
+    settings: Settings | None = None,
+) -> Checked:
+    """Do as ``check`` does, and return what failed instead of raising it."""
     from dbanon.db import catalog, checks, population
     from dbanon.db.session import connect
 
     where = relation if isinstance(relation, TableName) else TableName.parse(relation)
-    with (
-        connect(settings or Settings.load()) as session,
-        session.transaction(snapshot=True, keep=False),
-    ):
-        session.allow_memory()
-        info = catalog.describe(session, where)
-        promise = _promise(session, info, k=k, l=l, quasi=quasi, sensitive=sensitive)
-        report = checks.prove(session, info, promise)
-        report = population.prove_again(session, info, promise, report)
-    if not report.passed:
-        raise CheckFailed(_reason(report), report, hint="dbanon release list")
-    return report
+    with connect(settings or Settings.load()) as session:
+        with session.transaction(snapshot=True, keep=False):
+            session.allow_memory()
+            info = catalog.describe(session, where)
+            promise = _promise(session, info, k=k, l=l, quasi=quasi, sensitive=sensitive)
+            report = checks.prove(session, info, promise)
+            report = population.prove_again(session, info, promise, report)
+        own = k is None and l is None and not quasi and not sensitive
+        return _judged(session, report, release=promise.release if own else None)
+
+
+def check_all(*, settings: Settings | None = None) -> list[Checked]:
+    """Check every served release against the ledger and enter what was found into it.
+
+    One that cannot be checked does not keep the others from being checked: its verdict is ``not
+    checked``, and ``error`` says why.
+    """
+    from dbanon.db import store
+    from dbanon.db.migrate import current_session
+
+    settings = settings or Settings.load()
+    with current_session(settings) as session:
+        served = store.releases(session, served=True)
+    attempts = (_attempt(release, settings) for release in served)
+    return [found for found in attempts if found is not None]
+
+
+def _attempt(release: Release, settings: Settings) -> Checked | None:
+    """Check what serves the relation by now; None if it was withdrawn meanwhile."""
+    from dbanon.db import catalog, checks, population, store
+    from dbanon.db.session import connect
+
+    try:
+        with connect(settings) as session:
+            with session.transaction(snapshot=True, keep=False):
+                session.allow_memory()
+                present = store.served_release(session, release.relation)
+                if present is None:
+                    return None
+                release = present
+                info = catalog.describe(session, release.relation)
+                promise = _kept_promise(session, info, release)
+                report = checks.prove(session, info, promise)
+                report = population.prove_again(session, info, promise, report)
+            return _judged(session, report, release=release.id)
+    except DbanonError as error:
+        nothing = CheckReport(release.relation, ())
+        with connect(settings) as session:
+            return _judged(session, nothing, release=release.id, error=error)
+
+
+def _kept_promise(session: Session, info: TableInfo, release: Release) -> Promise:
+    """Return the promise of a release; raises ConfigError when it is not what was published."""
+    from dbanon.db import views
+    from dbanon.db.promise import read_promise
+    from dbanon.domain.policy import Role
+
+    promise = read_promise(session, info)
+    policy = release.policy
+    published = promise is not None and (
+        views.serves(session, info.oid, release.id)
+        and promise.release == release.id
+        and promise.models == policy.models
+        and promise.quasi == tuple(rule.column for rule in policy.with_role(Role.QUASI))
+        and promise.sensitive == tuple(rule.column for rule in policy.with_role(Role.SENSITIVE))
+    )
+    if promise is None or not published:
+        raise ConfigError(
+            f"{info.name} is not, or does not promise, what release {release.id} published",
+            hint="dbanon doctor",
+        )
+    return promise
+
+
+def _judged(
+    session: Session,
+    report: CheckReport,
+    *,
+    release: int | None,
+    error: DbanonError | None = None,
+) -> Checked:
+    """Say what failed, and enter it into the ledger if it is about a release."""
+    from dbanon.db import ledger
+
+    if error is None and not report.passed:
+        error = CheckFailed(_reason(report), report, hint="dbanon release list")
+    remark = None
+    if release:
+        reason = None if error is None else str(error)
+        remark = ledger.record(session, report, release=release, reason=reason)
+    return Checked(
+        relation=report.relation,
+        release=release or None,
+        verdict=report.verdict,
+        results=report.results,
+        recorded=bool(release) and remark is None,
+        remark=remark,
+        error=error,
+    )
 
 
 def _promise(

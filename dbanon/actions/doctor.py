@@ -120,21 +120,17 @@ def _release(session: Session, release: Release) -> Iterator[Finding]:
     except DbanonError as error:
         yield _failure(subject, str(error), f"dbanon release drop {release.id}")
         return
-    problems = [
-        *diagnosis.view_problems(session, published, release=release, source=source.oid),
-        *(
-            f"{role} may read it and can also read {name}"
-            for role, name in access.private_readers(
-                session, published=published.oid, source=source.oid
-            )
-        ),
-    ]
+    problems = list(diagnosis.view_problems(session, published, release=release, source=source.oid))
+    reach = access.private_reach(session, published=published.oid, source=source.oid)
     for problem in problems:
         yield _failure(subject, problem, f"dbanon publish {release.table}")
+    for way in reach:
+        problem = f"of those who may read it, {way}"
+        yield _failure(subject, problem, f"revoke that right, or dbanon revoke {subject} ROLE")
     drift = _drift(session, release)
     if drift is not None:
         yield drift
-    elif not problems:
+    elif not problems and not reach:
         yield Finding(Level.OK, subject, f"release {release.id} of {release.table}, nothing leaks")
 
 

@@ -9,7 +9,7 @@ from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from dbanon.domain.release import Release
+    from dbanon.domain.release import Release, Verification
 
 _LIST = "dbanon release list"
 
@@ -38,6 +38,15 @@ def load_release(release_id: int, *, settings: Settings | None = None) -> Releas
     if release is None:
         raise ConfigError(f"there is no release {release_id}", hint=_LIST)
     return release
+
+
+def list_verifications(release_id: int, *, settings: Settings | None = None) -> list[Verification]:
+    """Return the later checks of a release, newest first."""
+    from dbanon.db import store
+    from dbanon.db.migrate import current_session
+
+    with current_session(settings or Settings.load()) as session:
+        return store.verifications(session, release_id)
 
 
 def drop_release(release_id: int, *, settings: Settings | None = None) -> Release:

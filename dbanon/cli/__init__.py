@@ -50,6 +50,7 @@ def _register() -> None:
         check,
         demo,
         doctor,
+        grant,
         init,
         inspect,
         plan,
@@ -68,6 +69,8 @@ def _register() -> None:
     app.add_typer(policy.app, name="policy")
     app.command("plan")(plan.plan)
     app.command("publish")(publish.publish)
+    app.command("grant")(grant.grant)
+    app.command("revoke")(grant.revoke)
     app.command("check")(check.check)
     app.command("refresh")(refresh.refresh)
     app.add_typer(release.app, name="release")

@@ -1,56 +1,98 @@
 """``dbanon check``."""
 
-from typing import Annotated
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dbanon.cli import console, options, report
-from dbanon.domain.errors import CheckFailed
+
+if TYPE_CHECKING:
+    from dbanon.actions.check import Checked
+
+
+Relation = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[RELATION]", show_default=False, help="such as anon.patients; or --all"
+    ),
+]
+All = Annotated[
+    bool, typer.Option("--all", help="every release that is served, against the ledger")
+]
+Quasi = Annotated[
+    list[str] | None,
+    typer.Option("--quasi", metavar="COLUMN", show_default=False, help="a quasi-identifier"),
+]
+Sensitive = Annotated[
+    list[str] | None,
+    typer.Option("--sensitive", metavar="COLUMN", show_default=False, help="a sensitive one"),
+]
 
 
 def check(
-    relation: Annotated[str, typer.Argument(metavar="RELATION", help="such as anon.patients")],
+    relation: Relation = None,
     *,
+    all_: All = False,
     k: options.K = None,
     l: options.L = None,
-    quasi: Annotated[
-        list[str] | None,
-        typer.Option("--quasi", metavar="COLUMN", show_default=False, help="a quasi-identifier"),
-    ] = None,
-    sensitive: Annotated[
-        list[str] | None,
-        typer.Option("--sensitive", metavar="COLUMN", show_default=False, help="a sensitive one"),
-    ] = None,
+    quasi: Quasi = None,
+    sensitive: Sensitive = None,
     dsn: options.Dsn = None,
+    owner: options.Owner = None,
     json: options.Json = False,
 ) -> None:
-    """Prove a published relation again.
+    """Prove a published relation again, or all of them.
 
     The database counts; whoever can read the relation can do this. Exit code 3 when it does not
-    hold, or when there is nothing to check.
+    hold, or when there is nothing to check. What is found of a release is entered into the
+    ledger by a role that may write it.
 
     \b
     dbanon check anon.patients
+    dbanon check --all --json
     dbanon check some.table --quasi age --quasi sex --k 5 --sensitive disease --l 3
     """
-    from dbanon.actions.check import check as action
+    from dbanon.actions.check import check_all, check_one
 
-    try:
-        found = action(
-            relation,
-            k=k,
-            l=l,
-            quasi=quasi or (),
-            sensitive=sensitive or (),
-            settings=options.settings(dsn),
-        )
-    except CheckFailed as failure:
-        if json:
-            console.document(failure.report)
-        else:
-            report.checks(failure.report)
-        raise
+    settings = options.settings(dsn, owner=owner)
+    if all_:
+        if relation or k or l or quasi or sensitive:
+            raise typer.BadParameter(
+                "goes alone: the ledger says what to check", param_hint="--all"
+            )
+        _show_all(check_all(settings=settings), json=json)
+        return
+    if relation is None:
+        raise typer.BadParameter("name a relation, or pass --all", param_hint="RELATION")
+    found = check_one(
+        relation, k=k, l=l, quasi=quasi or (), sensitive=sensitive or (), settings=settings
+    )
     if json:
         console.document(found)
     else:
-        report.checks(found)
+        report.checks(found.report)
+        _tell(found)
+    if found.error is not None:
+        raise found.error
+
+
+def _show_all(found: list[Checked], *, json: bool) -> None:
+    if json:
+        console.document(found)
+    else:
+        rows = [(one.relation, one.release, one.verdict.value, one.recorded) for one in found]
+        console.table(("relation", "release", "verdict", "recorded"), rows)
+        for one in found:
+            _tell(one)
+            if one.error is not None:
+                console.warn(str(one.error))
+    codes = [one.error.exit_code for one in found if one.error is not None]
+    if codes:
+        raise typer.Exit(max(codes))
+
+
+def _tell(found: Checked) -> None:
+    if found.remark is not None:
+        console.say(found.remark)

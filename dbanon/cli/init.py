@@ -12,6 +12,15 @@ def init(
     print_sql: Annotated[
         bool, typer.Option("--print-sql", help="print the SQL for a DBA; do not connect")
     ] = False,
+    role: Annotated[
+        str | None,
+        typer.Option(
+            "--role",
+            metavar="ROLE",
+            show_default=False,
+            help="give this role what it needs to publish",
+        ),
+    ] = None,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
@@ -24,13 +33,15 @@ def init(
     \b
     dbanon init
     dbanon init --print-sql | less
+    dbanon init --print-sql --role publisher > init.sql
     """
     from dbanon.actions import init as action
 
     if print_sql:
-        typer.echo(action.init_sql(), nl=False)
+        typer.echo(action.init_sql(role=role, owner=owner), nl=False)
         return
-    result = action.init(options.settings(dsn, owner=owner, superuser=allow_superuser))
+    settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
+    result = action.init(settings, role=role)
     if json:
         console.document(result)
     else:

@@ -50,12 +50,13 @@ def list_(
 
 @app.command()
 def show(number: Number, *, dsn: options.Dsn = None, json: options.Json = False) -> None:
-    """Show one release: what was proved of it and what it cost."""
+    """Show one release: what was proved of it, then and later, and what it cost."""
     from dbanon.actions import release
 
     found = release.load_release(number, settings=options.settings(dsn))
+    later = release.list_verifications(number, settings=options.settings(dsn))
     if json:
-        console.document(found)
+        console.document({**console.plain(found), "verifications": later})
         return
     console.say(
         f"release {found.id}: {found.table} as {found.relation} ({found.kind.value}),"
@@ -64,6 +65,9 @@ def show(number: Number, *, dsn: options.Dsn = None, json: options.Json = False)
     )
     report.checks(found.checks)
     report.loss(found.loss)
+    if later:
+        rows = [(one.verified_at, one.verified_by, one.verdict.value, one.reason) for one in later]
+        console.table(("checked", "by", "verdict", "reason"), rows)
 
 
 @app.command()

@@ -1,8 +1,8 @@
-"""Grant a published relation, and prove that its grantees can read nothing else of it."""
+"""Grant and revoke a published relation; prove that its readers can read nothing else of it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from psycopg import sql
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dbanon.db.session import Session
+
+Statement = sql.Composed
 
 
 def require_roles(session: Session, roles: Sequence[str]) -> None:
@@ -38,6 +40,50 @@ def grant_statements(view: TableName, roles: Sequence[str]) -> Iterator[sql.Comp
         yield sql.SQL("GRANT SELECT ON {} TO {}").format(relation(view), grantee)
 
 
+def revoke_statement(view: TableName, role: str) -> sql.Composed:
+    """Compose what takes a release away from a role, and from whoever that role gave it to."""
+    return sql.SQL("REVOKE ALL ON {} FROM {} CASCADE").format(relation(view), sql.Identifier(role))
+
+
+def schema_statement(schema: str, role: str) -> sql.Composed:
+    """Compose what takes the use of a schema away from a role."""
+    return sql.SQL("REVOKE USAGE ON SCHEMA {} FROM {}").format(
+        sql.Identifier(schema), sql.Identifier(role)
+    )
+
+
+class Direct(NamedTuple):
+    """A right that a role was given itself; schema is None for one on the relation."""
+
+    role: str
+    schema: str | None
+    privilege: str
+    grantor: str
+
+
+def direct_grants(
+    session: Session, roles: Sequence[str], *, published: int, schemas: Sequence[str]
+) -> list[Direct]:
+    """Return what the roles were given on a relation and on schemas."""
+    parameters = {"roles": list(roles), "published": published, "schemas": list(schemas)}
+    return [Direct(*row) for row in session.pg.execute(query("direct_grants"), parameters)]
+
+
+def needed_schemas(
+    session: Session, roles: Sequence[str], *, schemas: Sequence[str]
+) -> dict[tuple[str, str], str]:
+    """Return by role and schema an object for which the role needs to use the schema."""
+    parameters = {"roles": list(roles), "schemas": list(schemas)}
+    rows = session.pg.execute(query("needed_schemas"), parameters).fetchall()
+    return {(role, schema): name for role, schema, name in rows}
+
+
+def still_readable_by(session: Session, roles: Sequence[str], *, published: int) -> list[str]:
+    """Return those of the roles that can read a relation, by whatever right."""
+    parameters = {"roles": list(roles), "published": published}
+    return [row[0] for row in session.pg.execute(query("still_readable_by"), parameters)]
+
+
 def require_readable(session: Session, roles: Sequence[str], *, published: int) -> None:
     """Raise NotPermitted when a grant did not take: without grant option GRANT only warns."""
     rows = session.pg.execute(
@@ -50,23 +96,49 @@ def require_readable(session: Session, roles: Sequence[str], *, published: int) 
         )
 
 
-def private_readers(
-    session: Session, *, published: int, source: int
-) -> list[tuple[str, TableName]]:
-    """Return (grantee, relation) for every private relation that a grantee can read."""
-    rows = session.pg.execute(
-        query("readers_of_private"), {"published": published, "source": source}
-    ).fetchall()
-    return [(role, TableName(schema, name)) for role, schema, name in rows]
+class Reach(NamedTuple):
+    """A way by which a reader of a release, acting as some role, gets at what is private.
+
+    kind: table, view, materialized view, function, default privileges, replication or files;
+    schema and name say which.
+    """
+
+    reader: str
+    acting: str
+    kind: str
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        """Say who reads what, and by which role if it is not the reader's own right."""
+        what = TableName(self.schema, self.name)
+        means = {
+            "table": f"can read {what}",
+            "view": f"can read {what}, a view of what is private",
+            "materialized view": f"can read {what}, a materialized view of what is private",
+            "function": f"can call {what}, which reads what is private as its owner",
+            "default privileges": f"is given SELECT on new tables in {self.schema} by default",
+            "replication": "can replicate what is private"
+            + (f" (publication {self.name})" if self.name else ""),
+            "files": "can read the files of the server",
+        }
+        role = "" if self.acting == self.reader else f" as {self.acting}"
+        return f"{self.reader} {means[self.kind]}{role}"
+
+
+def private_reach(session: Session, *, published: int, source: int) -> list[Reach]:
+    """Return every way by which a reader of a release can also read what it hides."""
+    rows = session.pg.execute(query("reach"), {"published": published, "source": source}).fetchall()
+    return [Reach(*row) for row in rows]
 
 
 def require_separation(session: Session, *, published: int, source: int) -> None:
-    """Raise NotPermitted naming the grantees who can read what the release hides."""
-    readers = private_readers(session, published=published, source=source)
-    if readers:
-        found = "; ".join(f"{role} can read {name}" for role, name in readers[:5])
-        more = f"; and {len(readers) - 5} more" if len(readers) > 5 else ""  # noqa: PLR2004
+    """Raise NotPermitted naming who can read what the release hides, and through what."""
+    found = private_reach(session, published=published, source=source)
+    if found:
+        told = "; ".join(str(reach) for reach in found[:5])
+        more = f"; and {len(found) - 5} more" if len(found) > 5 else ""  # noqa: PLR2004
         raise NotPermitted(
-            f"a role that may read the release can also read what it hides: {found}{more}",
+            f"a role that may read the release can also read what it hides: {told}{more}",
             hint="revoke that right, or grant the release to another role",
         )

@@ -7,9 +7,11 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 SCHEMA = "dbanon"
 DATA_SCHEMA = "dbanon_data"
+# Where releases are served when nothing else is said.
+DEFAULT_VIEWS = "anon"
 
 # The newest revision under migrations/versions; a test holds the two together.
-REVISION = "0001"
+REVISION = "0003"
 
 metadata = sa.MetaData(
     schema=SCHEMA,
@@ -97,4 +99,24 @@ release = sa.Table(
         postgresql_where=sa.text("served"),
     ),
     comment="The ledger: every release, what was proved of it, and whether it is served now.",
+)
+
+verification = sa.Table(
+    "verification",
+    metadata,
+    sa.Column("verification_id", sa.BigInteger, sa.Identity(always=True), primary_key=True),
+    sa.Column(
+        "release_id",
+        sa.BigInteger,
+        sa.ForeignKey(f"{SCHEMA}.release.release_id", ondelete="CASCADE"),
+        nullable=False,
+        index=True,
+    ),
+    sa.Column("verdict", sa.Text, nullable=False),
+    sa.Column("results", sa.JSON, nullable=False),
+    sa.Column("reason", sa.Text),
+    sa.Column("verified_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
+    sa.Column("verified_by", sa.Text, nullable=False, server_default=sa.text("session_user")),
+    sa.CheckConstraint("verdict IN ('passed', 'failed', 'not checked')", name="verdict"),
+    comment="The ledger's later pages: every check of a served release, and what it found.",
 )

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon import resources
-from dbanon.db.metadata import DATA_SCHEMA, REVISION, SCHEMA
-from dbanon.db.queries import function, query
+from dbanon.db.metadata import DATA_SCHEMA, DEFAULT_VIEWS, REVISION, SCHEMA
+from dbanon.db.queries import function, query, template
 from dbanon.db.session import connect
 from dbanon.domain.errors import NotPermitted, SchemaOutOfDate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from alembic.config import Config
 
@@ -61,18 +61,59 @@ def install(session: Session) -> bool:
     return True
 
 
-def script() -> str:
-    """Return the SQL of ``install`` on an empty database, for a DBA to read and run."""
+def grant_everyday(session: Session, role: str) -> None:
+    """Give a role all rights that publishing needs but on the tables; idempotent."""
+    if session.pg.execute(query("schema_exists"), (DEFAULT_VIEWS,)).fetchone() is None:
+        session.pg.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(DEFAULT_VIEWS)))
+    session.pg.execute(_everyday_rights(role))
+
+
+def script(*, role: str | None = None, owner: str | None = None) -> str:
+    """Return the SQL of ``install`` on an empty database, for a DBA to read and run.
+
+    role: the everyday role, which gets all rights that publishing needs but on the tables that
+    are to be published; owner: the role that everything is to belong to, else whoever runs it.
+    """
     from alembic import command
 
     output = io.StringIO()
     command.upgrade(_config(output), REVISION, sql=True)
     tables = output.getvalue().removeprefix("BEGIN;").rstrip().removesuffix("COMMIT;").strip()
-    schemas = "".join(f"CREATE SCHEMA {name};\n" for name in (SCHEMA, DATA_SCHEMA))
-    functions = ";\n\n".join(
-        statement.as_string().rstrip().rstrip(";") for statement in _function_statements()
-    )
-    return f"BEGIN;\n\n{schemas}\n{tables}\n\n{functions};\n\nCOMMIT;\n"
+    functions = _statements(_function_statements())
+    parts = [
+        "BEGIN;\nSET LOCAL search_path = pg_catalog, pg_temp;",
+        _statements(_schema_statements(role=role, owner=owner)),
+        tables,
+        functions,
+    ]
+    if owner is not None:
+        parts.append("RESET ROLE;")
+    if role is not None:
+        parts.append(_everyday_rights(role).as_string().rstrip())
+    return "\n\n".join([*parts, "COMMIT;\n"])
+
+
+def _everyday_rights(role: str) -> sql.Composed:
+    slots = {"role": sql.Identifier(role), "views": sql.Identifier(DEFAULT_VIEWS)}
+    return template("grant_everyday", **slots)
+
+
+def _schema_statements(*, role: str | None, owner: str | None) -> Iterator[sql.Composed]:
+    """Yield what makes the schemas, for the owner if there is one, and begins to act as it."""
+    schemas = [SCHEMA, DATA_SCHEMA]
+    if role is not None or owner is not None:
+        schemas.append(DEFAULT_VIEWS)
+    whose: sql.Composable = sql.SQL("")
+    if owner is not None:
+        whose = sql.SQL(" AUTHORIZATION {}").format(sql.Identifier(owner))
+    for name in schemas:
+        yield sql.SQL("CREATE SCHEMA {}{}").format(sql.Identifier(name), whose)
+    if owner is not None:
+        yield sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(owner))
+
+
+def _statements(statements: Iterable[sql.SQL | sql.Composed]) -> str:
+    return "\n\n".join(s.as_string().rstrip().rstrip(";") + ";" for s in statements)
 
 
 def state(session: Session) -> tuple[str | None, str | None]:

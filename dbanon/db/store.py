@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,14 @@ from sqlalchemy.dialects.postgresql import insert
 
 from dbanon.db import metadata as m
 from dbanon.domain.assignment import LossReport
-from dbanon.domain.release import CheckReport, CheckResult, Release, ReleaseKind, Verdict
+from dbanon.domain.release import (
+    CheckReport,
+    CheckResult,
+    Release,
+    ReleaseKind,
+    Verdict,
+    Verification,
+)
 from dbanon.domain.table import TableName
 from dbanon.formats import policies, taxonomies
 
@@ -146,7 +154,7 @@ def add_release(session: Session, release: Release) -> Release:
             overrides=dict(release.overrides),
             taxonomies=dict(release.taxonomies),
             seed=release.seed,
-            checks=[asdict(result) for result in release.checks.results],
+            checks=_documents(release.checks.results),
             loss=asdict(release.loss),
             fingerprint=release.fingerprint,
             served=True,
@@ -212,10 +220,6 @@ def _releases(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator
     )
     for row in session.sa.execute(statement).mappings():
         relation = TableName(row["relation_schema"], row["relation_name"])
-        results = (
-            CheckResult(**{**result, "verdict": Verdict(result["verdict"])})
-            for result in row["checks"]
-        )
         yield Release(
             id=row["release_id"],
             table=TableName(row["table_schema"], row["table_name"]),
@@ -223,7 +227,7 @@ def _releases(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator
             kind=ReleaseKind(row["kind"]),
             policy=policies.from_document(row["policy"]),
             seed=row["seed"],
-            checks=CheckReport(relation, tuple(results)),
+            checks=CheckReport(relation, _results(row["checks"])),
             loss=LossReport(**row["loss"]),
             overrides=row["overrides"],
             taxonomies=row["taxonomies"],
@@ -233,3 +237,69 @@ def _releases(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator
             created_at=row["created_at"],
             created_by=row["created_by"],
         )
+
+
+def _documents(results: Iterable[CheckResult]) -> list[dict[str, Any]]:
+    """Spell results for JSON, which has no word for a number that is not finite."""
+    return [
+        {
+            name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in asdict(result).items()
+        }
+        for result in results
+    ]
+
+
+def _results(documents: Iterable[dict[str, Any]]) -> tuple[CheckResult, ...]:
+    return tuple(
+        CheckResult(
+            **{
+                **document,
+                **{
+                    name: float(document[name])
+                    for name in ("required", "achieved")
+                    if isinstance(document[name], str)
+                },
+                "verdict": Verdict(document["verdict"]),
+            }
+        )
+        for document in documents
+    )
+
+
+# Verifications: what was found of a release later.
+
+
+def add_verification(
+    session: Session, release_id: int, report: CheckReport, *, reason: str | None
+) -> None:
+    """Enter a check of a release into the ledger."""
+    session.sa.execute(
+        sa.insert(m.verification).values(
+            release_id=release_id,
+            verdict=report.verdict.value,
+            results=_documents(report.results),
+            reason=reason,
+        )
+    )
+
+
+def verifications(session: Session, release_id: int) -> list[Verification]:
+    """Return the checks of a release, newest first."""
+    table = m.verification
+    rows = session.sa.execute(
+        sa.select(table)
+        .where(table.c.release_id == release_id)
+        .order_by(table.c.verification_id.desc())
+    )
+    return [
+        Verification(
+            release=row["release_id"],
+            verdict=Verdict(row["verdict"]),
+            results=_results(row["results"]),
+            reason=row["reason"],
+            verified_at=row["verified_at"],
+            verified_by=row["verified_by"],
+        )
+        for row in rows.mappings()
+    ]

@@ -51,7 +51,27 @@ class CheckReport:
     @property
     def passed(self) -> bool:
         """Whether there was something to check and all of it held."""
-        return bool(self.results) and all(r.verdict is Verdict.PASSED for r in self.results)
+        return self.verdict is Verdict.PASSED
+
+    @property
+    def verdict(self) -> Verdict:
+        """Failed if anything failed, and passed only if all that was asked was checked."""
+        found = {result.verdict for result in self.results}
+        if Verdict.FAILED in found:
+            return Verdict.FAILED
+        return Verdict.PASSED if found == {Verdict.PASSED} else Verdict.NOT_CHECKED
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """A later check of a release, as the ledger keeps it; ``reason`` is why it did not pass."""
+
+    release: int
+    verdict: Verdict
+    results: tuple[CheckResult, ...]
+    reason: str | None
+    verified_at: datetime
+    verified_by: str
 
 
 class ReleaseKind(StrEnum):

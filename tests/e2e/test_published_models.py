@@ -1,6 +1,7 @@
 """Privacy models from the command line to the proof that an auditor repeats."""
 
 import json
+import math
 import sys
 from dataclasses import replace
 
@@ -94,6 +95,9 @@ def test_a_promise_that_does_not_hold_fails(patients):
     assert [row[7] for row in rows] == ["passed", "failed", "failed", "failed", "failed"]
     with pytest.raises(dbanon.CheckFailed, match="entropy-l-diversity of disease requires 50"):
         dbanon.check("anon.patients", settings=patients.settings)
+    (entry,) = dbanon.list_verifications(1, settings=patients.settings)
+    achieved = {result.model: result.achieved for result in entry.results}
+    assert math.inf in achieved.values()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,200 @@
+"""Let roles read what is published, and take it away again."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from dbanon.domain.errors import ConfigError, NotPermitted
+from dbanon.domain.table import TableName
+from dbanon.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dbanon.db.access import Statement
+    from dbanon.db.session import Session
+    from dbanon.domain.release import Release
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What became of the rights on one relation.
+
+    ``statements`` is what was run; ``changed`` whether any right is another now; ``remarks`` say
+    what a role still has.
+    """
+
+    relation: TableName
+    release: int
+    roles: tuple[str, ...]
+    statements: tuple[str, ...]
+    changed: bool
+    remarks: tuple[str, ...] = ()
+
+
+def grant(
+    relation: str | TableName,
+    roles: Sequence[str],
+    *,
+    dry_run: bool = False,
+    settings: Settings | None = None,
+) -> list[Access]:
+    """Let roles read a published relation, or every one that is served of a table; idempotent.
+
+    Gives SELECT, and USAGE on the schema and on ``dbanon``, whose functions readers check with.
+    One transaction: when a reader could then also read what a release hides, all of it is undone.
+    With ``dry_run`` it is undone in any case. Raises NotPermitted, ConfigError, DatabaseError.
+    """
+    from dbanon.db import access, catalog
+
+    with _alone(relation, settings or Settings.load(), keep=not dry_run) as (session, releases):
+        access.require_roles(session, roles)
+        given = []
+        for release, published in _published(session, releases):
+            statements = list(access.grant_statements(release.relation, roles))
+            given.append(_run(session, release, published, roles, statements=statements))
+            source = catalog.describe(session, release.table)
+            access.require_readable(session, roles, published=published)
+            access.require_separation(session, published=published, source=source.oid)
+    return given
+
+
+def revoke(
+    relation: str | TableName,
+    roles: Sequence[str],
+    *,
+    dry_run: bool = False,
+    settings: Settings | None = None,
+) -> list[Access]:
+    """Take a published relation, or all that are served of a table, away from roles; idempotent.
+
+    Whom such a role gave it to loses it too. The use of a schema goes when nothing there needs
+    it; what stays is told in ``remarks``. Raises NotPermitted when a right remains that somebody
+    else gave, ConfigError, DatabaseError.
+    """
+    from dbanon.db import access
+
+    with _alone(relation, settings or Settings.load(), keep=not dry_run) as (session, releases):
+        access.require_roles(session, roles)
+        taken = []
+        for release, published in _published(session, releases):
+            statements = [access.revoke_statement(release.relation, role) for role in roles]
+            taken.append(_run(session, release, published, roles, statements=statements))
+            _require_gone(session, release, roles, published=published)
+        return [_with_schemas(session, one) for one in taken]
+
+
+@contextmanager
+def _alone(
+    relation: str | TableName, settings: Settings, *, keep: bool
+) -> Iterator[tuple[Session, list[Release]]]:
+    """Open the transaction, with the releases that are meant, while nothing publishes them.
+
+    A publication may make the view anew, with the grants that it read a moment before.
+    """
+    from dbanon.db import views
+    from dbanon.db.migrate import require_current
+    from dbanon.db.session import connect
+
+    with connect(settings, writes=True) as session:
+        require_current(session)
+        source = views.oid_of(session, _served(session, relation)[0].table) or 0
+        with session.exclusive(source), session.transaction(keep=keep):
+            yield session, _served(session, relation)
+
+
+def _served(session: Session, relation: str | TableName) -> list[Release]:
+    """Return the release that a relation serves, or all of a table; raises ConfigError."""
+    from dbanon.db import catalog, store
+
+    where = relation if isinstance(relation, TableName) else TableName.parse(relation)
+    name = catalog.describe(session, where).name
+    served = store.served_release(session, name)
+    releases = [served] if served else store.releases(session, table=name, served=True)
+    if not releases:
+        raise ConfigError(f"{name} is not published", hint=f"dbanon publish {name} --k 5")
+    return releases
+
+
+def _published(session: Session, releases: Sequence[Release]) -> Iterator[tuple[Release, int]]:
+    """Yield each release with the OID of the view that serves it; raises ConfigError."""
+    from dbanon.db import views
+
+    for release in releases:
+        published = views.oid_of(session, release.relation)
+        if published is None or not views.serves(session, published, release.id):
+            raise ConfigError(
+                f"{release.relation} is not what release {release.id} published",
+                hint="dbanon doctor",
+            )
+        yield release, published
+
+
+def _schemas(relation: TableName) -> list[str]:
+    """Return the schemas that a reader of a relation uses."""
+    from dbanon.db.metadata import SCHEMA
+
+    return [relation.schema or "public", SCHEMA]
+
+
+def _run(
+    session: Session,
+    release: Release,
+    published: int,
+    roles: Sequence[str],
+    *,
+    statements: list[Statement],
+) -> Access:
+    """Run the statements and tell whether they changed what the roles were given."""
+    from dbanon.db import access
+
+    schemas = _schemas(release.relation)
+    before = access.direct_grants(session, roles, published=published, schemas=schemas)
+    for statement in statements:
+        session.pg.execute(statement)
+    after = access.direct_grants(session, roles, published=published, schemas=schemas)
+    texts = tuple(statement.as_string() for statement in statements)
+    return Access(release.relation, release.id, tuple(roles), texts, changed=before != after)
+
+
+def _require_gone(
+    session: Session, release: Release, roles: Sequence[str], *, published: int
+) -> None:
+    """Raise NotPermitted for a right that REVOKE left, as it does for what others gave."""
+    from dbanon.db import access
+
+    left = access.direct_grants(session, roles, published=published, schemas=())
+    if left:
+        raise NotPermitted(
+            f"{left[0].role} still has {left[0].privilege} on {release.relation},"
+            f" given by {left[0].grantor}",
+            hint=f"dbanon revoke {release.relation} {left[0].grantor}",
+        )
+
+
+def _with_schemas(session: Session, taken: Access) -> Access:
+    """Take the use of schemas that are needed no more, and say what the roles still have."""
+    from dbanon.db import access, views
+
+    published = views.oid_of(session, taken.relation) or 0
+    schemas = [schema for schema in _schemas(taken.relation) if schema != "public"]
+    has = access.direct_grants(session, taken.roles, published=published, schemas=schemas)
+    needed = access.needed_schemas(session, taken.roles, schemas=schemas)
+    statements, remarks = list(taken.statements), []
+    for role, schema in sorted(
+        {(g.role, g.schema) for g in has if g.schema is not None and g.privilege == "USAGE"}
+    ):
+        if (role, schema) in needed:
+            remarks.append(f"{role} keeps USAGE on {schema}, for {needed[role, schema]}")
+        else:
+            statement = access.schema_statement(schema, role)
+            session.pg.execute(statement)
+            statements.append(statement.as_string())
+    remarks += [
+        f"{role} can still read {taken.relation}: as a member of another role, or like everybody"
+        for role in access.still_readable_by(session, taken.roles, published=published)
+    ]
+    changed = taken.changed or len(statements) > len(taken.statements)
+    return replace(taken, statements=tuple(statements), remarks=tuple(remarks), changed=changed)

@@ -1,0 +1,30 @@
+"""Enter later checks of releases into the ledger, where the role may."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbanon.db import store
+from dbanon.db.queries import query
+
+if TYPE_CHECKING:
+    from dbanon.db.session import Session
+    from dbanon.domain.release import CheckReport
+
+
+def record(
+    session: Session, report: CheckReport, *, release: int, reason: str | None
+) -> str | None:
+    """Enter a check of a release; return why not when it could not be, None when it was.
+
+    Nothing that an auditor lacks is needed: a check counts with or without its entry.
+    """
+    with session.transaction():
+        row = session.pg.execute(query("can_record")).fetchone()
+        if row is None or not row[0]:
+            return "not recorded: this role cannot write the ledger"
+        served = store.served_release(session, report.relation)
+        if served is None or served.id != release:
+            return f"not recorded: in the ledger, {report.relation} does not serve {release}"
+        store.add_verification(session, release, report, reason=reason)
+    return None

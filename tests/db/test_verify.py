@@ -1,0 +1,76 @@
+import json
+
+import pytest
+from psycopg import sql
+from tables import make_patients, patients_policy
+
+import dbanon
+
+QUASI = ["zip", "age"]
+K, L = {"name": "k-anonymity", "params": {"k": 2}}, {"name": "l-diversity", "params": {"l": 2}}
+STRICT = {"name": "l-diversity", "params": {"l": 2, "multi": "strict"}}
+SECOND = {"name": "l-diversity", "params": {"l": 2, "columns": ["second"]}}
+ENTROPY = {"name": "entropy-l-diversity", "params": {"l": 1.5}}
+
+
+@pytest.fixture
+def hospital(database):
+    """A relation of two sensitive columns, NULL among the values of both and of a zip code."""
+    connection = database.connect()
+    connection.execute(
+        "CREATE TABLE public.hospital (zip text, age text, first text, second integer);"
+        " INSERT INTO public.hospital"
+        " SELECT nullif(i % 4, 0)::text, '<30', nullif(i % 3, 0)::text, nullif(i % 5, 0)"
+        "   FROM generate_series(1, 40) AS i"
+        " UNION ALL SELECT 'single', '>=30', NULL, NULL"
+    )
+    return connection
+
+
+@pytest.mark.parametrize("rows", ["", "DELETE FROM public.hospital"])
+@pytest.mark.parametrize(
+    "models",
+    [
+        [K],
+        [L],
+        [K, L],
+        [L, ENTROPY, K],
+        [K, STRICT],
+        [STRICT, K, SECOND],
+        [K, SECOND, ENTROPY],
+        [{"name": "k-anonymity", "params": {"k": 1}}, L],
+    ],
+)
+def test_a_promise_is_verified_as_each_of_its_models_is_alone(hospital, models, rows):
+    promise = {"release": 1, "quasi": QUASI, "sensitive": ["first", "second"], "trees": {}}
+    comment = sql.SQL("COMMENT ON TABLE public.hospital IS {}")
+    hospital.execute(comment.format(f"dbanon: {json.dumps({**promise, 'models': models})}"))
+    if rows:
+        hospital.execute(rows)
+    expected = []
+    for model in models:
+        columns = model["params"].get("columns", ["first", "second"])
+        for column in columns if model is not K and "k" not in model["params"] else [None]:
+            others = [name for name in ("first", "second") if name != column]
+            quasi = QUASI + others * (model is STRICT)
+            row = hospital.execute(
+                "SELECT * FROM dbanon.verify_model('public.hospital', %s, %s, %s, %s, NULL)",
+                (model["name"], quasi, column, json.dumps(model["params"])),
+            ).fetchone()
+            expected.append((model["name"], column, model["params"], *row))
+    found = hospital.execute("SELECT * FROM dbanon.verify('public.hospital')").fetchall()
+    assert sorted(expected, key=str) == sorted(found, key=str)
+
+
+def test_the_benchmark_measures_a_published_relation(database, monkeypatch, pytestconfig):
+    monkeypatch.syspath_prepend(pytestconfig.rootpath / "tests" / "benchmarks")
+    monkeypatch.setenv("DBANON_DSN", database.dsn)
+    import resampled
+    import verify
+
+    table = make_patients(database)
+    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
+    dbanon.publish(table, settings=database.settings)
+    columns = ("age", "sex", "born", "weight", "disease")
+    sample = resampled.Sample("patients", columns, intervals=(), protected="disease")
+    assert verify.judge(sample, 1) > 0

@@ -1,0 +1,141 @@
+"""An ordinary role publishes with what a DBA gave it, or as the owner role it is a member of."""
+
+import sys
+
+import psycopg
+import pytest
+from tables import make_patients, patients_policy
+
+import dbanon
+from dbanon.actions.init import init, init_sql
+from dbanon.cli import main
+from dbanon.settings import Settings
+
+# What two databases must have alike, whoever made it.
+SHAPE = """
+SELECT c.relname::text, a.attname::text, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+       pg_get_expr(d.adbin, d.adrelid)
+  FROM pg_class AS c
+  JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0
+  LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum
+ WHERE c.relnamespace = 'dbanon'::regnamespace
+UNION ALL
+SELECT conrelid::regclass::text, conname::text, pg_get_constraintdef(oid), NULL, NULL
+  FROM pg_constraint
+ WHERE connamespace = 'dbanon'::regnamespace
+UNION ALL
+SELECT oid::regprocedure::text, pg_get_functiondef(oid), NULL, NULL, NULL
+  FROM pg_proc
+ WHERE pronamespace = 'dbanon'::regnamespace
+ ORDER BY 1, 2"""
+STRANGERS = """
+SELECT c.relname::text
+  FROM pg_class AS c
+ WHERE c.relnamespace::regnamespace::text IN ('dbanon', 'dbanon_data', 'anon')
+   AND c.relowner <> %s::regrole
+UNION ALL
+SELECT n.nspname::text
+  FROM pg_namespace AS n
+ WHERE n.nspname IN ('dbanon', 'dbanon_data', 'anon')
+   AND n.nspowner <> %s::regrole"""
+
+
+def shape(database):
+    connection = database.admin()
+    connection.execute("SET search_path = pg_catalog")
+    return connection.execute(SHAPE).fetchall()
+
+
+def the_whole_work(database, settings, table):
+    """Do as the publisher what a publisher does, with a reader who may not do more."""
+    reader = database.role("rights_reader")
+    dbanon.set_policy(table, patients_policy(table), settings=settings)
+    assert dbanon.publish("patients", grants=[reader], settings=settings).checks.passed
+    assert dbanon.refresh("patients", settings=settings)[0].changed
+    (checked,) = dbanon.check_all(settings=settings)
+    assert ("passed", True) == (checked.verdict, checked.recorded)
+    dbanon.revoke("patients", [reader], settings=settings)
+    assert dbanon.grant("patients", [reader], settings=settings)[0].changed
+    findings = dbanon.doctor(settings=settings)
+    assert [] == [f.message for f in findings if f.level == "failure"]
+    assert dbanon.check("anon.patients", settings=Settings(dsn=database.dsn_as(reader))).passed
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        database.connect_as(reader).execute("SELECT * FROM dbanon.release")
+
+
+def test_what_a_superuser_ran_by_hand_is_all_that_a_publisher_needs(bare_database, database):
+    publisher = bare_database.role("rights_publisher")
+    bare_database.admin().execute(init_sql(role=publisher))
+    assert shape(database) == shape(bare_database)
+    table = make_patients(bare_database)
+    bare_database.execute(f"GRANT SELECT ON public.patients TO {publisher}")
+    settings = Settings(dsn=bare_database.dsn_as(publisher))
+    assert init(settings)["changed"] is False
+    the_whole_work(bare_database, settings, table)
+    dbanon.drop_release(2, settings=settings)
+
+
+def publishes(database, settings):
+    table = make_patients(database)
+    database.execute(f"GRANT SELECT ON public.patients TO {settings.owner or 'rights_publisher'}")
+    dbanon.set_policy(table, patients_policy(table), settings=settings)
+    return dbanon.publish(table, grants=["public"], settings=settings).checks.passed
+
+
+def test_the_owner_of_the_database_can_run_it_too(bare_database):
+    publisher = bare_database.role("rights_publisher")
+    bare_database.execute(init_sql(role=publisher))
+    settings = Settings(dsn=bare_database.dsn_as(publisher))
+    assert init(settings)["changed"] is False
+    assert publishes(bare_database, settings)
+
+
+def test_init_gives_another_role_the_same_rights(bare_database):
+    publisher = bare_database.role("rights_publisher")
+    for changed in (True, False):
+        assert init(bare_database.settings, role=publisher)["changed"] is changed
+    assert publishes(bare_database, Settings(dsn=bare_database.dsn_as(publisher)))
+
+
+def belongs_to(database, owner):
+    return database.admin().execute(STRANGERS, (owner, owner)).fetchall() == []
+
+
+def test_everything_belongs_to_the_owner_role_that_a_publisher_is_a_member_of(bare_database):
+    owner = bare_database.role("rights_owner", login=False)
+    member = bare_database.role("rights_member", inherit=False)
+    admin = bare_database.admin()
+    admin.execute(f"GRANT {owner} TO {member}")
+    admin.execute(init_sql(owner=owner))
+    settings = Settings(dsn=bare_database.dsn_as(member), owner=owner)
+    assert init(settings)["changed"] is False
+    table = make_patients(bare_database)
+    bare_database.execute(f"GRANT SELECT ON public.patients TO {owner}")
+    the_whole_work(bare_database, settings, table)
+    assert belongs_to(bare_database, owner)
+    with pytest.raises(dbanon.DatabaseError):
+        dbanon.publish("patients", settings=Settings(dsn=bare_database.dsn_as(member)))
+
+
+def test_init_makes_everything_for_the_owner_role(bare_database):
+    owner = bare_database.role("rights_owner", login=False)
+    member = bare_database.role("rights_member", inherit=False)
+    bare_database.admin().execute(
+        f"GRANT {owner} TO {member}; GRANT CREATE ON DATABASE {bare_database.name} TO {owner}"
+    )
+    settings = Settings(dsn=bare_database.dsn_as(member), owner=owner)
+    assert init(settings)["changed"] is True
+    assert publishes(bare_database, settings)
+    assert belongs_to(bare_database, owner)
+
+
+def test_the_sql_is_printed_without_a_server(monkeypatch, capsys):
+    monkeypatch.setenv("DBANON_DSN", "host=nowhere.invalid")
+    monkeypatch.setattr(sys, "argv", ["dbanon", "init", "--print-sql", "--role", 'a"; DROP'])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    out = capsys.readouterr().out
+    assert not ended.value.code
+    assert 'TO "a""; DROP" WITH GRANT OPTION' in out
+    assert out == init_sql(role='a"; DROP')
+    assert (out.startswith("BEGIN;"), out.endswith("COMMIT;\n")) == (True, True)
