@@ -33,7 +33,7 @@ _BROKEN = (
     ),
     ("a role has the right to change its private copy", None),
     ("its private copy has other columns than it shows", None),
-    ("it reads other relations than its private copy", None),
+    ("its definition is not the one that was published", None),
     ("it has a rule or a trigger that is not dbanon's", "DROP RULE, or DROP TRIGGER"),
     ("a role has a right on it other than to read it", "REVOKE all but SELECT from the role"),
 )

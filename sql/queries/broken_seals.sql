@@ -1,4 +1,5 @@
--- What is no longer as publishing left it: each column tells one way in which a private copy was opened.
+-- What is no longer as publishing left it: each column tells one way in which a private copy was opened,
+-- or its view changed. Servers before 16 spell the columns of a view with the alias of their relation.
 SELECT c.reloftype = 0,
        NOT EXISTS (SELECT
                      FROM pg_trigger AS t
@@ -6,8 +7,9 @@ SELECT c.reloftype = 0,
                       AND t.tgname = %(trigger)s
                       AND t.tgenabled = 'A'
                       AND t.tgtype = 62
+                      AND t.tgqual IS NULL
                       AND t.tgfoid = to_regprocedure('dbanon.refuse_change()')),
-       c.relhasrules
+       EXISTS (SELECT FROM pg_rewrite AS w WHERE w.ev_class = c.oid)
            OR EXISTS (SELECT
                         FROM pg_trigger AS t
                        WHERE t.tgrelid = c.oid
@@ -26,12 +28,17 @@ SELECT c.reloftype = 0,
               WHERE k.attrelid = c.oid AND k.attnum > 0 AND NOT k.attisdropped ORDER BY 1)
            <> ARRAY(SELECT k.attname FROM pg_attribute AS k
                      WHERE k.attrelid = %(view)s AND k.attnum > 0 AND NOT k.attisdropped ORDER BY 1),
-       EXISTS (SELECT
-                 FROM pg_rewrite AS w
-                 JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
-                WHERE w.ev_class = %(view)s
-                  AND d.refclassid = 'pg_class'::regclass
-                  AND d.refobjid NOT IN (c.oid, w.ev_class)),
+       NOT EXISTS (SELECT
+                     FROM unnest(ARRAY['', 's.']) AS p (prefix)
+                    CROSS JOIN LATERAL (
+                          SELECT string_agg(p.prefix || quote_ident(k.attname), ', ' ORDER BY k.attnum)
+                            FROM pg_attribute AS k
+                           WHERE k.attrelid = %(view)s
+                             AND k.attnum > 0
+                             AND NOT k.attisdropped) AS d (columns)
+                    WHERE regexp_replace(pg_get_viewdef(%(view)s::oid), '\s+', ' ', 'g')
+                        = regexp_replace(format(' SELECT %%s FROM ONLY %%s s;', d.columns, c.oid::regclass),
+                                         '\s+', ' ', 'g')),
        EXISTS (SELECT FROM pg_rewrite AS w WHERE w.ev_class = %(view)s AND w.rulename <> '_RETURN')
            OR EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = %(view)s),
        EXISTS (SELECT

@@ -1,10 +1,13 @@
 """Nobody but the publishing path changes a released table, and doctor tells of whoever did."""
 
+from dataclasses import replace
+
 import psycopg
 import pytest
 from tables import make_patients, patients_policy, unseal
 
 import dbanon
+from dbanon.domain.policy import ColumnRule, Role
 
 CHANGES = {
     "insert": "INSERT INTO {0} SELECT * FROM {0}",
@@ -161,7 +164,9 @@ OPENED = {
     " SELECT * FROM dbanon_data.release_1 WHERE sex = 'F'": "other rows or columns",
     "CREATE OR REPLACE VIEW anon.patients WITH (security_barrier = true) AS SELECT r.* FROM"
     " dbanon_data.release_1 AS r CROSS JOIN (SELECT id FROM public.patients LIMIT 1) AS s":
-        "reads other relations",
+        "its definition is not",
+    "CREATE OR REPLACE VIEW anon.patients WITH (security_barrier = true) AS"
+    " SELECT * FROM dbanon_data.release_1 WHERE current_user <> 'analyst'": "its definition is not",
     "ALTER VIEW anon.patients RENAME COLUMN disease TO illness": "other rows or columns",
 }  # fmt: skip
 
@@ -237,3 +242,28 @@ def test_withdrawing_a_release_leaves_nothing_behind(patients):
         "SELECT relname FROM pg_class WHERE relnamespace = 'dbanon_data'::regnamespace"
     )
     assert [] == left
+
+
+def test_columns_of_odd_names_and_types_are_sealed_as_they_are(database):
+    database.execute(
+        "CREATE DOMAIN public.word AS varchar(9); CREATE TYPE public.mood AS ENUM ('a', 'b');"
+        'CREATE TABLE public.odd ("; --" int PRIMARY KEY, s int, "A  \n""b" text COLLATE "C",'
+        ' "select" public.word, moods public.mood[], amount numeric(9, 2), "$1" char(3));'
+        "INSERT INTO public.odd SELECT i, i % 9, 'd' || i % 5, 'w' || i % 4,"
+        " ARRAY['a']::public.mood[], i, 'x' FROM generate_series(1, 60) AS i"
+    )
+    table = dbanon.TableName("public", "odd")
+    roles = [Role.IDENTIFIER, Role.QUASI, Role.SENSITIVE, *[Role.INSENSITIVE] * 4]
+    names = ["; --", "s", 'A  \n"b', "select", "moods", "amount", "$1"]
+    columns = tuple(map(ColumnRule, names, roles))
+    policy = replace(patients_policy(table), columns=columns)
+    dbanon.set_policy(table, policy, settings=database.settings)
+    dbanon.publish(table, settings=database.settings)
+    assert [] == failures(database)
+    types = (
+        "SELECT attname, format_type(atttypid, atttypmod), attcollation FROM pg_attribute"
+        " WHERE attrelid = %s::regclass AND attname <> ALL ('{s,; --}') AND attnum > 0 ORDER BY 1"
+    )
+    source = database.execute(types, ["public.odd"])
+    assert source == database.execute(types, ["dbanon_data.release_1"])
+    assert source == database.execute(types, ["dbanon_data.shape_1"])
