@@ -87,7 +87,7 @@ def compare(before: Baseline, now: Baseline, *, table: TableName) -> list[Change
 
 def _review(table: TableName) -> str:
     return (
-        f"dbanon policy export {table} > policy.toml; look it over, then:"
+        f"dbanon policy export {table} > policy.toml; edit it;"
         f" dbanon policy set {table} --file policy.toml"
     )
 
