@@ -150,8 +150,8 @@ def test_rows_of_a_child_are_not_served(patients):
 
 # What an owner can do who means to, and what doctor says of it; first what undoes a seal.
 OPENED = {
-    "ALTER TABLE dbanon_data.release_1 NOT OF": "bound to no type",
     "ALTER TYPE dbanon_data.shape_1 ADD ATTRIBUTE extra int CASCADE": "has other columns",
+    "ALTER TABLE dbanon_data.release_1 NOT OF": "bound to no type",
     "ALTER TABLE dbanon_data.release_1 DISABLE TRIGGER ALL": "missing or disabled",
     "ALTER TABLE dbanon_data.release_1 ENABLE TRIGGER ALL": "missing or disabled",
     "DROP TRIGGER released_table_is_immutable ON dbanon_data.release_1": "missing or disabled",
@@ -172,14 +172,17 @@ OPENED = {
 
 
 def test_doctor_tells_what_a_determined_owner_opened(patients):
-    release = 1
+    release, found = 1, []
     for statement, expected in OPENED.items():
+        if any(expected in text for text in found):
+            (refreshed,) = dbanon.refresh("patients", settings=patients.settings)
+            release = refreshed.release.id
+            assert [] == failures(patients), statement
         patients.execute(statement.replace("_1", f"_{release}"))
         found = failures(patients)
         assert any(expected in text for text in found), (statement, found)
-        (refreshed,) = dbanon.refresh("patients", settings=patients.settings)
-        release = refreshed.release.id
-        assert [] == failures(patients), statement
+    dbanon.refresh("patients", settings=patients.settings)
+    assert [] == failures(patients)
 
 
 def test_what_publishing_again_does_not_mend_comes_with_what_does(patients):
