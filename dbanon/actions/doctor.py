@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from dbanon.actions.drift import changes, gained_rights, gone, misfits, strays
 from dbanon.domain.errors import (
     DbanonError,
     DriftError,
     NotPermitted,
     PolicyError,
     SchemaOutOfDate,
+    TableNotFound,
 )
+from dbanon.domain.release import ReleaseKind
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.session import Session
     from dbanon.domain.release import Release
+    from dbanon.domain.table import TableInfo, TableName
 
 
 class Level(StrEnum):
@@ -111,42 +115,78 @@ def _releases(session: Session) -> Iterator[Finding]:
 
 
 def _release(session: Session, release: Release) -> Iterator[Finding]:
-    from dbanon.db import access, catalog, diagnosis
+    from dbanon.db import catalog
 
     subject = str(release.relation)
     try:
         published = catalog.describe(session, release.relation)
-        source = catalog.describe(session, release.table)
     except DbanonError as error:
         yield _failure(subject, str(error), f"dbanon release drop {release.id}")
         return
-    problems = list(diagnosis.view_problems(session, published, release=release, source=source.oid))
-    reach = access.private_reach(session, published=published.oid, source=source.oid)
-    for problem in problems:
-        yield _failure(subject, problem, f"dbanon publish {release.table}")
-    for way in reach:
-        problem = f"of those who may read it, {way}"
-        yield _failure(subject, problem, f"revoke that right, or dbanon revoke {subject} ROLE")
-    drift = _drift(session, release)
-    if drift is not None:
-        yield drift
-    elif not problems and not reach:
+    try:
+        source = catalog.describe(session, release.table)
+    except TableNotFound:
+        drift = gone(release)
+        yield Finding(Level.FAILURE, subject, str(drift), drift.hint, drift.exit_code)
+        return
+    findings = [
+        *_served(session, release, published, source),
+        *_drifted(session, release, source),
+    ]
+    yield from findings
+    if not findings:
         yield Finding(Level.OK, subject, f"release {release.id} of {release.table}, nothing leaks")
 
 
-def _drift(session: Session, release: Release) -> Finding | None:
-    from dbanon.actions.policy import stored_policy, validate_policy
-    from dbanon.db import catalog
+def _served(
+    session: Session, release: Release, published: TableInfo, source: TableInfo
+) -> Iterator[Finding]:
+    """Yield what is wrong with what readers see."""
+    from dbanon.db import diagnosis, seals, views
 
+    subject, repair = str(release.relation), f"dbanon refresh {release.table}"
+    if not views.serves(session, published.oid, release.id):
+        repair = f"DROP VIEW {release.relation}, then dbanon publish {release.table}"
+    for problem in diagnosis.view_problems(session, published, release=release, source=source.oid):
+        yield _failure(subject, problem, repair)
+    if release.kind is ReleaseKind.VIEW:
+        return
+    if release.content is None:
+        message = "published by an older dbanon: nothing keeps its private copy from being changed"
+        yield Finding(Level.WARNING, subject, message, repair)
+        return
+    for problem, remedy in seals.broken_seals(session, published, release.id):
+        yield _failure(subject, problem, remedy or repair)
+    if not diagnosis.can_read(session, published):
+        yield _unread(release.relation, published.name)
+    elif seals.content(session, published) != release.content:
+        yield _failure(subject, "it shows other rows or columns than were published", repair)
+
+
+def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:
+    """Yield what changed about the source, and would keep it from being published again."""
+    from dbanon.actions.policy import stored_policy
+    from dbanon.db import diagnosis
+
+    subject = str(release.relation)
     try:
-        source = catalog.describe(session, release.table)
-        validate_policy(session, stored_policy(session, source), source)
+        policy = stored_policy(session, source)
     except PolicyError as error:
-        message = f"{release.table} no longer matches its policy: {error}"
-        return Finding(
-            Level.FAILURE, str(release.relation), message, error.hint, DriftError.exit_code
-        )
-    return None
+        yield Finding(Level.FAILURE, subject, str(error), error.hint, DriftError.exit_code)
+        return
+    found = changes(session, source) or [*misfits(session, source, policy)]
+    if not found and diagnosis.can_read(session, source):
+        found = [*strays(session, source, policy)]
+    elif not found:
+        yield _unread(release.relation, source.name)
+    for change in (*gained_rights(session, source, release), *found):
+        message = f"{source.name} changed: {change}"
+        yield Finding(Level.FAILURE, subject, message, change.hint, DriftError.exit_code)
+
+
+def _unread(subject: TableName, name: TableName) -> Finding:
+    message = f"this role may not read {name}: its rows were not looked at"
+    return Finding(Level.WARNING, str(subject), message, f"GRANT SELECT ON {name}")
 
 
 def _failure(subject: str, message: str, hint: str | None) -> Finding:

@@ -23,11 +23,14 @@ def set_policy(
 ) -> Policy:
     """Check a policy (a value, or the path of a TOML file) against its table and store it.
 
+    What the table looks like is stored along: whatever changes from now on is drift.
+
     Raises PolicyError with every problem at once, ConfigError when the file cannot be read, and
     TableNotFound.
     """
     from dbanon.anonymize.pipeline import make_algorithm
     from dbanon.db import catalog, store
+    from dbanon.db.baselines import baseline
     from dbanon.db.migrate import current_session
 
     given = policy if isinstance(policy, Policy) else _read(policy)
@@ -37,6 +40,7 @@ def set_policy(
         given = replace(given, table=_same_table(session, given.table, info))
         validate_policy(session, given, info)
         store.save_policy(session, given)
+        store.save_baseline(session, info.name, baseline(session, info, given))
     return given
 
 

@@ -52,6 +52,7 @@ def publishing(
     table: str | TableName, request: Request, settings: Settings, *, keep: bool = True
 ) -> Iterator[tuple[Session, TableInfo]]:
     """Open the one transaction of a publication, alone on its table."""
+    from dbanon.actions.drift import describe_source, require_unchanged
     from dbanon.db import catalog, guards
     from dbanon.db.migrate import require_current
     from dbanon.db.session import connect
@@ -59,13 +60,14 @@ def publishing(
     where = table if isinstance(table, TableName) else TableName.parse(table)
     with connect(settings, writes=True) as session:
         require_current(session)
-        found = catalog.describe(session, where)
+        found = describe_source(session, where)
         if request.kind is ReleaseKind.VIEW:
             guards.require_owner(session, found)
         with session.exclusive(found.oid), session.transaction(snapshot=True, keep=keep):
             guards.lock_source(session, found, exclude_writers=request.kind is ReleaseKind.VIEW)
             session.allow_memory()
             info = catalog.describe(session, found.name)
+            require_unchanged(session, info, request.view(info.name))
             if request.kind is ReleaseKind.VIEW:
                 _require_guardable(info)
             yield session, info
@@ -74,6 +76,7 @@ def publishing(
 def publish_in(session: Session, info: TableInfo, request: Request, stages: Stages) -> Release:
     """Do all of a publication inside the open transaction of ``publishing``."""
     from dbanon.db import access, relations, store
+    from dbanon.db.baselines import baseline
 
     view = request.view(info.name)
     previous = _previous(session, info, view)
@@ -99,8 +102,10 @@ def publish_in(session: Session, info: TableInfo, request: Request, stages: Stag
             fingerprint=fingerprint(session, info, prepared.policy, request),
             overrides=request.options(),
             taxonomies=prepared.taxonomies,
+            content=_content(session, publication),
         )
         release = store.add_release(session, release)
+        store.save_baseline(session, info.name, baseline(session, info, prepared.policy))
         if previous is not None:
             relations.drop_private(session, previous)
     return release
@@ -165,6 +170,14 @@ def _write(session: Session, publication: Publication, prepared: Prepared) -> No
         assignment=prepared.outcome.assignment,
         values=prepared.outcome.values,
     )
+
+
+def _content(session: Session, publication: Publication) -> str | None:
+    from dbanon.db import catalog, seals
+
+    if publication.kind is ReleaseKind.VIEW:
+        return None
+    return seals.content(session, catalog.describe(session, publication.view))
 
 
 def _serve(session: Session, publication: Publication, grants: Sequence[str]) -> None:

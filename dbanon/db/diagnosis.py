@@ -42,6 +42,12 @@ def role_facts(session: Session) -> RoleFacts:
     return RoleFacts(*row)
 
 
+def can_read(session: Session, info: TableInfo) -> bool:
+    """Whether the current role may read every column of a relation."""
+    row = session.pg.execute(query("can_read"), (info.oid,)).fetchone()
+    return row is not None and row[0]
+
+
 def orphans(session: Session, served: Sequence[int]) -> list[str]:
     """Return the names of release data that belong to none of the served releases."""
     rows = session.pg.execute(query("orphans"), (list(served),)).fetchall()

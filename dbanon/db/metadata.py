@@ -67,6 +67,7 @@ policy = sa.Table(
     sa.Column("table_name", sa.Text, primary_key=True),
     sa.Column("document", JSONB, nullable=False),
     sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
+    sa.Column("baseline", JSONB),
     comment="What to publish of a table, and what must hold of it.",
 )
 
@@ -90,6 +91,7 @@ release = sa.Table(
     sa.Column("served", sa.Boolean, nullable=False),
     sa.Column("created_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
     sa.Column("created_by", sa.Text, nullable=False, server_default=sa.text("session_user")),
+    sa.Column("content", sa.Text),
     sa.CheckConstraint("kind IN ('table', 'view')", name="kind"),
     sa.Index(
         "release_served_key",

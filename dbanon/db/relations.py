@@ -12,6 +12,7 @@ from dbanon.db.metadata import DATA_SCHEMA
 from dbanon.db.promise import describe_promise
 from dbanon.db.published import published_type
 from dbanon.db.queries import identifiers, relation, template
+from dbanon.db.seals import seal_statements, shape
 from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
 
@@ -186,10 +187,15 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
 
 
 def serve_statements(publication: Publication) -> Iterator[sql.Composed]:
-    """Yield what the published view needs below it: a filled copy, or guards on the source."""
+    """Yield what the published view needs below it: a sealed copy, or guards on the source."""
     if publication.kind is ReleaseKind.VIEW:
         yield from guard_statements(publication)
         return
+    yield from _copy_statements(publication)
+    yield from seal_statements(publication.release, publication.id)
+
+
+def _copy_statements(publication: Publication) -> Iterator[sql.Composed]:
     if publication.drafted:
         # Else PostgreSQL expects many groups of one number, and sorts the rows to join them.
         yield sql.SQL("ANALYZE {} (group_id)").format(publication.groups)
@@ -241,8 +247,9 @@ def comment_statement(publication: Publication) -> sql.Composed:
 
 
 def drop_private(session: Session, release_id: int) -> None:
-    """Remove the tables, guards and triggers of a release that nothing serves any more."""
+    """Remove the tables, types and guards of a release that nothing serves any more."""
     drop_guards(session, release_id)
     for prefix in ("release", "rows", "groups"):
         table = data_table(prefix, release_id)
         session.pg.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table))
+    session.pg.execute(sql.SQL("DROP TYPE IF EXISTS {}").format(shape(release_id)))

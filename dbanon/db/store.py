@@ -20,12 +20,13 @@ from dbanon.domain.release import (
     Verification,
 )
 from dbanon.domain.table import TableName
-from dbanon.formats import policies, taxonomies
+from dbanon.formats import baselines, policies, taxonomies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from dbanon.db.session import Session
+    from dbanon.domain.drift import Baseline
     from dbanon.domain.policy import Policy
     from dbanon.domain.taxonomy import Taxonomy
 
@@ -116,6 +117,20 @@ def load_policy(session: Session, table: TableName) -> Policy | None:
     return None if document is None else policies.from_document(document)
 
 
+def save_baseline(session: Session, table: TableName, baseline: Baseline) -> None:
+    """Remember what the table of a policy looks like."""
+    statement = sa.update(m.policy).where(*_of_table(m.policy, table))
+    session.sa.execute(statement.values(baseline=baselines.to_document(baseline)))
+
+
+def load_baseline(session: Session, table: TableName) -> Baseline | None:
+    """Return what the table looked like, None where an older version kept its policy."""
+    document = session.sa.execute(
+        sa.select(m.policy.c.baseline).where(*_of_table(m.policy, table))
+    ).scalar()
+    return None if document is None else baselines.from_document(document)
+
+
 def list_policies(session: Session) -> list[Policy]:
     """Return all policies, by table."""
     rows = session.sa.execute(
@@ -157,6 +172,7 @@ def add_release(session: Session, release: Release) -> Release:
             checks=_documents(release.checks.results),
             loss=asdict(release.loss),
             fingerprint=release.fingerprint,
+            content=release.content,
             served=True,
         )
     )
@@ -234,6 +250,7 @@ def _releases(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator
             fingerprint=row["fingerprint"],
             served=row["served"],
             earlier=row["earlier"],
+            content=row["content"],
             created_at=row["created_at"],
             created_by=row["created_by"],
         )

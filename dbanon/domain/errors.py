@@ -8,6 +8,7 @@
         TableNotFound
       PolicyError              the policy does not describe the table
         DriftError             it did once, and no longer does (exit code 4)
+          AccessDrift          and a reader of the release gained a right (NotPermitted as well)
       TaxonomyError
       Unsatisfiable            no partition of these rows meets the models
       CheckFailed              the published relation does not (exit code 3)
@@ -62,6 +63,10 @@ class DriftError(PolicyError):
     """The table or a taxonomy no longer matches the policy of the served release."""
 
     exit_code = 4
+
+
+class AccessDrift(DriftError, NotPermitted):
+    """A role that may read the served release can also read what it hides, by now."""
 
 
 class TaxonomyError(DbanonError):

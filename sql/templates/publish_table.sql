@@ -3,4 +3,4 @@ CREATE OR REPLACE VIEW {view} ({names})
   WITH (security_barrier = true)
     AS
 SELECT {columns}
-  FROM {release} AS s
+  FROM ONLY {release} AS s

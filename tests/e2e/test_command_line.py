@@ -4,7 +4,7 @@ import sys
 from typing import NamedTuple
 
 import pytest
-from tables import make_patients, patients_policy
+from tables import make_patients, patients_policy, unseal
 
 import dbanon
 from dbanon.cli import main
@@ -240,6 +240,7 @@ TAMPERING = {
 def test_check_fails_on_a_release_that_was_tampered_with(run, patients, statement):
     run("publish", "patients", "--k", 5, "--l", 3)
     (release,) = [r for r in dbanon.list_releases(settings=patients.settings) if r.served]
+    unseal(patients, release.id)
     patients.execute(statement.format(release=f"dbanon_data.release_{release.id}"))
     process = run("check", "anon.patients", code=3)
     assert "error:" in process.stderr

@@ -82,7 +82,7 @@ def test_init_leaves_tables_of_the_user_alone(bare_database):
     assert bare_database.execute("SELECT count(*) FROM public.mine") == [(0,)]
 
 
-def test_downgrade_removes_every_table(database):
+def downgrade(database, revision):
     from alembic import command
 
     with connect(database.settings) as session, session.transaction():
@@ -90,8 +90,21 @@ def test_downgrade_removes_every_table(database):
         config.set_main_option("script_location", str(resources.migrations()))
         config.set_main_option("path_separator", "os")
         config.attributes["connection"] = session.sa
-        command.downgrade(config, "base")
+        command.downgrade(config, revision)
+
+
+def test_downgrade_removes_every_table(database):
+    downgrade(database, "base")
     left = database.execute(
         "SELECT relname FROM pg_class WHERE relnamespace = 'dbanon'::regnamespace AND relkind = 'r'"
     )
     assert left == [("alembic_version",)]
+
+
+def test_init_brings_an_older_schema_up_to_date(database):
+    downgrade(database, "0001")
+    database.execute("COMMENT ON SCHEMA dbanon IS 'dbanon metadata: revision 0001'")
+    with pytest.raises(SchemaOutOfDate), current_session(database.settings):
+        pass
+    assert init(database.settings) == {"changed": True, "revision": metadata.REVISION}
+    assert database.execute("SELECT content FROM dbanon.release") == []

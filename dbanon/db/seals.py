@@ -1,0 +1,90 @@
+"""What keeps a released table as it was published, and what tells when it is not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from dbanon.db.catalog import content_digest
+from dbanon.db.metadata import DATA_SCHEMA
+from dbanon.db.queries import query, template
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dbanon.db.session import Session
+    from dbanon.domain.table import TableInfo
+
+_TRIGGER = "released_table_is_immutable"
+_RIGHTS = sql.SQL("INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER")
+
+# What may be broken, and what mends it where publishing again does not.
+_BROKEN = (
+    ("its private copy is bound to no type: columns can be added to it", None),
+    ("the trigger that refuses changes of its private copy is missing or disabled", None),
+    ("its private copy has a rule or a trigger that is not dbanon's", None),
+    ("row-level security on its private copy hides rows", None),
+    (
+        "its private copy has children or a parent",
+        "DROP TABLE the children, or ALTER TABLE ... NO INHERIT; then dbanon refresh",
+    ),
+    ("a role has the right to change its private copy", None),
+    ("its private copy has other columns than it shows", None),
+    ("its definition is not the one that was published", None),
+    ("it has a rule or a trigger that is not dbanon's", "DROP RULE, or DROP TRIGGER"),
+    ("a role has a right on it other than to read it", "REVOKE all but SELECT from the role"),
+)
+
+
+def shape(release_id: int) -> sql.Identifier:
+    """Name the type that a released table is bound to."""
+    return sql.Identifier(DATA_SCHEMA, f"shape_{release_id}")
+
+
+def seal_statements(release: sql.Identifier, release_id: int) -> Iterator[sql.Composed]:
+    """Yield what makes a filled copy immutable to all but superusers.
+
+    Its type holds the columns, a trigger refuses every statement, and not even the owner keeps
+    the right to write. An owner can undo each of these, but no one statement that undoes one
+    changes a row: ``broken_seals`` and the digest of ``content`` tell afterwards.
+    """
+    trigger, kind = sql.Identifier(_TRIGGER), shape(release_id)
+    body = template(
+        "bind_release_body",
+        release=release,
+        release_name=sql.Literal(release.as_string()),
+        shape=kind,
+        shape_name=sql.Literal(kind.as_string()),
+    )
+    yield template("bind_release", body=sql.Literal(body.as_string()))
+    yield template("create_seal", trigger=trigger, release=release)
+    # ALWAYS: replicated changes fire no ordinary trigger.
+    yield sql.SQL("ALTER TABLE {} ENABLE ALWAYS TRIGGER {}").format(release, trigger)
+    yield sql.SQL("REVOKE {} ON {} FROM CURRENT_USER, PUBLIC").format(_RIGHTS, release)
+
+
+def broken_seals(
+    session: Session, published: TableInfo, release_id: int
+) -> Iterator[tuple[str, str | None]]:
+    """Yield in which ways the copy behind a published view is open, or the view was changed.
+
+    Each comes with what mends it, None where publishing again does.
+    """
+    name = sql.Identifier(DATA_SCHEMA, f"release_{release_id}").as_string()
+    row = session.pg.execute(
+        query("broken_seals"), {"trigger": _TRIGGER, "view": published.oid, "release": name}
+    ).fetchone()
+    if row is None:
+        yield "its private copy is gone", None
+        return
+    yield from (problem for problem, broken in zip(_BROKEN, row, strict=True) if broken)
+
+
+def content(session: Session, published: TableInfo) -> str:
+    """Digest what readers of a relation see, in any order; one scan of all its columns."""
+    names = [column.name for column in published.columns]
+    document = [names, content_digest(session, published, names)]
+    return hashlib.sha256(json.dumps(document).encode()).hexdigest()

@@ -1,0 +1,164 @@
+"""What changed about a table since its policy was last set, or published by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dbanon.domain.table import quote_identifier
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dbanon.domain.table import TableName
+
+_KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table", "p": "partitioned"}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnShape:
+    """One column; ``number`` orders columns by age and outlives a new name."""
+
+    name: str
+    number: int
+    type: str
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """All of a table that a policy was made for, but for its rows.
+
+    ``key`` is the primary key; ``foreign_parts`` tells whether some of its rows are in foreign
+    tables. Names and types only, which a dump and restore keep.
+    """
+
+    relkind: str
+    row_security: bool
+    forced: bool
+    key: tuple[str, ...]
+    columns: tuple[ColumnShape, ...]
+    has_children: bool
+    has_parents: bool
+    foreign_parts: bool
+
+    def column(self, name: str) -> ColumnShape | None:
+        """Return the column of that name, or None."""
+        return next((column for column in self.columns if column.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A table as its policy last fitted it, with the versions of the taxonomies it names."""
+
+    shape: Shape
+    taxonomies: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that is no longer as it was: which column, if it is one, and what to do."""
+
+    column: str | None
+    reason: str
+    hint: str
+    of_rights: bool = False
+
+    def __str__(self) -> str:
+        """Name the column and the reason."""
+        if self.column is None:
+            return self.reason
+        return f"column {quote_identifier(self.column)} {self.reason}"
+
+
+def compare(before: Baseline, now: Baseline, *, table: TableName) -> list[Change]:
+    """Return every change, the gravest first; they name columns and types, never a value."""
+    if before.shape.relkind != now.shape.relkind:
+        return [_of_kind(now.shape, table)]
+    review = _review(table)
+    return [
+        *_of_access(before.shape, now.shape, table),
+        *_of_family(before.shape, now.shape, review),
+        *_of_columns(before.shape, now.shape, review),
+        *_of_key(before.shape, now.shape, review),
+        *_of_taxonomies(before, now, review),
+    ]
+
+
+def _review(table: TableName) -> str:
+    return (
+        f"dbanon policy export {table} > policy.toml; edit it;"
+        f" dbanon policy set {table} --file policy.toml"
+    )
+
+
+def _of_kind(now: Shape, table: TableName) -> Change:
+    kind = _KINDS.get(now.relkind, "an ordinary table")
+    return Change(None, f"{table} is {kind} now", f"dbanon inspect {table}")
+
+
+def _of_access(before: Shape, now: Shape, table: TableName) -> Iterator[Change]:
+    if now.row_security and not before.row_security:
+        hint = f"ALTER TABLE {table} DISABLE ROW LEVEL SECURITY, if all rows may be published"
+        yield Change(None, "row-level security was switched on", hint)
+    if now.forced and not before.forced:
+        hint = f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY, if all rows may be published"
+        yield Change(None, "row-level security was forced on its owner", hint)
+
+
+def _of_family(before: Shape, now: Shape, review: str) -> Iterator[Change]:
+    if now.foreign_parts and not before.foreign_parts:
+        yield Change(None, "some of its rows are in a foreign table now", review)
+    # Partitions of a partitioned table come and go, and are its own.
+    if now.relkind == "r" and now.has_children and not before.has_children:
+        yield Change(None, "other tables inherit from it now", review)
+    if now.has_parents and not before.has_parents:
+        yield Change(None, "it has a parent now, whose readers can read it", review)
+
+
+def _of_columns(before: Shape, now: Shape, review: str) -> Iterator[Change]:
+    gone = [column for column in before.columns if now.column(column.name) is None]
+    new = {column.number: column for column in now.columns if before.column(column.name) is None}
+    for column in gone:
+        renamed = new.pop(column.number, None)
+        if renamed is None:
+            yield Change(column.name, "was dropped", review)
+        else:
+            name = quote_identifier(renamed.name)
+            yield Change(column.name, f"was renamed to {name}, which has no role", review)
+    for column in new.values():
+        yield Change(column.name, "is new and has no role", review)
+    for old in before.columns:
+        present = now.column(old.name)
+        if present is not None and present.type != old.type:
+            yield Change(old.name, f"is of type {present.type} now, and was {old.type}", review)
+    yield from _of_order(before, now, review)
+
+
+def _of_order(before: Shape, now: Shape, review: str) -> Iterator[Change]:
+    """Yield the columns that bear the names of others: two that traded, or one made anew."""
+    old = [column.name for column in before.columns if now.column(column.name) is not None]
+    new = [column.name for column in now.columns if before.column(column.name) is not None]
+    for name, other in zip(old, new, strict=True):
+        if name != other:
+            yield Change(name, "is another column than before under the same name", review)
+
+
+def _of_key(before: Shape, now: Shape, review: str) -> Iterator[Change]:
+    if before.key and not now.key:
+        yield Change(None, "its primary key was dropped", review)
+    elif before.key != now.key:
+        names = ", ".join(map(quote_identifier, now.key))
+        yield Change(None, f"its primary key is another one now: {names}", review)
+    for name in before.key:
+        old, present = before.column(name), now.column(name)
+        if old is not None and present is not None and present.nullable and not old.nullable:
+            yield Change(name, "may be NULL now, and was part of the key", review)
+
+
+def _of_taxonomies(before: Baseline, now: Baseline, review: str) -> Iterator[Change]:
+    for name, version in before.taxonomies.items():
+        present = now.taxonomies.get(name)
+        if present is not None and present != version:
+            reason = f"taxonomy {name} is at version {present} now, and was at {version}"
+            yield Change(None, reason, review)

@@ -1,0 +1,36 @@
+-- What a policy depends on in a table, as a document; names and types as no search path changes them.
+WITH RECURSIVE part (oid) AS (
+    SELECT %(relation)s::oid
+    UNION
+    SELECT i.inhrelid
+      FROM part AS p
+      JOIN pg_inherits AS i ON i.inhparent = p.oid
+)
+SELECT jsonb_build_object(
+           'relkind', c.relkind,
+           'row_security', c.relrowsecurity,
+           'forced', c.relforcerowsecurity,
+           'has_children', EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhparent = c.oid),
+           'has_parents', EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid),
+           'foreign_parts', EXISTS (SELECT
+                                      FROM part AS p
+                                      JOIN pg_foreign_table AS f ON f.ftrelid = p.oid
+                                     WHERE p.oid <> c.oid),
+           'key', coalesce((SELECT jsonb_agg(a.attname ORDER BY k.position)
+                              FROM pg_index AS x
+                             CROSS JOIN LATERAL unnest(x.indkey) WITH ORDINALITY AS k (attnum, position)
+                              JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.attnum
+                             WHERE x.indrelid = c.oid
+                               AND x.indisprimary
+                               AND k.position <= x.indnkeyatts), '[]'),
+           'columns', coalesce((SELECT jsonb_agg(jsonb_build_object(
+                                           'name', a.attname,
+                                           'number', a.attnum,
+                                           'type', format_type(a.atttypid, a.atttypmod),
+                                           'nullable', NOT a.attnotnull) ORDER BY a.attnum)
+                                  FROM pg_attribute AS a
+                                 WHERE a.attrelid = c.oid
+                                   AND a.attnum > 0
+                                   AND NOT a.attisdropped), '[]'))
+  FROM pg_class AS c
+ WHERE c.oid = %(relation)s

@@ -1,0 +1,71 @@
+from dataclasses import replace
+
+import pytest
+
+from dbanon.domain.drift import Baseline, ColumnShape, Shape, compare
+from dbanon.domain.table import TableName
+from dbanon.formats import baselines
+
+TABLE = TableName("public", "patients")
+SHAPE = Shape(
+    relkind="r",
+    row_security=False,
+    forced=False,
+    key=("id",),
+    columns=(
+        ColumnShape("id", 1, "integer", nullable=False),
+        ColumnShape("age", 3, "integer", nullable=True),
+        ColumnShape("odd name", 4, "text", nullable=True),
+    ),
+    has_children=False,
+    has_parents=False,
+    foreign_parts=False,
+)
+BEFORE = Baseline(SHAPE, {"ages": 2})
+
+
+def reasons(taxonomies=None, **changes):
+    now = Baseline(replace(SHAPE, **changes), taxonomies or BEFORE.taxonomies)
+    return [str(change) for change in compare(BEFORE, now, table=TABLE)]
+
+
+def test_a_baseline_is_read_back_from_its_document():
+    assert BEFORE == baselines.from_document(baselines.to_document(BEFORE))
+
+
+def test_the_same_table_has_not_changed():
+    assert [] == reasons()
+
+
+def test_a_restored_table_whose_columns_are_numbered_anew_has_not_changed():
+    columns = tuple(replace(column, number=i) for i, column in enumerate(SHAPE.columns, 1))
+    assert [] == reasons(columns=columns)
+
+
+def test_every_column_is_named_as_sql_would():
+    assert ['column "odd name" was dropped'] == reasons(columns=SHAPE.columns[:2])
+
+
+def test_a_dropped_column_and_a_new_one_are_two_changes():
+    columns = (*SHAPE.columns[:2], ColumnShape("other", 5, "text", nullable=True))
+    assert ['column "odd name" was dropped', "column other is new and has no role"] == reasons(
+        columns=columns
+    )
+
+
+@pytest.mark.parametrize(
+    "change", [{"row_security": True}, {"forced": True}, {"has_parents": True}, {"key": ()}]
+)
+def test_what_was_so_before_is_no_change(change):
+    before = Baseline(replace(SHAPE, **change))
+    assert [] == compare(before, before, table=TABLE)
+
+
+def test_partitions_of_a_partitioned_table_come_and_go():
+    before = Baseline(replace(SHAPE, relkind="p"))
+    now = Baseline(replace(SHAPE, relkind="p", has_children=True))
+    assert [] == compare(before, now, table=TABLE)
+
+
+def test_another_version_of_a_taxonomy_is_a_change():
+    assert ["taxonomy ages is at version 3 now, and was at 2"] == reasons({"ages": 3})
