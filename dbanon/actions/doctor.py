@@ -128,6 +128,10 @@ def _release(session: Session, release: Release) -> Iterator[Finding]:
                 session, published=published.oid, source=source.oid
             )
         ),
+        *(
+            f"reading {source.name} may run {function} of {owner}"
+            for function, owner in catalog.foreign_code(session, source)
+        ),
     ]
     for problem in problems:
         yield _failure(subject, problem, f"dbanon publish {release.table}")

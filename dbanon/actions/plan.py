@@ -67,7 +67,7 @@ def plan(
         session.transaction(snapshot=True, keep=False),
     ):
         require_current(session)
-        info = catalog.describe(session, where)
+        info = catalog.describe_source(session, where)
         prepared = prepare(session, info, request, stages or Stages())
         publication = Publication(
             id=0,

@@ -65,7 +65,7 @@ def publishing(
         with session.exclusive(found.oid), session.transaction(snapshot=True, keep=keep):
             guards.lock_source(session, found, exclude_writers=request.kind is ReleaseKind.VIEW)
             session.allow_memory()
-            info = catalog.describe(session, found.name)
+            info = catalog.describe_source(session, found.name)
             if request.kind is ReleaseKind.VIEW:
                 _require_guardable(info)
             yield session, info
