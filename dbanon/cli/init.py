@@ -28,7 +28,7 @@ def init(
     from dbanon.actions import init as action
 
     if print_sql:
-        typer.echo(action.init_sql(), nl=False)
+        console.verbatim(action.init_sql())
         return
     result = action.init(options.settings(dsn, owner=owner, superuser=allow_superuser))
     if json:
