@@ -72,7 +72,9 @@ def run(encoded: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> 
         values = GroupValues(columns, assignment.n_groups)
         published = publication(encoded, assignment, values, k=requirement.k)
         _verify(published, policy, budget=requirement.budget(encoded.n_rows))
-        return Outcome(assignment, values, report(published, METRICS))
+        loss = report(published, METRICS)
+        loss = dataclasses.replace(loss, sensitive_aware=requirement.sensitive_aware)
+        return Outcome(assignment, values, loss)
 
 
 def _grouped(

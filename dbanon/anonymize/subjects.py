@@ -58,7 +58,8 @@ def run_by_subject(
     assignment = Assignment(group, outcome.assignment.n_groups)
     _require_budget(assignment, policy)
     published = publication(encoded, assignment, outcome.values, k=policy.k)
-    return replace(outcome, assignment=assignment, loss=report(published, METRICS))
+    loss = replace(report(published, METRICS), sensitive_aware=outcome.loss.sensitive_aware)
+    return replace(outcome, assignment=assignment, loss=loss)
 
 
 def _require_same(
