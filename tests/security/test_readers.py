@@ -138,11 +138,8 @@ def test_a_function_of_the_reader_is_not_run_on_hidden_rows(patients, analyst):
     publish(patients, kind="view")
     patients.execute("DROP VIEW naive.shown")
     hidden = hide_a_class(patients)
-    assert hidden not in overheard(analyst, "anon.patients")
-    statement = patients.execute("SELECT pg_get_viewdef('anon.patients'::regclass)")[0][0]
-    barrier = "ALTER VIEW anon.patients RESET (security_barrier)"
-    patients.execute(barrier)
-    assert hidden in overheard(analyst, "anon.patients"), statement
+    heard = overheard(analyst, "anon.patients")
+    assert (True, False) == (len(heard) > 100, hidden in heard)
 
 
 def estimated(analyst, relation, value):
@@ -173,6 +170,19 @@ def test_explain_estimates_nothing_of_rows_that_were_left_out(patients, analyst)
     guesses = [estimated(analyst, "naive.v", value) for value in ("secretitis", "no disease")]
     assert guesses[0] > guesses[1]
     guesses = [estimated(analyst, "anon.patients", value) for value in ("secretitis", "no disease")]
+    assert guesses[0] == guesses[1]
+
+
+def test_explain_estimates_nothing_of_rows_that_a_live_view_hides(patients, analyst):
+    naive(patients, "CREATE VIEW naive.v AS SELECT disease FROM public.patients WHERE age < 999")
+    publish(patients, kind="view")
+    groups = "SELECT k1 FROM dbanon_data.rows_1 WHERE group_id < 4"
+    patients.execute(f"UPDATE public.patients SET disease = 'rare' WHERE id IN ({groups}); ANALYZE")
+    shown = "SELECT count(*) FROM anon.patients WHERE disease = 'rare'"
+    assert analyst.execute(shown).fetchone() == (0,)
+    guesses = [estimated(analyst, "naive.v", value) for value in ("rare", "no disease")]
+    assert guesses[0] > 10 * guesses[1]
+    guesses = [estimated(analyst, "anon.patients", value) for value in ("rare", "no disease")]
     assert guesses[0] == guesses[1]
 
 
