@@ -1,5 +1,5 @@
--- What a stranger owns of the metadata: who can replace a check function can let it pass anything,
--- and run code as whoever publishes.
+-- What a stranger owns of the metadata, the functions of its triggers included: who can replace a
+-- check function can let it pass anything, and run code as whoever publishes.
 WITH owned (name, owner) AS (
     SELECT format('schema %I', n.nspname), n.nspowner
       FROM pg_namespace AS n
@@ -12,6 +12,13 @@ WITH owned (name, owner) AS (
     UNION ALL
     SELECT format('%I.%I', n.nspname, c.relname), c.relowner
       FROM pg_class AS c
+      JOIN pg_namespace AS n ON n.oid = c.relnamespace
+     WHERE n.nspname = 'dbanon'
+    UNION ALL
+    SELECT format('trigger %I of %I.%I', t.tgname, n.nspname, c.relname), p.proowner
+      FROM pg_trigger AS t
+      JOIN pg_proc AS p ON p.oid = t.tgfoid
+      JOIN pg_class AS c ON c.oid = t.tgrelid
       JOIN pg_namespace AS n ON n.oid = c.relnamespace
      WHERE n.nspname = 'dbanon'
 )

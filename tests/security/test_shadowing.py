@@ -274,3 +274,22 @@ def test_functions_of_a_stranger_prove_nothing(database, lord, squat):
             sql.Identifier(database.server.owner)
         )
     )
+
+
+def test_a_trigger_of_a_stranger_on_the_metadata_is_not_fired(database, lord):
+    table = make_patients(database)
+    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
+    database.execute(
+        "GRANT USAGE ON SCHEMA dbanon TO lord_of_names;"
+        "GRANT TRIGGER ON dbanon.policy TO lord_of_names"
+    )
+    lord.execute(
+        "CREATE FUNCTION evil.fired() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN PERFORM evil.catch(); RETURN NULL; END $$;"
+        "CREATE TRIGGER t AFTER UPDATE ON dbanon.policy EXECUTE FUNCTION evil.fired()"
+    )
+    database.execute("UPDATE dbanon.policy SET updated_at = now()")
+    assert caught(lord)
+    with pytest.raises(dbanon.NotPermitted, match=r"trigger t of dbanon\.policy"):
+        dbanon.set_policy(table, patients_policy(table), settings=database.settings)
+    assert not caught(lord)
