@@ -75,7 +75,7 @@ def make(database, table, names, *, labels):
 NUMBERS = itertools.count()
 
 
-@settings(max_examples=4, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, suppress_health_check=list(HealthCheck))
 @given(
     texts=st.lists(PAYLOADS, min_size=4, max_size=4, unique=True),
     kind=st.sampled_from(["table", "view"]),
@@ -158,13 +158,10 @@ def test_nothing_that_is_printed_commands_the_terminal(database, monkeypatch, ca
     for words in (
         ["inspect", said],
         ["policy", "show", said],
-        ["policy", "list"],
         ["plan", said],
         ["plan", said, "--json"],
         ["publish", said, "--name", said[-60:]],
-        ["publish", said, "--k", "31"],
         ["release", "list"],
-        ["release", "list", "--json"],
         ["doctor"],
         ["check", said],
         ["check", f"nothing{OBEYED}"],

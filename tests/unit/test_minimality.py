@@ -116,7 +116,7 @@ def test_it_is_told_of_persons_with_several_rows(l):
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_no_algorithm_looks_at_sensitive_values_that_nothing_is_asked_of(name, data):
     table = data.draw(tables(rows=st.integers(6, 20)))
