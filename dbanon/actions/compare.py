@@ -93,7 +93,7 @@ def compare(
         session.transaction(snapshot=True, keep=False),
     ):
         require_current(session)
-        info = catalog.describe(session, where)
+        info = catalog.describe_source(session, where)
         policy = in_force(session, info, replace(request, params={}, block=None))
         candidates = _candidates(policy, request, algorithms or USUAL)
         source = read_source(session, info, policy, stages, kind=request.kind)

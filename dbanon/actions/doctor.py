@@ -142,13 +142,16 @@ def _served(
     session: Session, release: Release, published: TableInfo, source: TableInfo
 ) -> Iterator[Finding]:
     """Yield what is wrong with what readers see."""
-    from dbanon.db import diagnosis, seals, views
+    from dbanon.db import catalog, diagnosis, seals, views
 
     subject, repair = str(release.relation), f"dbanon refresh {release.table}"
     if not views.serves(session, published.oid, release.id):
         repair = f"DROP VIEW {release.relation}, then dbanon publish {release.table}"
     for problem in diagnosis.view_problems(session, published, release=release, source=source.oid):
         yield _failure(subject, problem, repair)
+    for function, owner in catalog.foreign_code(session, source):
+        problem = f"reading {source.name} may run {function} of {owner}"
+        yield _failure(subject, problem, "drop the index, statistics, policy or view that calls it")
     if release.kind is ReleaseKind.VIEW:
         return
     if release.content is None:
@@ -166,7 +169,7 @@ def _served(
 def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:
     """Yield what changed about the source, and would keep it from being published again."""
     from dbanon.actions.policy import stored_policy
-    from dbanon.db import diagnosis
+    from dbanon.db import catalog, diagnosis
 
     subject = str(release.relation)
     try:
@@ -176,7 +179,8 @@ def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[
         return
     found = changes(session, source) or [*misfits(session, source, policy)]
     if not found and diagnosis.can_read(session, source):
-        found = [*strays(session, source, policy)]
+        safe = not catalog.foreign_code(session, source)
+        found = [*strays(session, source, policy)] if safe else []
     elif not found:
         yield _unread(release.relation, source.name)
     for change in (*gained_rights(session, source, release), *found):

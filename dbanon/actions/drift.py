@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dbanon.domain.table import TableInfo
 
 
-def describe_source(session: Session, where: TableName) -> TableInfo:
+def find_source(session: Session, where: TableName) -> TableInfo:
     """Describe a table; raises TableNotFound, or DriftError when it is gone and still served."""
     from dbanon.db import catalog, store
 

@@ -47,7 +47,7 @@ def inspect(
     stages = stages or Stages()
     name = table if isinstance(table, TableName) else TableName.parse(table)
     with connect(settings or Settings.load()) as session, session.transaction(snapshot=True):
-        info = catalog.describe(session, name)
+        info = catalog.describe_source(session, name)
         with stages("count"):
             n_rows, stats = catalog.statistics(session, info)
     columns = tuple(

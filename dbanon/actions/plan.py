@@ -55,7 +55,8 @@ def plan(
     Takes the options of ``publish`` and raises what it raises, but needs no right to create
     anything and takes no lock.
     """
-    from dbanon.actions.drift import describe_source, require_unchanged
+    from dbanon.actions.drift import find_source, require_unchanged
+    from dbanon.db import catalog
     from dbanon.db.migrate import require_current
     from dbanon.db.relations import Publication
     from dbanon.db.session import connect
@@ -67,8 +68,9 @@ def plan(
         session.transaction(snapshot=True, keep=False),
     ):
         require_current(session)
-        info = describe_source(session, where)
+        info = find_source(session, where)
         require_unchanged(session, info, request.view(info.name))
+        catalog.require_own_code(session, info)
         prepared = prepare(session, info, request, stages or Stages())
         publication = Publication(
             id=0,

@@ -210,7 +210,7 @@ class Source:
     rows: SourceRows
     encoded: EncodedTable
     taxonomies: Mapping[str, int]
-    trees: Mapping[str, object]
+    trees: Mapping[str, dict[str, Any]]
     subjects: NDArray[np.int32] | None
     population: Population | None = None
 
@@ -222,6 +222,7 @@ def prepare(session: Session, info: TableInfo, request: Request, stages: Stages)
     when a release of the table is served already.
     """
     from dbanon.anonymize.pipeline import make_algorithm
+    from dbanon.db.models import shown_trees
 
     policy = in_force(session, info, request)
     make_algorithm(policy, stages=stages)  # what is wrong with it is told before anything is read
@@ -233,7 +234,7 @@ def prepare(session: Session, info: TableInfo, request: Request, stages: Stages)
         taxonomies=source.taxonomies,
         source=source.rows,
         outcome=outcome,
-        trees=source.trees,
+        trees=shown_trees(source.trees, source.rows.columns, group=outcome.assignment.group),
         several=source.subjects is not None,
     )
 
@@ -319,7 +320,7 @@ def _loading_kernels() -> Iterator[None]:
         loading.join()
 
 
-def _trees(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, object]:
+def _trees(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, dict[str, Any]]:
     from dbanon.db.models import tree_document
 
     if not any(spec.params.get("distance") == HIERARCHICAL for spec in policy.models):

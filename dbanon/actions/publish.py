@@ -52,7 +52,7 @@ def publishing(
     table: str | TableName, request: Request, settings: Settings, *, keep: bool = True
 ) -> Iterator[tuple[Session, TableInfo]]:
     """Open the one transaction of a publication, alone on its table."""
-    from dbanon.actions.drift import describe_source, require_unchanged
+    from dbanon.actions.drift import find_source, require_unchanged
     from dbanon.db import catalog, guards
     from dbanon.db.migrate import require_current
     from dbanon.db.session import connect
@@ -60,7 +60,7 @@ def publishing(
     where = table if isinstance(table, TableName) else TableName.parse(table)
     with connect(settings, writes=True) as session:
         require_current(session)
-        found = describe_source(session, where)
+        found = find_source(session, where)
         if request.kind is ReleaseKind.VIEW:
             guards.require_owner(session, found)
         with session.exclusive(found.oid), session.transaction(snapshot=True, keep=keep):
@@ -68,6 +68,7 @@ def publishing(
             session.allow_memory()
             info = catalog.describe(session, found.name)
             require_unchanged(session, info, request.view(info.name))
+            catalog.require_own_code(session, info)
             if request.kind is ReleaseKind.VIEW:
                 _require_guardable(info)
             yield session, info

@@ -68,7 +68,7 @@ def refresh(
 
 
 def _served(table: str | TableName | None, settings: Settings) -> list[Release]:
-    from dbanon.actions.drift import describe_source
+    from dbanon.actions.drift import find_source
     from dbanon.db import store
     from dbanon.db.migrate import current_session
 
@@ -76,7 +76,7 @@ def _served(table: str | TableName | None, settings: Settings) -> list[Release]:
         if table is None:
             return store.releases(session, served=True)
         name = table if isinstance(table, TableName) else TableName.parse(table)
-        info = describe_source(session, name)
+        info = find_source(session, name)
         served = store.releases(session, table=info.name, served=True)
     if not served:
         raise ConfigError(f"{info.name} is not published", hint=f"dbanon publish {info.name} --k 5")

@@ -59,7 +59,7 @@ def derive_taxonomy(
 
     with current_session(settings or Settings.load(), writes=True) as session:
         where = table if isinstance(table, TableName) else TableName.parse(table)
-        info = catalog.describe(session, where)
+        info = catalog.describe_source(session, where)
         values = catalog.distinct_values(session, info, column, limit=MAX_LEAVES + 1)
         if len(values) > MAX_LEAVES:
             raise TaxonomyError(

@@ -47,6 +47,11 @@ class Requirement:
     max_suppressed: float = 0.0
     demands: tuple[Demand, ...] = ()
 
+    @property
+    def sensitive_aware(self) -> bool:
+        """Whether meeting it takes a look at sensitive values; without, no algorithm has one."""
+        return self.l > 1 or bool(self.demands)
+
     def budget(self, n_rows: int) -> int:
         """Return how many of so many rows may be left out, the fraction read as it is written."""
         return math.floor(Fraction(repr(self.max_suppressed)) * n_rows)

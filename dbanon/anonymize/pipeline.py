@@ -98,7 +98,9 @@ def run(
         values = publish(assignment)
         published = publication(encoded, assignment, values, k=requirement.k)
         certify(published, policy, population, budget=requirement.budget(encoded.n_rows))
-        return Outcome(assignment, values, report(published, METRICS))
+        loss = report(published, METRICS)
+        loss = dataclasses.replace(loss, sensitive_aware=requirement.sensitive_aware)
+        return Outcome(assignment, values, loss)
 
 
 def _of_levels(algorithm: Algorithm, policy: Policy) -> Algorithm:

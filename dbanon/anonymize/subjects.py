@@ -77,7 +77,8 @@ def run_by_subject(
     certify(published, by_profile, None, budget=len(first))
     published = publication(encoded, assignment, values, k=policy.k)
     certify(published, policy, None, budget=requirement.budget(encoded.n_rows))
-    return Outcome(assignment, values, report(published, METRICS))
+    loss = replace(report(published, METRICS), sensitive_aware=requirement.sensitive_aware)
+    return Outcome(assignment, values, loss)
 
 
 def _columns(spec: ModelSpec, encoded: EncodedTable) -> tuple[str, ...]:

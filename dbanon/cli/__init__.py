@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from dbanon.cli.console import visible
 from dbanon.cli.interrupts import Interrupted
 from dbanon.domain.errors import DbanonError
 
@@ -113,4 +114,4 @@ def main() -> None:
 
 
 def _complain(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201 - errors go to stderr as they are
+    print(visible(text), file=sys.stderr)  # noqa: T201 - errors need no console

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -22,6 +23,19 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 
+# What a terminal obeys, or shows in another order, instead of printing it.
+_COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    """Spell the characters that a terminal would obey; names and labels are anybody's text."""
+    return _COMMANDS.sub(_spelled, text)
+
+
+def _spelled(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
+
+
 def out() -> Console:
     """Return the console of results; nothing in a value is taken for markup."""
     from rich.console import Console
@@ -38,12 +52,18 @@ def err() -> Console:
 
 def say(text: str, *, style: str | None = None) -> None:
     """Print a line of the result."""
-    out().print(text, style=style)
+    out().print(visible(text), style=style)
+
+
+def verbatim(text: str) -> None:
+    """Print text that another program may read: as it is, but for a terminal."""
+    sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
+    sys.stdout.flush()
 
 
 def warn(text: str) -> None:
     """Print a warning on stderr."""
-    err().print(f"warning: {text}", style="yellow")
+    err().print(visible(f"warning: {text}"), style="yellow")
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:
@@ -56,14 +76,14 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: st
     drawn = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     for i, header in enumerate(headers):
         numeric = all(_is_number(row[i]) for row in cells) and bool(cells)
-        drawn.add_column(header, justify="right" if numeric else "left", overflow="fold")
+        drawn.add_column(visible(header), justify="right" if numeric else "left", overflow="fold")
     for row in cells:
-        drawn.add_row(*(Text(cell) for cell in row))
+        drawn.add_row(*(Text(visible(cell)) for cell in row))
     console = out()
     if not console.is_terminal:
         console.width = max(console.width, 400)
     if title:
-        console.print(title, style="bold")
+        console.print(visible(title), style="bold")
     console.print(drawn)
 
 
@@ -87,7 +107,8 @@ def _is_number(cell: str) -> bool:
 
 def document(value: object) -> None:
     """Print a value as one JSON document."""
-    print(json.dumps(plain(value), indent=2, ensure_ascii=False))  # noqa: T201 - it is the output
+    text = json.dumps(plain(value), indent=2, ensure_ascii=False)
+    print(visible(text))  # noqa: T201 - it is the output; JSON spells such characters alike
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401, PLR0911 - any domain value, to any JSON value
@@ -127,13 +148,13 @@ def watched(*, timings: bool, steps: int) -> Iterator[Stages]:
         bar = _Bar(progress, progress.add_task("connect", total=steps))
         stages = Stages(
             on_start=bar.start,
-            on_note=lambda text: console.print(text, style="dim"),
+            on_note=lambda text: console.print(visible(text), style="dim"),
             on_progress=bar.move if console.is_terminal else None,
         )
         yield stages
     if timings:
         for remark in stages.remarks:
-            console.print(remark)
+            console.print(visible(remark))
         total = sum(stages.seconds.values())
         for name, seconds in (*stages.seconds.items(), ("total", total)):
             console.print(f"{name:>10} {seconds:8.3f} s")

@@ -38,7 +38,7 @@ def init(
     from dbanon.actions import init as action
 
     if print_sql:
-        typer.echo(action.init_sql(role=role, owner=owner), nl=False)
+        console.verbatim(action.init_sql(role=role, owner=owner))
         return
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
     result = action.init(settings, role=role)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from dbanon.cli import comparison, console, models, options, report
 from dbanon.cli.interrupts import OnInterrupt, interruptible
 
@@ -74,7 +72,7 @@ def _plan(given: dict[str, Any]) -> None:
     if given["json"]:
         console.document(found)
     elif given["print_sql"]:
-        typer.echo(";\n\n".join(("BEGIN", *found.statements, "COMMIT;")))
+        console.verbatim(";\n\n".join(("BEGIN", *found.statements, "COMMIT;\n")))
     else:
         _show(found)
 

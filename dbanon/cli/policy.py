@@ -55,7 +55,7 @@ def suggest(
 
     text = policy.suggest_policy(table, settings=options.settings(dsn))
     if output is None:
-        typer.echo(text, nl=False)
+        console.verbatim(text)
         return
     try:
         with output.open("x", encoding="utf-8") as file:
@@ -100,7 +100,7 @@ def export(table: options.Table, *, dsn: options.Dsn = None) -> None:
     """Print the stored policy as TOML that set reads back."""
     from dbanon.actions import policy
 
-    typer.echo(policy.export_policy(table, settings=options.settings(dsn)), nl=False)
+    console.verbatim(policy.export_policy(table, settings=options.settings(dsn)))
 
 
 @app.command("list")

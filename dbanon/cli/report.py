@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 # Metrics from here on are read by their size, not by their decimals.
 _WHOLE = 1000
 
+_AWARE = (
+    "sensitive values had a say in the classes: who knows the method may reason back from them"
+    " (minimality attack, see Privacy notes)"
+)
+
 
 def checks(report: CheckReport) -> None:
     """Print what the database counted."""
@@ -47,6 +52,8 @@ def loss(report: LossReport) -> None:
         f" classes, smallest {report.smallest_class:,}"
     )
     console.say(others)
+    if report.sensitive_aware:
+        console.say(_AWARE)
 
 
 def search(policy: Policy) -> str:

@@ -112,7 +112,7 @@ def show(
 
     found = taxonomy.load_taxonomy(name, settings=options.settings(dsn))
     for line in render_tree(found, max_leaves=max_leaves):
-        typer.echo(line)
+        console.verbatim(f"{line}\n")
 
 
 @app.command()
@@ -120,7 +120,7 @@ def export(name: Name, *, dsn: options.Dsn = None) -> None:
     """Print a taxonomy as CSV that import reads back."""
     from dbanon.actions import taxonomy
 
-    typer.echo(taxonomy.export_taxonomy(name, settings=options.settings(dsn)), nl=False)
+    console.verbatim(taxonomy.export_taxonomy(name, settings=options.settings(dsn)))
 
 
 @app.command()

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db.queries import query, relation, text_of
-from dbanon.domain.errors import TableNotFound
-from dbanon.domain.table import ColumnInfo, ColumnKind, ColumnStats, TableInfo, TableName
+from dbanon.domain.errors import NotPermitted, TableNotFound
+from dbanon.domain.table import (
+    ColumnInfo,
+    ColumnKind,
+    ColumnStats,
+    TableInfo,
+    TableName,
+    quote_identifier,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,6 +67,34 @@ def describe(session: Session, name: TableName) -> TableInfo:
         has_parents=has_parents,
         comment=comment,
     )
+
+
+def describe_source(session: Session, name: TableName) -> TableInfo:
+    """Describe a table whose rows are about to be read.
+
+    Raises TableNotFound, and NotPermitted when to read it would run code of somebody else's.
+    """
+    info = describe(session, name)
+    require_own_code(session, info)
+    return info
+
+
+def require_own_code(session: Session, info: TableInfo) -> None:
+    """Raise NotPermitted when to read a table would run code of somebody else's."""
+    foreign = foreign_code(session, info)
+    if foreign:
+        found = "; ".join(f"{function} of {owner}" for function, owner in foreign[:5])
+        raise NotPermitted(
+            f"reading {info.name} may run functions of others with this role's rights: {found}",
+            hint="drop the index, the statistics, the policy or the view that calls them,"
+            " or let a superuser or this role own them",
+        )
+
+
+def foreign_code(session: Session, info: TableInfo) -> list[tuple[TableName, str]]:
+    """Return the functions of other roles that reading the relation may run, and their owners."""
+    rows = session.pg.execute(query("foreign_code"), {"relation": info.oid}).fetchall()
+    return [(TableName(schema, name), quote_identifier(owner)) for schema, name, owner in rows]
 
 
 def _not_found(session: Session, name: TableName) -> str:

@@ -14,6 +14,7 @@ from dbanon.db.metadata import DATA_SCHEMA, DEFAULT_VIEWS, REVISION, SCHEMA
 from dbanon.db.queries import function, query, template
 from dbanon.db.session import connect
 from dbanon.domain.errors import NotPermitted, SchemaOutOfDate
+from dbanon.domain.table import quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,6 +41,7 @@ def install(session: Session) -> bool:
     Returns whether anything had to change. Raises SchemaOutOfDate when the database was
     initialized by a newer dbanon.
     """
+    _refuse_strangers(session)
     revision, installed = state(session)
     if installed == stamp():
         return False
@@ -144,6 +146,19 @@ def require_current(session: Session) -> None:
             f"the metadata schema (revision {revision}) is not that of this program"
             f" (revision {REVISION})",
             hint=_INIT,
+        )
+    _refuse_strangers(session)
+
+
+def _refuse_strangers(session: Session) -> None:
+    """Raise NotPermitted when a role that is no authority here owns a part of the metadata."""
+    row = session.pg.execute(query("strangers_metadata")).fetchone()
+    if row is not None:
+        owned, owner = row
+        raise NotPermitted(
+            f"{owned} belongs to {quote_identifier(owner)}, who could let any check pass",
+            hint="let this role, the owner of the database or a superuser own the schemas dbanon"
+            " and dbanon_data and all that is in the first",
         )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
@@ -19,7 +20,10 @@ from dbanon.domain.models import (
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
 
     from dbanon.domain.policy import ModelSpec
     from dbanon.domain.taxonomy import Taxonomy
@@ -97,7 +101,34 @@ def model_statement(
     )
 
 
-def tree_document(tree: Taxonomy) -> dict[str, object]:
+def tree_document(tree: Taxonomy) -> dict[str, Any]:
     """Return a taxonomy as ``dbanon.tree_edges`` takes it."""
     leaves = {tree.labels[node]: node for node in tree.leaves.tolist()}
     return {"parent": tree.parent.tolist(), "leaves": leaves}
+
+
+def shown_trees(
+    trees: Mapping[str, dict[str, Any]], columns: pa.Table, *, group: NDArray[np.int32]
+) -> dict[str, object]:
+    """Return documents of taxonomies without the names of leaves that no published row has.
+
+    columns: the sensitive ones; group: of each row, -1 where it is left out. A taxonomy may hold
+    the values of rows that are, and everybody reads the comment. The leaves themselves stay:
+    distances are measured by them.
+    """
+    return {
+        name: _named_only(
+            tree, set(columns.column(name).take(np.flatnonzero(group >= 0)).to_pylist())
+        )
+        for name, tree in trees.items()
+    }
+
+
+def _named_only(document: Mapping[str, Any], shown: Collection[str]) -> dict[str, Any]:
+    leaves = {}
+    for label, node in document["leaves"].items():
+        name = label if label in shown else f"({node})"
+        while name != label and name in document["leaves"]:
+            name = f"({name})"
+        leaves[name] = node
+    return {**document, "leaves": leaves}

@@ -35,7 +35,7 @@ def describe(session: Session, info: TableInfo, policy: Policy, *, n_rows: int) 
     found = _locked(session, policy.population)
     if found is None:
         raise NotPermitted(f"this role may not read {policy.population}", hint="GRANT SELECT ON it")
-    problems = [*_problems(found), *_misfits(info, found, policy)]
+    problems = [*_problems(session, found), *_misfits(info, found, policy)]
     if not problems and (rows := _count(session, found)) < n_rows:
         problems.append(f"it has {rows:,} rows, fewer than the {n_rows:,} of {info.name}")
     if problems:
@@ -58,10 +58,13 @@ def _locked(session: Session, name: TableName) -> TableInfo | None:
     return catalog.describe(session, name)
 
 
-def _problems(found: TableInfo) -> Iterator[str]:
+def _problems(session: Session, found: TableInfo) -> Iterator[str]:
     """Yield why reading a relation may run foreign code, or show only some of its rows."""
     if found.relkind not in {"r", "p"}:
         yield "it is no table: reading anything else may run foreign code"
+    else:
+        for function, owner in catalog.foreign_code(session, found):
+            yield f"reading it may run {function} of {owner}"
     if found.row_security:
         yield "it has row-level security, and might show some rows only"
 
@@ -154,7 +157,7 @@ def _is_there(session: Session, release: Release) -> bool:
         return False
     if found is None:
         return False
-    return not [*_problems(found), *_misfits(source, found, release.policy)]
+    return not [*_problems(session, found), *_misfits(source, found, release.policy)]
 
 
 def _required(spec: ModelSpec) -> float:

@@ -158,6 +158,7 @@ SESSION_SETTINGS = (
     "SET bytea_output = 'hex'",
     "SET extra_float_digits = 1",
     "SET quote_all_identifiers = off",
+    "SET constraint_exclusion = off",  # else to plan is to run what CHECK constraints call
     f"SET lock_timeout = '{LOCK_TIMEOUT}'",
 )
 

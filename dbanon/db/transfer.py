@@ -60,6 +60,8 @@ _REMEDIES = {
 
 ROWS_AT_ONCE = 250_000
 
+_BEFORE_ALL = "-c search_path=pg_catalog,pg_temp -c quote_all_identifiers=off"
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SourceRows:
@@ -211,10 +213,19 @@ def _reader_settings(session: Session, snapshot: str) -> Iterator[str]:
 
 
 def _same_server(session: Session) -> str:
-    """Return a dsn of the very server of the session: a snapshot means nothing to another."""
+    """Return a dsn of the very server of the session: a snapshot means nothing to another.
+
+    The driver asks for types before it can be told anything, with operators that PostgreSQL would
+    also look for in whatever schemas the role searches, and it reads their names as they come.
+    """
     info = session.pg.info
     return make_conninfo(
-        session.dsn, host=info.host, port=info.port, dbname=info.dbname, user=info.user
+        session.dsn,
+        host=info.host,
+        port=info.port,
+        dbname=info.dbname,
+        user=info.user,
+        options=f"{info.options} {_BEFORE_ALL}",
     )
 
 

@@ -128,7 +128,9 @@ class LossReport:
 
     ncp: mean normalized certainty penalty over rows and quasi-identifiers, in [0, 1], a
     suppressed row counting 1 in every column; columns: the same by column; metrics: every other
-    registered metric by name.
+    registered metric by name; sensitive_aware: whether sensitive values had a say in which rows
+    are grouped, so that who knows the method may reason back from the groups (the minimality
+    attack, Wong et al., VLDB 2007). Releases that were made before this was told count as aware.
     """
 
     n_rows: int
@@ -138,3 +140,4 @@ class LossReport:
     ncp: float
     columns: Mapping[str, float]
     metrics: Mapping[str, float] = field(default_factory=dict)
+    sensitive_aware: bool = True

@@ -250,6 +250,21 @@ def test_every_part_of_the_tree_has_its_place_in_the_architecture():
     assert {part for part in parts if f"{part}/" not in architecture} == set()
 
 
+def test_every_test_that_is_named_exists():
+    files = list((ROOT / "tests").rglob("test_*.py"))
+    defined = {
+        node.name
+        for path in files
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef)
+    }
+    named = set(re.findall(r"`(test_\w+)`", README))
+    assert len(named) > 10
+    assert named - defined == set()
+    paths = {ROOT / path for path in re.findall(r"`(tests/[\w/.]+)", README)}
+    assert {path for path in paths if not path.exists()} == set()
+
+
 def test_links_within_the_page_lead_somewhere():
     titles = re.findall(r"^#+ (.+)$", PROSE, re.MULTILINE)
     anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}

@@ -1,0 +1,57 @@
+-- Functions of other roles that reading a relation may run: PostgreSQL computes what is constant in
+-- an index, in statistics and in a partition key already when it plans, with the rights of whoever
+-- reads; what a view or a row-level policy calls, it runs row by row.
+WITH RECURSIVE reached (class, id) AS (
+    SELECT 'pg_class'::regclass::oid, %(relation)s::oid
+    UNION
+    SELECT part.class, part.id
+      FROM reached AS r
+     CROSS JOIN LATERAL (
+           SELECT r.class, i.inhrelid
+             FROM pg_inherits AS i
+            WHERE r.class = 'pg_class'::regclass
+              AND i.inhparent = r.id
+            UNION ALL
+           SELECT r.class, x.indexrelid
+             FROM pg_index AS x
+            WHERE r.class = 'pg_class'::regclass
+              AND x.indrelid = r.id
+            UNION ALL
+           SELECT 'pg_statistic_ext'::regclass, s.oid
+             FROM pg_statistic_ext AS s
+            WHERE r.class = 'pg_class'::regclass
+              AND s.stxrelid = r.id
+            UNION ALL
+           SELECT 'pg_rewrite'::regclass, w.oid
+             FROM pg_rewrite AS w
+            WHERE r.class = 'pg_class'::regclass
+              AND w.ev_class = r.id
+              AND w.ev_type = '1'
+            UNION ALL
+           SELECT 'pg_policy'::regclass, p.oid
+             FROM pg_policy AS p
+            WHERE r.class = 'pg_class'::regclass
+              AND p.polrelid = r.id
+            UNION ALL
+           SELECT 'pg_constraint'::regclass, n.oid
+             FROM pg_constraint AS n
+            WHERE r.class = 'pg_type'::regclass
+              AND n.contypid = r.id
+            UNION ALL
+           SELECT d.refclassid, d.refobjid
+             FROM pg_depend AS d
+            WHERE d.classid = r.class
+              AND d.objid = r.id
+              AND (d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
+                   OR d.refclassid IN ('pg_class'::regclass, 'pg_type'::regclass)
+                      AND r.class IN ('pg_rewrite'::regclass, 'pg_policy'::regclass))
+           ) AS part (class, id)
+)
+SELECT DISTINCT n.nspname, p.proname, pg_get_userbyid(p.proowner)::text
+  FROM reached AS r
+  JOIN pg_proc AS p ON r.class = 'pg_proc'::regclass AND p.oid = r.id
+  JOIN pg_namespace AS n ON n.oid = p.pronamespace
+  JOIN pg_roles AS o ON o.oid = p.proowner
+ WHERE NOT o.rolsuper
+   AND o.rolname NOT IN (current_user, session_user)
+ ORDER BY 1, 2
