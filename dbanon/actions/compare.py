@@ -96,7 +96,7 @@ def compare(
         info = catalog.describe(session, where)
         policy = in_force(session, info, replace(request, params={}, block=None))
         candidates = _candidates(policy, request, algorithms or USUAL)
-        source = read_source(session, info, policy, stages, kind=request.kind)
+        source = read_source(session, info, policy, stages)
     encoded = source.encoded
     tried = _tried(encoded, policy, wanted or {policy.k})
     for candidate in candidates:

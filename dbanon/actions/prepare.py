@@ -17,7 +17,7 @@ from dbanon.domain.errors import (
 from dbanon.domain.models import HIERARCHICAL
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.table import TableName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -214,7 +214,7 @@ def prepare(session: Session, info: TableInfo, request: Request, stages: Stages)
 
     policy = in_force(session, info, request)
     make_algorithm(policy, stages=stages)  # what is wrong with it is told before anything is read
-    source = read_source(session, info, policy, stages, kind=request.kind)
+    source = read_source(session, info, policy, stages)
     outcome = search(source, policy, seed=request.seed, stages=stages)
     return Prepared(
         info=info,
@@ -241,9 +241,7 @@ def in_force(session: Session, info: TableInfo, request: Request) -> Policy:
     return policy
 
 
-def read_source(
-    session: Session, info: TableInfo, policy: Policy, stages: Stages, *, kind: ReleaseKind
-) -> Source:
+def read_source(session: Session, info: TableInfo, policy: Policy, stages: Stages) -> Source:
     """Read and encode the table on the open transaction's snapshot."""
     from dbanon.actions.policy import validate_policy
     from dbanon.anonymize.encode import encode
@@ -251,7 +249,7 @@ def read_source(
 
     try:
         validate_policy(session, policy, info)
-        several = _several_a_person(session, policy, info, kind)
+        several = _several_a_person(session, policy, info)
         transfer.require_fit(session, info, policy)
         with stages("read"), _loading_kernels():
             source = transfer.read(session, info, _with_subject(policy) if several else policy)
@@ -316,31 +314,30 @@ def _trees(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, obje
 
 
 def _require_guarded(policy: Policy) -> None:
-    """Raise ConfigError for a model that the guards of a live view do not keep."""
-    from dbanon.db.models import is_plain
-    from dbanon.domain.models import title
+    """Raise ConfigError for a model that guards could only keep by counting the whole table.
+
+    Whoever compares a class with all rows judges every class anew when any row changes, and hiding
+    one changes what all others are compared with. That would be a scan, and a lock that lets one
+    writer in at a time, for every statement.
+    """
+    from dbanon.domain.models import MODEL_KINDS, title
 
     for spec in policy.models:
-        if not is_plain(spec):
+        if MODEL_KINDS[spec.name].of_whole:
             raise ConfigError(
-                f"a live view keeps k-anonymity and distinct l-diversity, not {title(spec)}",
-                hint="publish it with --as table",
+                f"a live view cannot keep {title(spec)}: any write changes the whole that its"
+                " classes are compared with",
+                hint=f"publish it with --as table, and again with: dbanon refresh {policy.table}",
             )
 
 
-def _several_a_person(session: Session, policy: Policy, info: TableInfo, kind: ReleaseKind) -> bool:
-    """Whether some person owns several rows; raises ConfigError where guards would miss that."""
+def _several_a_person(session: Session, policy: Policy, info: TableInfo) -> bool:
+    """Whether some person owns several rows."""
     from dbanon.db import catalog
 
     if policy.subject is None:
         return False
     rows, subjects = catalog.count_subjects(session, info, policy.subject)
-    if rows != subjects and kind is ReleaseKind.VIEW:
-        raise ConfigError(
-            f"{info.name} has {rows:,} rows of {subjects:,} subjects"
-            f" ({quote_identifier(policy.subject)}), and a live view counts rows, not persons",
-            hint="publish it with --as table",
-        )
     return rows != subjects
 
 

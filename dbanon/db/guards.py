@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
+from dbanon.db import judgements
 from dbanon.db.metadata import DATA_SCHEMA
-from dbanon.db.queries import query, relation, template
+from dbanon.db.queries import identifiers, query, relation, template
+from dbanon.db.session import VALUE_SETTINGS
 from dbanon.domain.errors import NotPermitted
 from dbanon.domain.policy import Role
 
@@ -50,6 +52,9 @@ def _trigger(release_id: int, event: str) -> str:
 def guard_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield the keys, functions and triggers of a live view."""
     keys = [sql.Identifier(name) for name in publication.key_columns]
+    classes = identifiers((f"q{i}" for i, _ in enumerate(publication.recodings, 1)), of="g")
+    for name in ("merge_rows", "merge_groups"):
+        yield template(name, rows=publication.rows, groups=publication.groups, columns=classes)
     yield sql.SQL("ALTER TABLE {} ADD PRIMARY KEY ({})").format(
         publication.rows, sql.SQL(", ").join(keys)
     )
@@ -61,7 +66,7 @@ def guard_statements(publication: Publication) -> Iterator[sql.Composed]:
         function = guard(publication.id, event)
         # A body is a literal, not dollar-quoted: a column may be named like the closing tag.
         body = sql.Literal(_body(publication, event).as_string())
-        yield template("create_guard", guard=function, body=body)
+        yield template("create_guard", guard=function, settings=_settings(publication), body=body)
         yield sql.SQL("REVOKE ALL ON FUNCTION {}() FROM PUBLIC").format(function)
         yield template(
             "create_trigger",
@@ -94,22 +99,24 @@ def _body(publication: Publication, event: str) -> sql.Composed:
     if event == "truncate":
         return template("guard_truncate_body", groups=publication.groups, rows=publication.rows)
     policy = publication.policy
-    quasi = [rule.column for rule in policy.with_role(Role.QUASI)]
+    whose = [rule.column for rule in policy.with_role(Role.QUASI)]
+    if policy.subject is not None:
+        whose.append(policy.subject)
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
-    whose = quasi if policy.subject is None else [*quasi, policy.subject]
     changed_is_row = sql.SQL(" AND ").join(
         sql.SQL("r.{0} = c.{0}").format(sql.Identifier(name)) for name in publication.key_columns
     )
+    members = publication.members(judgements.watched(publication))
     return template(
         "guard_body",
         rows=publication.rows,
         groups=publication.groups,
-        source=publication.source,
-        join=publication.join,
         changed=_changed(publication, [*whose, *sensitive], event),
         moved=_changed(publication, whose, event),
         changed_is_row=changed_is_row,
-        holds=_holds(policy.k, policy.l, sensitive),
+        members=members,
+        holds=judgements.plain_conditions(publication),
+        models=sql.SQL("").join(judgements.model_blocks(publication, members)),
     )
 
 
@@ -130,12 +137,11 @@ def _changed(publication: Publication, columns: Sequence[str], event: str) -> sq
     )
 
 
-def _holds(k: int, l: int, sensitive: Sequence[str]) -> sql.Composed:
-    conditions = [sql.SQL("count(*) >= {}").format(sql.Literal(k))]
-    for name in sensitive:
-        condition = "count(DISTINCT s.{0}) + (count(*) > count(s.{0}))::integer >= {1}"
-        conditions.append(sql.SQL(condition).format(sql.Identifier(name), sql.Literal(l)))
-    return sql.SQL(" AND ").join(conditions)
+def _settings(publication: Publication) -> sql.Composed:
+    """Spell values in a guard as the proof does, whatever the writer's session is set to."""
+    if not judgements.depends_on_settings(publication):
+        return sql.Composed([])
+    return sql.SQL("\n").join(map(sql.SQL, VALUE_SETTINGS))
 
 
 def lock_source(session: Session, source: TableInfo, *, exclude_writers: bool) -> None:

@@ -89,6 +89,20 @@ class Publication:
             for name, key in zip(self.key_columns, self.keys(of="s"), strict=True)
         )
 
+    def members(self, columns: Mapping[str, sql.Identifier]) -> sql.Composed:
+        """Select the class of each row of a live release with those of the columns, renamed."""
+        selected = [
+            sql.SQL(", s.{} AS {}").format(sql.Identifier(name), alias)
+            for name, alias in columns.items()
+        ]
+        return template(
+            "live_members",
+            columns=sql.SQL("").join(selected),
+            source=self.source,
+            rows=self.rows,
+            join=self.join,
+        )
+
     @property
     def names(self) -> tuple[str, ...]:
         """The published columns, in the order of the source."""
@@ -216,16 +230,15 @@ def view_statement(publication: Publication) -> sql.Composed:
         return template(
             "publish_table", view=view, names=names, columns=columns, release=publication.release
         )
-    return template(
-        "publish_view",
-        view=view,
-        names=names,
+    live = template(
+        "live_rows",
         columns=publication.columns(),
         source=publication.source,
         rows=publication.rows,
         groups=publication.groups,
         join=publication.join,
     )
+    return template("publish_view", view=view, names=names, live=live)
 
 
 def comment_statement(publication: Publication) -> sql.Composed:

@@ -57,12 +57,14 @@ class Parameter:
 class ModelKind:
     """A model: how it is spelled with its parameters, and which it takes.
 
-    ``per_sensitive`` tells whether it is about each sensitive column or about the rows.
+    ``per_sensitive`` tells whether it is about each sensitive column or about the rows;
+    ``of_whole`` whether a class is judged by more than its own rows.
     """
 
     title: str
     parameters: Mapping[str, Parameter]
     per_sensitive: bool = True
+    of_whole: bool = False
 
     def accepted(self) -> Mapping[str, Parameter]:
         """Return all parameters: its own, and those of every model about sensitive columns."""
@@ -101,13 +103,16 @@ MODEL_KINDS: Mapping[str, ModelKind] = {
     ),
     "alpha-k-anonymity": ModelKind("a share of at most alpha = {alpha}", {"alpha": _SHARE}),
     "p-sensitivity": ModelKind("{p}-sensitivity", {"p": _COUNT}),
-    "t-closeness": ModelKind("{t}-closeness ({distance})", _DISTANCE),
-    "n-t-closeness": ModelKind("({n}, {t})-closeness ({distance})", {"n": _COUNT, **_DISTANCE}),
+    "t-closeness": ModelKind("{t}-closeness ({distance})", _DISTANCE, of_whole=True),
+    "n-t-closeness": ModelKind(
+        "({n}, {t})-closeness ({distance})", {"n": _COUNT, **_DISTANCE}, of_whole=True
+    ),
     "beta-likeness": ModelKind(
         "{kind} {beta}-likeness",
         {"beta": _FACTOR, "kind": Parameter(str, among=(BASIC, ENHANCED), default=BASIC)},
+        of_whole=True,
     ),
-    "delta-disclosure": ModelKind("{delta}-disclosure privacy", {"delta": _FACTOR}),
+    "delta-disclosure": ModelKind("{delta}-disclosure privacy", {"delta": _FACTOR}, of_whole=True),
     "k-e-anonymity": ModelKind(
         "({k}, {e})-anonymity", {"k": _COUNT, "e": Parameter(float, least=0)}
     ),

@@ -1,9 +1,5 @@
--- Serve the live source under stored recodings, without the groups that no longer hold.
+-- Serve the live source.
 CREATE OR REPLACE VIEW {view} ({names})
   WITH (security_barrier = true)
     AS
-SELECT {columns}
-  FROM ONLY {source} AS s
-  JOIN {rows} AS r ON {join}
-  JOIN {groups} AS g ON g.group_id = r.group_id
- WHERE g.shown
+{live}
