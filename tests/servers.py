@@ -33,7 +33,7 @@ DEBIAN = Path("/usr/lib/postgresql")
 
 # Test data need not survive a power failure, and vacuum would hold templates open.
 THROWAWAY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
-THROWAWAY |= {"autovacuum": "off"}
+THROWAWAY |= {"autovacuum": "off", "max_prepared_transactions": "4"}
 
 
 @dataclass(frozen=True)
@@ -242,6 +242,8 @@ def _of_binaries(binaries: Path, kind: str) -> Choice:
             server.start()
             dsn = server.dsn("postgres", "postgres")
             _make_throwaway(dsn)
+            server.stop()  # what it is to prepare transactions with takes effect on starting
+            server.start()
             yield dsn
 
     return Choice(f"pg{version.split('.')[0]}-{kind}", version, open_)

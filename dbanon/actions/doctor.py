@@ -121,7 +121,7 @@ def _release(session: Session, release: Release) -> Iterator[Finding]:
         yield _failure(subject, str(error), f"dbanon release drop {release.id}")
         return
     problems = [
-        *diagnosis.view_problems(session, published, release=release, source=source.oid),
+        *diagnosis.view_problems(session, published, release=release, source=source),
         *(
             f"{role} may read it and can also read {name}"
             for role, name in access.private_readers(

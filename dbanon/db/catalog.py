@@ -8,7 +8,14 @@ from psycopg import sql
 
 from dbanon.db.queries import query, relation, text_of
 from dbanon.domain.errors import TableNotFound
-from dbanon.domain.table import ColumnInfo, ColumnKind, ColumnStats, TableInfo, TableName
+from dbanon.domain.table import (
+    ColumnInfo,
+    ColumnKind,
+    ColumnStats,
+    Partition,
+    TableInfo,
+    TableName,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,6 +66,15 @@ def describe(session: Session, name: TableName) -> TableInfo:
         has_children=has_children,
         has_parents=has_parents,
         comment=comment,
+        partitions=_partitions(session, oid) if relkind == "p" else (),
+    )
+
+
+def _partitions(session: Session, oid: int) -> tuple[Partition, ...]:
+    rows = session.pg.execute(query("partitions"), (oid,)).fetchall()
+    return tuple(
+        Partition(oid, TableName(schema, name), kind, tuple(ancestors))
+        for oid, schema, name, kind, ancestors in rows
     )
 
 
@@ -94,6 +110,7 @@ def _columns(session: Session, oid: int) -> tuple[ColumnInfo, ...]:
             user_defined=user_defined,
             has_equality=has_equality,
             is_domain=is_domain,
+            is_virtual=is_virtual,
         )
         for (
             name,
@@ -108,6 +125,7 @@ def _columns(session: Session, oid: int) -> tuple[ColumnInfo, ...]:
             user_defined,
             has_equality,
             is_domain,
+            is_virtual,
         ) in rows
     )
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.relations import Publication
     from dbanon.db.session import Session
-    from dbanon.domain.table import TableInfo
+    from dbanon.domain.table import TableInfo, TableName
 
 _EVENTS = {
     "delete": sql.SQL("DELETE"),
@@ -30,9 +30,7 @@ _TRANSITIONS = {
     "update": sql.SQL("REFERENCING OLD TABLE AS removed NEW TABLE AS added"),
     "truncate": sql.SQL(""),
 }
-
-
-_FENCE = "fence"
+_FENCE, _ROUTE = "fence", "route"
 
 
 def guard(release_id: int, event: str) -> sql.Identifier:
@@ -40,9 +38,18 @@ def guard(release_id: int, event: str) -> sql.Identifier:
     return sql.Identifier(DATA_SCHEMA, f"guard_{release_id}_{event}")
 
 
-def trigger_names(release_id: int) -> list[str]:
-    """Name the triggers of a live view, every one of which it needs."""
-    return [_trigger(release_id, event) for event in (*_EVENTS, _FENCE)]
+def triggers(release_id: int, source: TableInfo) -> list[tuple[int, TableName, str]]:
+    """List what a live view needs: the table, by OID and name, and the name of its trigger.
+
+    A statement fires the triggers of the table that it names, and of no other, so that every
+    partition has them all.
+    """
+    tables = [(part.oid, part.name) for part in source.partitions] or [(source.oid, source.name)]
+    found = [(*table, _trigger(release_id, event)) for table in tables for event in _EVENTS]
+    if not source.partitions:
+        return [*found, (source.oid, source.name, _trigger(release_id, _FENCE))]
+    route = _trigger(release_id, _ROUTE)
+    return [*found, *((leaf.oid, leaf.name, route) for leaf in source.leaves)]
 
 
 def _trigger(release_id: int, event: str) -> str:
@@ -51,46 +58,82 @@ def _trigger(release_id: int, event: str) -> str:
 
 def guard_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield the keys, functions and triggers of a live view."""
-    keys = [sql.Identifier(name) for name in publication.key_columns]
-    classes = identifiers((f"q{i}" for i, _ in enumerate(publication.recodings, 1)), of="g")
-    for name in ("merge_rows", "merge_groups"):
-        yield template(name, rows=publication.rows, groups=publication.groups, columns=classes)
-    yield sql.SQL("ALTER TABLE {} ADD PRIMARY KEY ({})").format(
-        publication.rows, sql.SQL(", ").join(keys)
-    )
-    yield sql.SQL("CREATE INDEX ON {} (group_id)").format(publication.rows)
-    yield sql.SQL("ALTER TABLE {} ADD PRIMARY KEY (group_id)").format(publication.groups)
-    for table in (publication.rows, publication.groups):
-        yield sql.SQL("ANALYZE {}").format(table)
+    yield from _finish_tables(publication)
+    tables = [part.name for part in publication.info.partitions] or [publication.info.name]
     for event, event_sql in _EVENTS.items():
         function = guard(publication.id, event)
-        # A body is a literal, not dollar-quoted: a column may be named like the closing tag.
-        body = sql.Literal(_body(publication, event).as_string())
-        yield template("create_guard", guard=function, settings=_settings(publication), body=body)
-        yield sql.SQL("REVOKE ALL ON FUNCTION {}() FROM PUBLIC").format(function)
-        yield template(
-            "create_trigger",
-            trigger=sql.Identifier(_trigger(publication.id, event)),
-            event=event_sql,
-            source=publication.source,
-            transition=_TRANSITIONS[event],
-            guard=function,
-        )
-    yield template(
-        "create_fence",
-        trigger=sql.Identifier(_trigger(publication.id, _FENCE)),
-        source=publication.source,
-        guard=guard(publication.id, "delete"),
-    )
-    for name in trigger_names(publication.id):
+        yield from _create(publication, event)
+        for table in tables:
+            yield template(
+                "create_trigger",
+                trigger=sql.Identifier(_trigger(publication.id, event)),
+                event=event_sql,
+                source=relation(table),
+                transition=_TRANSITIONS[event],
+                guard=function,
+            )
+    yield from _hierarchy_statements(publication)
+    for _, table, name in triggers(publication.id, publication.info):
         # ALWAYS: replicated changes reach the source without firing ordinary triggers.
-        enable = sql.SQL("ALTER TABLE {} ENABLE ALWAYS TRIGGER {}")
-        yield enable.format(publication.source, sql.Identifier(name))
+        enable = sql.SQL("ALTER TABLE ONLY {} ENABLE ALWAYS TRIGGER {}")
+        yield enable.format(relation(table), sql.Identifier(name))
+
+
+def _finish_tables(publication: Publication) -> Iterator[sql.Composed]:
+    rows, groups = publication.rows, publication.groups
+    classes = identifiers((f"q{i}" for i, _ in enumerate(publication.recodings, 1)), of="g")
+    for name in ("merge_rows", "merge_groups"):
+        yield template(name, rows=rows, groups=groups, columns=classes)
+    for number, leaf in publication.numbered_leaves:
+        yield template(
+            "place_rows",
+            rows=rows,
+            leaf=sql.Literal(number),
+            source=relation(leaf.name),
+            join=publication.join,
+        )
+    keys = identifiers(publication.key_columns)
+    yield sql.SQL("ALTER TABLE {} ADD PRIMARY KEY ({})").format(rows, keys)
+    yield sql.SQL("CREATE INDEX ON {} (group_id)").format(rows)
+    yield sql.SQL("ALTER TABLE {} ADD PRIMARY KEY (group_id)").format(groups)
+    for table in (rows, groups):
+        yield sql.SQL("ANALYZE {}").format(table)
+
+
+def _create(publication: Publication, event: str) -> Iterator[sql.Composed]:
+    # A body is a literal, not dollar-quoted: a column may be named like the closing tag.
+    function, body = guard(publication.id, event), _body(publication, event).as_string()
+    yield template(
+        "create_guard", guard=function, settings=_settings(publication), body=sql.Literal(body)
+    )
+    yield sql.SQL("REVOKE ALL ON FUNCTION {}() FROM PUBLIC").format(function)
+
+
+def _hierarchy_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield what keeps writers from ways to the rows that no guard stands on."""
+    if not publication.info.partitions:
+        yield template(
+            "create_fence",
+            trigger=sql.Identifier(_trigger(publication.id, _FENCE)),
+            source=publication.source,
+            guard=guard(publication.id, "delete"),
+        )
+        return
+    yield from _create(publication, _ROUTE)
+    for leaf in publication.info.leaves:
+        ancestors = "{" + ",".join(map(str, leaf.ancestors)) + "}"
+        yield template(
+            "create_route",
+            trigger=sql.Identifier(_trigger(publication.id, _ROUTE)),
+            source=relation(leaf.name),
+            guard=guard(publication.id, _ROUTE),
+            ancestors=sql.Literal(ancestors),
+        )
 
 
 def drop_guards(session: Session, release_id: int) -> None:
-    """Remove functions and triggers; dropping a function takes its trigger along."""
-    for event in _EVENTS:
+    """Remove functions and triggers; dropping a function takes its triggers along."""
+    for event in (*_EVENTS, _ROUTE):
         function = guard(release_id, event)
         session.pg.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(function))
 
@@ -98,6 +141,8 @@ def drop_guards(session: Session, release_id: int) -> None:
 def _body(publication: Publication, event: str) -> sql.Composed:
     if event == "truncate":
         return template("guard_truncate_body", groups=publication.groups, rows=publication.rows)
+    if event == _ROUTE:
+        return template("guard_route_body", groups=publication.groups)
     policy = publication.policy
     whose = [rule.column for rule in policy.with_role(Role.QUASI)]
     if policy.subject is not None:
@@ -159,9 +204,11 @@ def lock_source(session: Session, source: TableInfo, *, exclude_writers: bool) -
 
 def require_owner(session: Session, info: TableInfo) -> None:
     """Raise NotPermitted unless the role owns the source, as guards on it demand."""
-    row = session.pg.execute(query("is_owner"), (info.oid,)).fetchone()
-    if row is None or not row[0]:
-        raise NotPermitted(
-            f"guards on {info.name} can only be set by its owner",
-            hint="connect as the owner, or publish with --as table",
-        )
+    tables = [(part.oid, part.name) for part in info.partitions] or [(info.oid, info.name)]
+    for oid, name in tables:
+        row = session.pg.execute(query("is_owner"), (oid,)).fetchone()
+        if row is None or not row[0]:
+            raise NotPermitted(
+                f"guards on {name} can only be set by its owner",
+                hint="connect as the owner, or publish with --as table",
+            )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.session import Session
     from dbanon.domain.policy import Policy
-    from dbanon.domain.table import TableInfo, TableName
+    from dbanon.domain.table import Partition, TableInfo, TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +95,27 @@ class Publication:
             sql.SQL(", s.{} AS {}").format(sql.Identifier(name), alias)
             for name, alias in columns.items()
         ]
-        return template(
-            "live_members",
-            columns=sql.SQL("").join(selected),
-            source=self.source,
-            rows=self.rows,
-            join=self.join,
+        return self.live("live_members", columns=sql.SQL("").join(selected))
+
+    def live(self, name: str, **slots: sql.Composable) -> sql.Composed:
+        """Compose a template for the source, or for each of its partitions that hold rows.
+
+        These are read by name, as they were when it was published: a partition attached later is
+        not in the release, and one that is detached stays in it, guards and all.
+        """
+        parts = [(relation(leaf.name), self._join_leaf(i)) for i, leaf in self.numbered_leaves]
+        return sql.SQL("\n UNION ALL\n").join(
+            template(name, source=source, join=join, rows=self.rows, **slots)
+            for source, join in parts or [(self.source, self.join)]
         )
+
+    @property
+    def numbered_leaves(self) -> list[tuple[int, Partition]]:
+        """The partitions that hold rows, by the number that ``rows`` has for them."""
+        return list(enumerate(self.info.leaves, 1))
+
+    def _join_leaf(self, number: int) -> sql.Composed:
+        return sql.SQL("{} AND r.leaf = {}").format(self.join, sql.Literal(number))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -171,7 +185,14 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
         sql.SQL("{} AS {}").format(key, sql.Identifier(name))
         for name, key in zip(publication.key_columns, publication.keys(of="s"), strict=True)
     )
-    yield template("create_rows", rows=publication.rows, keys=keys, source=publication.source)
+    apart = publication.kind is ReleaseKind.VIEW and publication.info.leaves
+    yield template(
+        "create_rows",
+        rows=publication.rows,
+        keys=keys,
+        leaf=sql.SQL(", 0 AS leaf" if apart else ""),
+        source=publication.source,
+    )
     recoded = sql.SQL(",\n    ").join(
         sql.SQL("{} {}{}").format(
             sql.Identifier(f"q{i}"),
@@ -230,14 +251,7 @@ def view_statement(publication: Publication) -> sql.Composed:
         return template(
             "publish_table", view=view, names=names, columns=columns, release=publication.release
         )
-    live = template(
-        "live_rows",
-        columns=publication.columns(),
-        source=publication.source,
-        rows=publication.rows,
-        groups=publication.groups,
-        join=publication.join,
-    )
+    live = publication.live("live_rows", columns=publication.columns(), groups=publication.groups)
     return template("publish_view", view=view, names=names, live=live)
 
 
