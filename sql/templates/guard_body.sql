@@ -3,11 +3,7 @@
 DECLARE
     touched integer[];
 BEGIN
-    -- A row that is gone, or whose key, quasi-identifier or subject changed, is no longer whom its
-    -- class publishes; whoever takes its key later is not shown. A hidden class stays hidden.
-    WITH gone AS (
-        DELETE FROM {rows} AS r USING ({moved}) AS c WHERE {changed_is_row}
-    )
+    -- A hidden class stays hidden until the next release, whatever becomes of it.
     SELECT array_agg(DISTINCT r.group_id)
       INTO touched
       FROM {rows} AS r
@@ -28,6 +24,9 @@ BEGIN
         PERFORM FROM {groups} AS g WHERE g.group_id = ANY (touched) ORDER BY g.group_id FOR UPDATE;
     END IF;
     UPDATE {groups} AS g SET version = g.version + 1 WHERE g.group_id = ANY (touched);
+    -- A row that is gone, or whose key, quasi-identifier or subject changed, is no longer whom its
+    -- class publishes; and whoever takes its key later is not shown in its place.
+    DELETE FROM {rows} AS r USING ({moved}) AS c WHERE {changed_is_row};
     UPDATE {groups} AS g
        SET shown = false
      WHERE g.group_id = ANY (touched)
