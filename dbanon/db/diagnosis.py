@@ -67,7 +67,7 @@ def view_problems(
         yield "its comment promises other models than the ledger"
     if release.kind is ReleaseKind.VIEW:
         needed = triggers(release.id, source)
-        oids, names = [oid for oid, _, _ in needed], [name for _, _, name in needed]
-        count = session.pg.execute(query("armed_guards"), (oids, names)).fetchone()
+        oids, _, names, modes = map(list, zip(*needed, strict=True))
+        count = session.pg.execute(query("armed_guards"), (oids, names, modes)).fetchone()
         if count is None or count[0] != len(needed):
             yield "a guard on the source is missing or disabled"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from psycopg import sql
 
@@ -30,7 +30,20 @@ _TRANSITIONS = {
     "update": sql.SQL("REFERENCING OLD TABLE AS removed NEW TABLE AS added"),
     "truncate": sql.SQL(""),
 }
+_ROW_EVENTS = {"row_delete": sql.SQL("DELETE"), "row_update": sql.SQL("UPDATE")}
+_REMOVED, _ADDED = sql.SQL("removed"), sql.SQL("added")
+_OLD, _NEW = sql.SQL("(SELECT OLD.*)"), sql.SQL("(SELECT NEW.*)")
 _FENCE, _ROUTE = "fence", "route"
+_ALWAYS, _REPLICA = "ALWAYS", "REPLICA"
+
+
+class Armed(NamedTuple):
+    """A trigger that a live view needs: its table, by OID and name, its name, and when it fires."""
+
+    oid: int
+    table: TableName
+    name: str
+    mode: str
 
 
 def guard(release_id: int, event: str) -> sql.Identifier:
@@ -38,18 +51,24 @@ def guard(release_id: int, event: str) -> sql.Identifier:
     return sql.Identifier(DATA_SCHEMA, f"guard_{release_id}_{event}")
 
 
-def triggers(release_id: int, source: TableInfo) -> list[tuple[int, TableName, str]]:
-    """List what a live view needs: the table, by OID and name, and the name of its trigger.
+def triggers(release_id: int, source: TableInfo) -> list[Armed]:
+    """List the triggers that a live view needs.
 
     A statement fires the triggers of the table that it names, and of no other, so that every
-    partition has them all.
+    partition has them all. ALWAYS: they fire in a session that replicates, too. But what logical
+    replication applies is no statement; the triggers for its rows are idle everywhere else.
     """
-    tables = [(part.oid, part.name) for part in source.partitions] or [(source.oid, source.name)]
-    found = [(*table, _trigger(release_id, event)) for table in tables for event in _EVENTS]
-    if not source.partitions:
-        return [*found, (source.oid, source.name, _trigger(release_id, _FENCE))]
-    route = _trigger(release_id, _ROUTE)
-    return [*found, *((leaf.oid, leaf.name, route) for leaf in source.leaves)]
+    tables = _tables(source)
+    rows = [(leaf.oid, leaf.name) for leaf in source.leaves] or tables
+    wanted = [(table, event, _ALWAYS) for table in tables for event in _EVENTS]
+    wanted += [(table, event, _REPLICA) for table in rows for event in _ROW_EVENTS]
+    fence = _ROUTE if source.partitions else _FENCE
+    wanted += [(table, fence, _ALWAYS) for table in rows]
+    return [Armed(*table, _trigger(release_id, event), mode) for table, event, mode in wanted]
+
+
+def _tables(source: TableInfo) -> list[tuple[int, TableName]]:
+    return [(part.oid, part.name) for part in source.partitions] or [(source.oid, source.name)]
 
 
 def _trigger(release_id: int, event: str) -> str:
@@ -59,24 +78,24 @@ def _trigger(release_id: int, event: str) -> str:
 def guard_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield the keys, functions and triggers of a live view."""
     yield from _finish_tables(publication)
-    tables = [part.name for part in publication.info.partitions] or [publication.info.name]
-    for event, event_sql in _EVENTS.items():
-        function = guard(publication.id, event)
+    for event, event_sql in {**_EVENTS, **_ROW_EVENTS}.items():
         yield from _create(publication, event)
-        for table in tables:
+        of_rows = event in _ROW_EVENTS
+        leaves = [leaf.name for leaf in publication.info.leaves]
+        tables = [name for _, name in _tables(publication.info)]
+        for table in leaves or tables if of_rows else tables:
             yield template(
-                "create_trigger",
+                "create_row_trigger" if of_rows else "create_trigger",
                 trigger=sql.Identifier(_trigger(publication.id, event)),
                 event=event_sql,
                 source=relation(table),
-                transition=_TRANSITIONS[event],
-                guard=function,
+                transition=_TRANSITIONS.get(event, sql.SQL("")),
+                guard=guard(publication.id, event),
             )
     yield from _hierarchy_statements(publication)
-    for _, table, name in triggers(publication.id, publication.info):
-        # ALWAYS: replicated changes reach the source without firing ordinary triggers.
-        enable = sql.SQL("ALTER TABLE ONLY {} ENABLE ALWAYS TRIGGER {}")
-        yield enable.format(relation(table), sql.Identifier(name))
+    for _, table, name, mode in triggers(publication.id, publication.info):
+        enable = sql.SQL("ALTER TABLE ONLY {} ENABLE {} TRIGGER {}")
+        yield enable.format(relation(table), sql.SQL(mode), sql.Identifier(name))
 
 
 def _finish_tables(publication: Publication) -> Iterator[sql.Composed]:
@@ -133,7 +152,7 @@ def _hierarchy_statements(publication: Publication) -> Iterator[sql.Composed]:
 
 def drop_guards(session: Session, release_id: int) -> None:
     """Remove functions and triggers; dropping a function takes its triggers along."""
-    for event in (*_EVENTS, _ROUTE):
+    for event in (*_EVENTS, *_ROW_EVENTS, _ROUTE):
         function = guard(release_id, event)
         session.pg.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(function))
 
@@ -167,18 +186,19 @@ def _body(publication: Publication, event: str) -> sql.Composed:
 
 def _changed(publication: Publication, columns: Sequence[str], event: str) -> sql.Composed:
     """Select the keys of old rows that are gone, or differ now in one of the columns."""
+    removed, added = (_OLD, _NEW) if event in _ROW_EVENTS else (_REMOVED, _ADDED)
     keys = sql.SQL(", ").join(
         sql.SQL("{} AS {}").format(key, sql.Identifier(name))
         for name, key in zip(publication.key_columns, publication.keys(of="t"), strict=True)
     )
-    if event == "delete":
-        return sql.SQL("SELECT {} FROM removed AS t").format(keys)
+    if event.endswith("delete"):
+        return sql.SQL("SELECT {} FROM {} AS t").format(keys, removed)
     others = sql.SQL("").join(
         sql.SQL(", t.{} AS {}").format(sql.Identifier(name), sql.Identifier(f"v{i}"))
         for i, name in enumerate(columns, 1)
     )
-    return sql.SQL("SELECT {0}{1} FROM removed AS t EXCEPT SELECT {0}{1} FROM added AS t").format(
-        keys, others
+    return sql.SQL("SELECT {0}{1} FROM {2} AS t EXCEPT SELECT {0}{1} FROM {3} AS t").format(
+        keys, others, removed, added
     )
 
 
@@ -204,8 +224,7 @@ def lock_source(session: Session, source: TableInfo, *, exclude_writers: bool) -
 
 def require_owner(session: Session, info: TableInfo) -> None:
     """Raise NotPermitted unless the role owns the source, as guards on it demand."""
-    tables = [(part.oid, part.name) for part in info.partitions] or [(info.oid, info.name)]
-    for oid, name in tables:
+    for oid, name in _tables(info):
         row = session.pg.execute(query("is_owner"), (oid,)).fetchone()
         if row is None or not row[0]:
             raise NotPermitted(
