@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from dbanon.db.embedded import EmbeddedServer
+from dbanon.db.embedded import server as embedded
 from dbanon.db.embedded.binaries import bundled_binaries
 from dbanon.domain.errors import ConfigError
 from dbanon.settings import Settings
@@ -34,6 +36,8 @@ DEBIAN = Path("/usr/lib/postgresql")
 # Test data need not survive a power failure, and vacuum would hold templates open.
 THROWAWAY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 THROWAWAY |= {"autovacuum": "off"}
+# What tests of replication and of prepared transactions need from the start.
+COMPLETE = {"wal_level": "logical", "max_wal_senders": "4", "max_prepared_transactions": "4"}
 
 
 @dataclass(frozen=True)
@@ -239,7 +243,8 @@ def _of_binaries(binaries: Path, kind: str) -> Choice:
         with scratch_folder() as folder, ExitStack() as stack:
             server = EmbeddedServer(folder / "home", binaries=binaries)
             stack.callback(server.stop)
-            server.start()
+            with patch.dict(embedded._SETTINGS, COMPLETE):  # noqa: SLF001
+                server.start()
             dsn = server.dsn("postgres", "postgres")
             _make_throwaway(dsn)
             yield dsn

@@ -147,7 +147,7 @@ def _served(
     subject, repair = str(release.relation), f"dbanon refresh {release.table}"
     if not views.serves(session, published.oid, release.id):
         repair = f"DROP VIEW {release.relation}, then dbanon publish {release.table}"
-    for problem in diagnosis.view_problems(session, published, release=release, source=source.oid):
+    for problem in diagnosis.view_problems(session, published, release=release, source=source):
         yield _failure(subject, problem, repair)
     for function, owner in catalog.foreign_code(session, source):
         problem = f"reading {source.name} may run {function} of {owner}"

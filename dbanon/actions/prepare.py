@@ -17,7 +17,7 @@ from dbanon.domain.errors import (
 from dbanon.domain.models import HIERARCHICAL
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.table import TableName
+from dbanon.domain.table import TableName, quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -250,7 +250,7 @@ def in_force(session: Session, info: TableInfo, request: Request) -> Policy:
     if policy.model(K_ANONYMITY) is None:
         raise PolicyError("neither the command nor the policy says k", hint="pass --k 5")
     if request.kind is ReleaseKind.VIEW:
-        _require_guarded(policy)
+        _require_guarded(policy, info)
     return policy
 
 
@@ -332,16 +332,32 @@ def _trees(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, dict
     }
 
 
-def _require_guarded(policy: Policy) -> None:
-    """Raise ConfigError for a model that the guards of a live view do not keep."""
-    from dbanon.db.models import is_plain
-    from dbanon.domain.models import title
+def _require_guarded(policy: Policy, info: TableInfo) -> None:
+    """Raise ConfigError for what guards cannot keep, or only by counting the whole table.
+
+    Whoever compares a class with all rows judges every class anew when any row changes, and hiding
+    one changes what all others are compared with. That would be a scan, and a lock that lets one
+    writer in at a time, for every statement. And the transition tables of PostgreSQL hold no value
+    that is generated on reading, so that a guard would not see it change.
+    """
+    from dbanon.domain.models import MODEL_KINDS, title
 
     for spec in policy.models:
-        if not is_plain(spec):
+        if MODEL_KINDS[spec.name].of_whole:
             raise ConfigError(
-                f"a live view keeps k-anonymity and distinct l-diversity, not {title(spec)}",
-                hint="publish it with --as table",
+                f"a live view cannot keep {title(spec)}: any write changes the whole that its"
+                " classes are compared with",
+                hint=f"publish it with --as table, and again with: dbanon refresh {policy.table}",
+            )
+    watched = [
+        rule.column for role in (Role.QUASI, Role.SENSITIVE) for rule in policy.with_role(role)
+    ]
+    for column in info.columns:
+        if column.is_virtual and column.name in {*watched, policy.subject}:
+            raise ConfigError(
+                f"column {quote_identifier(column.name)} is generated on reading, and the guards of"
+                " a live view would not see it change",
+                hint="make it STORED, or publish with --as table",
             )
 
 

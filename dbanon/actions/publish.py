@@ -132,15 +132,21 @@ def _previous(session: Session, info: TableInfo, view: TableName) -> int | None:
 
 
 def _require_guardable(info: TableInfo) -> None:
-    if info.relkind == "p" or info.has_children:
+    foreign = [part.name for part in info.leaves if part.relkind != "r"]
+    if foreign:
         raise ConfigError(
-            f"{info.name} has partitions or children, whose changes a live view would not see",
+            f"{foreign[0]} is a foreign partition, whose changes a live view would not see",
+            hint="publish it with --as table",
+        )
+    if info.relkind != "p" and info.has_children:
+        raise ConfigError(
+            f"{info.name} has children, whose changes a live view would not see",
             hint="publish it with --as table",
         )
     if info.has_parents:
         raise ConfigError(
             f"{info.name} has a parent, and a live view would not see what is changed through it",
-            hint="publish it with --as table",
+            hint="publish the parent, or this with --as table",
         )
 
 

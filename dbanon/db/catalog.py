@@ -12,6 +12,7 @@ from dbanon.domain.table import (
     ColumnInfo,
     ColumnKind,
     ColumnStats,
+    Partition,
     TableInfo,
     TableName,
     quote_identifier,
@@ -66,6 +67,15 @@ def describe(session: Session, name: TableName) -> TableInfo:
         has_children=has_children,
         has_parents=has_parents,
         comment=comment,
+        partitions=_partitions(session, oid) if relkind == "p" else (),
+    )
+
+
+def _partitions(session: Session, oid: int) -> tuple[Partition, ...]:
+    rows = session.pg.execute(query("partitions"), (oid,)).fetchall()
+    return tuple(
+        Partition(oid, TableName(schema, name), kind, tuple(ancestors))
+        for oid, schema, name, kind, ancestors in rows
     )
 
 
@@ -129,6 +139,7 @@ def _columns(session: Session, oid: int) -> tuple[ColumnInfo, ...]:
             user_defined=user_defined,
             has_equality=has_equality,
             is_domain=is_domain,
+            is_virtual=is_virtual,
         )
         for (
             name,
@@ -143,6 +154,7 @@ def _columns(session: Session, oid: int) -> tuple[ColumnInfo, ...]:
             user_defined,
             has_equality,
             is_domain,
+            is_virtual,
         ) in rows
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbanon.db.guards import trigger_names
+from dbanon.db.guards import triggers
 from dbanon.db.promise import read_promise
 from dbanon.db.queries import query
 from dbanon.domain.release import ReleaseKind
@@ -55,7 +55,7 @@ def orphans(session: Session, served: Sequence[int]) -> list[str]:
 
 
 def view_problems(
-    session: Session, published: TableInfo, *, release: Release, source: int
+    session: Session, published: TableInfo, *, release: Release, source: TableInfo
 ) -> Iterator[str]:
     """Yield what is wrong with the relation that serves a release."""
     view, row = published.name, None
@@ -72,7 +72,8 @@ def view_problems(
     elif promise.models != release.policy.models:
         yield "its comment promises other models than the ledger"
     if release.kind is ReleaseKind.VIEW:
-        names = trigger_names(release.id)
-        count = session.pg.execute(query("armed_guards"), (source, names)).fetchone()
-        if count is None or count[0] != len(names):
+        needed = triggers(release.id, source)
+        oids, _, names, modes = map(list, zip(*needed, strict=True))
+        count = session.pg.execute(query("armed_guards"), (oids, names, modes)).fetchone()
+        if count is None or count[0] != len(needed):
             yield "a guard on the source is missing or disabled"

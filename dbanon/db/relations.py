@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.session import Session
     from dbanon.domain.policy import Policy
-    from dbanon.domain.table import TableInfo, TableName
+    from dbanon.domain.table import Partition, TableInfo, TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,34 @@ class Publication:
             for name, key in zip(self.key_columns, self.keys(of="s"), strict=True)
         )
 
+    def members(self, columns: Mapping[str, sql.Identifier]) -> sql.Composed:
+        """Select the class of each row of a live release with those of the columns, renamed."""
+        selected = [
+            sql.SQL(", s.{} AS {}").format(sql.Identifier(name), alias)
+            for name, alias in columns.items()
+        ]
+        return self.live("live_members", columns=sql.SQL("").join(selected))
+
+    def live(self, name: str, **slots: sql.Composable) -> sql.Composed:
+        """Compose a template for the source, or for each of its partitions that hold rows.
+
+        These are read by name, as they were when it was published: a partition attached later is
+        not in the release, and one that is detached stays in it, guards and all.
+        """
+        parts = [(relation(leaf.name), self._join_leaf(i)) for i, leaf in self.numbered_leaves]
+        return sql.SQL("\n UNION ALL\n").join(
+            template(name, source=source, join=join, rows=self.rows, **slots)
+            for source, join in parts or [(self.source, self.join)]
+        )
+
+    @property
+    def numbered_leaves(self) -> list[tuple[int, Partition]]:
+        """The partitions that hold rows, by the number that ``rows`` has for them."""
+        return list(enumerate(self.info.leaves, 1))
+
+    def _join_leaf(self, number: int) -> sql.Composed:
+        return sql.SQL("{} AND r.leaf = {}").format(self.join, sql.Literal(number))
+
     @property
     def names(self) -> tuple[str, ...]:
         """The published columns, in the order of the source."""
@@ -163,7 +191,14 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
         sql.SQL("{} AS {}").format(key, sql.Identifier(name))
         for name, key in zip(publication.key_columns, publication.keys(of="s"), strict=True)
     )
-    yield template("create_rows", rows=publication.rows, keys=keys, source=publication.source)
+    apart = publication.kind is ReleaseKind.VIEW and publication.info.leaves
+    yield template(
+        "create_rows",
+        rows=publication.rows,
+        keys=keys,
+        leaf=sql.SQL(", 0 AS leaf" if apart else ""),
+        source=publication.source,
+    )
     recoded = sql.SQL(",\n    ").join(
         sql.SQL("{} {}{}").format(
             sql.Identifier(f"q{i}"),
@@ -227,16 +262,8 @@ def view_statement(publication: Publication) -> sql.Composed:
         return template(
             "publish_table", view=view, names=names, columns=columns, release=publication.release
         )
-    return template(
-        "publish_view",
-        view=view,
-        names=names,
-        columns=publication.columns(),
-        source=publication.source,
-        rows=publication.rows,
-        groups=publication.groups,
-        join=publication.join,
-    )
+    live = publication.live("live_rows", columns=publication.columns(), groups=publication.groups)
+    return template("publish_view", view=view, names=names, live=live)
 
 
 def comment_statement(publication: Publication) -> sql.Composed:

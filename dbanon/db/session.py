@@ -149,14 +149,18 @@ def _prepare(pg: psycopg.Connection, settings: Settings) -> tuple[str, ...]:
     return tuple(row[0]) if row else ()
 
 
-SESSION_SETTINGS = (
-    "SET client_encoding = 'UTF8'",
-    "SET search_path = pg_catalog, pg_temp",
+# How values are spelled as texts.
+VALUE_SETTINGS = (
     "SET DateStyle = 'ISO, YMD'",
     "SET TimeZone = 'UTC'",
     "SET IntervalStyle = 'postgres'",
     "SET bytea_output = 'hex'",
     "SET extra_float_digits = 1",
+)
+SESSION_SETTINGS = (
+    "SET client_encoding = 'UTF8'",
+    "SET search_path = pg_catalog, pg_temp",
+    *VALUE_SETTINGS,
     "SET quote_all_identifiers = off",
     "SET constraint_exclusion = off",  # else to plan is to run what CHECK constraints call
     f"SET lock_timeout = '{LOCK_TIMEOUT}'",

@@ -58,14 +58,16 @@ class Parameter:
 class ModelKind:
     """A model: how it is spelled with its parameters, and which it takes.
 
-    ``per_sensitive`` tells whether it is about each sensitive column or about the rows, and
-    ``of_population`` whether it counts the rows of another table, of which this one is a part.
+    ``per_sensitive`` tells whether it is about each sensitive column or about the rows,
+    ``of_population`` whether it counts the rows of another table, of which this one is a part, and
+    ``of_whole`` whether a class is judged by more than its own rows.
     """
 
     title: str
     parameters: Mapping[str, Parameter]
     per_sensitive: bool = True
     of_population: bool = False
+    of_whole: bool = False
 
     def accepted(self) -> Mapping[str, Parameter]:
         """Return all parameters: its own, and those of every model about sensitive columns."""
@@ -104,13 +106,16 @@ MODEL_KINDS: Mapping[str, ModelKind] = {
     ),
     "alpha-k-anonymity": ModelKind("a share of at most alpha = {alpha}", {"alpha": _SHARE}),
     "p-sensitivity": ModelKind("{p}-sensitivity", {"p": _COUNT}),
-    "t-closeness": ModelKind("{t}-closeness ({distance})", _DISTANCE),
-    "n-t-closeness": ModelKind("({n}, {t})-closeness ({distance})", {"n": _COUNT, **_DISTANCE}),
+    "t-closeness": ModelKind("{t}-closeness ({distance})", _DISTANCE, of_whole=True),
+    "n-t-closeness": ModelKind(
+        "({n}, {t})-closeness ({distance})", {"n": _COUNT, **_DISTANCE}, of_whole=True
+    ),
     "beta-likeness": ModelKind(
         "{kind} {beta}-likeness",
         {"beta": _FACTOR, "kind": Parameter(str, among=(BASIC, ENHANCED), default=BASIC)},
+        of_whole=True,
     ),
-    "delta-disclosure": ModelKind("{delta}-disclosure privacy", {"delta": _FACTOR}),
+    "delta-disclosure": ModelKind("{delta}-disclosure privacy", {"delta": _FACTOR}, of_whole=True),
     "k-e-anonymity": ModelKind(
         "({k}, {e})-anonymity", {"k": _COUNT, "e": Parameter(float, least=0)}
     ),
@@ -119,13 +124,17 @@ MODEL_KINDS: Mapping[str, ModelKind] = {
         "(X, Y)-anonymity with k = {k}",
         {"k": _COUNT, "x": Parameter(tuple, default=()), "y": _TEXTS},
         per_sensitive=False,
+        of_whole=True,
     ),
-    K_MAP: ModelKind("{k}-map", {"k": _COUNT}, per_sensitive=False, of_population=True),
+    K_MAP: ModelKind(
+        "{k}-map", {"k": _COUNT}, per_sensitive=False, of_population=True, of_whole=True
+    ),
     DELTA_PRESENCE: ModelKind(
         "({dmin}, {dmax})-presence",
         {"dmin": Parameter(float, least=0, most=1, default=0.0), "dmax": _SHARE},
         per_sensitive=False,
         of_population=True,
+        of_whole=True,
     ),
 }
 

@@ -95,6 +95,7 @@ class ColumnInfo:
 
     ``type`` is the declared type as ``format_type`` prints it; ``base_type`` the name of the
     type below all domains, ``base_schema`` its schema; ``labels`` the labels of an enum in order.
+    ``is_virtual`` is a generated column that is computed on reading.
     """
 
     name: str
@@ -110,6 +111,20 @@ class ColumnInfo:
     user_defined: bool = False
     has_equality: bool = True
     is_domain: bool = False
+    is_virtual: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partitioned table or one below it; those of other kinds than ``p`` are leaves.
+
+    ancestors: OIDs, from itself up to the root.
+    """
+
+    oid: int
+    name: TableName
+    relkind: str
+    ancestors: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +140,13 @@ class TableInfo:
     has_children: bool = False
     has_parents: bool = False
     comment: str | None = None
+    partitions: tuple[Partition, ...] = ()
+    """Of a partitioned table: itself and all below it."""
+
+    @property
+    def leaves(self) -> tuple[Partition, ...]:
+        """The partitions that hold rows."""
+        return tuple(part for part in self.partitions if part.relkind != "p")
 
     def column(self, name: str) -> ColumnInfo:
         """Return the column of that name."""

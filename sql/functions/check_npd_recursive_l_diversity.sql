@@ -70,7 +70,7 @@ BEGIN
          GROUP BY class
     ),
     each_class AS (
-        SELECT s.members,
+        SELECT s.class, s.members,
                CASE WHEN s.members * check_npd_recursive_l_diversity.share - 1e-9 * s.members > r.fewest THEN 'Infinity'
                     ELSE CASE WHEN check_npd_recursive_l_diversity.l = 1 OR s.y IS NULL THEN 0
                          ELSE coalesce(s.top / s.tail, 'Infinity') END END AS achieved

@@ -55,7 +55,8 @@ BEGIN
          GROUP BY r.class, g.y
     ),
     each_class AS (
-        SELECT s.members, CASE WHEN check_pd_recursive_l_diversity.l = 1 OR s.y IS NULL THEN 0
+        SELECT s.class, s.members,
+               CASE WHEN check_pd_recursive_l_diversity.l = 1 OR s.y IS NULL THEN 0
                     ELSE coalesce(s.top / s.tail, 'Infinity') END AS achieved
           FROM sums AS s
     )

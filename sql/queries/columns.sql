@@ -37,7 +37,8 @@ SELECT a.attname,
                        WHERE o.opcdefault
                          AND m.amname = 'btree'
                          AND o.opcintype = t.oid),
-       t.oid <> a.atttypid
+       t.oid <> a.atttypid,
+       a.attgenerated = 'v'
   FROM base AS b
   JOIN pg_type AS t ON t.oid = b.typid AND t.typtype <> 'd'
   JOIN pg_namespace AS n ON n.oid = t.typnamespace

@@ -1,0 +1,155 @@
+"""The conditions that the guards of a live view hold its classes to."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from dbanon import resources
+from dbanon.db.models import asked
+from dbanon.db.queries import template, text_of
+from dbanon.domain.models import MODEL_KINDS, arguments
+from dbanon.domain.policy import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dbanon.db.models import Asked
+    from dbanon.db.relations import Publication
+    from dbanon.domain.table import ColumnInfo
+
+_TYPES = {int: "integer", float: "double precision", tuple: "text[]"}
+_OF_TEXTS = frozenset({"pd-recursive-l-diversity", "npd-recursive-l-diversity"})
+_OF_NUMBERS = frozenset({"k-e-anonymity"})
+_NUMBERS = frozenset({"int2", "int4", "int8", "numeric", "float4", "float8"})
+_ARITHMETIC = re.compile(
+    r"dbanon\.tally\(relation, quasi_identifiers, sensitive\)\n    \),\n"
+    r"(?P<steps>.*)"
+    r"\n    SELECT check_.*?FILTER \(WHERE (?P<fails>.*?)\),\n",
+    re.DOTALL,
+)
+
+
+def watched(publication: Publication) -> dict[str, sql.Identifier]:
+    """Name the columns that models look at, as ``live_members`` gives them."""
+    policy = publication.policy
+    names = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    if policy.subject is not None:
+        names.append(policy.subject)
+    return {name: sql.Identifier(f"v{i}") for i, name in enumerate(dict.fromkeys(names), 1)}
+
+
+def plain_conditions(publication: Publication) -> sql.Composed:
+    """Compose what the rows ``s`` of a class must meet for k and distinct l.
+
+    A person with several rows counts once in k, and with two values of a sensitive column not even
+    distinct l would hold for persons.
+    """
+    policy, columns = publication.policy, watched(publication)
+    sensitive = [columns[rule.column] for rule in policy.with_role(Role.SENSITIVE)]
+    conditions = []
+    if policy.subject is None or (policy.subject,) == publication.info.primary_key:
+        conditions.append(sql.SQL("count(*) >= {}").format(sql.Literal(policy.k)))
+    else:
+        persons = sql.SQL("count(DISTINCT s.{})").format(columns[policy.subject])
+        conditions.append(sql.SQL("{} >= {}").format(persons, sql.Literal(policy.k)))
+        if len(policy.models) > 1:
+            agree = sql.SQL("count(DISTINCT (s.{}, s.{})) = {}")
+            subject = columns[policy.subject]
+            conditions += [agree.format(subject, value, persons) for value in sensitive]
+    if policy.l > 1:
+        distinct = sql.SQL("count(DISTINCT s.{0}) + (count(*) > count(s.{0}))::integer >= {1}")
+        conditions += [distinct.format(value, sql.Literal(policy.l)) for value in sensitive]
+    return sql.SQL(" AND ").join(conditions)
+
+
+def depends_on_settings(publication: Publication) -> bool:
+    """Whether a model compares texts or numbers that a session's settings would spell anew."""
+    return any(spec.name in _OF_TEXTS | _OF_NUMBERS for spec in publication.policy.models)
+
+
+def model_blocks(publication: Publication, members: sql.Composable) -> Iterator[sql.Composed]:
+    """Yield the blocks that hide the touched classes which fail a model beyond k and distinct l.
+
+    members: the statement of ``live_members``.
+    """
+    names = [rule.column for rule in publication.policy.with_role(Role.SENSITIVE)]
+    for question in asked(publication.policy.models, quasi=(), sensitive=names):
+        yield _block(publication, question, members)
+
+
+def arithmetic(model: str) -> tuple[str, str]:
+    """Return what the check of a model computes of ``cells``, and when ``each_class`` fails.
+
+    The text of the check itself is run, so that a guard and a proof cannot differ. Only for models
+    that judge a class by its own rows. Distinct l-diversity is counted without cells elsewhere;
+    p-sensitivity is the same with them.
+    """
+    name = "p-sensitivity" if model == "l-diversity" else model
+    assert not MODEL_KINDS[name].of_whole  # noqa: S101 - refused before anything is read
+    found = _ARITHMETIC.search(resources.sql("functions", check_name(name)))
+    assert found is not None  # noqa: S101 - a test looks at all of them
+    return found["steps"], found["fails"]
+
+
+def check_name(model: str) -> str:
+    """Name the function that checks a model."""
+    return f"check_{model.replace('-', '_')}"
+
+
+def _block(publication: Publication, question: Asked, members: sql.Composable) -> sql.Composed:
+    model, columns = question.spec.name, watched(publication)
+    steps, fails = arithmetic(model)
+    distinct = model == "l-diversity"
+    others = [columns[name] for name in question.quasi]
+    column = publication.info.column(question.column)
+    return template(
+        "guard_model",
+        check=sql.Identifier(check_name("p-sensitivity" if distinct else model)),
+        parameters=_constants(question, renamed={"l": "p"} if distinct else {}),
+        part=_part(others),
+        label=_label(column) if model in _OF_TEXTS else sql.SQL("NULL::text"),
+        number=_number(column) if model in _OF_NUMBERS else sql.SQL("NULL::double precision"),
+        others=sql.SQL("").join(sql.SQL("s.{}, ").format(name) for name in others),
+        column=columns[question.column],
+        members=members,
+        arithmetic=sql.SQL(steps),
+        groups=publication.groups,
+        fails=sql.SQL(fails),
+    )
+
+
+def _constants(question: Asked, *, renamed: dict[str, str]) -> sql.Composed:
+    kinds = MODEL_KINDS[question.spec.name].parameters
+    return sql.SQL("\n    ").join(
+        sql.SQL("{} CONSTANT {} := {};").format(
+            sql.Identifier(renamed.get(name, name)),
+            sql.SQL(_TYPES[kinds[name].kind]),
+            sql.Literal(list(value) if isinstance(value, tuple) else value),
+        )
+        for name, value in arguments(question.spec).items()
+    )
+
+
+def _part(others: Sequence[sql.Identifier]) -> sql.Composable:
+    """Tell the classes of a group apart, which other sensitive columns make if judged strictly."""
+    if not others:
+        return sql.SQL("0")
+    columns = sql.SQL(", ").join(sql.SQL("v.{}").format(name) for name in others)
+    return sql.SQL("dense_rank() OVER (PARTITION BY v.group_id ORDER BY {})").format(columns)
+
+
+def _label(column: ColumnInfo) -> sql.Composable:
+    """Compose the text of a value as ``dbanon.tally`` spells it."""
+    if (column.base_schema, column.base_type) == ("pg_catalog", "numeric"):
+        return sql.SQL("trim_scale(v.s)::text")
+    return text_of(column, sql.SQL("v.s"))
+
+
+def _number(column: ColumnInfo) -> sql.Composable:
+    """Compose the number of a value as ``dbanon.tally`` does."""
+    if column.base_schema == "pg_catalog" and column.base_type in _NUMBERS:
+        return sql.SQL("v.s::text::double precision")
+    return sql.SQL("NULL::double precision")
