@@ -116,7 +116,7 @@ def grow_groups(p: Pool, n: int, r: Rules, k: int, dice: NDArray[np.uint64], far
     return groups
 
 
-@kernel
+@merged
 def _farthest(p: Pool, n_left: int, row: int) -> int:
     """Return the place in ``left`` of the row that costs most together with ``row``."""
     codes, flat, layout, box, rows, left = p.codes, p.flat, p.layout, p.box, p.rows, p.left
@@ -131,7 +131,7 @@ def _farthest(p: Pool, n_left: int, row: int) -> int:
     return best
 
 
-@kernel
+@merged
 def _grow(p: Pool, n_left: int, r: Rules, k: int, g: int, seed: int) -> int:
     """Grow one group from a place of ``left``; return how many rows are left.
 
@@ -264,7 +264,7 @@ def _pressing_rule(p: Pool, r: Rules, k: int, size: int) -> int:
     return NONE
 
 
-@kernel
+@merged
 def _attach(p: Pool, place: int, groups: int) -> None:
     """Put a row that is left into the group whose cost rises least."""
     codes, flat, layout, box, size = p.codes, p.flat, p.layout, p.box, p.size

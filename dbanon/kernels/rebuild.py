@@ -15,7 +15,7 @@ from dbanon.kernels.clusters import (
     union_cost,
     widen,
 )
-from dbanon.kernels.compile import kernel
+from dbanon.kernels.compile import kernel, merged
 from dbanon.kernels.cuts import cut_all
 from dbanon.kernels.dice import roll, uniform
 from dbanon.kernels.moves import LEAST_GAIN
@@ -74,7 +74,7 @@ def rebuild_clusters(w: Search, b: Rebuild, tries: int) -> float:
     return saved
 
 
-@kernel
+@merged
 def _choose(w: Search, b: Rebuild, c: int, others: int) -> int:
     """Fill ``b.chosen`` with a cluster and its nearest by noisy union cost; return their number."""
     flat, layout, box, sizes = w.s.flat, w.s.layout, w.s.box, w.s.size
@@ -101,7 +101,7 @@ def _choose(w: Search, b: Rebuild, c: int, others: int) -> int:
     return found
 
 
-@kernel
+@merged
 def _rebuild(w: Search, b: Rebuild, found: int) -> float:
     """Group the rows of the chosen clusters anew; keep the result if it costs less."""
     s, p = w.s, b.p
@@ -129,7 +129,7 @@ def _rebuild(w: Search, b: Rebuild, found: int) -> float:
     return paid - total if _replace(s, b, found, n, groups) else 0.0
 
 
-@kernel
+@merged
 def _cut_pool(w: Search, b: Rebuild, n: int) -> int:
     """Group the pool by cuts at noisy costs."""
     p, rows = b.p, b.rows[:n]
@@ -151,7 +151,7 @@ def _cut_pool(w: Search, b: Rebuild, n: int) -> int:
     return groups
 
 
-@kernel
+@merged
 def _replace(s: Clusters, b: Rebuild, found: int, n: int, groups: int) -> bool:
     """Put the groups of the pool in place of the chosen clusters; whether there was room."""
     p = b.p
@@ -181,7 +181,7 @@ def _replace(s: Clusters, b: Rebuild, found: int, n: int, groups: int) -> bool:
     return True
 
 
-@kernel
+@merged
 def _is_chosen(b: Rebuild, found: int, c: int) -> bool:
     for i in range(found):
         if b.chosen[i] == c:
