@@ -57,7 +57,9 @@ class Search(NamedTuple):
 @kernel
 def make_search(s: Clusters, r: Rules, k: int, dice: NDArray[np.uint64]) -> Search:
     """Return a search over clusters, with work memory."""
-    return Search(s, r, k, dice, np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES), make_offers(s))
+    return Search(
+        s, r, k, dice, np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES), make_offers(s)
+    )
 
 
 @merged

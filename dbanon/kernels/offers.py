@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.kernels.boxes import with_code
+from dbanon.kernels.clusters import NONE
 from dbanon.kernels.compile import kernel, merged
 from dbanon.kernels.layout import HI, LO, SIZE, START, STRIDE
 
@@ -191,3 +192,48 @@ def cheapest_offers(
         if found == best.shape[0]:
             limit = rises[found - 1]
     return found
+
+
+@merged
+def union_offers(o: Offers, s: Clusters, c: int) -> None:
+    """Fill ``o.total`` with the cost of each cluster together with cluster c.
+
+    Two codes of c, the least and the greatest, stand for all: of a taxonomy they tell the common
+    ancestor, of a set only part. O(g * d + size * d).
+    """
+    total, price, low, high = o.total, o.price, o.low, o.high
+    flat, layout, box, more = s.flat, s.layout, s.box, o.more
+    g = total.shape[0]
+    total[:] = 0.0
+    for j in range(layout.shape[0]):
+        a, b = _extremes(s, c, j)
+        first, last = o.at[a, j], o.at[b, j]
+        if first >= 0:
+            for other in range(g):
+                total[other] += max(price[first, other], price[last, other])
+        elif first == ORDERED:
+            lo, hi, most = low[j, c], high[j, c], flat[layout[j, START]]
+            for other in range(g):
+                total[other] += min(max(high[j, other], hi) - min(low[j, other], lo), most)
+        else:
+            x, y = s.codes[a, j], s.codes[b, j]
+            for other in range(g):
+                if more[other] > 1.0:
+                    lo, hi = box[other, j, LO], box[other, j, HI]
+                    one = with_code(flat, layout, j, lo, hi, x)
+                    total[other] += max(one, with_code(flat, layout, j, lo, hi, y))
+
+
+@merged
+def _extremes(s: Clusters, c: int, j: int) -> tuple[int, int]:
+    """Return rows of a cluster that have the least and the greatest code of a column."""
+    codes, following = s.codes, s.following
+    row = s.head[c]
+    a = b = row
+    while row != NONE:
+        if codes[row, j] < codes[a, j]:
+            a = row
+        if codes[row, j] > codes[b, j]:
+            b = row
+        row = following[row]
+    return a, b

@@ -19,10 +19,10 @@ from dbanon.kernels.diversity import cluster_holds, make_rules
 from dbanon.kernels.layout import ENTROPY, RECURSIVE, SET, SHARE, STRIDE
 from dbanon.kernels.moves import (
     CANDIDATES,
-    Search,
     _best_exchange,
     dissolve_clusters,
     find_cheapest,
+    make_search,
     pass_rows,
 )
 from dbanon.kernels.pools import make_pool
@@ -67,8 +67,7 @@ def search_of(space, label, *, seed=0):
     n_clusters = int(label.max()) + 1
     state = clusters_of(space, label, max(n_clusters + 4, space.n_rows // space.k + 1))
     rules = make_rules(*space.rules, space.sensitive)
-    memory = np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES)
-    return Search(state, rules, space.k, make_dice(seed, 0), *memory)
+    return make_search(state, rules, space.k, make_dice(seed, 0))
 
 
 def drawn_owner(data, space):
