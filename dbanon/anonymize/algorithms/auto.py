@@ -46,11 +46,11 @@ class Plan(NamedTuple):
 
 EFFORTS = {
     "fast": Plan(0, 2, 5.0e5, LIGHT),
-    "balanced": Plan(3, 100, 3.6e5, LIGHT),
+    "balanced": Plan(3, 100, 2.2e5, LIGHT),
     "best": Plan(12, 400, 1.2e7, HEAVY),
 }
 # A round rebuilds pools of a few k rows, which is half of its work at this k.
-_HALF_AT = 40
+_HALF_AT = 80
 _SMALL, _FEW, _ROWS_OF_A_ROUND = 10_000, 10, 50
 # Rules forbid many moves, so that what is left needs more of them.
 _HARDER = 1.3

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from dbanon.anonymize.engine.space import Space
 
-BLOCK = 200
+BLOCK = 300
 # So many clusters are cut into blocks at once.
 PART = 16_000
 # How much the weights of columns vary between rounds, so that borders shift.
@@ -31,8 +31,8 @@ class Effort(NamedTuple):
     pool: int
 
 
-LIGHT = Effort(passes=1, tries=1, pool=4)
-HEAVY = Effort(passes=1, tries=4, pool=5)
+LIGHT = Effort(passes=1, tries=1, pool=6)
+HEAVY = Effort(passes=1, tries=4, pool=6)
 
 
 def coordinates(space: Space) -> NDArray[np.float32]:
