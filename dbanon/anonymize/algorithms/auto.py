@@ -39,8 +39,6 @@ class Plan(NamedTuple):
         affordable = self.work * (1 + _SMALL / n) / (n * (1 + space.k / _HALF_AT))
         if space.k < OFTEN_REBUILT:
             affordable /= 2
-        if space.has_rules:
-            affordable *= _HARDER
         return max(self.fewest, int(min(self.most, _FEW + n / _ROWS_OF_A_ROUND, affordable)))
 
 
@@ -52,8 +50,6 @@ EFFORTS = {
 # A round rebuilds pools of a few k rows, which is half of its work at this k.
 _HALF_AT = 80
 _SMALL, _FEW, _ROWS_OF_A_ROUND = 10_000, 10, 50
-# Rules forbid many moves, so that what is left needs more of them.
-_HARDER = 1.3
 
 
 @dataclass(frozen=True, slots=True)
