@@ -272,29 +272,6 @@ def exchanged_cost(
     return total
 
 
-@merged
-def union_cost(
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    box: NDArray[np.int32],
-    a: int,
-    b: int,
-    most: float,
-) -> float:
-    """Return the cost of one row of two clusters together; something above ``most`` if more."""
-    total = 0.0
-    for j in range(layout.shape[0]):
-        lo, hi = box[a, j, LO], box[a, j, HI]
-        if layout[j, STRIDE] == SET:
-            lo, hi = lo | box[b, j, LO], hi | box[b, j, HI]
-        else:
-            lo, hi = min(lo, box[b, j, LO]), max(hi, box[b, j, HI])
-        total += box_cost(flat, layout, j, lo, hi)
-        if total > most:
-            break
-    return total
-
-
 @kernel
 def total_cost(
     codes: NDArray[np.int32],

@@ -78,7 +78,7 @@ def _unite(
     return total
 
 
-@kernel
+@merged
 def _fill_bins(q: Cutter, rows: NDArray[np.int32], column: int) -> tuple[int, int, int]:
     """Sort rows into bins of equal width by one column; return base, shift and number of bins."""
     codes, layout, box, count = q.codes, q.layout, q.box, q.counts
@@ -102,7 +102,7 @@ def _fill_bins(q: Cutter, rows: NDArray[np.int32], column: int) -> tuple[int, in
     return base, shift, bins
 
 
-@kernel
+@merged
 def _cut_column(q: Cutter, rows: NDArray[np.int32], column: int, least: int) -> None:
     """Find the cheapest cut of one column that leaves ``least`` rows on both sides."""
     flat, layout, box, count, paid = q.flat, q.layout, q.box, q.counts, q.paid
@@ -132,7 +132,7 @@ def _cut_column(q: Cutter, rows: NDArray[np.int32], column: int, least: int) -> 
     q.threshold[column] = threshold
 
 
-@kernel
+@merged
 def _part(q: Cutter, rows: NDArray[np.int32], column: int, threshold: int) -> int:
     """Put the rows up to a threshold first, keeping their order; return how many there are."""
     n_low, n_high = 0, 0
@@ -168,7 +168,7 @@ def cut(q: Cutter, rows: NDArray[np.int32], r: Rules, least: int) -> int:
         q.cost[column] = np.inf
 
 
-@kernel
+@merged
 def is_exact(q: Cutter, rows: NDArray[np.int32]) -> bool:
     """Whether all rows are equal."""
     for row in rows:

@@ -12,10 +12,9 @@ from dbanon.kernels.cuts import make_cutter
 from dbanon.kernels.dice import make_dice
 from dbanon.kernels.diversity import make_rules
 from dbanon.kernels.moves import (
-    CANDIDATES,
-    Search,
     absorb_failing,
     dissolve_clusters,
+    make_search,
     pass_rows,
 )
 from dbanon.kernels.pools import make_pool
@@ -47,7 +46,7 @@ def improve_block(
     s = make_clusters(codes, flat, layout, owner, max(n_slots, n_clusters))
     r = make_rules(rules[0], rules[1], rules[2], sensitive)
     dice = make_dice(numbers[5], numbers[6])
-    w = Search(s, r, k, dice, np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES))
+    w = make_search(s, r, k, dice)
     order = np.arange(n).astype(np.int32)
     absorb_failing(w, order)
     for _ in range(numbers[2]):

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.boxes import with_code
 from dbanon.kernels.clusters import (
     NONE,
     exchanged_cost,
@@ -20,7 +19,7 @@ from dbanon.kernels.clusters import (
 from dbanon.kernels.compile import inlined, kernel, merged
 from dbanon.kernels.dice import roll, shuffle
 from dbanon.kernels.diversity import cluster_holds
-from dbanon.kernels.layout import HI, LO
+from dbanon.kernels.offers import cheapest_offers, make_offers, refresh
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
         Clusters,
     )
     from dbanon.kernels.diversity import Rules
+    from dbanon.kernels.offers import Offers
 
 # A change must save more than this: sums of costs differ in their last digits.
 LEAST_GAIN = 1e-9
@@ -41,7 +41,8 @@ class Search(NamedTuple):
     """A block under search.
 
     s: the clusters; r: the rules; k: (1,) int64 the least size; dice: the random state; best,
-    rise: (CANDIDATES,) the cheapest clusters for a row and what they would cost more.
+    rise: (CANDIDATES,) the cheapest clusters for a row and what they would cost more; o: what
+    clusters would cost with one more row.
     """
 
     s: Clusters
@@ -50,44 +51,21 @@ class Search(NamedTuple):
     dice: NDArray[np.uint64]
     best: NDArray[np.int64]
     rise: NDArray[np.float64]
+    o: Offers
 
 
-@inlined
+@kernel
+def make_search(s: Clusters, r: Rules, k: int, dice: NDArray[np.uint64]) -> Search:
+    """Return a search over clusters, with work memory."""
+    return Search(
+        s, r, k, dice, np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES), make_offers(s)
+    )
+
+
+@merged
 def find_cheapest(w: Search, row: int, not_in: int, most: float) -> int:
-    """Fill ``w.best`` with the clusters that a row joins at the least rise, below ``most``.
-
-    The rise is that of size * cost. Return how many were found; cheapest first, ties: lowest
-    number. O(clusters * d).
-    """
-    # arrays are taken out of the tuples once, which saves counting references in the loop
-    codes, sizes, costs, box = w.s.codes, w.s.size, w.s.cost, w.s.box
-    flat, layout, best, rises = w.s.flat, w.s.layout, w.best, w.rise
-    found = 0
-    limit = most
-    for c in range(sizes.shape[0]):
-        size = sizes[c]
-        if size == 0 or c == not_in:
-            continue
-        paid = size * costs[c]
-        bound = (limit + paid) / (size + 1)
-        cost = 0.0
-        for j in range(layout.shape[0]):
-            cost += with_code(flat, layout, j, box[c, j, LO], box[c, j, HI], codes[row, j])
-            if cost > bound:
-                cost = np.inf  # a sum cut short may not look like a tie below
-                break
-        rise = (size + 1) * cost - paid
-        if rise >= limit:
-            continue
-        found = min(found + 1, CANDIDATES)
-        at = found - 1
-        while at > 0 and rises[at - 1] > rise:
-            rises[at], best[at] = rises[at - 1], best[at - 1]
-            at -= 1
-        rises[at], best[at] = rise, c
-        if found == CANDIDATES:
-            limit = rises[found - 1]
-    return found
+    """Fill ``w.best`` with the clusters that a row joins at the least rise, below ``most``."""
+    return cheapest_offers(w.o, w.s, row, not_in, most, w.best, w.rise)
 
 
 @kernel
@@ -125,8 +103,11 @@ def _move(w: Search, row: int, found: int, gain: float) -> float:
         if gain - w.rise[i] <= LEAST_GAIN:
             break
         if cluster_holds(w.r, s, w.best[i], NONE, row):
+            origin = s.owner[row]
             leave(s, row)
             join(s, w.best[i], row)
+            refresh(w.o, s, origin)
+            refresh(w.o, s, w.best[i])
             return gain - w.rise[i]
     return 0.0
 
@@ -147,10 +128,14 @@ def _chain(w: Search, row: int) -> float:
         and cluster_holds(w.r, s, target, NONE, row)
     ):
         return 0.0
+    donor = s.owner[best]
     leave(s, row)
     join(s, target, row)
     leave(s, best)
     join(s, c, best)
+    refresh(w.o, s, c)
+    refresh(w.o, s, target)
+    refresh(w.o, s, donor)
     return budget - change
 
 
@@ -221,6 +206,8 @@ def _swap(w: Search, row: int, found: int) -> float:
             leave(s, best)
             join(s, c, best)
             join(s, other, row)
+            refresh(w.o, s, c)
+            refresh(w.o, s, other)
             return paid - least
     return 0.0
 
@@ -288,17 +275,20 @@ def _dissolve(w: Search, c: int, members: NDArray[np.int32], budget: float) -> f
                 budget -= w.rise[j]
                 break
         if target == NONE:
-            _undo(s, c, members, i)
+            _undo(w, c, members, i)
             return 0.0
         unlink(s, row)
         join(s, target, row)
+        refresh(w.o, s, target)
     s.cost[c] = 0.0
+    refresh(w.o, s, c)
     return budget
 
 
 @kernel
-def _undo(s: Clusters, c: int, members: NDArray[np.int32], n: int) -> None:
+def _undo(w: Search, c: int, members: NDArray[np.int32], n: int) -> None:
     """Bring the first n rows back to the cluster, whose bounds were left as they are."""
+    s = w.s
     for i in range(n - 1, -1, -1):
         s.cost[s.owner[members[i]]] = STALE
         unlink(s, members[i])
@@ -306,3 +296,4 @@ def _undo(s: Clusters, c: int, members: NDArray[np.int32], n: int) -> None:
     for other in range(s.cost.shape[0]):
         if s.cost[other] == STALE:
             rescan(s, other)
+            refresh(w.o, s, other)

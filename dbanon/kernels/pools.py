@@ -1,7 +1,7 @@
 """Greedy k-member clustering of a few hundred rows (Byun et al., DASFAA 2007, section 3.2).
 
 Departs from the paper where it saves time without changing the result: the cost of taking a row
-in is computed anew only when the last row changed the box.
+in is computed anew only in the columns where the last row changed the box.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.boxes import half_bits, with_code
-from dbanon.kernels.clusters import NONE, clear, cost_of, widen
+from dbanon.kernels.boxes import box_cost, half_bits, with_code
+from dbanon.kernels.clusters import NONE, clear
 from dbanon.kernels.compile import kernel, merged
 from dbanon.kernels.dice import roll
 from dbanon.kernels.diversity import is_wanted, rows_hold
-from dbanon.kernels.layout import BETWEEN, DISTINCT, HI, LO, SET, STRIDE
+from dbanon.kernels.layout import BETWEEN, DISTINCT, HI, LO, SET, SIZE, START, STRIDE, TABLE
 
 EVERY, LAST_BIT = -1, 62
 HOPELESS = -2
@@ -30,9 +30,10 @@ class Pool(NamedTuple):
     """Rows to be grouped and work memory; all arrays have room for the largest pool.
 
     codes: (n, d) of all rows; flat, layout: costs; rows: the rows in the pool; label: the group of
-    each; left: places of ``rows`` not grouped yet; cost: of the growing box with each of ``left``;
-    part: (room, d) the same by place and column; picked: rows of the growing group; box: (groups,
-    d, 4) of the groups, the last for any use; size: (groups,).
+    each; left: places of ``rows`` not grouped yet; code: (d, room) their codes; part: (d, room)
+    what the growing box would cost with each of them, by column; cost: (room,) the sum; taken:
+    (room,) 0, infinite once the row is in the growing group; picked: rows of the growing group;
+    box: (groups, d, 4) of the groups, the last for any use; size: (groups,).
     """
 
     codes: NDArray[np.int32]
@@ -41,8 +42,10 @@ class Pool(NamedTuple):
     rows: NDArray[np.int32]
     label: NDArray[np.int32]
     left: NDArray[np.int32]
-    cost: NDArray[np.float64]
+    code: NDArray[np.int32]
     part: NDArray[np.float64]
+    cost: NDArray[np.float64]
+    taken: NDArray[np.float64]
     picked: NDArray[np.int32]
     box: NDArray[np.int32]
     size: NDArray[np.int64]
@@ -57,6 +60,7 @@ def make_pool(
     groups: int,
 ) -> Pool:
     """Return work memory for pools of at most ``room`` rows and ``groups`` groups."""
+    d = codes.shape[1]
     return Pool(
         codes,
         flat,
@@ -64,28 +68,14 @@ def make_pool(
         np.empty(room, np.int32),
         np.empty(room, np.int32),
         np.empty(room, np.int32),
-        np.empty(room, np.float64),
-        np.empty((room, codes.shape[1])),
+        np.empty((d, room), np.int32),
+        np.empty((d, room)),
+        np.empty(room),
+        np.zeros(room),
         np.empty(room + 1, np.int32),
-        np.empty((groups + 1, codes.shape[1], 4), np.int32),
+        np.empty((groups + 1, d, 4), np.int32),
         np.empty(groups, np.int64),
     )
-
-
-@merged
-def _widened_cost(
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    box: NDArray[np.int32],
-    g: int,
-    codes: NDArray[np.int32],
-    row: int,
-) -> float:
-    """Return the cost of the box of group g with one more row."""
-    total = 0.0
-    for j in range(layout.shape[0]):
-        total += with_code(flat, layout, j, box[g, j, LO], box[g, j, HI], codes[row, j])
-    return total
 
 
 @kernel
@@ -93,80 +83,130 @@ def grow_groups(p: Pool, n: int, r: Rules, k: int, dice: NDArray[np.uint64], far
     """Group the first n rows of a pool; return the number of groups, 0 when it fails.
 
     ``far`` takes the row farthest from the last one for the next seed, else a random one. Groups
-    have at least k rows; the rules are sought, not proved. O(n^2 / k * changes of the box * d).
+    have at least k rows; the rules are sought, not proved. O(n^2 / k * changes of the box).
     """
+    codes, rows, left, code = p.codes, p.rows, p.left, p.code
     for i in range(n):
-        p.left[i] = i
+        left[i] = i
+        for j in range(code.shape[0]):
+            code[j, i] = codes[rows[i], j]
     n_left, groups = n, 0
     seed = roll(dice, n)
     if far:
-        seed = _farthest(p, n_left, p.rows[seed])
+        seed = _farthest(p, n_left, rows[seed])
     while n_left >= k:
-        before = n_left
-        n_left = _grow(p, n_left, r, k, groups, seed)
-        if n_left == before:
+        size = _grow(p, n_left, r, k, groups, seed)
+        if size == 0:
             break
+        n_left = _squeeze(p, n_left, groups)
         groups += 1
         if n_left >= k:
-            last = p.picked[before - n_left - 1]
-            seed = _farthest(p, n_left, last) if far else roll(dice, n_left)
+            seed = _farthest(p, n_left, p.picked[size - 1]) if far else roll(dice, n_left)
     if groups > 0:
         for i in range(n_left):
-            _attach(p, p.left[i], groups)
+            _attach(p, left[i], groups)
     return groups
 
 
-@kernel
+@merged
+def _price_column(
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+    j: int,
+    lo: int,
+    hi: int,
+    code: NDArray[np.int32],
+    part: NDArray[np.float64],
+    n_left: int,
+) -> None:
+    """Compute what bounds would cost in column j with each of the rows left."""
+    start, width = layout[j, START] + 1, layout[j, SIZE] + 1
+    if layout[j, STRIDE] == TABLE:
+        for i in range(n_left):
+            part[j, i] = flat[start + min(lo, code[j, i]) * width + max(hi, code[j, i])]
+    else:
+        for i in range(n_left):
+            part[j, i] = with_code(flat, layout, j, lo, hi, code[j, i])
+
+
+@merged
+def _price(p: Pool, g: int, n_left: int, changed: int) -> None:
+    """Compute what group g would cost with each of the rows left, where columns changed."""
+    flat, layout, box, code, part, cost = p.flat, p.layout, p.box, p.code, p.part, p.cost
+    taken = p.taken
+    for i in range(n_left):
+        cost[i] = taken[i]
+    for j in range(layout.shape[0]):
+        if (changed >> min(j, LAST_BIT)) & 1:
+            _price_column(flat, layout, j, box[g, j, LO], box[g, j, HI], code, part, n_left)
+        for i in range(n_left):
+            cost[i] += part[j, i]
+
+
+@merged
 def _farthest(p: Pool, n_left: int, row: int) -> int:
     """Return the place in ``left`` of the row that costs most together with ``row``."""
-    codes, flat, layout, box, rows, left = p.codes, p.flat, p.layout, p.box, p.rows, p.left
-    last = box.shape[0] - 1
-    clear(layout, box, last)
-    widen(layout, box, last, codes, row)
-    best, most = 0, -1.0
+    last = p.box.shape[0] - 1
+    clear(p.layout, p.box, last)
+    widen_pair(p.layout, p.box, last, p.codes, row)
+    _price(p, last, n_left, EVERY)
+    best, most, cost = 0, -1.0, p.cost
     for i in range(n_left):
-        cost = _widened_cost(flat, layout, box, last, codes, rows[left[i]])
-        if cost > most:
-            best, most = i, cost
+        if cost[i] > most:
+            best, most = i, cost[i]
     return best
 
 
-@kernel
+@merged
 def _grow(p: Pool, n_left: int, r: Rules, k: int, g: int, seed: int) -> int:
-    """Grow one group from a place of ``left``; return how many rows are left.
+    """Grow one group from a place of ``left``; return its size.
 
-    All of them when the rows left cannot make a group that keeps the rules.
+    0 when the rows left cannot make a group that keeps the rules.
     """
-    # arrays are taken out of the tuple once, which saves counting references at every step
-    codes, flat, layout, box, rows, left = p.codes, p.flat, p.layout, p.box, p.rows, p.left
-    cost, part, picked, label, ruled = p.cost, p.part, p.picked, p.label, r.kinds.shape[0] > 0
-    start, place, size = n_left, seed, 0
+    codes, layout, box, rows, left, picked = p.codes, p.layout, p.box, p.rows, p.left, p.picked
+    cost, taken, ruled = p.cost, p.taken, r.kinds.shape[0] > 0
+    place, size = seed, 0
     clear(layout, box, g)
-    while True:
-        chosen = left[place]
-        picked[size] = rows[chosen]
+    while place >= 0:
+        row = rows[left[place]]
+        picked[size] = row
         size += 1
-        n_left -= 1
-        left[place], left[n_left] = left[n_left], chosen
-        cost[place] = cost[n_left]
-        changed = widen_pair(layout, box, g, codes, rows[chosen])
+        taken[place] = np.inf
+        changed = widen_pair(layout, box, g, codes, row)
         if size >= k and (not ruled or rows_hold(r, picked, size)):
-            break
-        if n_left == 0:
-            return start
+            p.size[g] = size
+            return size
+        cost[place] = np.inf
         if size == 1:
             changed = EVERY
         if changed != 0:
-            _price(flat, layout, box, g, codes, rows, left[:n_left], cost, part, changed)
+            _price(p, g, n_left, changed)
         place = _cheapest_new(p, n_left, r, k, size) if ruled else NONE
-        if place == HOPELESS:
-            return start
         if place == NONE:
-            place = int(np.argmin(cost[:n_left]))
-    for i in range(n_left, start):
-        label[left[i]] = g
-    p.size[g] = size
-    return n_left
+            least = np.inf
+            for i in range(n_left):
+                if cost[i] < least:
+                    place, least = i, cost[i]
+    for i in range(n_left):
+        taken[i] = 0.0
+    return 0
+
+
+@merged
+def _squeeze(p: Pool, n_left: int, g: int) -> int:
+    """Label the rows that the group has taken, and close up the others; return their number."""
+    label, left, code, taken = p.label, p.left, p.code, p.taken
+    kept = 0
+    for i in range(n_left):
+        if taken[i] > 0.0:
+            label[left[i]] = g
+            taken[i] = 0.0
+            continue
+        left[kept] = left[i]
+        for j in range(code.shape[0]):
+            code[j, kept] = code[j, i]
+        kept += 1
+    return kept
 
 
 @merged
@@ -193,33 +233,6 @@ def widen_pair(
         if lo != box[g, j, LO] or hi != box[g, j, HI]:
             changed |= 1 << min(j, LAST_BIT)
     return changed
-
-
-@merged
-def _price(
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    box: NDArray[np.int32],
-    g: int,
-    codes: NDArray[np.int32],
-    rows: NDArray[np.int32],
-    left: NDArray[np.int32],
-    cost: NDArray[np.float64],
-    part: NDArray[np.float64],
-    changed: int,
-) -> None:
-    """Compute what group g would cost with each of the rows left, where columns changed."""
-    for i in range(left.shape[0]):
-        place = left[i]
-        row = rows[place]
-        total = 0.0
-        for j in range(layout.shape[0]):
-            if (changed >> min(j, LAST_BIT)) & 1:
-                part[place, j] = with_code(
-                    flat, layout, j, box[g, j, LO], box[g, j, HI], codes[row, j]
-                )
-            total += part[place, j]
-        cost[i] = total
 
 
 @kernel
@@ -264,18 +277,23 @@ def _pressing_rule(p: Pool, r: Rules, k: int, size: int) -> int:
     return NONE
 
 
-@kernel
+@merged
 def _attach(p: Pool, place: int, groups: int) -> None:
     """Put a row that is left into the group whose cost rises least."""
     codes, flat, layout, box, size = p.codes, p.flat, p.layout, p.box, p.size
     row = p.rows[place]
     best, least = 0, np.inf
     for g in range(groups):
-        rise = (size[g] + 1) * _widened_cost(flat, layout, box, g, codes, row)
-        rise -= size[g] * cost_of(flat, layout, box, g)
+        paid, cost = 0.0, 0.0
+        for j in range(layout.shape[0]):
+            lo, hi = box[g, j, LO], box[g, j, HI]
+            paid += box_cost(flat, layout, j, lo, hi)
+            cost += with_code(flat, layout, j, lo, hi, codes[row, j])
+        rise = (size[g] + 1) * cost
+        rise -= size[g] * paid
         if rise < least:
             best, least = g, rise
-    widen(layout, box, best, codes, row)
+    widen_pair(layout, box, best, codes, row)
     size[best] += 1
     p.label[place] = best
 

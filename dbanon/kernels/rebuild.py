@@ -12,21 +12,18 @@ from dbanon.kernels.clusters import (
     cost_of,
     link,
     rescan,
-    union_cost,
     widen,
 )
-from dbanon.kernels.compile import kernel
+from dbanon.kernels.compile import kernel, merged
 from dbanon.kernels.cuts import cut_all
 from dbanon.kernels.dice import roll, uniform
 from dbanon.kernels.moves import LEAST_GAIN
+from dbanon.kernels.offers import refresh, union_offers
 from dbanon.kernels.pools import groups_hold, grow_groups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dbanon.kernels.clusters import (
-        Clusters,
-    )
     from dbanon.kernels.cuts import Cutter
     from dbanon.kernels.moves import Search
     from dbanon.kernels.pools import Pool
@@ -74,34 +71,34 @@ def rebuild_clusters(w: Search, b: Rebuild, tries: int) -> float:
     return saved
 
 
-@kernel
+@merged
 def _choose(w: Search, b: Rebuild, c: int, others: int) -> int:
     """Fill ``b.chosen`` with a cluster and its nearest by noisy union cost; return their number."""
-    flat, layout, box, sizes = w.s.flat, w.s.layout, w.s.box, w.s.size
-    b.chosen[0] = c
+    sizes, chosen, distance, total = w.s.size, b.chosen, b.distance, w.o.total
+    chosen[0] = c
     if others == 0:
         return 1
+    union_offers(w.o, w.s, c)
     found = 1
     limit = np.inf
     for other in range(sizes.shape[0]):
-        if sizes[other] == 0 or other == c:
+        if total[other] >= limit or sizes[other] == 0 or other == c:
             continue
-        noise = 1.0 + NOISE * uniform(w.dice)
-        far = noise * union_cost(flat, layout, box, c, other, limit / noise)
+        far = total[other] * (1.0 + NOISE * uniform(w.dice))
         if far >= limit:
             continue
         found = min(found + 1, others + 1)
         at = found - 1
-        while at > 1 and b.distance[at - 1] > far:
-            b.distance[at], b.chosen[at] = b.distance[at - 1], b.chosen[at - 1]
+        while at > 1 and distance[at - 1] > far:
+            distance[at], chosen[at] = distance[at - 1], chosen[at - 1]
             at -= 1
-        b.distance[at], b.chosen[at] = far, other
+        distance[at], chosen[at] = far, other
         if found == others + 1:
-            limit = b.distance[found - 1]
+            limit = distance[found - 1]
     return found
 
 
-@kernel
+@merged
 def _rebuild(w: Search, b: Rebuild, found: int) -> float:
     """Group the rows of the chosen clusters anew; keep the result if it costs less."""
     s, p = w.s, b.p
@@ -126,10 +123,10 @@ def _rebuild(w: Search, b: Rebuild, found: int) -> float:
         total += p.size[g] * cost_of(p.flat, p.layout, p.box, g)
     if total >= paid - LEAST_GAIN or not groups_hold(p, n, groups, w.r):
         return 0.0
-    return paid - total if _replace(s, b, found, n, groups) else 0.0
+    return paid - total if _replace(w, b, found, n, groups) else 0.0
 
 
-@kernel
+@merged
 def _cut_pool(w: Search, b: Rebuild, n: int) -> int:
     """Group the pool by cuts at noisy costs."""
     p, rows = b.p, b.rows[:n]
@@ -151,10 +148,10 @@ def _cut_pool(w: Search, b: Rebuild, n: int) -> int:
     return groups
 
 
-@kernel
-def _replace(s: Clusters, b: Rebuild, found: int, n: int, groups: int) -> bool:
+@merged
+def _replace(w: Search, b: Rebuild, found: int, n: int, groups: int) -> bool:
     """Put the groups of the pool in place of the chosen clusters; whether there was room."""
-    p = b.p
+    s, p = w.s, b.p
     free = found
     for c in range(s.size.shape[0]):
         free += s.size[c] == 0
@@ -178,10 +175,13 @@ def _replace(s: Clusters, b: Rebuild, found: int, n: int, groups: int) -> bool:
         link(s, p.rows[i], b.ends[p.label[i]])
     for g in range(groups):
         rescan(s, b.ends[g])
+        refresh(w.o, s, b.ends[g])
+    for i in range(groups, found):
+        refresh(w.o, s, b.chosen[i])
     return True
 
 
-@kernel
+@merged
 def _is_chosen(b: Rebuild, found: int, c: int) -> bool:
     for i in range(found):
         if b.chosen[i] == c:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.kernels.compile import kernel
+from dbanon.kernels.cuts import cut_all, make_cutter
+from dbanon.kernels.diversity import make_rules
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,6 +40,27 @@ def halve(points: NDArray[np.float32], most: int) -> tuple[NDArray[np.int64], ND
         stack.append((middle, stop))
         stack.append((start, middle))
     return order, np.array(ends)
+
+
+@kernel
+def cut_blocks(
+    codes: NDArray[np.int32],
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+    least: int,
+    most: int,
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Cut rows where the sides cost least until a part has at most ``most``, where that can be.
+
+    A part has at least ``least`` rows; equal rows are never cut. Return the rows in order of their
+    parts, (n,), and where the parts begin, (parts + 1,). O(n d^2) a level.
+    """
+    n = codes.shape[0]
+    nothing = np.empty(0, np.int64)
+    r = make_rules(nothing, nothing, np.empty((0, 2)), np.empty((n, 0), np.int32))
+    rows, ends = np.arange(n).astype(np.int32), np.zeros(n // least + 2, np.int64)
+    parts = cut_all(make_cutter(codes, flat, layout, n), rows, r, least, most, ends[1:])
+    return rows, ends[: parts + 1]
 
 
 @kernel

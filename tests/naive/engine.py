@@ -151,17 +151,15 @@ def grow(space, rows, first, loss):
 
 def _grow(space, rows, left, at, loss):
     """Take a group out of ``left``; none if the rules cannot be kept."""
-    group, gone = [], []
+    group, rest = [], list(left)
     while True:
-        group.append(rows[left[at]])
-        gone.append(left[at])
-        left[at], left[-1] = left[-1], left[at]
-        left.pop()
+        group.append(rows[rest.pop(at)])
         if len(group) >= space.k and holds(space, group):
+            left[:] = rest
             return group
         pressing = _pressing(space, group)
         best, least = None, inf
-        for i, place in enumerate(left):
+        for i, place in enumerate(rest):
             row = rows[place]
             if pressing is not None and space.sensitive[row, pressing] in set(
                 space.sensitive[group, pressing].tolist()
@@ -171,7 +169,6 @@ def _grow(space, rows, left, at, loss):
             if price < least:
                 best, least = i, price
         if best is None:
-            left += reversed(gone)
             return []
         at = best
 

@@ -19,12 +19,13 @@ from dbanon.kernels.diversity import cluster_holds, make_rules
 from dbanon.kernels.layout import ENTROPY, RECURSIVE, SET, SHARE, STRIDE
 from dbanon.kernels.moves import (
     CANDIDATES,
-    Search,
     _best_exchange,
     dissolve_clusters,
     find_cheapest,
+    make_search,
     pass_rows,
 )
+from dbanon.kernels.offers import DIRECT, union_offers
 from dbanon.kernels.pools import make_pool
 from dbanon.kernels.rebuild import Rebuild, rebuild_clusters
 
@@ -67,8 +68,7 @@ def search_of(space, label, *, seed=0):
     n_clusters = int(label.max()) + 1
     state = clusters_of(space, label, max(n_clusters + 4, space.n_rows // space.k + 1))
     rules = make_rules(*space.rules, space.sensitive)
-    memory = np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES)
-    return Search(state, rules, space.k, make_dice(seed, 0), *memory)
+    return make_search(state, rules, space.k, make_dice(seed, 0))
 
 
 def drawn_owner(data, space):
@@ -118,6 +118,24 @@ def test_the_cheapest_clusters_for_a_row_are_found(drawn, data):
     assert expected == pytest.approx(search.rise[:found].tolist())
     for c, rise in zip(search.best[:found].tolist(), search.rise[:found].tolist(), strict=True):
         assert rises[c] == pytest.approx(rise)
+
+
+@settings(max_examples=60)
+@given(spaces(most=20), st.data())
+def test_prices_that_are_kept_are_those_that_are_computed_when_asked(drawn, data):
+    space, _ = drawn
+    search = search_of(space, np.array(drawn_owner(data, space), np.int32))
+    row = data.draw(st.integers(0, space.n_rows - 1))
+    own, used = int(search.s.owner[row]), search.s.size > 0
+    union_offers(search.o, search.s, own)
+    unions = search.o.total[used].tolist()
+    found = find_cheapest(search, row, own, 1e6)
+    expected = search.rise[:found].tolist()
+    search.o.at[search.o.at >= 0] = DIRECT
+    union_offers(search.o, search.s, own)
+    assert unions == pytest.approx(search.o.total[used].tolist())
+    assert found == find_cheapest(search, row, own, 1e6)
+    assert expected == pytest.approx(search.rise[:found].tolist())
 
 
 @settings(max_examples=100)

@@ -40,21 +40,17 @@ class Plan(NamedTuple):
         affordable = self.work * (1 + _SMALL / n) / (n * (1 + space.k / _HALF_AT))
         if space.k < OFTEN_REBUILT:
             affordable /= 2
-        if space.has_rules:
-            affordable *= _HARDER
         return max(self.fewest, int(min(self.most, _FEW + n / _ROWS_OF_A_ROUND, affordable)))
 
 
 EFFORTS = {
     "fast": Plan(0, 2, 5.0e5, LIGHT),
-    "balanced": Plan(3, 100, 3.6e5, LIGHT),
+    "balanced": Plan(3, 100, 2.2e5, LIGHT),
     "best": Plan(12, 400, 1.2e7, HEAVY),
 }
 # A round rebuilds pools of a few k rows, which is half of its work at this k.
-_HALF_AT = 40
+_HALF_AT = 80
 _SMALL, _FEW, _ROWS_OF_A_ROUND = 10_000, 10, 50
-# Rules forbid many moves, so that what is left needs more of them.
-_HARDER = 1.3
 
 
 @dataclass(frozen=True, slots=True)
