@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TABLE = TableName("public", "people")
-ROWS = 6000
+ROWS, HOT, PLACES_A_SECOND = 6000, 24, 20
 REPUBLISH = 10.0
 DISEASES = ["flu", "gastritis", "cancer", "asthma", None]
 MODELS = (
@@ -56,7 +56,7 @@ CREATE TABLE public.people (
 """
 FILL = """
 INSERT INTO public.people
-SELECT i, (random() * 1e15)::bigint, 20 + (random() * 60)::int, (ARRAY['F', 'M'])[1 + i %% 2],
+SELECT i, (random() * 1e15)::bigint, i / 8, (ARRAY['F', 'M'])[1 + i %% 2],
        (%(diseases)s::text[])[1 + (random() * 4.99)::int], (random() * 40)::int, '-'
   FROM generate_series(1, %(rows)s) AS i
     ON CONFLICT DO NOTHING
@@ -64,18 +64,18 @@ SELECT i, (random() * 1e15)::bigint, 20 + (random() * 60)::int, (ARRAY['F', 'M']
 TIDY = "DELETE FROM public.people WHERE id > %(rows)s"
 # Each with how often it is taken; some are many keys at once, of neighbours and of strangers.
 WRITES = {
-    "UPDATE public.people SET disease = %(disease)s WHERE id = %(one)s": 30,
+    "UPDATE public.people SET disease = %(disease)s WHERE id = %(one)s": 20,
     "UPDATE public.people SET wage = %(wage)s WHERE id = %(one)s": 15,
     "UPDATE public.people SET note = 'x' WHERE id = %(one)s": 10,
     "UPDATE public.people SET disease = %(disease)s WHERE id = ANY (%(some)s)": 10,
-    "UPDATE public.people SET wage = wage + 1 WHERE id BETWEEN %(one)s AND %(one)s + 40": 3,
-    "DELETE FROM public.people WHERE id = %(one)s": 20,
+    "UPDATE public.people SET wage = wage + 1 WHERE id BETWEEN %(one)s AND %(one)s + 20": 3,
+    "DELETE FROM public.people WHERE id = %(one)s": 60,
     "DELETE FROM public.people WHERE id = ANY (%(some)s)": 4,
     "UPDATE public.people SET age = age + 1 WHERE id = %(one)s": 4,
     "UPDATE public.people SET id = id + 1000000 WHERE id = %(one)s": 3,
     "UPDATE public.people SET person = (random() * 1e15)::bigint WHERE id = %(one)s": 3,
     "INSERT INTO public.people"
-    " VALUES (%(one)s, (random() * 1e15)::bigint, 44, 'F', %(disease)s, 3, 'x')"
+    " VALUES (%(one)s, (random() * 1e15)::bigint, %(one)s / 8, 'F', %(disease)s, 3, 'x')"
     " ON CONFLICT (id) DO UPDATE SET disease = excluded.disease": 15,
 }
 # What readers can repeat, and the count of persons, for which the private tables are needed. A
@@ -158,9 +158,11 @@ def publish(settings: dbanon.Settings, tally: Tally) -> None:
 
 
 def draw(dice: random.Random) -> tuple[str, dict[str, object]]:
-    one = dice.randint(1, ROWS)
-    few = [dice.randint(1, ROWS) for _ in range(dice.choice([2, 5, 20]))]
-    some = dice.choice([few, list(range(one, one + 8))])
+    # All write to the same few classes at a time: neighbours by their keys are of an age.
+    first = int(time.monotonic() * PLACES_A_SECOND) * HOT % (ROWS - HOT)
+    one = first + dice.randint(1, HOT)
+    few = [first + dice.randint(1, HOT) for _ in range(dice.choice([2, 5]))]
+    some = dice.choice([few, list(range(one, one + 3))])
     values = {"one": one, "some": some, "wage": dice.randint(0, 40)}
     (statement,) = dice.choices(list(WRITES), list(WRITES.values()))
     return statement, {**values, "disease": dice.choice(DISEASES)}

@@ -5,6 +5,7 @@ import time
 import pytest
 from live import CLASSES, policy_of, serve, shown
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from dbanon.domain.policy import ModelSpec
 
@@ -27,7 +28,7 @@ def subscribed(server, template, database):
         publisher.admin().execute(
             "SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (slot,)
         )
-        dsn = publisher.admin().info.dsn
+        dsn = make_conninfo(server.admin_dsn, dbname=publisher.name)
         database.admin().execute(
             sql.SQL(
                 "CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION everything"
