@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,7 @@ from dbanon.anonymize.models.demands import achieved, all_demands, demands_of, w
 from dbanon.anonymize.parameters import LISTENER, listens, typed
 from dbanon.anonymize.registry import ALGORITHMS, METRICS, MODELS, RECODINGS, default_recoding
 from dbanon.anonymize.resize import take
+from dbanon.anonymize.threads import GivenUp, aside
 from dbanon.anonymize.trim import trim
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
@@ -53,17 +55,25 @@ def run(encoded: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> 
     """Group the rows, recode the groups, and verify every model on the published classes.
 
     Raises PolicyError for what the policy has wrong, Unsatisfiable when no partition of these rows
-    meets it. Nothing is returned that does not meet every model.
+    meets it, KeyboardInterrupt when ``stages`` is stopped before there is a partition. Nothing is
+    returned that does not meet every model.
     """
     requirement = check_feasible(encoded, policy)
     algorithm = make_algorithm(policy, stages=stages)
+    listening = listens(algorithm_named(policy.algorithm))
     for column in encoded.quasi:
         recoding_of(column)
     with stages("cluster"):
         from dbanon.kernels.compile import on_compile
 
         with on_compile(lambda: stages.note("compiling kernels (once)")) as compiled:
-            assignment = _grouped(algorithm, encoded, requirement, policy, seed=seed, stages=stages)
+            task = partial(
+                _grouped, algorithm, encoded, requirement, policy, seed=seed, stages=stages
+            )
+            try:
+                assignment = aside(task, until=lambda: stages.stopped and not listening)
+            except GivenUp:
+                raise KeyboardInterrupt from None  # nothing was found so far
     if compiled.seconds:
         stages.seconds["cluster"] -= compiled.seconds
         stages.seconds["compile"] = stages.seconds.get("compile", 0.0) + compiled.seconds
