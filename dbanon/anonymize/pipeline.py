@@ -11,7 +11,7 @@ import numpy as np
 
 from dbanon.anonymize.blocks import assign_in_blocks
 from dbanon.anonymize.enforce import enforce, is_monotone
-from dbanon.anonymize.feasible import rows_in_reach
+from dbanon.anonymize.feasible import crowding, rows_in_reach
 from dbanon.anonymize.interfaces import Requirement
 from dbanon.anonymize.metrics import prefixes, publication, report
 from dbanon.anonymize.models.closeness import NTCloseness
@@ -96,6 +96,8 @@ def _grouped(
 ) -> Assignment:
     """Group the rows that can meet every model, trim, and merge what does not meet one."""
     rows = rows_in_reach(encoded, requirement)
+    for text in crowding(encoded, rows, requirement):
+        stages.note(text)
     if len(rows) == encoded.n_rows:
         part, left = encoded, requirement.budget(encoded.n_rows)
     else:
@@ -103,7 +105,8 @@ def _grouped(
         left = requirement.budget(encoded.n_rows) - (encoded.n_rows - len(rows))
         requirement = dataclasses.replace(requirement, max_suppressed=left / len(rows))
     assignment = _assign(algorithm, part, requirement, policy, seed=seed, stages=stages)
-    assignment = enforce(part, trim(part, assignment, requirement, budget=left), requirement)
+    assignment = trim(part, assignment, requirement, budget=left)
+    assignment = enforce(part, assignment, requirement, stages=stages)
     if part is encoded:
         return assignment
     group = np.full(encoded.n_rows, -1, np.int32)

@@ -40,6 +40,8 @@ def aside(task: Callable[[], R], *, until: Callable[[], bool]) -> R:
     The task runs in a thread of its own, because a kernel cannot be interrupted: the caller can,
     by a signal as well. What was given up ends in the background, at the next of its tasks.
     """
+    if until() or given_up():
+        raise GivenUp
     results: list[R] = []
     errors: list[BaseException] = []
     done, asked = threading.Event(), threading.Event()

@@ -137,23 +137,33 @@ def _keep(c: Cutter) -> bool:
     The other rows go to the other side: those of values that the pure side has more of than all
     rows do.
     """
-    m = c.pure.shape[0]
     if c.pure.sum() < c.k:
         return False
-    for key in range(m):
+    for key in range(c.pure.shape[0]):
         c.ratio[key] = c.pure[key] / c.share[key]
     tops = np.sort(c.ratio)
-    last = -1.0
-    for step in range(STEPS, -1, -1):
-        top = tops[step * (m - 1) // STEPS]
-        if top == last:
-            continue
-        last = top
-        for key in range(m):
-            c.kept[key] = min(c.pure[key], int(np.ceil(c.share[key] * top - GAIN)))
-        if _both_hold(c):
-            return True
-    return False
+    if _keep_below(c, tops, STEPS):
+        return True
+    if not _keep_below(c, tops, 0):
+        return False
+    fine, high = 0, STEPS
+    while high - fine > 1:
+        step = (fine + high) // 2
+        if _keep_below(c, tops, step):
+            fine = step
+        else:
+            high = step
+    return _keep_below(c, tops, fine)
+
+
+@kernel
+def _keep_below(c: Cutter, tops: NDArray[np.float64], step: int) -> bool:
+    """Keep rows of each value up to a quantile of how many times its share there are."""
+    m = tops.shape[0]
+    top = tops[step * (m - 1) // STEPS]
+    for key in range(m):
+        c.kept[key] = min(c.pure[key], int(np.ceil(c.share[key] * top - GAIN)))
+    return _both_hold(c)
 
 
 @kernel

@@ -119,16 +119,19 @@ class Auto:
         if space.n_rows < 2 * space.k:
             return np.zeros(space.n_rows, np.int32)
         self.stages.step("start")
+        cells = n_rows * sum(column.rule.weight for column in space.columns)
         begun = self._unless_over(partial(self._begin, space, seed=seed), deadline, otherwise=None)
         if begun is None:
             self.stages.remark("start: quick, as time was out")
-            return start_quickly(space)
+            label = start_quickly(space)
+            if not self.stages.stopped:
+                self.stages.progress(1.0, total_cost(space, label) / max(cells, 1.0))
+            return label
         label, shares = begun
         points, plan = coordinates(space), EFFORTS[self.effort]
         rounds = plan.rounds(space)
         if shares is not None:
             rounds = plan.slow_rounds(rounds, int(label.max()) + 1, space)
-        cells = n_rows * sum(column.rule.weight for column in space.columns)
         number = 0
         self.stages.step("search")
         while True:
