@@ -27,6 +27,7 @@ _LARGE = 16_000  # rows, of the parts that are cut side by side
 _SEVERAL = 4  # times k rows of neighbours should keep the rules
 _BLOCK = 48  # clusters among which pairs are cut anew
 _NEAR = 3
+_GAIN = 1e-6
 
 
 class Shares(NamedTuple):
@@ -109,16 +110,15 @@ def recut(
     from dbanon.kernels.shifting import halve
 
     random = np.random.default_rng((seed, number))
-    n_clusters = int(label.max()) + 1
-    order = np.argsort(label, kind="stable")
-    members = np.split(order, np.cumsum(np.bincount(label, minlength=n_clusters))[:-1])
-    points = np.stack([coordinates(space)[rows].mean(axis=0) for rows in members])
+    members = _members(label)
+    points = coordinates(space)
     stretch = np.exp(0.7 * random.standard_normal(points.shape[1])).astype(np.float32)
-    clusters, ends = halve((points * stretch).astype(np.float32), _BLOCK)
+    middles = np.stack([points[rows].mean(axis=0) for rows in members])
+    clusters, ends = halve((middles * stretch).astype(np.float32), _BLOCK)
 
     def work(i: int) -> list[NDArray[np.int64]]:
         block = [members[a] for a in clusters[ends[i] : ends[i + 1]].tolist()]
-        return _recut_block(space, shares, block)
+        return _recut_block(space, shares, points, block)
 
     found = in_threads(work, range(len(ends) - 1))
     new = np.empty_like(label)
@@ -127,24 +127,35 @@ def recut(
     return new
 
 
-def _recut_block(
-    space: Space, shares: Shares, members: list[NDArray[np.int64]]
-) -> list[NDArray[np.int64]]:
-    from dbanon.kernels.boxes import box_costs, group_boxes
+def _members(label: NDArray[np.int32]) -> list[NDArray[np.int64]]:
+    """Return the rows of each label, 0..g-1 without gaps."""
+    return np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
 
-    label = np.repeat(np.arange(len(members), dtype=np.int32), [len(rows) for rows in members])
-    codes = space.codes[np.concatenate(members)]
-    lo, hi, size = group_boxes(codes, label, len(members))
-    cost = box_costs(*space.costs, lo, hi).sum(axis=1) * size
+
+def _recut_block(
+    space: Space,
+    shares: Shares,
+    points: NDArray[np.float32],
+    members: list[NDArray[np.int64]],
+) -> list[NDArray[np.int64]]:
+    """Cut pairs of near clusters anew, dearest first, where that costs less; return the clusters.
+
+    Near are those whose bounds as points grow least.
+    """
+    size = np.array([len(rows) for rows in members])
+    lo = np.stack([points[rows].min(axis=0) for rows in members])
+    hi = np.stack([points[rows].max(axis=0) for rows in members])
+    spread = size * (hi - lo).sum(axis=1)
+    cost = [_cut(space, shares, rows, most=len(rows))[1] for rows in members]
     there = np.ones(len(members), np.bool_)
     made: list[NDArray[np.int64]] = []
-    for a in np.argsort(-cost, kind="stable").tolist():
+    for a in np.argsort(-np.array(cost), kind="stable").tolist():
         if not there[a]:
             continue
         there[a] = False
-        union = box_costs(*space.costs, np.minimum(lo, lo[a]), np.maximum(hi, hi[a])).sum(axis=1)
-        rise = np.where(there, union * (size + size[a]) - cost - cost[a], np.inf)
-        best, chosen, parts = -1e-6 * len(codes), -1, [members[a]]
+        width = (np.maximum(hi, hi[a]) - np.minimum(lo, lo[a])).sum(axis=1)
+        rise = np.where(there, (size + size[a]) * width - spread - spread[a], np.inf)
+        best, chosen, parts = -_GAIN, -1, [members[a]]
         for b in np.argsort(rise, kind="stable")[:_NEAR].tolist():
             if not there[b]:
                 break
@@ -152,7 +163,7 @@ def _recut_block(
             cut, total = _cut(space, shares, rows, most=0)
             if total - cost[a] - cost[b] < best:
                 best, chosen = total - cost[a] - cost[b], b
-                parts = [rows[cut == i] for i in range(int(cut.max()) + 1)]
+                parts = [rows[part] for part in _members(cut)]
         made += parts
         if chosen >= 0:
             there[chosen] = False
