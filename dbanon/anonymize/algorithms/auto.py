@@ -71,6 +71,7 @@ _HARDER = 1.3
 # Where sensitive values press, a round takes longer, and for each row the more the larger its
 # cluster is.
 _SLOWER, _PAIRS = 4, 37
+_RECUTS, _FIRST = 4, 1_000_000  # passes before the first round, numbered apart from its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,10 @@ class Auto:
         shares = shares_of(space) if is_pressed(space) else None
         if shares is not None:
             self.stages.remark("start: shares")
-            return start_by_shares(space, shares), shares
+            label = start_by_shares(space, shares)
+            for number in range(_RECUTS):
+                label = recut(space, label, shares, seed=seed, number=_FIRST + number)
+            return label, shares
         label, name = start(space, seed=seed)
         self.stages.remark(f"start: {name}")
         return label, None

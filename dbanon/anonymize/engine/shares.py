@@ -26,7 +26,7 @@ _MOST_KEYS = 2_000
 _LARGE = 16_000  # rows, of the parts that are cut side by side
 _SEVERAL = 4  # times k rows of neighbours should keep the rules
 _BLOCK = 48  # clusters among which pairs are cut anew
-_NEAR = 3
+_NEAR = 4
 _GAIN = 1e-6
 
 
