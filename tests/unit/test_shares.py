@@ -105,3 +105,11 @@ def test_a_quick_start_has_small_clusters_where_nothing_else_is_asked():
     sizes = [len(rows) for rows in naive.members(Assignment(label, int(label.max()) + 1))]
     assert 100 == sum(sizes)
     assert 5 <= min(sizes) <= max(sizes) <= 9
+
+
+def test_a_quick_start_deals_values_where_neighbours_break_a_rule():
+    table = alike(400)
+    requirement = asked(table, ModelSpec("t-closeness", {"t": 0.1}))
+    label = start_quickly(make_space(table, requirement, loss="ncp"))
+    require_met(table, requirement, label)
+    assert label.max() >= 4
