@@ -53,8 +53,8 @@ BOUNDARIES = [
         {"l": 2.43},
         {"l": 2.44},
         (
-            f"{SHARED}: entropy 2.44-diversity is impossible; distinct 2-diversity,"
-            " entropy l <= 2.43, or probabilistic l <= 1.38, is possible"
+            f"{SHARED}: entropy 2.44-diversity is impossible; entropy l <= 2.43,"
+            " distinct 2-diversity, or probabilistic l <= 1.38, is possible"
         ),
     ),
     (

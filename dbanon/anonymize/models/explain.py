@@ -90,7 +90,7 @@ def _told_entropy(case: _Case) -> Told:
     level = float(case.demand.model.achieved(case.one, case.whole)[0])
     distinct = min(int(case.one.distinct()[0]), max(int(case.number("l")), 1))
     entropy, probabilistic = _floor(level), _floor(1 / case.top)
-    possible = f"distinct {distinct}-diversity, entropy l <= {entropy}"
+    possible = f"entropy l <= {entropy}, distinct {distinct}-diversity"
     return case.shared, f"{possible}, or probabilistic l <= {probabilistic},"
 
 
