@@ -1,23 +1,27 @@
-"""Whether the rows as a whole can meet what is asked, and why not."""
+"""Whether the rows as a whole can meet what is asked."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dbanon.anonymize.enforce import is_monotone, rows_hold
-from dbanon.anonymize.models.tally import tally
+from dbanon.anonymize.models.demands import achieved, wholes
+from dbanon.anonymize.models.explain import explained
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.models import title
 from dbanon.domain.table import quote_identifier
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from dbanon.anonymize.interfaces import Demand, Requirement
     from dbanon.domain.assignment import EncodedTable
+
+_CROWDED = 20  # times k rows in a class are worth a word
 
 
 def rows_in_reach(table: EncodedTable, requirement: Requirement) -> NDArray[np.int64]:
@@ -66,28 +70,46 @@ def _require_eligible(table: EncodedTable, demand: Demand, requirement: Requirem
 
 
 def _unsatisfiable(table: EncodedTable, demand: Demand, requirement: Requirement) -> Unsatisfiable:
-    column = demand.column or 0
-    name = quote_identifier(table.sensitive_names[column])
-    values = table.sensitive[:, column]
-    counts = tally(np.zeros(len(values), np.int32), values)
-    top = counts.counts.max() / len(values)
-    among = " once the other sensitive columns are known" if demand.among else ""
-    msg = (
-        f"{100 * top:.0f} % of the rows share one value of {name}:"
-        f" {title(demand.spec)} is impossible{among}"
-    )
-    if not demand.among:
-        msg += f"; {_possible(demand, counts.shares())} is possible"
+    fact, possible = explained(table, demand)
+    msg = f"{fact}: {title(demand.spec)} is impossible"
+    if demand.among:
+        msg += " once the other sensitive columns are known"
+    elif possible:
+        msg += f"; {possible} is possible"
     budget = requirement.budget(table.n_rows)
     left = f"at most {budget:,} of {table.n_rows:,} rows may be left out"
     return Unsatisfiable(msg, hint=f"ask for less, or raise --max-suppressed: {left}")
 
 
-def _possible(demand: Demand, shares: NDArray[np.float64]) -> str:
-    """Say what the whole relation does meet, rounded to the safe side."""
-    wanted = demand.spec.params.get("l", demand.spec.params.get("p", len(shares)))
-    values = min(len(shares), max(int(wanted), 1) if isinstance(wanted, int | float) else 1)
-    if demand.spec.name == "alpha-k-anonymity":
-        return f"alpha >= {math.ceil(100 * shares.max()) / 100:.2f}"
-    probabilistic = f"probabilistic l <= {math.floor(100 / shares.max()) / 100:.2f}"
-    return f"distinct {values}-diversity, or {probabilistic},"
+def crowding(
+    table: EncodedTable, rows: NDArray[np.int64], requirement: Requirement
+) -> Iterator[str]:
+    """Tell of each demand that takes large classes, though the rows as a whole meet it, how large.
+
+    Values are dealt to classes as evenly as they go; O(n log n) for each demand.
+    """
+    for demand in requirement.demands:
+        if demand.column is None or demand.among or not is_monotone(demand):
+            continue
+        size = _least_dealt(table, rows, demand, least=requirement.k)
+        if size > _CROWDED * requirement.k:
+            name = quote_identifier(table.sensitive_names[demand.column])
+            yield (
+                f"{title(demand.spec)} of {name} is nearly out of reach:"
+                f" expect classes of about {size:,} of {len(rows):,} rows"
+            )
+
+
+def _least_dealt(
+    table: EncodedTable, rows: NDArray[np.int64], demand: Demand, *, least: int
+) -> int:
+    order = rows[np.argsort(table.sensitive[rows, demand.column or 0], kind="stable")]
+    (whole,) = wholes(table, [demand], rows)
+    n_classes = len(rows) // max(least, 1)
+    while n_classes > 1:
+        classes = (np.arange(len(rows)) % n_classes).astype(np.int32)
+        level = achieved(table, demand, order, classes, whole=whole)
+        if demand.model.bound.holds(level, demand.model.required).all():
+            break
+        n_classes //= 2
+    return len(rows) // max(n_classes, 1)

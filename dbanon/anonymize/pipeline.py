@@ -18,7 +18,7 @@ from dbanon.anonymize.covering import (
     require_possible,
 )
 from dbanon.anonymize.enforce import enforce, is_monotone
-from dbanon.anonymize.feasible import rows_in_reach
+from dbanon.anonymize.feasible import crowding, rows_in_reach
 from dbanon.anonymize.interfaces import Requirement
 from dbanon.anonymize.metrics import prefixes, publication, report
 from dbanon.anonymize.models.closeness import NTCloseness
@@ -27,6 +27,7 @@ from dbanon.anonymize.models.x_y_anonymity import x_y_demands, x_y_holds
 from dbanon.anonymize.parameters import LISTENER, listens, typed
 from dbanon.anonymize.registry import ALGORITHMS, METRICS, MODELS, RECODINGS, default_recoding
 from dbanon.anonymize.resize import take
+from dbanon.anonymize.threads import GivenUp, aside
 from dbanon.anonymize.trim import trim
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
@@ -67,10 +68,11 @@ def run(
     population: what the policy's models of a population count.
 
     Raises PolicyError for what the policy has wrong, Unsatisfiable when no partition of these rows
-    meets it. Nothing is returned that does not meet every model.
+    meets it, KeyboardInterrupt when ``stages`` is stopped before there is a partition. Nothing is
+    returned that does not meet every model.
     """
     requirement = check_feasible(encoded, policy)
-    algorithm = make_algorithm(policy, stages=stages)
+    listening = listens(algorithm_named(policy.algorithm))
     for column in encoded.quasi:
         recoding_of(column)
     publish = partial(published_values, encoded)
@@ -79,18 +81,20 @@ def run(
         from dbanon.kernels.compile import on_compile
 
         with on_compile(lambda: stages.note("compiling kernels (once)")) as compiled:
-            grouped = partial(_grouped, encoded, policy=policy, seed=seed, stages=stages)
-            assignment = grouped(requirement, algorithm)
-            if population is not None:
-                levels = _of_levels(algorithm, policy)
-                assignment = cover_or_coarsen(
-                    encoded,
-                    assignment,
-                    policy,
-                    population,
-                    publish=publish,
-                    regroup=lambda k: grouped(dataclasses.replace(requirement, k=k), levels),
-                )
+            task = partial(
+                _searched,
+                encoded,
+                policy,
+                requirement,
+                population=population,
+                publish=publish,
+                seed=seed,
+                stages=stages,
+            )
+            try:
+                assignment = aside(task, until=lambda: stages.stopped and not listening)
+            except GivenUp:
+                raise KeyboardInterrupt from None  # nothing was found so far
     if compiled.seconds:
         stages.seconds["cluster"] -= compiled.seconds
         stages.seconds["compile"] = stages.seconds.get("compile", 0.0) + compiled.seconds
@@ -101,6 +105,33 @@ def run(
         loss = report(published, METRICS)
         loss = dataclasses.replace(loss, sensitive_aware=requirement.sensitive_aware)
         return Outcome(assignment, values, loss)
+
+
+def _searched(
+    encoded: EncodedTable,
+    policy: Policy,
+    requirement: Requirement,
+    *,
+    population: Population | None,
+    publish: Callable[[Assignment], GroupValues],
+    seed: int,
+    stages: Stages,
+) -> Assignment:
+    """Group the rows by the policy's algorithm, coarser where its models of a population ask."""
+    algorithm = make_algorithm(policy, stages=stages)
+    grouped = partial(_grouped, encoded, policy=policy, seed=seed, stages=stages)
+    assignment = grouped(requirement, algorithm)
+    if population is None:
+        return assignment
+    levels = _of_levels(algorithm, policy)
+    return cover_or_coarsen(
+        encoded,
+        assignment,
+        policy,
+        population,
+        publish=publish,
+        regroup=lambda k: grouped(dataclasses.replace(requirement, k=k), levels),
+    )
 
 
 def _of_levels(algorithm: Algorithm, policy: Policy) -> Algorithm:
@@ -120,6 +151,8 @@ def _grouped(
 ) -> Assignment:
     """Group the rows that can meet every model, trim, and merge what does not meet one."""
     rows = rows_in_reach(encoded, requirement)
+    for text in crowding(encoded, rows, requirement):
+        stages.note(text)
     if len(rows) == encoded.n_rows:
         part, left = encoded, requirement.budget(encoded.n_rows)
     else:
@@ -127,7 +160,8 @@ def _grouped(
         left = requirement.budget(encoded.n_rows) - (encoded.n_rows - len(rows))
         requirement = dataclasses.replace(requirement, max_suppressed=left / len(rows))
     assignment = _assign(algorithm, part, requirement, policy, seed=seed, stages=stages)
-    assignment = enforce(part, trim(part, assignment, requirement, budget=left), requirement)
+    assignment = trim(part, assignment, requirement, budget=left)
+    assignment = enforce(part, assignment, requirement, stages=stages)
     if part is encoded:
         return assignment
     group = np.full(encoded.n_rows, -1, np.int32)

@@ -1,9 +1,10 @@
-"""Independent tasks on all processors that this process may use."""
+"""Independent tasks on all processors that this process may use, and tasks that can be given up."""
 
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -11,6 +12,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+_LOOKS = 0.05  # seconds between two looks at whether to wait on
+_here = threading.local()
+
+
+class GivenUp(Exception):
+    """Nobody waits for the result any more."""
 
 
 def processors() -> int:
@@ -20,7 +28,83 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
+def given_up() -> bool:
+    """Whether nobody waits any more for what this thread does."""
+    asked: threading.Event | None = getattr(_here, "given_up", None)
+    return asked is not None and asked.is_set()
+
+
+def aside(task: Callable[[], R], *, until: Callable[[], bool]) -> R:
+    """Return a task's result; raise GivenUp as soon as ``until`` says not to wait for it.
+
+    The task runs in a thread of its own, because a kernel cannot be interrupted: the caller can,
+    by a signal as well. What was given up ends in the background, at the next of its tasks.
+    """
+    if until() or given_up():
+        raise GivenUp
+    results: list[R] = []
+    errors: list[BaseException] = []
+    done, asked = threading.Event(), threading.Event()
+
+    def work() -> None:
+        _here.given_up = asked
+        try:
+            results.append(task())
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+            errors.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        while not (done.wait(_LOOKS) or until() or given_up()):
+            pass
+    finally:
+        asked.set()
+    if errors:
+        raise errors[0]
+    if not results:
+        raise GivenUp
+    return results[0]
+
+
 def in_threads(task: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """Return a task's results in the order of the items; kernels run side by side."""
-    with ThreadPoolExecutor(processors()) as threads:
-        return list(threads.map(task, items))
+    """Return a task's results in the order of the items; kernels run side by side.
+
+    Raises GivenUp when the caller was given up; items that have begun go on in the background.
+    """
+    todo = list(items)
+    results: dict[int, R] = {}
+    errors: list[BaseException] = []
+    asked: threading.Event = getattr(_here, "given_up", None) or threading.Event()
+    turns = count()
+
+    def work() -> None:
+        _here.given_up = asked
+        while not (errors or asked.is_set()) and (i := next(turns)) < len(todo):
+            try:
+                results[i] = task(todo[i])
+            except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+                errors.append(error)
+
+    workers = [
+        threading.Thread(target=work, daemon=True) for _ in range(min(processors(), len(todo)))
+    ]
+    for worker in workers:
+        worker.start()
+    _join(workers, asked)
+    if errors:
+        raise errors[0]
+    return [results[i] for i in range(len(todo))]
+
+
+def _join(workers: list[threading.Thread], asked: threading.Event) -> None:
+    try:
+        for worker in workers:
+            while worker.is_alive() and not asked.is_set():
+                worker.join(_LOOKS)
+    except BaseException:
+        asked.set()  # the caller is interrupted
+        raise
+    if asked.is_set():
+        raise GivenUp

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymize.boxes import weighted_costs
+from dbanon.kernels.layout import START
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,6 +50,12 @@ class Unions:
 
         rises: NDArray[np.float64] = union_rises(self._codes[row], self._codes[row], 1, self.boxes)
         return rises
+
+    def loss(self) -> float:
+        """Return the total (rows * penalty) over what it is when a box says nothing."""
+        b = self.boxes
+        everything = float(b.flat[b.layout[:, START]].sum() * b.size.sum())
+        return float((b.size * b.cost).sum()) / max(everything, 1e-300)
 
     def absorb(self, a: int, b: int) -> None:
         """Make group b a part of group a."""

@@ -150,6 +150,7 @@ def watched(*, timings: bool, steps: int) -> Iterator[Stages]:
             on_start=bar.start,
             on_note=lambda text: console.print(visible(text), style="dim"),
             on_progress=bar.move if console.is_terminal else None,
+            on_step=bar.step if console.is_terminal else None,
         )
         yield stages
     if timings:
@@ -166,17 +167,21 @@ class _Bar:
     def __init__(self, progress: Progress, task: TaskID) -> None:
         self._progress = progress
         self._task = task
-        self._stage = ""
+        self._stage = self._name = ""
         self._begun = 0
 
     def start(self, stage: str) -> None:
-        self._stage = stage
+        self._stage = self._name = stage
         self._begun += 1
         self._progress.update(self._task, description=stage, completed=self._begun - 1)
+
+    def step(self, name: str) -> None:
+        self._name = f"{self._stage}: {name}"
+        self._progress.update(self._task, description=self._name)
 
     def move(self, done: float, loss: float) -> None:
         self._progress.update(
             self._task,
-            description=f"{self._stage}, loss {100 * loss:.2f}%",
+            description=f"{self._name}, loss {100 * loss:.2f}%",
             completed=self._begun - 1 + done,
         )

@@ -22,6 +22,7 @@ class Stages:
     on_start: Callable[[str], None] | None = None
     on_note: Callable[[str], None] | None = None
     on_progress: Callable[[float, float], None] | None = None
+    on_step: Callable[[str], None] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     stopped: bool = False
     remarks: list[str] = field(default_factory=list)
@@ -47,6 +48,11 @@ class Stages:
     def remark(self, text: str) -> None:
         """Keep what was decided, for whoever asks where the time went."""
         self.remarks.append(text)
+
+    def step(self, name: str) -> None:
+        """Tell which part of a long stage begins."""
+        if self.on_step:
+            self.on_step(name)
 
     def progress(self, done: float, loss: float) -> None:
         """Tell how far a long stage is: the share done, and the loss so far, both in [0, 1]."""

@@ -21,6 +21,12 @@ def test_a_terminal_sees_the_stage_and_the_loss_so_far(terminal):
     assert "cluster, loss 4.12%" in terminal.file.getvalue()
 
 
+def test_a_terminal_sees_the_step_of_a_stage(terminal):
+    with console.watched(timings=False, steps=2) as stages, stages("cluster"):
+        stages.step("enforce")
+    assert "cluster: enforce" in terminal.file.getvalue()
+
+
 def test_nobody_is_told_of_progress_without_a_terminal(capsys):
     with console.watched(timings=False, steps=2) as stages, stages("cluster"):
         assert stages.on_progress is None

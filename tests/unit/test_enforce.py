@@ -10,6 +10,7 @@ from dbanon.anonymize.interfaces import Requirement
 from dbanon.anonymize.models.demands import demands_of
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.policy import ModelSpec
+from dbanon.domain.stages import Stages
 
 
 def enforced(table, groups, *specs, k=1):
@@ -62,3 +63,35 @@ def test_every_group_is_close_afterwards(drawn, data, t):
         for column in table.sensitive.T:
             values = column[rows].tolist()
             assert defined.total_variation(values, column.tolist()) <= t + 1e-9
+
+
+def lined_up(n):
+    """Return rows in pairs, each of one value, so that no pair meets anything."""
+    values = [["a", "b", "c"][i // 2 % 3] for i in range(n)]
+    return encoded({"x": list(range(n)), "y": [i * 7 % 50 for i in range(n)]}, {"s": values})
+
+
+def test_what_fails_becomes_one_group_once_nobody_waits():
+    table = lined_up(60)
+    policy = policy_of(["x", "y"], ["s"])
+    object.__setattr__(policy, "models", (ModelSpec("t-closeness", {"t": 0.1}),))
+    asked = Requirement(2, demands=demands_of(table, policy))
+    group = np.array([0, 0, 0, 0, 0, 0, *(i // 2 for i in range(2, 56))], np.int32)
+    stages = Stages()
+    stages.stopped = True
+    after = enforce(table, Assignment(group, 28), asked, stages=stages)
+    assert [[0, 1, 2, 3, 4, 5], list(range(6, 60))] == naive.members(after)
+
+
+def test_groups_are_made_anew_where_that_costs_less_than_merging():
+    table = lined_up(240)
+    steps = []
+    policy = policy_of(["x", "y"], ["s"])
+    object.__setattr__(policy, "models", (ModelSpec("t-closeness", {"t": 0.1}),))
+    asked = Requirement(2, demands=demands_of(table, policy))
+    before = Assignment((np.arange(240) // 2).astype(np.int32), 120)
+    after = enforce(table, before, asked, stages=Stages(on_step=steps.append))
+    assert ["enforce"] == steps
+    for rows in naive.members(after):
+        values = table.sensitive[rows, 0].tolist()
+        assert defined.total_variation(values, table.sensitive[:, 0].tolist()) <= 0.1 + 1e-9

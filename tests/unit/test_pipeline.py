@@ -137,3 +137,26 @@ def test_groups_below_l_are_not_returned(monkeypatch):
     monkeypatch.setattr(mondrian, "_cut", lambda *_, **__: groups)
     with pytest.raises(DbanonError, match="do not meet"):
         outcome(encoded(PEOPLE, DISEASES), k=1, l=2, algorithm="mondrian")
+
+
+def test_a_search_that_is_stopped_before_it_found_anything_gives_nothing():
+    table = encoded({"x": list(range(50))})
+    stages = Stages()
+    stages.stopped = True
+    with pytest.raises(KeyboardInterrupt):
+        run(table, policy_of(["x"], algorithm="mondrian"), seed=0, stages=stages)
+    found = run(table, policy_of(["x"], algorithm="auto"), seed=0, stages=stages)
+    assert found.assignment.n_groups > 5
+    assert np.bincount(found.assignment.group).min() >= 2
+
+
+def test_what_takes_large_classes_is_noted():
+    heard = []
+    table = encoded({"x": list(range(90))}, {"s": ["a"] * 83 + ["b"] * 7})
+    asked = (ModelSpec("k-anonymity", {"k": 2}), ModelSpec("entropy-l-diversity", {"l": 1.314}))
+    policy = policy_of(["x"], ["s"])
+    object.__setattr__(policy, "models", asked)
+    run(table, policy, seed=0, stages=Stages(on_note=heard.append))
+    told = [text for text in heard if "nearly out of reach" in text]
+    assert 1 == len(told)
+    assert told[0].startswith("entropy 1.314-diversity of s is nearly out of reach")

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from dbanon.anonymize.engine.ahead import rounds_made_ready
 from dbanon.anonymize.engine.outliers import leave_out
+from dbanon.anonymize.engine.quick import start_quickly
 from dbanon.anonymize.engine.rounds import HEAVY, LIGHT, OFTEN_REBUILT, coordinates, improve
+from dbanon.anonymize.engine.shares import is_pressed, recut, shares_of, start_by_shares
 from dbanon.anonymize.engine.space import make_space, total_cost
 from dbanon.anonymize.engine.start import start
 from dbanon.anonymize.engine.tuples import freeze
+from dbanon.anonymize.threads import GivenUp, aside, given_up
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.stages import Stages
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from dbanon.anonymize.engine.rounds import Effort
+    from dbanon.anonymize.engine.shares import Shares
     from dbanon.anonymize.engine.space import Space
     from dbanon.anonymize.interfaces import Requirement
     from dbanon.domain.assignment import EncodedTable
+
+R = TypeVar("R")
 
 
 class Plan(NamedTuple):
@@ -42,6 +51,11 @@ class Plan(NamedTuple):
             affordable /= 2
         return max(self.fewest, int(min(self.most, _FEW + n / _ROWS_OF_A_ROUND, affordable)))
 
+    def slow_rounds(self, rounds: int, n_clusters: int, space: Space) -> int:
+        """Return how many of these rounds to run where sensitive values press."""
+        affordable = _PAIRS * self.work * n_clusters / space.n_rows**2
+        return min(rounds, max(self.fewest, int(min(rounds / _SLOWER, affordable))))
+
 
 EFFORTS = {
     "fast": Plan(0, 2, 5.0e5, LIGHT),
@@ -51,6 +65,10 @@ EFFORTS = {
 # A round rebuilds pools of a few k rows, which is half of its work at this k.
 _HALF_AT = 80
 _SMALL, _FEW, _ROWS_OF_A_ROUND = 10_000, 10, 50
+# Where sensitive values press, a round takes longer, and for each row the more the larger its
+# cluster is.
+_SLOWER, _PAIRS = 4, 37
+_RECUTS, _FIRST = 4, 1_000_000  # passes before the first round, numbered apart from its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +77,17 @@ class Auto:
 
     Equal rows beyond what a search can use are set aside. The clusters to start with are the
     classes of a generalization lattice, peeled off cheapest node first, or those of greedy
-    k-member clustering in blocks (Byun et al., DASFAA 2007), whichever loses less on a sample.
+    k-member clustering in blocks (Byun et al., DASFAA 2007), whichever loses less on a sample; or,
+    where the sensitive values of neighbours are too much alike, the parts of cuts of all rows.
     Rounds of local search in blocks with shifting borders then lower the total of rows * penalty.
 
     ``effort`` (fast, balanced, best) sets the number of rounds; with ``time_limit``, in seconds,
-    rounds go on until it is over instead. ``loss`` is what is minimized: ncp (leaves below the
-    common ancestor, or the share of values of a column published as sets) or il (height of the
-    common ancestor). Rows may be left out, up to what the policy allows, where that lowers the
-    total. The same table in any order, parameters and seed give the same partition up
-    to equal rows, without a time limit. Groups have at least k rows.
+    rounds go on until it is over instead, and a start that takes longer gives way to a quick one.
+    ``loss`` is what is minimized: ncp (leaves below the common ancestor, or the share of values of
+    a column published as sets) or il (height of the common ancestor). Rows may be left out, up to
+    what the policy allows, where that lowers the total. The same table in any order, parameters
+    and seed give the same partition up to equal rows, without a time limit. Groups have at least
+    k rows.
     """
 
     effort: Literal["fast", "balanced", "best"] = "balanced"
@@ -82,7 +102,8 @@ class Auto:
         label = self._search(frozen.space, n_rows=table.n_rows, deadline=deadline, seed=seed)
         budget = requirement.budget(table.n_rows)
         if budget > 0:
-            label = leave_out(frozen.space, label, budget=budget, seed=seed)
+            task = partial(leave_out, frozen.space, label, budget=budget, seed=seed)
+            label = self._unless_over(task, deadline, otherwise=label)
         _, of_frozen = np.unique(frozen.tuple_of_frozen, return_inverse=True)
         n_active = int(label.max()) + 1
         group = np.empty(table.n_rows, np.int32)
@@ -95,21 +116,79 @@ class Auto:
     ) -> NDArray[np.int32]:
         if space.n_rows < 2 * space.k:
             return np.zeros(space.n_rows, np.int32)
-        with rounds_made_ready():
-            label, name = start(space, seed=seed)
-        self.stages.remark(f"start: {name}")
+        self.stages.step("start")
+        cells = n_rows * sum(column.rule.weight for column in space.columns)
+        begin = partial(self._begin, space, seed=seed)
+        begun = self._unless_over(begin, deadline, otherwise=None)
+        if begun is None:
+            self.stages.remark("start: quick, as time was out")
+            label = start_quickly(space)
+            if not self.stages.stopped:
+                self.stages.progress(1.0, total_cost(space, label) / max(cells, 1.0))
+            return label
+        label, shares = begun
         points, plan = coordinates(space), EFFORTS[self.effort]
         rounds = plan.rounds(space)
-        cells = n_rows * sum(column.rule.weight for column in space.columns)
+        if shares is not None:
+            rounds = plan.slow_rounds(rounds, int(label.max()) + 1, space)
         number = 0
-        while not self.stages.stopped:
+        self.stages.step("search")
+        while True:
             done = number / rounds if rounds > 0 else 1.0
             if deadline is not None and self.time_limit is not None:
                 left = deadline - monotonic()
                 done = 1.0 - left / self.time_limit if left > 0.0 else 1.0
             self.stages.progress(min(done, 1.0), total_cost(space, label) / max(cells, 1.0))
             if done >= 1.0:
-                break
-            label = improve(space, label, points, effort=plan.each, seed=seed, number=number)
+                return label
+            task = partial(
+                _round, space, label, points, shares, effort=plan.each, seed=seed, number=number
+            )
+            better = self._unless_over(task, deadline, otherwise=None)
+            if better is None:
+                return label
+            label = better
             number += 1
+
+    def _begin(self, space: Space, *, seed: int) -> tuple[NDArray[np.int32], Shares | None]:
+        """Return the clusters to begin with, and the shares if sensitive values press."""
+        with rounds_made_ready():
+            shares = shares_of(space) if is_pressed(space) else None
+            if shares is None:
+                label, name = start(space, seed=seed)
+                self.stages.remark(f"start: {name}")
+                return label, None
+            self.stages.remark("start: shares")
+            label = start_by_shares(space, shares)
+            for number in range(_RECUTS):
+                label = recut(space, label, shares, seed=seed, number=_FIRST + number)
+            return label, shares
+
+    def _unless_over(self, task: Callable[[], R], deadline: float | None, *, otherwise: R) -> R:
+        """Return a task's result, or something else once time is out or somebody has stopped it."""
+
+        def over() -> bool:
+            return self.stages.stopped or (deadline is not None and monotonic() >= deadline)
+
+        try:
+            return aside(task, until=over)
+        except GivenUp:
+            if given_up():
+                raise
+            return otherwise
+
+
+def _round(
+    space: Space,
+    label: NDArray[np.int32],
+    points: NDArray[np.float32],
+    shares: Shares | None,
+    *,
+    effort: Effort,
+    seed: int,
+    number: int,
+) -> NDArray[np.int32]:
+    label = improve(space, label, points, effort=effort, seed=seed, number=number)
+    if shares is None:
         return label
+    return recut(space, label, shares, seed=seed, number=number)

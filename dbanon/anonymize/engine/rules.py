@@ -70,12 +70,12 @@ def _numbers(table: EncodedTable, demand: Demand) -> Iterator[tuple[int, list[fl
         yield ENTROPY, [math.log(demand.model.required), 0.0]
     elif name == "recursive-l-diversity" and demand.model.required and given["l"] != 1:
         yield RECURSIVE, [demand.model.required - _MARGIN, float(str(given["l"]))]
-    elif name in {"t-closeness", "beta-likeness", "delta-disclosure"}:
+    elif name in {"t-closeness", "n-t-closeness", "beta-likeness", "delta-disclosure"}:
         column = demand.column or 0
         values = table.sensitive[:, column]
         domain = table.domains[column]
         share = np.bincount(values, minlength=len(domain.labels)) / len(values)
-        if name == "t-closeness":
+        if name in {"t-closeness", "n-t-closeness"}:  # the whole relation is one of the sets
             yield _closeness(demand.model.required, str(given["distance"]), share, domain)
         else:
             most, least = _bounds(name, given, share)
