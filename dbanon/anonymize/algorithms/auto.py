@@ -11,7 +11,7 @@ import numpy as np
 from dbanon.anonymize.engine.outliers import leave_out
 from dbanon.anonymize.engine.rounds import HEAVY, LIGHT, OFTEN_REBUILT, coordinates, improve
 from dbanon.anonymize.engine.space import make_space, total_cost
-from dbanon.anonymize.engine.start import start
+from dbanon.anonymize.engine.start import BLOCKS, start
 from dbanon.anonymize.engine.tuples import freeze
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.stages import Stages
@@ -33,15 +33,19 @@ class Plan(NamedTuple):
     work: float
     each: Effort
 
-    def rounds(self, space: Space) -> int:
-        """Return how many rounds to run; small tables can afford more, tiny ones need few."""
+    def rounds(self, space: Space, *, begun: str) -> int:
+        """Return how many rounds to run; small tables can afford more, tiny ones need few.
+
+        begun: the name of the start; blocks leave more to do than peeling.
+        """
         n = space.n_rows
         affordable = self.work * (1 + _SMALL / n) / (n * (1 + space.k / _HALF_AT))
         if space.k < OFTEN_REBUILT:
             affordable /= 2
         if space.has_rules:
             affordable *= _HARDER
-        return max(self.fewest, int(min(self.most, _FEW + n / _ROWS_OF_A_ROUND, affordable)))
+        rounds = max(self.fewest, int(min(self.most, _FEW + n / _ROWS_OF_A_ROUND, affordable)))
+        return min(self.most, _AFTER_BLOCKS * rounds) if begun == BLOCKS else rounds
 
 
 EFFORTS = {
@@ -54,6 +58,7 @@ _HALF_AT = 40
 _SMALL, _FEW, _ROWS_OF_A_ROUND = 10_000, 10, 50
 # Rules forbid many moves, so that what is left needs more of them.
 _HARDER = 1.3
+_AFTER_BLOCKS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +106,7 @@ class Auto:
         label, name = start(space, seed=seed)
         self.stages.remark(f"start: {name}")
         points, plan = coordinates(space), EFFORTS[self.effort]
-        rounds = plan.rounds(space)
+        rounds = plan.rounds(space, begun=name)
         cells = n_rows * sum(column.rule.weight for column in space.columns)
         number = 0
         while not self.stages.stopped:
