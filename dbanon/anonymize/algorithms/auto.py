@@ -26,9 +26,13 @@ if TYPE_CHECKING:
 
 
 class Plan(NamedTuple):
-    """What an effort buys: rounds, as many as ``work`` allows, between fewest and most."""
+    """What an effort buys: rounds, as many as ``work`` allows, between fewest and most.
+
+    after_blocks: the fewest after a start in blocks, which leaves more to do than peeling.
+    """
 
     fewest: int
+    after_blocks: int
     most: int
     work: float
     each: Effort
@@ -36,7 +40,7 @@ class Plan(NamedTuple):
     def rounds(self, space: Space, *, begun: str) -> int:
         """Return how many rounds to run; small tables can afford more, tiny ones need few.
 
-        begun: the name of the start; blocks leave more to do than peeling.
+        begun: the name of the start.
         """
         n = space.n_rows
         affordable = self.work * (1 + _SMALL / n) / (n * (1 + space.k / _HALF_AT))
@@ -44,21 +48,21 @@ class Plan(NamedTuple):
             affordable /= 2
         if space.has_rules:
             affordable *= _HARDER
-        rounds = max(self.fewest, int(min(self.most, _FEW + n / _ROWS_OF_A_ROUND, affordable)))
-        return min(self.most, _AFTER_BLOCKS * rounds) if begun == BLOCKS else rounds
+        fewest = self.after_blocks if begun == BLOCKS else self.fewest
+        most = min(self.most, _FEW + n / _ROWS_OF_A_ROUND)
+        return int(min(most, max(fewest, affordable)))
 
 
 EFFORTS = {
-    "fast": Plan(0, 2, 5.0e5, LIGHT),
-    "balanced": Plan(3, 100, 3.6e5, LIGHT),
-    "best": Plan(12, 400, 1.2e7, HEAVY),
+    "fast": Plan(0, 0, 2, 5.0e5, LIGHT),
+    "balanced": Plan(3, 9, 100, 3.6e5, LIGHT),
+    "best": Plan(12, 18, 400, 1.2e7, HEAVY),
 }
 # A round rebuilds pools of a few k rows, which is half of its work at this k.
 _HALF_AT = 40
 _SMALL, _FEW, _ROWS_OF_A_ROUND = 10_000, 10, 50
 # Rules forbid many moves, so that what is left needs more of them.
 _HARDER = 1.3
-_AFTER_BLOCKS = 2
 
 
 @dataclass(frozen=True, slots=True)
