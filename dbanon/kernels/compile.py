@@ -91,12 +91,18 @@ def compiling() -> Iterator[None]:
 
 
 class Compilations(event.Listener):
-    """What was compiled in a block; ``seconds`` is the wall time that it took."""
+    """What was compiled in a block; ``seconds`` is the wall time that it took, so far."""
 
     def __init__(self, tell: Callable[[], None]) -> None:
-        self.seconds = 0.0
         self._tell = tell
+        self._ended = 0.0
         self._began: list[float] = []
+
+    @property
+    def seconds(self) -> float:
+        """The wall time, with that of a kernel that is being compiled."""
+        began = self._began[:1]
+        return self._ended + sum(perf_counter() - since for since in began)
 
     def on_start(self, event: object) -> None:  # noqa: ARG002 - numba's interface
         """Note when it began."""
@@ -107,7 +113,7 @@ class Compilations(event.Listener):
         """Add up how long it took."""
         began = self._began.pop()
         if not self._began:  # a kernel is compiled within the one that calls it
-            self.seconds += perf_counter() - began
+            self._ended += perf_counter() - began
 
 
 def kernel(function: F) -> F:

@@ -22,9 +22,10 @@ from dbanon.anonymize.algorithms.auto import EFFORTS, Auto
 from dbanon.anonymize.algorithms.mdav import Mdav
 from dbanon.anonymize.algorithms.mondrian import RelaxedMondrian
 from dbanon.anonymize.encode import encode
-from dbanon.anonymize.engine.peel import MAX_NODES, column_levels, lattice
+from dbanon.anonymize.engine.peel import MAX_NODES, column_levels, lattice, start_by_peeling
 from dbanon.anonymize.engine.space import make_space, total_cost
-from dbanon.anonymize.engine.start import start
+from dbanon.anonymize.engine.start import BLOCKS, PEELING, start
+from dbanon.anonymize.engine.tuples import freeze
 from dbanon.anonymize.interfaces import Requirement
 from dbanon.anonymize.pipeline import run
 from dbanon.domain.stages import Stages
@@ -235,6 +236,35 @@ def test_thirty_quasi_identifiers_are_grouped():
     assert "blocks" == start(space, seed=0).name
     group = assigned(table, 5, effort="fast")
     assert loss_of(table, group) < loss_of(table, np.random.default_rng(1).permutation(500) // 5)
+
+
+def with_rare(n, rare):
+    """Return a table of which every so many rows have the one rare sensitive value."""
+    table = random_table(n, seed=2)
+    sensitive = (np.arange(n) % rare == 0).astype(np.int32)[:, None]
+    return replace(table, sensitive=sensitive)
+
+
+def test_a_start_leaves_no_giant_class_where_a_sensitive_value_is_rare():
+    space = make_space(with_rare(4_000, 100), Requirement(5, 2), loss="ncp")
+    found = start(space, seed=0)
+    assert "blocks" == found.name
+    assert np.bincount(found.label).max() < 1_000
+
+
+def test_peeling_gives_classes_up_where_one_giant_class_would_be_left():
+    space = freeze(make_space(with_rare(4_000, 100), Requirement(5, 2), loss="ncp")).space
+    label = start_by_peeling(space, lattice(space), seed=0)
+    assert all(engine.holds(space, rows) for rows in engine.members(label.tolist()))
+    assert np.bincount(label).max() < 1_000
+
+
+def test_a_large_table_gets_more_rounds_after_blocks_than_after_peeling():
+    rows = random_table(500, seed=0)
+    space = make_space(rows, Requirement(5), loss="ncp").take(np.zeros(200_000, np.int64))
+    plan = EFFORTS["balanced"]
+    assert plan.fewest == plan.rounds(space, begun=PEELING)
+    assert plan.after_blocks == plan.rounds(space, begun=BLOCKS)
 
 
 def test_a_lattice_never_has_more_nodes_than_it_may():

@@ -259,19 +259,46 @@ def test_a_pool_without_enough_values_grows_no_group_and_ends_soon():
     st.lists(st.tuples(*[st.integers(0, 3)] * 2), min_size=1, max_size=60),
     st.integers(1, 30),
 )
-def test_halving_makes_parts_of_about_equal_size_in_order(points, most):
+def test_halving_makes_parts_that_are_not_too_small_in_order(points, most):
     order, ends = halve(np.array(points, np.float32), most)
     assert [*range(len(points))] == sorted(order.tolist())
     sizes = np.diff(ends).tolist()
     assert (0, len(points)) == (ends[0], sum(sizes))
     assert max(sizes) <= most
-    assert min(sizes) >= min(len(points), (most + 1) // 2)
+    assert min(sizes) >= min(len(points), max(most // 8, 1))
 
 
-def test_halving_cuts_the_widest_column_at_its_median():
-    points = np.array([[0, 9], [1, 0], [0, 1], [1, 8]], np.float32)
-    order, ends = halve(points, 2)
-    assert ([2, 1, 3, 0], [0, 2, 4]) == ([*order[:2][::-1], *order[2:]], ends.tolist())
+def cost_of_parts(points, parts):
+    return sum(len(part) * np.ptp(points[part], axis=0).sum() for part in parts)
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 40)] * 2), min_size=2, max_size=40, unique=True))
+def test_halving_cuts_where_the_sides_are_narrowest(drawn):
+    points = np.array(drawn, np.float32)
+    n = len(points)
+    order, ends = halve(points, n - 1)
+    least = max((n - 1) // 8, 1)
+    possible = [
+        cost_of_parts(points, (low.nonzero()[0], (~low).nonzero()[0]))
+        for column in points.T
+        for low in (column <= value for value in column)
+        if least <= low.sum() <= n - least
+    ]
+    if possible:
+        assert min(possible) == cost_of_parts(points, np.split(order, ends[1:-1]))
+
+
+def test_equal_points_are_halved_as_they_come():
+    order, ends = halve(np.ones((9, 2), np.float32), 5)
+    assert ([*range(9)], [0, 4, 9]) == (order.tolist(), ends.tolist())
+
+
+def test_halving_looks_at_a_part_of_many_points():
+    points = np.zeros((20_000, 2), np.float32)
+    points[::2, 1], points[5::7, 0] = 1.0, 0.5
+    order, ends = halve(points, 12_000)
+    assert [10_000, 10_000] == np.diff(ends).tolist()
+    assert [0.0] == np.unique(points[order[:10_000], 1]).tolist()
 
 
 @settings(max_examples=30)

@@ -15,7 +15,7 @@ from dbanon.anonymize.engine.quick import start_quickly
 from dbanon.anonymize.engine.rounds import HEAVY, LIGHT, OFTEN_REBUILT, coordinates, improve
 from dbanon.anonymize.engine.shares import is_pressed, recut, shares_of, start_by_shares
 from dbanon.anonymize.engine.space import make_space, total_cost
-from dbanon.anonymize.engine.start import start
+from dbanon.anonymize.engine.start import BLOCKS, start
 from dbanon.anonymize.engine.tuples import freeze
 from dbanon.anonymize.threads import GivenUp, aside, given_up
 from dbanon.domain.assignment import Assignment
@@ -34,22 +34,33 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+SHARES = "shares"
+
 
 class Plan(NamedTuple):
-    """What an effort buys: rounds, as many as ``work`` allows, between fewest and most."""
+    """What an effort buys: rounds, as many as ``work`` allows, between fewest and most.
+
+    after_blocks: the fewest after a start in blocks, which leaves more to do than peeling.
+    """
 
     fewest: int
+    after_blocks: int
     most: int
     work: float
     each: Effort
 
-    def rounds(self, space: Space) -> int:
-        """Return how many rounds to run; small tables can afford more, tiny ones need few."""
+    def rounds(self, space: Space, *, begun: str) -> int:
+        """Return how many rounds to run; small tables can afford more, tiny ones need few.
+
+        begun: the name of the start.
+        """
         n = space.n_rows
         affordable = self.work * (1 + _SMALL / n) / (n * (1 + space.k / _HALF_AT))
         if space.k < OFTEN_REBUILT:
             affordable /= 2
-        return max(self.fewest, int(min(self.most, _FEW + n / _ROWS_OF_A_ROUND, affordable)))
+        fewest = self.after_blocks if begun == BLOCKS else self.fewest
+        most = min(self.most, _FEW + n / _ROWS_OF_A_ROUND)
+        return int(min(most, max(fewest, affordable)))
 
     def slow_rounds(self, rounds: int, n_clusters: int, space: Space) -> int:
         """Return how many of these rounds to run where sensitive values press."""
@@ -58,9 +69,9 @@ class Plan(NamedTuple):
 
 
 EFFORTS = {
-    "fast": Plan(0, 2, 5.0e5, LIGHT),
-    "balanced": Plan(3, 100, 2.2e5, LIGHT),
-    "best": Plan(12, 400, 1.2e7, HEAVY),
+    "fast": Plan(0, 0, 2, 5.0e5, LIGHT),
+    "balanced": Plan(3, 9, 100, 2.2e5, LIGHT),
+    "best": Plan(12, 18, 400, 1.2e7, HEAVY),
 }
 # A round rebuilds pools of a few k rows, which is half of its work at this k.
 _HALF_AT = 80
@@ -69,6 +80,24 @@ _SMALL, _FEW, _ROWS_OF_A_ROUND = 10_000, 10, 50
 # cluster is.
 _SLOWER, _PAIRS = 4, 37
 _RECUTS, _FIRST = 4, 1_000_000  # passes before the first round, numbered apart from its own
+
+
+class _Clock:
+    """How much of a time limit has gone by; what is compiled once does not count.
+
+    limit: in seconds, None for none; waited: the seconds that do not count.
+    """
+
+    def __init__(self, limit: float | None, waited: Callable[[], float]) -> None:
+        self._limit, self._waited = limit, waited
+        self._began = monotonic() - waited()
+
+    @property
+    def share(self) -> float:
+        """The share of the limit that is used up, 1 when time is over; 0 without a limit."""
+        if self._limit is None:
+            return 0.0
+        return min((monotonic() - self._began - self._waited()) / self._limit, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +126,16 @@ class Auto:
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; a round is O(n * clusters in a block * d)."""
-        deadline = None if self.time_limit is None else monotonic() + self.time_limit
-        frozen = freeze(make_space(table, requirement, loss=self.loss))
-        label = self._search(frozen.space, n_rows=table.n_rows, deadline=deadline, seed=seed)
-        budget = requirement.budget(table.n_rows)
-        if budget > 0:
-            task = partial(leave_out, frozen.space, label, budget=budget, seed=seed)
-            label = self._unless_over(task, deadline, otherwise=label)
+        from dbanon.kernels.compile import on_compile
+
+        with on_compile(lambda: None) as compiled:
+            clock = _Clock(self.time_limit, lambda: compiled.seconds)
+            frozen = freeze(make_space(table, requirement, loss=self.loss))
+            label = self._search(frozen.space, n_rows=table.n_rows, clock=clock, seed=seed)
+            budget = requirement.budget(table.n_rows)
+            if budget > 0:
+                task = partial(leave_out, frozen.space, label, budget=budget, seed=seed)
+                label = self._unless_over(task, clock, otherwise=label)
         _, of_frozen = np.unique(frozen.tuple_of_frozen, return_inverse=True)
         n_active = int(label.max()) + 1
         group = np.empty(table.n_rows, np.int32)
@@ -111,64 +143,61 @@ class Auto:
         group[frozen.frozen] = n_active + of_frozen
         return Assignment(group, n_active + int(of_frozen.max(initial=-1)) + 1)
 
-    def _search(
-        self, space: Space, *, n_rows: int, deadline: float | None, seed: int
-    ) -> NDArray[np.int32]:
+    def _search(self, space: Space, *, n_rows: int, clock: _Clock, seed: int) -> NDArray[np.int32]:
         if space.n_rows < 2 * space.k:
             return np.zeros(space.n_rows, np.int32)
         self.stages.step("start")
         cells = n_rows * sum(column.rule.weight for column in space.columns)
         begin = partial(self._begin, space, seed=seed)
-        begun = self._unless_over(begin, deadline, otherwise=None)
+        begun = self._unless_over(begin, clock, otherwise=None)
         if begun is None:
             self.stages.remark("start: quick, as time was out")
             label = start_quickly(space)
             if not self.stages.stopped:
                 self.stages.progress(1.0, total_cost(space, label) / max(cells, 1.0))
             return label
-        label, shares = begun
+        label, name, shares = begun
         points, plan = coordinates(space), EFFORTS[self.effort]
-        rounds = plan.rounds(space)
+        rounds = plan.rounds(space, begun=name)
         if shares is not None:
             rounds = plan.slow_rounds(rounds, int(label.max()) + 1, space)
         number = 0
         self.stages.step("search")
         while True:
             done = number / rounds if rounds > 0 else 1.0
-            if deadline is not None and self.time_limit is not None:
-                left = deadline - monotonic()
-                done = 1.0 - left / self.time_limit if left > 0.0 else 1.0
+            if self.time_limit is not None:
+                done = clock.share
             self.stages.progress(min(done, 1.0), total_cost(space, label) / max(cells, 1.0))
             if done >= 1.0:
                 return label
             task = partial(
                 _round, space, label, points, shares, effort=plan.each, seed=seed, number=number
             )
-            better = self._unless_over(task, deadline, otherwise=None)
+            better = self._unless_over(task, clock, otherwise=None)
             if better is None:
                 return label
             label = better
             number += 1
 
-    def _begin(self, space: Space, *, seed: int) -> tuple[NDArray[np.int32], Shares | None]:
-        """Return the clusters to begin with, and the shares if sensitive values press."""
+    def _begin(self, space: Space, *, seed: int) -> tuple[NDArray[np.int32], str, Shares | None]:
+        """Return the clusters to begin with, how, and the shares if sensitive values press."""
         with rounds_made_ready():
             shares = shares_of(space) if is_pressed(space) else None
             if shares is None:
                 label, name = start(space, seed=seed)
                 self.stages.remark(f"start: {name}")
-                return label, None
-            self.stages.remark("start: shares")
+                return label, name, None
+            self.stages.remark(f"start: {SHARES}")
             label = start_by_shares(space, shares)
             for number in range(_RECUTS):
                 label = recut(space, label, shares, seed=seed, number=_FIRST + number)
-            return label, shares
+            return label, SHARES, shares
 
-    def _unless_over(self, task: Callable[[], R], deadline: float | None, *, otherwise: R) -> R:
+    def _unless_over(self, task: Callable[[], R], clock: _Clock, *, otherwise: R) -> R:
         """Return a task's result, or something else once time is out or somebody has stopped it."""
 
         def over() -> bool:
-            return self.stages.stopped or (deadline is not None and monotonic() >= deadline)
+            return self.stages.stopped or clock.share >= 1.0
 
         try:
             return aside(task, until=over)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from dbanon.anonymize.engine.space import Space
 
-SEGMENT = 16_000
+SEGMENT = 4_000
 
 
 def start_in_blocks(space: Space, *, seed: int) -> NDArray[np.int32]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from dbanon.anonymize.engine.space import Space
     from dbanon.domain.assignment import EncodedColumn
+    from dbanon.kernels.diversity import Rules
 
 MAX_NODES = 120_000
 LOOKUPS = 200_000_000
@@ -90,27 +91,44 @@ def _thin(chain: list[Level]) -> list[Level]:
 def start_by_peeling(space: Space, levels: list[list[Level]], *, seed: int) -> NDArray[np.int32]:
     """Return the cluster of each row; the space as a whole must keep the rules.
 
-    space: rows in the order of their tuples. What no node takes in is grouped by blocks, or joins
-    the last classes if it is too little.
+    space: rows in the order of their tuples. What no node takes in is grouped by blocks, together
+    with the last classes, as many rows of them, where it does not keep the rules by itself.
     """
-    from dbanon.kernels.diversity import make_rules, rows_hold
+    from dbanon.kernels.diversity import make_rules
 
     changes = (space.codes[1:] != space.codes[:-1]).any(axis=1)
     bounds = np.concatenate([[0], np.flatnonzero(changes) + 1, [space.n_rows]])
     label = np.repeat(_peel(space, levels, bounds), np.diff(bounds))
-    last = int(label.max())
     rules = make_rules(*space.rules, space.sensitive)
-    while (label < 0).any():
-        left = np.flatnonzero(label < 0)
-        if len(left) >= space.k and rows_hold(rules, left.astype(np.int32), len(left)):
-            part = space.take(left)
-            label[left] = last + 1 + start_in_blocks(part, seed=seed)
-        elif last < 0:
-            label[:] = 0
-        else:
-            label[label == last] = -1
-            last -= 1
+    kept = int(label.max()) + 1
+    left = np.flatnonzero(label < 0)
+    if len(left) > 0 and not _holds(space, rules, left):
+        kept = _worth(label, kept, len(left))
+        while not _holds(space, rules, left := np.flatnonzero((label < 0) | (label >= kept))):
+            kept //= 2
+    if len(left) > 0:
+        label[left] = kept + start_in_blocks(space.take(left), seed=seed)
     return label
+
+
+def _holds(space: Space, rules: Rules, rows: NDArray[np.int64]) -> bool:
+    """Whether rows can be a cluster; all rows together can."""
+    from dbanon.kernels.diversity import rows_hold
+
+    if len(rows) == space.n_rows:
+        return True
+    return len(rows) >= space.k and bool(rows_hold(rules, rows.astype(np.int32), len(rows)))
+
+
+def _worth(label: NDArray[np.int32], n_classes: int, n_rows: int) -> int:
+    """Return how many classes to keep so that the last ones, given up, have ``n_rows`` rows.
+
+    Fewer would leave one large cluster where a sensitive value is rare: the classes have used it
+    up.
+    """
+    sizes = np.bincount(label[label >= 0], minlength=n_classes)
+    given_up = np.cumsum(sizes[::-1])
+    return max(0, n_classes - 1 - int(np.searchsorted(given_up, n_rows)))
 
 
 def _peel(space: Space, levels: list[list[Level]], bounds: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -10,6 +10,7 @@ from dbanon.anonymize.engine.blocked import segments, start_in_blocks
 from dbanon.anonymize.engine.peel import lattice, start_by_peeling
 from dbanon.anonymize.engine.rounds import LIGHT, coordinates, improve
 from dbanon.anonymize.engine.space import total_cost
+from dbanon.kernels.layout import DISTINCT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,10 +19,13 @@ if TYPE_CHECKING:
 
     from dbanon.anonymize.engine.space import Space
 
+BLOCKS, PEELING = "blocks", "peeling"
 # The starts are compared on so many rows of neighbours, in so many places, after two rounds.
 _SAMPLE = 4_000
 _PLACES = 3
 _ROUNDS = 2
+# Classes that must be so many times k rows on average do not come from peeling.
+_LARGE = 4
 
 
 class Start(NamedTuple):
@@ -37,11 +41,12 @@ def start(space: Space, *, seed: int) -> Start:
     space: rows in the order of their tuples. A rule of thumb is not enough: on rows that are all
     distinct, peeling may win by 18 % or need a lattice that is too large.
     """
-    ways: dict[str, Callable[[Space], NDArray[np.int32]]] = {}
-    levels = lattice(space)
+    ways: dict[str, Callable[[Space], NDArray[np.int32]]] = {
+        BLOCKS: lambda part: start_in_blocks(part, seed=seed)
+    }
+    levels = None if _is_scarce(space) else lattice(space)
     if levels is not None:
-        ways["peeling"] = lambda part: start_by_peeling(part, levels, seed=seed)
-    ways["blocks"] = lambda part: start_in_blocks(part, seed=seed)
+        ways[PEELING] = lambda part: start_by_peeling(part, levels, seed=seed)
     loss = dict.fromkeys(ways, 0.0)
     if len(ways) > 1:
         for part in _samples(space):
@@ -49,6 +54,21 @@ def start(space: Space, *, seed: int) -> Start:
                 loss[name] += _loss_after(part, way(part), seed=seed)
     name = min(loss, key=lambda name: loss[name])
     return Start(ways[name](space), name)
+
+
+def _is_scarce(space: Space) -> bool:
+    """Whether rare sensitive values make classes large.
+
+    Peeling takes the first k rows that are diverse, and so uses such values up early; what is left
+    would be one class. m disjoint classes can have l values each only if the rows of each value,
+    m at most, add up to l m.
+    """
+    n_classes = space.n_rows // (_LARGE * space.k)
+    for kind, column, limits in zip(*space.rules, strict=True):
+        counts = np.bincount(space.sensitive[:, column])
+        if kind == DISTINCT and np.minimum(counts, n_classes).sum() < limits[0] * n_classes:
+            return True
+    return False
 
 
 def _samples(space: Space) -> list[Space]:
