@@ -188,7 +188,7 @@ def test_a_release_can_change_its_kind(patients, before, after):
     publish(patients, kind=after)
     assert patients.execute(COUNT) == [(200,)]
     triggers = patients.execute("SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'dbanon%'")
-    assert triggers == [(4 if after == "view" else 0,)]
+    assert triggers == [(6 if after == "view" else 0,)]
 
 
 def test_replacing_keeps_grants_and_what_depends_on_the_view(patients):

@@ -134,6 +134,7 @@ def test_a_function_of_the_reader_is_not_run_on_hidden_rows(patients, analyst):
     # Replaced without its options, a view loses its barrier.
     naive(patients, f"CREATE OR REPLACE {view.format('')}")
     assert len(overheard(analyst, "naive.shown")) == 200
+    patients.execute("DROP VIEW naive.shown")
 
     publish(patients, kind="view")
     release = publish(patients, kind="view")  # which replaces the view
@@ -174,8 +175,8 @@ def test_explain_estimates_nothing_of_rows_that_were_left_out(patients, analyst)
 
 
 def test_explain_estimates_nothing_of_rows_that_a_live_view_hides(patients, analyst):
-    naive(patients, "CREATE VIEW naive.v AS SELECT disease FROM public.patients WHERE age < 999")
     publish(patients, kind="view")
+    naive(patients, "CREATE VIEW naive.v AS SELECT disease FROM public.patients WHERE age < 999")
     groups = "SELECT k1 FROM dbanon_data.rows_1 WHERE group_id < 4"
     patients.execute(f"UPDATE public.patients SET disease = 'rare' WHERE id IN ({groups}); ANALYZE")
     shown = "SELECT count(*) FROM anon.patients WHERE disease = 'rare'"
@@ -281,12 +282,12 @@ def test_a_role_behind_the_grantee_is_found_first(patients, analyst):
 
 
 def test_cursors_and_prepared_statements_show_no_class_that_fell_below_k(patients, analyst):
+    publish(patients, kind="view")
     naive(
         patients,
         "CREATE VIEW naive.live AS SELECT width_bucket(age, 0, 100, 4) AS age, note"
         " FROM public.patients",
     )
-    publish(patients, kind="view")
     analyst.execute("PREPARE naive_all AS SELECT note FROM naive.live")
     analyst.execute("PREPARE ours AS SELECT note FROM anon.patients")
     for statement in ("naive_all", "ours"):
