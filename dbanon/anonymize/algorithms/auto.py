@@ -12,7 +12,7 @@ import numpy as np
 from dbanon.anonymize.engine.ahead import rounds_made_ready
 from dbanon.anonymize.engine.outliers import leave_out
 from dbanon.anonymize.engine.quick import start_quickly
-from dbanon.anonymize.engine.rounds import HEAVY, LIGHT, OFTEN_REBUILT, coordinates, improve
+from dbanon.anonymize.engine.rounds import HEAVY, LIGHT, coordinates, improve
 from dbanon.anonymize.engine.shares import is_pressed, recut, shares_of, start_by_shares
 from dbanon.anonymize.engine.space import make_space, total_cost
 from dbanon.anonymize.engine.start import BLOCKS, start
@@ -56,8 +56,7 @@ class Plan(NamedTuple):
         """
         n = space.n_rows
         affordable = self.work * (1 + _SMALL / n) / (n * (1 + space.k / _HALF_AT))
-        if space.k < OFTEN_REBUILT:
-            affordable /= 2
+        affordable *= min(max(space.k / _USUAL, _PAIRS_GAIN), _LARGE_GAIN)
         fewest = self.after_blocks if begun == BLOCKS else self.fewest
         most = min(self.most, _FEW + n / _ROWS_OF_A_ROUND)
         return int(min(most, max(fewest, affordable)))
@@ -75,6 +74,8 @@ EFFORTS = {
 }
 # A round rebuilds pools of a few k rows, which is half of its work at this k.
 _HALF_AT = 80
+# Large clusters go on gaining for longer than pairs do, relative to clusters of this many rows.
+_USUAL, _PAIRS_GAIN, _LARGE_GAIN = 5, 0.5, 2.0
 _SMALL, _FEW, _ROWS_OF_A_ROUND = 10_000, 10, 50
 # Where sensitive values press, a round takes longer, and for each row the more the larger its
 # cluster is.
