@@ -69,7 +69,7 @@ class Plan(NamedTuple):
 
 EFFORTS = {
     "fast": Plan(0, 0, 2, 5.0e5, LIGHT),
-    "balanced": Plan(3, 9, 100, 2.2e5, LIGHT),
+    "balanced": Plan(3, 11, 100, 2.2e5, LIGHT),
     "best": Plan(12, 18, 400, 1.2e7, HEAVY),
 }
 # A round rebuilds pools of a few k rows, which is half of its work at this k.
