@@ -98,7 +98,8 @@ class _Clock:
         """The share of the limit that is used up, 1 when time is over; 0 without a limit."""
         if self._limit is None:
             return 0.0
-        return min((monotonic() - self._began - self._waited()) / self._limit, 1.0)
+        used = monotonic() - self._began - self._waited()
+        return used / self._limit if used < self._limit else 1.0
 
 
 @dataclass(frozen=True, slots=True)
