@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
     from dbanon.actions.prepare import Options, Prepared
     from dbanon.db.relations import Publication
+    from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.policy import Policy
+    from dbanon.domain.table import TableInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,6 @@ def plan(
     Takes the options of ``publish`` and raises what it raises, but needs no right to create
     anything and takes no lock.
     """
-    from dbanon.actions.drift import find_source, require_unchanged
-    from dbanon.db import catalog
     from dbanon.db.migrate import require_current
     from dbanon.db.relations import Publication
     from dbanon.db.session import connect
@@ -68,9 +68,7 @@ def plan(
         session.transaction(snapshot=True, keep=False),
     ):
         require_current(session)
-        info = find_source(session, where)
-        require_unchanged(session, info, request.view(info.name))
-        catalog.require_own_code(session, info)
+        info = _source(session, where, request)
         prepared = prepare(session, info, request, stages or Stages())
         publication = Publication(
             id=0,
@@ -89,6 +87,16 @@ def plan(
         loss=prepared.outcome.loss,
         statements=statements,
     )
+
+
+def _source(session: Session, where: TableName, request: Request) -> TableInfo:
+    from dbanon.actions.drift import find_source, require_unchanged
+    from dbanon.db import catalog
+
+    info = find_source(session, where)
+    require_unchanged(session, info, request.view(info.name))
+    catalog.require_own_code(session, info)
+    return info
 
 
 def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedColumn]:

@@ -41,6 +41,7 @@ def enforce(
     requirement: Requirement,
     *,
     stages: Stages | None = None,
+    regroup: bool = True,
 ) -> Assignment:
     """Merge every group that does not meet a demand with the neighbour that helps at least cost.
 
@@ -48,7 +49,7 @@ def enforce(
     nearest groups, the cheapest that makes a group meet everything is taken, or else the one that
     closes most of the gap for its cost. Where groups of most rows fail, it is compared with
     beginning anew with cuts of the whole table (``dbanon.anonymize.engine.shares``), which is done
-    without comparison if there are many groups.
+    without comparison if there are many groups; without ``regroup`` rows of a group stay together.
 
     All rows as one group must meet the demands (``dbanon.anonymize.feasible``); if those that were
     left out are missing for that, they come back. The union of two groups that meet a demand must
@@ -68,7 +69,7 @@ def enforce(
     stages.step("enforce")
     size = np.bincount(assignment.group[assignment.group >= 0], minlength=assignment.n_groups)
     anew = None
-    if 2 * size[bad].sum() > size.sum() and not stages.stopped:
+    if regroup and 2 * size[bad].sum() > size.sum() and not stages.stopped:
         anew = _anew(table, assignment, requirement, stages)
         if anew is not None and _failing(table, anew, requirement, demands).any():
             anew = None

@@ -72,7 +72,6 @@ def run(
     returned that does not meet every model.
     """
     requirement = check_feasible(encoded, policy)
-    listening = listens(algorithm_named(policy.algorithm))
     for column in encoded.quasi:
         recoding_of(column)
     publish = partial(published_values, encoded)
@@ -81,20 +80,8 @@ def run(
         from dbanon.kernels.compile import on_compile
 
         with on_compile(lambda: stages.note("compiling kernels (once)")) as compiled:
-            task = partial(
-                _searched,
-                encoded,
-                policy,
-                requirement,
-                population=population,
-                publish=publish,
-                seed=seed,
-                stages=stages,
-            )
-            try:
-                assignment = aside(task, until=lambda: stages.stopped and not listening)
-            except GivenUp:
-                raise KeyboardInterrupt from None  # nothing was found so far
+            task = partial(_searched, encoded, policy, requirement, population, seed=seed)
+            assignment = _unless_stopped(task, policy, stages)
     if compiled.seconds:
         stages.seconds["cluster"] -= compiled.seconds
         stages.seconds["compile"] = stages.seconds.get("compile", 0.0) + compiled.seconds
@@ -107,13 +94,23 @@ def run(
         return Outcome(assignment, values, loss)
 
 
+def _unless_stopped(
+    search: Callable[..., Assignment], policy: Policy, stages: Stages
+) -> Assignment:
+    """Return what a search finds; raise KeyboardInterrupt if it is stopped and finds nothing."""
+    listening = listens(algorithm_named(policy.algorithm))
+    try:
+        return aside(partial(search, stages=stages), until=lambda: stages.stopped and not listening)
+    except GivenUp:
+        raise KeyboardInterrupt from None  # nothing was found so far
+
+
 def _searched(
     encoded: EncodedTable,
     policy: Policy,
     requirement: Requirement,
-    *,
     population: Population | None,
-    publish: Callable[[Assignment], GroupValues],
+    *,
     seed: int,
     stages: Stages,
 ) -> Assignment:
@@ -129,7 +126,7 @@ def _searched(
         assignment,
         policy,
         population,
-        publish=publish,
+        publish=partial(published_values, encoded),
         regroup=lambda k: grouped(dataclasses.replace(requirement, k=k), levels),
     )
 

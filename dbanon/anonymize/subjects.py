@@ -166,7 +166,7 @@ class _Persons:
         if bad.any():
             raise _unsatisfiable(reason, "all persons as one class do not meet it")
         while True:
-            assignment = enforce(self._encoded, assignment, requirement)
+            assignment = enforce(self._encoded, assignment, requirement, regroup=False)
             bad, reason = self._failing(assignment)
             if not bad.any():
                 return assignment
