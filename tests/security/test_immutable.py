@@ -202,7 +202,7 @@ def test_what_publishing_again_does_not_mend_comes_with_what_does(patients):
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE {0} SET disease = 'flu' WHERE ctid = (SELECT min(ctid) FROM {0})",
+        "UPDATE {0} SET disease = 'another' WHERE ctid = (SELECT min(ctid) FROM {0})",
         "DELETE FROM {0} WHERE ctid = (SELECT min(ctid) FROM {0})",
         "INSERT INTO {0} SELECT * FROM {0} LIMIT 1",
     ],
