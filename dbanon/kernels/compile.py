@@ -117,19 +117,29 @@ class Compilations(event.Listener):
             self._ended += perf_counter() - began
 
 
-def _with_plain_integers(compiled: object) -> None:
-    """Have a kernel compiled once for all integers that other kernels pass to it.
+def _called(compiled: object, within: object) -> None:
+    """Have other kernels call ``within`` in place of a kernel, once for all integers.
 
     Numba compiles a function anew for each number that is written in a call, for each variable
     that begins as one, and for each width of integers.
     """
-    dispatcher: Any = compiled
-    called = dispatcher.get_call_template
+    outer: Any = compiled
+    inner: Any = within
+    template = inner.get_call_template
 
     def call(arguments: tuple[object, ...], named: dict[str, object]) -> object:
-        return called(tuple(map(_plain, arguments)), named)
+        return template(tuple(map(_plain, arguments)), named)
 
-    dispatcher.get_call_template = call
+    outer.get_call_template = call
+    outer.get_overload = inner.get_overload
+
+
+def _within(function: object, **options: bool) -> object:
+    """Compile a function for kernels only: what Python needs to call it takes time to compile."""
+    compiler: Any = njit  # which does not tell of all its options
+    alone = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    compiled: object = compiler(nogil=True, **alone, **options)(function)
+    return compiled
 
 
 def _plain(argument: object) -> object:
@@ -146,10 +156,11 @@ def kernel(function: F) -> F:
     because it belongs to the whole process, which may hold other users of numba.
     """
     compiled: Any  # a dispatcher, which is called like its function
+    is_private = function.__name__.startswith("_")
     folder = cache_folder(function.__module__.rpartition(".")[2])
     if folder is None:
         compiled = njit(nogil=True)(function)
-        _with_plain_integers(compiled)
+        _called(compiled, _within(function) if is_private else compiled)
         return compiled
     before = _settings.CACHE_DIR
     _settings.CACHE_DIR = folder
@@ -157,7 +168,7 @@ def kernel(function: F) -> F:
         compiled = njit(cache=True, nogil=True)(function)
     finally:
         _settings.CACHE_DIR = before
-    _with_plain_integers(compiled)
+    _called(compiled, _within(function) if is_private else compiled)
     return compiled
 
 
@@ -177,5 +188,5 @@ def merged(function: F) -> F:
     Faster to compile than what is inlined, nearly as fast to run where it is long.
     """
     compiled: Any = njit(forceinline=True, nogil=True)(function)
-    _with_plain_integers(compiled)
+    _called(compiled, _within(function, forceinline=True))
     return compiled
