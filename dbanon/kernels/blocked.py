@@ -46,7 +46,8 @@ def start_segment(
     label, found, start = np.empty(n, np.int32), 0, 0
     for block in range(blocks):
         size = ends[block] - start
-        p.rows[:size] = rows[start : ends[block]]
+        for i in range(size):
+            p.rows[i] = rows[start + i]
         groups = grow_groups(p, size, r, k, dice, True) if size >= 2 * k else 0
         if not groups_hold(p, size, groups, r):
             groups = 0

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.kernels.compile import inlined, kernel
+from dbanon.kernels.compile import inlined, kernel, merged
 from dbanon.kernels.layout import HALF, SET, SIZE, START, STRIDE, TABLE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@inlined
+@merged
 def _count_bits(half: int) -> int:
     half = half - ((half >> 1) & 0x55555555)
     half = (half & 0x33333333) + ((half >> 2) & 0x33333333)
@@ -64,7 +64,7 @@ def box_cost(
     return _greatest(flat, start + 1, stride, lo, hi)
 
 
-@inlined
+@merged
 def half_bits(code: int) -> tuple[int, int]:
     """Return the set of one value as its two halves."""
     if code < HALF:

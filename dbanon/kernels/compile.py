@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import platformdirs
 from numba import njit
-from numba.core import config, event
+from numba.core import config, event, types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,6 +23,7 @@ F = TypeVar("F", bound="Callable[..., object]")
 
 
 _settings: Any = config  # numba makes its settings at import
+_types: Any = types
 _HERE = Path(__file__).parent
 _IMPORT = re.compile(r"^\s*from dbanon\.kernels\.(\w+) import", re.MULTILINE)
 
@@ -116,6 +117,37 @@ class Compilations(event.Listener):
             self._ended += perf_counter() - began
 
 
+def _called(compiled: object, within: object) -> None:
+    """Have other kernels call ``within`` in place of a kernel, once for all integers.
+
+    Numba compiles a function anew for each number that is written in a call, for each variable
+    that begins as one, and for each width of integers.
+    """
+    outer: Any = compiled
+    inner: Any = within
+    template = inner.get_call_template
+
+    def call(arguments: tuple[object, ...], named: dict[str, object]) -> object:
+        return template(tuple(map(_plain, arguments)), named)
+
+    outer.get_call_template = call
+    outer.get_overload = inner.get_overload
+
+
+def _within(function: object, **options: bool) -> object:
+    """Compile a function for kernels only: what Python needs to call it takes time to compile."""
+    compiler: Any = njit  # which does not tell of all its options
+    alone = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    compiled: object = compiler(nogil=True, **alone, **options)(function)
+    return compiled
+
+
+def _plain(argument: object) -> object:
+    """Return the numba type of an argument, 64 bits wide if it is a signed integer."""
+    plain: Any = _types.unliteral(argument)
+    return _types.int64 if isinstance(plain, _types.Integer) and plain.signed else plain
+
+
 def kernel(function: F) -> F:
     """Compile a function at its first call and keep the machine code in the cache folder.
 
@@ -124,9 +156,11 @@ def kernel(function: F) -> F:
     because it belongs to the whole process, which may hold other users of numba.
     """
     compiled: Any  # a dispatcher, which is called like its function
+    is_private = function.__name__.startswith("_")
     folder = cache_folder(function.__module__.rpartition(".")[2])
     if folder is None:
         compiled = njit(nogil=True)(function)
+        _called(compiled, _within(function) if is_private else compiled)
         return compiled
     before = _settings.CACHE_DIR
     _settings.CACHE_DIR = folder
@@ -134,6 +168,7 @@ def kernel(function: F) -> F:
         compiled = njit(cache=True, nogil=True)(function)
     finally:
         _settings.CACHE_DIR = before
+    _called(compiled, _within(function) if is_private else compiled)
     return compiled
 
 
@@ -153,4 +188,5 @@ def merged(function: F) -> F:
     Faster to compile than what is inlined, nearly as fast to run where it is long.
     """
     compiled: Any = njit(forceinline=True, nogil=True)(function)
+    _called(compiled, _within(function, forceinline=True))
     return compiled

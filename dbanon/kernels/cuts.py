@@ -144,7 +144,8 @@ def _part(q: Cutter, rows: NDArray[np.int32], column: int, threshold: int) -> in
         else:
             aside[n_high] = row
             n_high += 1
-    rows[n_low:] = aside[:n_high]
+    for i in range(n_high):
+        rows[n_low + i] = aside[i]
     return n_low
 
 

@@ -150,7 +150,8 @@ def _part(
         else:
             aside[n_high] = i
             n_high += 1
-    part[n_low:] = aside[:n_high]
+    for i in range(n_high):
+        part[n_low + i] = aside[i]
     return n_low
 
 

@@ -102,7 +102,8 @@ def _divide(segment: NDArray[np.int64], k: int, rounds: int, w: Work) -> int:
         else:
             segment[left] = segment[i]
             left += 1
-    segment[left:] = w.spare[:right]
+    for i in range(right):
+        segment[left + i] = w.spare[i]
     return left
 
 
