@@ -110,6 +110,33 @@ def peel(space, levels, tuples, rows_of, classes_of):
     return label
 
 
+def kept_classes(space, label, rows_of):
+    """Count the classes that stay when the last ones go until what is left keeps the rules.
+
+    label: of each tuple, -1 for what is left; rows_of: the rows of each tuple. At first as many
+    rows go as are left, then half of the classes, again and again.
+    """
+
+    def left(kept):
+        outside = [t for t, name in enumerate(label) if not 0 <= name < kept]
+        return [row for t in outside for row in rows_of[t]]
+
+    kept = max(label) + 1
+    rest = len(left(kept))
+    if rest == 0 or fits(space, left(kept)):
+        return kept
+    while kept > 0 and len(left(kept)) < 2 * rest:
+        kept -= 1
+    while kept > 0 and not fits(space, left(kept)):
+        kept //= 2
+    return kept
+
+
+def fits(space, rows):
+    """Whether rows can be a cluster."""
+    return len(rows) >= space.k and holds(space, rows)
+
+
 def cuts(space, rows, least, loss):
     """Yield the column, the rows up to a code, and the cost of every cut in two."""
     for j in range(len(space.columns)):
