@@ -1,4 +1,5 @@
 import _thread
+import signal
 import threading
 from itertools import count
 
@@ -49,7 +50,15 @@ def test_a_task_is_given_up_while_it_runs_and_can_tell():
     assert not given_up()
 
 
-def test_an_interrupt_does_not_wait_for_a_task():
+@pytest.fixture
+def heeding():
+    """Heed SIGINT, whatever the parent ignores."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_does_not_wait_for_a_task(heeding):
     release, begun = threading.Event(), threading.Event()
 
     def task():
