@@ -51,7 +51,8 @@ def serve(database: Database, policy: Policy, rows: Sequence[Sequence[object]]) 
     """Serve people live without a search: three rows a group, two groups a postcode."""
     database.execute("DROP TABLE IF EXISTS public.people CASCADE")
     with connect(database.settings) as session, session.transaction():
-        relations.drop_private(session, 1)
+        relations.drop_membership(session, 1)
+        relations.drop_copy(session, 1)
     database.execute(
         "CREATE TABLE public.people (id int PRIMARY KEY, person int NOT NULL, zip text,"
         " disease text, wage numeric)"

@@ -139,7 +139,7 @@ def _kept_promise(session: Session, info: TableInfo, release: Release) -> Promis
     promise = read_promise(session, info)
     policy = release.policy
     published = promise is not None and (
-        views.serves(session, info.oid, release.id)
+        views.serves(session, info.oid, release.data_id)
         and promise.release == release.id
         and promise.models == policy.models
         and promise.quasi == tuple(rule.column for rule in policy.with_role(Role.QUASI))

@@ -106,12 +106,21 @@ def _releases(session: Session) -> Iterator[Finding]:
     served = store.releases(session, served=True)
     for release in served:
         yield from _release(session, release)
-    orphans = diagnosis.orphans(session, [release.id for release in served])
+    orphans = diagnosis.orphans(session, served)
     if orphans:
         message = f"{len(orphans)} relations in dbanon_data belong to no served release"
-        yield Finding(Level.WARNING, "dbanon_data", message, f"DROP TABLE dbanon_data.{orphans[0]}")
+        yield Finding(Level.WARNING, "dbanon_data", message, _remedy(session, orphans[0]))
     if not served:
         yield Finding(Level.OK, "releases", "nothing is published")
+
+
+def _remedy(session: Session, orphan: str) -> str:
+    """Return what drops a relation that no served release needs."""
+    from dbanon.db import store
+
+    number = orphan.rpartition("_")[2]
+    known = number.isdecimal() and store.release_by_id(session, int(number))
+    return f"dbanon release drop {number}" if known else f"DROP TABLE dbanon_data.{orphan}"
 
 
 def _release(session: Session, release: Release) -> Iterator[Finding]:
@@ -145,7 +154,7 @@ def _served(
     from dbanon.db import catalog, diagnosis, seals, views
 
     subject, repair = str(release.relation), f"dbanon refresh {release.table}"
-    if not views.serves(session, published.oid, release.id):
+    if not views.serves(session, published.oid, release.data_id):
         repair = f"DROP VIEW {release.relation}, then dbanon publish {release.table}"
     for problem in diagnosis.view_problems(session, published, release=release, source=source):
         yield _failure(subject, problem, repair)
@@ -158,7 +167,7 @@ def _served(
         message = "published by an older dbanon: nothing keeps its private copy from being changed"
         yield Finding(Level.WARNING, subject, message, repair)
         return
-    for problem, remedy in seals.broken_seals(session, published, release.id):
+    for problem, remedy in seals.broken_seals(session, published.oid, release.data_id):
         yield _failure(subject, problem, remedy or repair)
     if not diagnosis.can_read(session, published):
         yield _unread(release.relation, published.name)

@@ -124,7 +124,7 @@ def _published(session: Session, releases: Sequence[Release]) -> Iterator[tuple[
 
     for release in releases:
         published = views.oid_of(session, release.relation)
-        if published is None or not views.serves(session, published, release.id):
+        if published is None or not views.serves(session, published, release.data_id):
             raise ConfigError(
                 f"{release.relation} is not what release {release.id} published",
                 hint="dbanon doctor",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 from dbanon.actions.prepare import Request, fingerprint, prepare
-from dbanon.domain.errors import CheckFailed, ConfigError
+from dbanon.domain.errors import CheckFailed, ConfigError, DatabaseError
 from dbanon.domain.release import Release, ReleaseKind
 from dbanon.domain.stages import Stages
 from dbanon.domain.table import TableName
@@ -53,7 +54,7 @@ def publishing(
 ) -> Iterator[tuple[Session, TableInfo]]:
     """Open the one transaction of a publication, alone on its table."""
     from dbanon.actions.drift import find_source, require_unchanged
-    from dbanon.db import catalog, guards
+    from dbanon.db import catalog, guards, withdrawal
     from dbanon.db.migrate import require_current
     from dbanon.db.session import connect
 
@@ -72,11 +73,13 @@ def publishing(
             if request.kind is ReleaseKind.VIEW:
                 _require_guardable(info)
             yield session, info
+        if keep:
+            withdrawal.tidy(session, info.name)
 
 
 def publish_in(session: Session, info: TableInfo, request: Request, stages: Stages) -> Release:
     """Do all of a publication inside the open transaction of ``publishing``."""
-    from dbanon.db import access, relations, store
+    from dbanon.db import access, store, withdrawal
     from dbanon.db.baselines import baseline
 
     view = request.view(info.name)
@@ -87,9 +90,9 @@ def publish_in(session: Session, info: TableInfo, request: Request, stages: Stag
     with stages("write"):
         _write(session, publication, prepared)
     with stages("publish"):
-        _serve(session, publication, request.grants)
+        publication = _build(session, publication, previous)
     with stages("check"):
-        report = _prove(session, publication, prepared, request.grants)
+        report = _prove(session, publication, prepared)
     with stages("record"):
         release = Release(
             id=publication.id,
@@ -104,31 +107,36 @@ def publish_in(session: Session, info: TableInfo, request: Request, stages: Stag
             overrides=request.options(),
             taxonomies=prepared.taxonomies,
             content=_content(session, publication),
+            data_id=publication.data_id,
         )
         release = store.add_release(session, release)
         store.save_baseline(session, info.name, baseline(session, info, prepared.policy))
+        _serve(session, publication, request.grants, previous=previous)
         if previous is not None:
-            relations.drop_private(session, previous)
+            withdrawal.retire(session, previous, by=release)
     return release
 
 
-def _previous(session: Session, info: TableInfo, view: TableName) -> int | None:
-    """Return the release to replace; raises ConfigError when the name is somebody else's."""
+def _previous(session: Session, info: TableInfo, view: TableName) -> Release | None:
+    """Return the release to replace; raises ConfigError when the name is somebody else's.
+
+    It may be one that was withdrawn, when somebody has kept its view from being dropped.
+    """
     from dbanon.db import store, views
 
-    served = store.served_release(session, view)
-    if served is not None and served.table != info.name:
+    latest = store.latest_release(session, view)
+    if latest is not None and latest.served and latest.table != info.name:
         raise ConfigError(
-            f"{view} serves release {served.id} of {served.table}",
+            f"{view} serves release {latest.id} of {latest.table}",
             hint="publish under another --name or --schema",
         )
     present = views.oid_of(session, view)
-    if present is not None and not (served and views.serves(session, present, served.id)):
+    if present is not None and not (latest and views.serves(session, present, latest.data_id)):
         raise ConfigError(
             f"{view} exists and was not published by dbanon",
             hint="publish under another --name or --schema",
         )
-    return None if served is None else served.id
+    return latest
 
 
 def _require_guardable(info: TableInfo) -> None:
@@ -184,29 +192,61 @@ def _content(session: Session, publication: Publication) -> str | None:
 
     if publication.kind is ReleaseKind.VIEW:
         return None
-    return seals.content(session, catalog.describe(session, publication.view))
+    return seals.content(session, catalog.describe(session, publication.candidate))
 
 
-def _serve(session: Session, publication: Publication, grants: Sequence[str]) -> None:
+def _build(session: Session, publication: Publication, previous: Release | None) -> Publication:
+    """Make all that readers are to be served from, and a view of it that they cannot reach yet."""
+    from dbanon.db import copies, relations
+
+    if publication.kind is ReleaseKind.TABLE:
+        publication = copies.make(session, publication, previous)
+    else:
+        for statement in relations.serve_statements(publication):
+            session.pg.execute(statement)
+    session.pg.execute(relations.view_statement(publication, publication.candidate))
+    return publication
+
+
+def _serve(
+    session: Session,
+    publication: Publication,
+    grants: Sequence[str],
+    *,
+    previous: Release | None,
+) -> None:
+    """Let readers have what was proved; the last of all, as they may have to wait for it."""
     from dbanon.db import access, relations, views
+    from dbanon.db.locks import Held
 
-    for statement in relations.serve_statements(publication):
-        session.pg.execute(statement)
-    views.ensure_schema(session, publication.view)
-    views.replace(session, publication.view, relations.view_statement(publication))
+    view = publication.view
+    views.ensure_schema(session, view)
+    create = relations.view_statement(publication)
+    try:
+        views.put_in_place(session, view, create, candidate=publication.candidate)
+    except Held as held:
+        state = "nothing was published"
+        if previous is not None and previous.served:
+            state = f"release {previous.id} is served on"
+        raise DatabaseError(
+            f"{view} could not be replaced, because of {held}, which holds it; {state}",
+            hint=f"{held.remedy}, then dbanon publish {publication.info.name}",
+        ) from None
     session.pg.execute(relations.comment_statement(publication))
-    for statement in access.grant_statements(publication.view, grants):
+    for statement in access.grant_statements(view, grants):
         session.pg.execute(statement)
+    published = views.oid_of(session, view) or 0
+    access.require_readable(session, grants, published=published)
+    access.require_separation(session, published=published, source=publication.info.oid)
 
 
-def _prove(
-    session: Session, publication: Publication, prepared: Prepared, grants: Sequence[str]
-) -> CheckReport:
-    from dbanon.db import access, catalog, checks, population
+def _prove(session: Session, publication: Publication, prepared: Prepared) -> CheckReport:
+    """Prove the view that readers will have, before they have it."""
+    from dbanon.db import catalog, checks, population
     from dbanon.db.promise import promise_of
     from dbanon.db.subjects import prove_subjects
 
-    published = catalog.describe(session, publication.view)
+    published = catalog.describe(session, publication.candidate)
     report = checks.prove(session, published, promise_of(publication))
     report = prove_subjects(session, publication, report, several=prepared.several)
     report = population.prove(
@@ -218,6 +258,4 @@ def _prove(
             report,
             hint=f"dbanon plan {publication.info.name}",
         )
-    access.require_readable(session, grants, published=published.oid)
-    access.require_separation(session, published=published.oid, source=publication.info.oid)
-    return report
+    return replace(report, relation=publication.view)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import ConfigError
+from dbanon.domain.stages import Stages
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
@@ -49,21 +50,36 @@ def list_verifications(release_id: int, *, settings: Settings | None = None) -> 
         return store.verifications(session, release_id)
 
 
-def drop_release(release_id: int, *, settings: Settings | None = None) -> Release:
+def drop_release(
+    release_id: int, *, settings: Settings | None = None, stages: Stages | None = None
+) -> Release:
     """Withdraw a served release: its relation and its private tables go, the ledger stays.
 
-    Returns the release as it was. Raises ConfigError when it is not served, DatabaseError when
-    other objects depend on the relation.
+    It is taken away at once, whoever is reading. What cannot be dropped, because somebody holds it
+    in an open transaction, is told in the remarks of ``stages``; to drop the release again drops
+    it. Returns the release as it was. Raises ConfigError when it is not served and nothing of it
+    is left, DatabaseError when other objects depend on the relation.
     """
-    from dbanon.db import relations, store, views
-    from dbanon.db.migrate import current_session
+    from dbanon.db import store, withdrawal
+    from dbanon.db.locks import Held
+    from dbanon.db.migrate import require_current
+    from dbanon.db.session import connect
 
-    with current_session(settings or Settings.load(), writes=True) as session:
-        release = store.release_by_id(session, release_id)
-        if release is None or not release.served:
-            reason = "is not served any more" if release else "does not exist"
-            raise ConfigError(f"release {release_id} {reason}", hint=_LIST)
-        views.drop(session, release.relation, release_id=release.id)
-        store.retire(session, release.relation)
-        relations.drop_private(session, release.id)
+    with connect(settings or Settings.load(), writes=True) as session:
+        with session.transaction():
+            require_current(session)
+            release = store.release_by_id(session, release_id)
+            if release is None or not (release.served or withdrawal.left(session, release)):
+                reason = "is not served any more" if release else "does not exist"
+                raise ConfigError(f"release {release_id} {reason}", hint=_LIST)
+            if release.served and not withdrawal.withdraw(session, release):
+                raise ConfigError(f"release {release_id} was replaced meanwhile", hint=_LIST)
+        try:
+            with session.transaction():
+                withdrawal.drop(session, release)
+        except Held as held:
+            (stages or Stages()).remark(
+                f"its relation and its tables cannot be dropped yet, because of {held}:"
+                f" dbanon release drop {release_id} does so when that has ended"
+            )
     return release

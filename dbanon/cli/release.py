@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from dbanon.cli import console, options, report
+from dbanon.domain.stages import Stages
 
 app = typer.Typer(help="Read the ledger of releases.", no_args_is_help=True)
 
@@ -82,5 +83,8 @@ def drop(
     from dbanon.actions import release
 
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
-    dropped = release.drop_release(number, settings=settings)
+    stages = Stages()
+    dropped = release.drop_release(number, settings=settings, stages=stages)
     console.say(f"{dropped.relation} is withdrawn; what was copied from it cannot be called back")
+    for remark in stages.remarks:
+        console.say(remark)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from dbanon.db.guards import triggers
 from dbanon.db.promise import read_promise
 from dbanon.db.queries import query
+from dbanon.db.relations import needed_tables
 from dbanon.domain.release import ReleaseKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from dbanon.db.session import Session
     from dbanon.domain.release import Release
@@ -48,9 +49,10 @@ def can_read(session: Session, info: TableInfo) -> bool:
     return row is not None and row[0]
 
 
-def orphans(session: Session, served: Sequence[int]) -> list[str]:
+def orphans(session: Session, served: Iterable[Release]) -> list[str]:
     """Return the names of release data that belong to none of the served releases."""
-    rows = session.pg.execute(query("orphans"), (list(served),)).fetchall()
+    needed = [name for release in served for name in needed_tables(release)]
+    rows = session.pg.execute(query("orphans"), (needed,)).fetchall()
     return [row[0] for row in rows]
 
 

@@ -157,6 +157,17 @@ def drop_guards(session: Session, release_id: int) -> None:
         session.pg.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(function))
 
 
+def disarm(session: Session, release_id: int) -> None:
+    """Let the guards of a release do nothing, which takes no lock on the source."""
+    for event in (*_EVENTS, *_ROW_EVENTS, _ROUTE):
+        function = guard(release_id, event)
+        found = session.pg.execute(
+            "SELECT to_regprocedure(%s)", (f"{function.as_string()}()",)
+        ).fetchone()
+        if found is not None and found[0] is not None:
+            session.pg.execute(template("disarm_guard", guard=function))
+
+
 def _body(publication: Publication, event: str) -> sql.Composed:
     if event == "truncate":
         return template("guard_truncate_body", groups=publication.groups, rows=publication.rows)

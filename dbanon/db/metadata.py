@@ -11,7 +11,7 @@ DATA_SCHEMA = "dbanon_data"
 DEFAULT_VIEWS = "anon"
 
 # The newest revision under migrations/versions; a test holds the two together.
-REVISION = "0003"
+REVISION = "0004"
 
 metadata = sa.MetaData(
     schema=SCHEMA,
@@ -92,6 +92,7 @@ release = sa.Table(
     sa.Column("created_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
     sa.Column("created_by", sa.Text, nullable=False, server_default=sa.text("session_user")),
     sa.Column("content", sa.Text),
+    sa.Column("data_id", sa.BigInteger, nullable=False),
     sa.CheckConstraint("kind IN ('table', 'view')", name="kind"),
     sa.Index(
         "release_served_key",

@@ -1,4 +1,4 @@
-"""Build, publish and withdraw the relations of a release."""
+"""Compose and drop the relations of a release."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from dbanon.db.metadata import DATA_SCHEMA
 from dbanon.db.promise import describe_promise
 from dbanon.db.published import published_type
 from dbanon.db.queries import identifiers, relation, template
-from dbanon.db.seals import seal_statements, shape
+from dbanon.db.seals import seal_statements, seen, seen_body, shape
 from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
+from dbanon.domain.table import TableName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from dbanon.db.session import Session
     from dbanon.domain.policy import Policy
-    from dbanon.domain.table import Partition, TableInfo, TableName
+    from dbanon.domain.release import Release
+    from dbanon.domain.table import Partition, TableInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,13 @@ class Publication:
     """(column, recoding) of every quasi-identifier, in policy order."""
     trees: Mapping[str, object] = field(default_factory=dict)
     """The taxonomies of sensitive columns that the promise needs, as its comment holds them."""
+    former: int | None = None
+    """The number of the private copy that is filled anew, None when one is made."""
+
+    @property
+    def data_id(self) -> int:
+        """The number of the private tables that are served."""
+        return self.id if self.former is None else self.former
 
     @property
     def rows(self) -> sql.Identifier:
@@ -51,7 +60,17 @@ class Publication:
     @property
     def release(self) -> sql.Identifier:
         """The private copy that a table release is served from."""
-        return data_table("release", self.id)
+        return data_table("release", self.data_id)
+
+    @property
+    def seen(self) -> sql.Identifier:
+        """The function by which a snapshot learns that it is older than the release."""
+        return seen(self.data_id)
+
+    @property
+    def candidate(self) -> TableName:
+        """The view that is proved before readers have one like it; only within publishing."""
+        return TableName(DATA_SCHEMA, f"candidate_{self.id}")
 
     @property
     def draft(self) -> sql.Identifier:
@@ -185,6 +204,11 @@ def data_table(prefix: str, release_id: int) -> sql.Identifier:
     return sql.Identifier(DATA_SCHEMA, f"{prefix}_{release_id}")
 
 
+def needed_tables(release: Release) -> tuple[str, str, str]:
+    """Return the names that the private tables of a served release may have."""
+    return f"release_{release.data_id}", f"rows_{release.id}", f"groups_{release.id}"
+
+
 def build_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield what makes the empty private tables."""
     keys = sql.SQL(", ").join(
@@ -225,44 +249,65 @@ def serve_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield what the published view needs below it: a sealed copy, or guards on the source."""
     if publication.kind is ReleaseKind.VIEW:
         yield from guard_statements(publication)
-        return
-    yield from _copy_statements(publication)
-    yield from seal_statements(publication.release, publication.id)
+    else:
+        yield from copy_statements(publication, "create_release")
+        yield from seal_statements(publication.release, publication.id)
+    yield from seen_statements(publication)
 
 
-def _copy_statements(publication: Publication) -> Iterator[sql.Composed]:
+def copy_statements(publication: Publication, name: str) -> Iterator[sql.Composed]:
+    """Yield what fills the private copy, by the template of that name."""
     if publication.drafted:
         # Else PostgreSQL expects many groups of one number, and sorts the rows to join them.
         yield sql.SQL("ANALYZE {} (group_id)").format(publication.groups)
-        yield template(
-            "create_release_of_draft",
-            release=publication.release,
-            columns=publication.columns(),
-            draft=publication.draft,
-            groups=publication.groups,
-        )
+    yield template(name, release=publication.release, served=served_rows(publication))
+    if publication.drafted:
         yield sql.SQL("DROP TABLE {}").format(publication.draft)
-        return
-    yield template(
-        "create_release",
-        release=publication.release,
-        columns=publication.columns(),
+
+
+def served_rows(publication: Publication) -> sql.Composed:
+    """Compose the query whose rows the private copy holds."""
+    columns, groups = publication.columns(), publication.groups
+    if publication.drafted:
+        draft = publication.draft
+        return template("release_rows_of_draft", columns=columns, draft=draft, groups=groups)
+    return template(
+        "release_rows",
+        columns=columns,
         source=publication.source,
         rows=publication.rows,
-        groups=publication.groups,
+        groups=groups,
         join=publication.join,
     )
 
 
-def view_statement(publication: Publication) -> sql.Composed:
-    """Compose the view that readers see."""
-    view, names = relation(publication.view), identifiers(publication.names)
+def seen_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield the function that keeps a snapshot older than the release from taking it for empty."""
+    of_copy = publication.kind is ReleaseKind.TABLE
+    body = seen_body(publication.release if of_copy else publication.groups)
+    yield template("create_seen", seen=publication.seen, body=sql.Literal(body))
+    # Readers call it, whatever the default privileges of the role say.
+    yield sql.SQL("GRANT EXECUTE ON FUNCTION {}() TO PUBLIC").format(publication.seen)
+
+
+def view_statement(publication: Publication, name: TableName | None = None) -> sql.Composed:
+    """Compose the view that readers see, or one just like it of another name."""
+    view, names = relation(name or publication.view), identifiers(publication.names)
     if publication.kind is ReleaseKind.TABLE:
-        columns = identifiers(publication.names, of="s")
         return template(
-            "publish_table", view=view, names=names, columns=columns, release=publication.release
+            "publish_table",
+            view=view,
+            names=names,
+            columns=identifiers(publication.names, of="s"),
+            release=publication.release,
+            seen=publication.seen,
         )
-    live = publication.live("live_rows", columns=publication.columns(), groups=publication.groups)
+    live = publication.live(
+        "live_rows",
+        columns=publication.columns(),
+        groups=publication.groups,
+        seen=publication.seen,
+    )
     return template("publish_view", view=view, names=names, live=live)
 
 
@@ -273,10 +318,17 @@ def comment_statement(publication: Publication) -> sql.Composed:
     )
 
 
-def drop_private(session: Session, release_id: int) -> None:
-    """Remove the tables, types and guards of a release that nothing serves any more."""
-    drop_guards(session, release_id)
-    for prefix in ("release", "rows", "groups"):
-        table = data_table(prefix, release_id)
+def drop_membership(session: Session, number: int) -> None:
+    """Drop the membership, the group values and the guards of a release."""
+    drop_guards(session, number)
+    for prefix in ("rows", "groups"):
+        table = data_table(prefix, number)
         session.pg.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table))
-    session.pg.execute(sql.SQL("DROP TYPE IF EXISTS {}").format(shape(release_id)))
+
+
+def drop_copy(session: Session, number: int) -> None:
+    """Drop the private copy of that number with its type, and what tells who can see a release."""
+    table = data_table("release", number)
+    session.pg.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table))
+    session.pg.execute(sql.SQL("DROP FUNCTION IF EXISTS {}()").format(seen(number)))
+    session.pg.execute(sql.SQL("DROP TYPE IF EXISTS {}").format(shape(number)))

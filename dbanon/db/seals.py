@@ -34,6 +34,7 @@ _BROKEN = (
     ("a role has the right to change its private copy", None),
     ("its private copy has other columns than it shows", None),
     ("its definition is not the one that was published", None),
+    ("the function that tells who can see it is not the one that was published", None),
     ("it has a rule or a trigger that is not dbanon's", "DROP RULE, or DROP TRIGGER"),
     ("a role has a right on it other than to read it", "REVOKE all but SELECT from the role"),
 )
@@ -42,6 +43,16 @@ _BROKEN = (
 def shape(release_id: int) -> sql.Identifier:
     """Name the type that a released table is bound to."""
     return sql.Identifier(DATA_SCHEMA, f"shape_{release_id}")
+
+
+def seen(number: int) -> sql.Identifier:
+    """Name the function that tells whether a snapshot sees what a release is served from."""
+    return sql.Identifier(DATA_SCHEMA, f"seen_{number}")
+
+
+def seen_body(table: sql.Identifier) -> str:
+    """Return the source of that function; ``table`` is what the release is served from."""
+    return template("seen_body", table=table).as_string()
 
 
 def seal_statements(release: sql.Identifier, release_id: int) -> Iterator[sql.Composed]:
@@ -62,21 +73,43 @@ def seal_statements(release: sql.Identifier, release_id: int) -> Iterator[sql.Co
     yield template("bind_release", body=sql.Literal(body.as_string()))
     yield template("create_seal", trigger=trigger, release=release)
     # ALWAYS: replicated changes fire no ordinary trigger.
+    yield from close_statements(release)
+
+
+def open_statements(release: sql.Identifier) -> Iterator[sql.Composed]:
+    """Yield what lets the open transaction, and no other, fill the copy anew.
+
+    The trigger goes under a lock that keeps all other writers out until the end.
+    """
+    trigger = sql.Identifier(_TRIGGER)
+    yield sql.SQL("ALTER TABLE {} DISABLE TRIGGER {}").format(release, trigger)
+    yield sql.SQL("GRANT INSERT, DELETE ON {} TO CURRENT_USER").format(release)
+
+
+def close_statements(release: sql.Identifier) -> Iterator[sql.Composed]:
+    """Yield what makes the copy immutable again."""
+    trigger = sql.Identifier(_TRIGGER)
     yield sql.SQL("ALTER TABLE {} ENABLE ALWAYS TRIGGER {}").format(release, trigger)
     yield sql.SQL("REVOKE {} ON {} FROM CURRENT_USER, PUBLIC").format(_RIGHTS, release)
 
 
 def broken_seals(
-    session: Session, published: TableInfo, release_id: int
+    session: Session, published: int, data_id: int
 ) -> Iterator[tuple[str, str | None]]:
     """Yield in which ways the copy behind a published view is open, or the view was changed.
 
-    Each comes with what mends it, None where publishing again does.
+    published: the view, by OID; data_id: the number of the copy. Each comes with what mends it,
+    None where publishing again does.
     """
-    name = sql.Identifier(DATA_SCHEMA, f"release_{release_id}").as_string()
-    row = session.pg.execute(
-        query("broken_seals"), {"trigger": _TRIGGER, "view": published.oid, "release": name}
-    ).fetchone()
+    copy = sql.Identifier(DATA_SCHEMA, f"release_{data_id}")
+    asked = {
+        "trigger": _TRIGGER,
+        "view": published,
+        "release": copy.as_string(),
+        "seen": f"seen_{data_id}",
+        "body": seen_body(copy),
+    }
+    row = session.pg.execute(query("broken_seals"), asked).fetchone()
     if row is None:
         yield "its private copy is gone", None
         return

@@ -173,6 +173,7 @@ def add_release(session: Session, release: Release) -> Release:
             loss=asdict(release.loss),
             fingerprint=release.fingerprint,
             content=release.content,
+            data_id=release.data_id,
             served=True,
         )
     )
@@ -191,6 +192,31 @@ def served_release(session: Session, relation: TableName) -> Release | None:
     """Return the release that the relation serves, or None."""
     found = list(_releases(session, *_of_relation(relation), m.release.c.served))
     return found[0] if found else None
+
+
+def latest_release(session: Session, relation: TableName) -> Release | None:
+    """Return the newest release of a relation, served or not, or None."""
+    return next(_releases(session, *_of_relation(relation)), None)
+
+
+def withdraw(session: Session, release_id: int) -> bool:
+    """Mark a release as no longer served; return whether it was."""
+    table = m.release
+    found = session.sa.execute(
+        sa.update(table)
+        .where(table.c.release_id == release_id, table.c.served)
+        .values(served=False)
+    )
+    return found.rowcount > 0
+
+
+def serves_data(session: Session, data_id: int) -> bool:
+    """Whether a served release has the private tables of that number."""
+    table = m.release
+    found = session.sa.execute(
+        sa.select(table.c.release_id).where(table.c.data_id == data_id, table.c.served)
+    )
+    return found.first() is not None
 
 
 def releases(
@@ -251,6 +277,7 @@ def _releases(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator
             served=row["served"],
             earlier=row["earlier"],
             content=row["content"],
+            data_id=row["data_id"],
             created_at=row["created_at"],
             created_by=row["created_by"],
         )

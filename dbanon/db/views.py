@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import sql
 
+from dbanon.db.locks import patiently
 from dbanon.db.queries import query, relation
 from dbanon.domain.errors import DatabaseError
 
@@ -45,9 +46,9 @@ def oid_of(session: Session, name: TableName) -> int | None:
     return row[0] if row else None
 
 
-def serves(session: Session, view: int, release_id: int) -> bool:
-    """Whether the relation with that OID is the view that serves a release."""
-    tables = [f"{prefix}_{release_id}" for prefix in ("release", "rows")]
+def serves(session: Session, view: int, data_id: int) -> bool:
+    """Whether the relation with that OID is a view of the private tables of that number."""
+    tables = [f"{prefix}_{data_id}" for prefix in ("release", "rows")]
     row = session.pg.execute(query("serves_release"), {"view": view, "tables": tables}).fetchone()
     return row is not None and row[0]
 
@@ -62,15 +63,40 @@ def replace(session: Session, view: TableName, create: sql.Composed) -> None:
         with session.pg.transaction():
             session.pg.execute(create)
     except psycopg.errors.InvalidTableDefinition:
-        grants = _grants(session, view)
+        held = grants(session, view)
         _drop(session, view)
         session.pg.execute(create)
-        for grant in grants:
+        for grant in held:
             _restore(session, view, grant)
     _assert_barrier(session, view)
 
 
-def _grants(session: Session, view: TableName) -> list[Privilege]:
+def same(session: Session, one: int, other: int) -> bool:
+    """Whether two views, given by OID, are defined alike, down to the types of their columns."""
+    row = session.pg.execute(query("same_view"), {"one": one, "other": other}).fetchone()
+    return row is not None and row[0]
+
+
+def put_in_place(
+    session: Session, view: TableName, create: sql.Composed, *, candidate: TableName
+) -> None:
+    """Let readers have a view like the candidate, which goes.
+
+    One that is so already stays untouched, and nobody waits. Else it is replaced, for which nobody
+    may be reading it: in short attempts. Raises Held when somebody would not stop.
+    """
+    like, present = oid_of(session, candidate) or 0, oid_of(session, view)
+    if present is None or not same(session, present, like):
+        on = [] if present is None else [present]
+        patiently(session, lambda: replace(session, view, create), on=on)
+    made = oid_of(session, view)
+    if made is None or not same(session, made, like):
+        raise DatabaseError(f"{view} is not the view that was proved", hint="dbanon doctor")
+    session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(candidate)))
+
+
+def grants(session: Session, view: TableName) -> list[Privilege]:
+    """Return what others than its owner were granted on a view."""
     rows = session.pg.execute(query("grants"), (view.schema, view.name)).fetchall()
     return [Privilege(*row) for row in rows]
 
@@ -107,11 +133,11 @@ def ensure_schema(session: Session, view: TableName) -> None:
         )
 
 
-def drop(session: Session, view: TableName, *, release_id: int) -> None:
-    """Drop the view that serves a release; what somebody else put in its place stays.
+def drop(session: Session, view: TableName, *, data_id: int) -> None:
+    """Drop a view of the private tables of that number; what is in its place by now stays.
 
     Raises DatabaseError when other objects depend on it.
     """
     oid = oid_of(session, view)
-    if oid is not None and serves(session, oid, release_id):
+    if oid is not None and serves(session, oid, data_id):
         _drop(session, view)

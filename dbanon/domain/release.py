@@ -90,8 +90,9 @@ class Release:
     ``fingerprint`` tells whether the source has changed since; ``served`` whether readers see
     this release now; ``earlier`` how many releases of the table came before, with which a reader
     may compare this one. ``content`` is a digest of what was published, None for a live view and
-    for what older versions published. ``created_at`` and ``created_by`` are None until the ledger
-    has it.
+    for what older versions published. ``data_id`` is the number in the names of its private tables:
+    that of the release they were made for. ``created_at`` and ``created_by`` are None until the
+    ledger has it.
     """
 
     id: int
@@ -108,5 +109,6 @@ class Release:
     served: bool = True
     earlier: int = 0
     content: str | None = None
+    data_id: int = 0
     created_at: datetime | None = None
     created_by: str | None = None

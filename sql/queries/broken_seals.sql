@@ -37,8 +37,19 @@ SELECT c.reloftype = 0,
                              AND k.attnum > 0
                              AND NOT k.attisdropped) AS d (columns)
                     WHERE regexp_replace(pg_get_viewdef(%(view)s::oid), '\s+', ' ', 'g')
-                        = regexp_replace(format(' SELECT %%s FROM ONLY %%s s;', d.columns, c.oid::regclass),
+                        = regexp_replace(format(' SELECT %%s FROM ONLY %%s s WHERE dbanon_data.%%s();',
+                                                d.columns, c.oid::regclass, %(seen)s::text),
                                          '\s+', ' ', 'g')),
+       NOT EXISTS (SELECT
+                     FROM pg_proc AS p
+                    WHERE p.pronamespace = c.relnamespace
+                      AND p.proname = %(seen)s
+                      AND p.pronargs = 0
+                      AND p.proowner = c.relowner
+                      AND p.prosecdef
+                      AND p.provolatile = 's'
+                      AND p.proconfig = ARRAY['search_path=pg_catalog, pg_temp']
+                      AND p.prosrc = %(body)s),
        EXISTS (SELECT FROM pg_rewrite AS w WHERE w.ev_class = %(view)s AND w.rulename <> '_RETURN')
            OR EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = %(view)s),
        EXISTS (SELECT

@@ -73,8 +73,8 @@ served (oid) AS (
                      JOIN pg_namespace AS s ON s.oid = t.relnamespace
                     WHERE w.ev_class = c.oid
                       AND s.nspname = 'dbanon_data'
-                      AND t.relname IN (format('release_%%s', r.release_id),
-                                        format('rows_%%s', r.release_id)))
+                      AND t.relname IN (format('release_%%s', r.data_id),
+                                        format('rows_%%s', r.data_id)))
 ),
 private (class, oid) AS (
     SELECT 'pg_class'::regclass::oid, c.oid

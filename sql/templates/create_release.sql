@@ -1,7 +1,3 @@
--- The private copy that readers are served from, in an order that tells nothing of the source's.
+-- The private copy that readers are served from.
 CREATE TABLE {release} AS
-SELECT {columns}
-  FROM {source} AS s
-  JOIN {rows} AS r ON {join}
-  JOIN {groups} AS g ON g.group_id = r.group_id
- ORDER BY gen_random_uuid()
+{served}

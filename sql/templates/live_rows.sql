@@ -4,3 +4,4 @@ SELECT {columns}
   JOIN {rows} AS r ON {join}
   JOIN {groups} AS g ON g.group_id = r.group_id
  WHERE g.shown
+   AND {seen}()

@@ -4,3 +4,4 @@ CREATE OR REPLACE VIEW {view} ({names})
     AS
 SELECT {columns}
   FROM ONLY {release} AS s
+ WHERE {seen}()
