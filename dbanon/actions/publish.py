@@ -215,7 +215,7 @@ def _serve(
     *,
     previous: Release | None,
 ) -> None:
-    """Let readers have what was proved; the last of all, as they may have to wait for it."""
+    """Let readers have what was proved. It comes last: they may have to wait until the end."""
     from dbanon.db import access, relations, views
     from dbanon.db.locks import Held
 
@@ -229,8 +229,8 @@ def _serve(
         if previous is not None and previous.served:
             state = f"release {previous.id} is served on"
         raise DatabaseError(
-            f"{view} could not be replaced, because of {held}, which holds it; {state}",
-            hint=f"{held.remedy}, then dbanon publish {publication.info.name}",
+            f"{view} gets other columns or tables, and {held} is using it; {state}",
+            hint=f"{held.remedy}run the command again",
         ) from None
     session.pg.execute(relations.comment_statement(publication))
     for statement in access.grant_statements(view, grants):
@@ -252,10 +252,11 @@ def _prove(session: Session, publication: Publication, prepared: Prepared) -> Ch
     report = population.prove(
         session, published, prepared.policy, report, versions=prepared.taxonomies
     )
+    report = replace(report, relation=publication.view)
     if not report.passed:
         raise CheckFailed(
             f"{publication.view} did not hold in the database; nothing was published",
             report,
             hint=f"dbanon plan {publication.info.name}",
         )
-    return replace(report, relation=publication.view)
+    return report

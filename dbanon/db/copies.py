@@ -87,7 +87,7 @@ def vacuum(session: Session, releases: Iterable[Release]) -> None:
         for release in releases:
             table = relations.data_table("release", release.data_id)
             with suppress(psycopg.Error):
-                statement = sql.SQL("VACUUM (SKIP_LOCKED, TRUNCATE false, ANALYZE) {}")
+                statement = sql.SQL("VACUUM (SKIP_LOCKED, TRUNCATE false) {}")
                 session.pg.execute(statement.format(table))
     finally:
         session.pg.autocommit = False

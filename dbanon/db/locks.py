@@ -46,11 +46,11 @@ class Held(Exception):
 
     @property
     def remedy(self) -> str:
-        """Return the statement that ends the first of the holders."""
+        """Return what ends the first of the holders, for a hint to begin with."""
         pids = [holder.pid for holder in self.holders if holder.pid is not None]
         if pids:
-            return f"SELECT pg_terminate_backend({pids[0]})"
-        return "ROLLBACK PREPARED of what pg_prepared_xacts lists" if self.holders else ""
+            return f"SELECT pg_terminate_backend({pids[0]}) or wait for its end, then "
+        return "ROLLBACK PREPARED what pg_prepared_xacts lists, then " if self.holders else ""
 
 
 def patiently(

@@ -42,12 +42,25 @@ SELECT dbanon.promise('anon.people') ->> 'release', count(*), sum(hashtextextend
 """
 
 
+# How long whoever reads has been waiting for a lock, the longest of all; known since 14.
+WAITING = """
+SELECT coalesce(max(extract(epoch FROM clock_timestamp() - l.waitstart)), 0)::float8
+  FROM pg_locks AS l
+ WHERE NOT l.granted
+   AND l.mode = 'AccessShareLock'
+"""
+
+
 @dataclass
 class Tally:
-    """What happened, counted by every thread; ``longest`` is what a reader waited for, in s."""
+    """What happened, counted by every thread.
+
+    longest: the longest read, in seconds; waited: the longest that a reader waited for a lock.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
     longest: float = 0.0
+    waited: float = 0.0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, what: str, *, seconds: float = 0.0) -> None:
@@ -80,6 +93,14 @@ def read(dsn: str, seed: int, end: float, tally: Tally) -> None:
         while time.monotonic() < end:
             connection.isolation_level = dice.choice(list(IsolationLevel)[1:])
             ask(connection, dice.choice(READS), tally)
+
+
+def watch(dsn: str, end: float, tally: Tally) -> None:
+    """Look again and again whether a reader waits for a lock."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        while time.monotonic() < end:
+            tally.waited = max(tally.waited, connection.execute(WAITING).fetchone()[0])
+            time.sleep(0.01)
 
 
 def stay_idle(dsn: str, end: float, tally: Tally) -> None:
@@ -139,12 +160,13 @@ def run(settings: dbanon.Settings, kind: str, seconds: float, binaries: Path) ->
     """Publish and read for so long, and return what happened."""
     dbanon.publish(TABLE, kind=kind, algorithm="mondrian", settings=settings)
     tally, dsn, end = Tally(), settings.dsn, time.monotonic() + seconds
-    with ThreadPoolExecutor(6) as pool:
+    with ThreadPoolExecutor(7) as pool:
         working = [pool.submit(read, dsn, seed, end, tally) for seed in range(2)]
         working.append(pool.submit(stay_idle, dsn, end, tally))
         working.append(pool.submit(keep_snapshot, dsn, end, tally))
         working.append(pool.submit(dump, dsn, binaries, end, tally))
         working.append(pool.submit(publish, settings, end, tally))
+        working.append(pool.submit(watch, dsn, end, tally))
         for work in working:
             work.result()  # raises what it did not foresee
     return tally
@@ -158,7 +180,8 @@ def report(kind: str, tally: Tally) -> bool:
     others = sorted(name for name in tally.counts if name.startswith("  "))
     for name in (*names, *others):
         sys.stdout.write(f"  {name:<24}{tally.counts[name]:>8,}\n")
-    sys.stdout.write(f"  {'longest read':<24}{tally.longest * 1000:>8,.0f} ms\n")
+    for name, seconds in (("longest read", tally.longest), ("longest wait", tally.waited)):
+        sys.stdout.write(f"  {name:<24}{seconds * 1000:>8,.0f} ms\n")
     bad = ("failing reads", "empty reads", "torn reads", "empty dumps")
     return tally.counts["reads"] > 0 and not any(tally.counts[name] for name in bad)
 

@@ -174,7 +174,7 @@ def test_a_change_of_columns_gives_up_in_time_and_names_who_is_in_the_way(
         publish_other_columns(patients, kind)
     assert f"process {pid} ({patients.server.owner})" in str(raised.value)
     assert f"SELECT pg_terminate_backend({pid})" in raised.value.hint
-    assert "dbanon publish public.patients" in raised.value.hint
+    assert raised.value.hint.endswith("run the command again")
     assert ({200}, True) == (counted, max(waits) < LONGEST)
     idle.rollback()
     with reading_on(patients) as (counted, waits):
@@ -185,6 +185,29 @@ def test_a_change_of_columns_gives_up_in_time_and_names_who_is_in_the_way(
     assert [release.id] == [
         r.id for r in dbanon.list_releases(settings=patients.settings) if r.served
     ]
+
+
+def test_an_idle_reader_of_the_source_does_not_keep_a_live_view_from_being_refreshed(patients):
+    publish(patients, "view")
+    idle = patients.connect(autocommit=False)
+    idle.execute("SELECT count(*) FROM public.patients")
+    guards = (
+        "SELECT DISTINCT substring(tgname FROM '[0-9]+') FROM pg_trigger WHERE tgname ~ '^dbanon'"
+    )
+    with reading_on(patients) as (counted, waits):
+        refresh(patients)
+    assert ({200}, True) == (counted, max(waits) < LONGEST)
+    assert [("1",), ("2",)] == sorted(patients.execute(guards))
+    warnings = [f.hint for f in dbanon.doctor(settings=patients.settings) if f.level != "ok"]
+    assert ["dbanon release drop 1"] == warnings
+    # the old guards look at nothing by now, those of the new release hide what it does not hold
+    patients.execute("UPDATE public.patients SET disease = 'flu'")
+    assert [(0,)] == patients.execute(COUNT)
+    idle.rollback()
+    patients.execute("UPDATE public.patients SET disease = (ARRAY['a', 'b', 'c'])[1 + id % 3]")
+    refresh(patients)
+    assert [("3",)] == patients.execute(guards)
+    assert [] == [f for f in dbanon.doctor(settings=patients.settings) if f.level != "ok"]
 
 
 @KINDS
@@ -235,22 +258,14 @@ def test_after_an_unfinished_withdrawal_the_name_can_be_published_again(
 
 
 @KINDS
-def test_idle_readers_and_those_who_queue_behind_them_do_not_keep_a_right(patients, kind):
+def test_an_idle_reader_keeps_nobody_from_granting_and_revoking(patients, kind):
     analyst = patients.role(f"analyst_revoked_{kind}")
     publish(patients, kind, grants=[analyst])
     idle = begin(patients)
-    waiting = patients.connect(autocommit=False)
-    with ThreadPoolExecutor(1) as pool:
-        waiting.execute("SET lock_timeout = '5s'")
-        queued = pool.submit(waiting.execute, "LOCK TABLE anon.patients IN ACCESS EXCLUSIVE MODE")
-        time.sleep(0.3)
-        start = time.monotonic()
-        (taken,) = dbanon.revoke("anon.patients", [analyst], settings=patients.settings)
-        assert (True, True) == (taken.changed, time.monotonic() - start < 2)
-        (given,) = dbanon.grant("anon.patients", [analyst], settings=patients.settings)
-        assert (True, True) == (given.changed, time.monotonic() - start < 4)
-        idle.rollback()
-        queued.result()
+    (taken,) = dbanon.revoke("anon.patients", [analyst], settings=patients.settings)
+    (given,) = dbanon.grant("anon.patients", [analyst], settings=patients.settings)
+    assert (True, True) == (taken.changed, given.changed)
+    assert [(200,)] == answer(idle, COUNT)
 
 
 def test_a_dry_run_keeps_nobody_waiting_and_leaves_nothing(patients):
