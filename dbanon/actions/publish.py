@@ -53,7 +53,7 @@ def publishing(
 ) -> Iterator[tuple[Session, TableInfo]]:
     """Open the one transaction of a publication, alone on its table."""
     from dbanon.actions.drift import find_source, require_unchanged
-    from dbanon.db import catalog, guards
+    from dbanon.db import catalog, guards, identity
     from dbanon.db.migrate import require_current
     from dbanon.db.session import connect
 
@@ -67,8 +67,9 @@ def publishing(
             guards.lock_source(session, found, exclude_writers=request.kind is ReleaseKind.VIEW)
             session.allow_memory()
             info = catalog.describe(session, found.name)
+            identity.require_same(found, info)
             require_unchanged(session, info, request.view(info.name))
-            catalog.require_own_code(session, info)
+            identity.admit(session, info)
             if request.kind is ReleaseKind.VIEW:
                 _require_guardable(info)
             yield session, info
@@ -76,7 +77,7 @@ def publishing(
 
 def publish_in(session: Session, info: TableInfo, request: Request, stages: Stages) -> Release:
     """Do all of a publication inside the open transaction of ``publishing``."""
-    from dbanon.db import access, relations, store
+    from dbanon.db import access, identity, relations, store
     from dbanon.db.baselines import baseline
 
     view = request.view(info.name)
@@ -87,9 +88,9 @@ def publish_in(session: Session, info: TableInfo, request: Request, stages: Stag
     with stages("write"):
         _write(session, publication, prepared)
     with stages("publish"):
-        _serve(session, publication, request.grants)
+        published = _serve(session, publication, request.grants)
     with stages("check"):
-        report = _prove(session, publication, prepared, request.grants)
+        report = _prove(session, publication, published, prepared, grants=request.grants)
     with stages("record"):
         release = Release(
             id=publication.id,
@@ -103,10 +104,11 @@ def publish_in(session: Session, info: TableInfo, request: Request, stages: Stag
             fingerprint=fingerprint(session, info, prepared.policy, request),
             overrides=request.options(),
             taxonomies=prepared.taxonomies,
-            content=_content(session, publication),
+            content=_content(session, publication, published),
         )
         release = store.add_release(session, release)
         store.save_baseline(session, info.name, baseline(session, info, prepared.policy))
+        identity.require_admitted(session)
         if previous is not None:
             relations.drop_private(session, previous)
     return release
@@ -114,8 +116,9 @@ def publish_in(session: Session, info: TableInfo, request: Request, stages: Stag
 
 def _previous(session: Session, info: TableInfo, view: TableName) -> int | None:
     """Return the release to replace; raises ConfigError when the name is somebody else's."""
-    from dbanon.db import store, views
+    from dbanon.db import identity, store, views
 
+    identity.require_own_schema(session, view)
     served = store.served_release(session, view)
     if served is not None and served.table != info.name:
         raise ConfigError(
@@ -123,7 +126,7 @@ def _previous(session: Session, info: TableInfo, view: TableName) -> int | None:
             hint="publish under another --name or --schema",
         )
     present = views.oid_of(session, view)
-    if present is not None and not (served and views.serves(session, present, served.id)):
+    if present is not None and not (served and identity.serves(session, present, served.id)):
         raise ConfigError(
             f"{view} exists and was not published by dbanon",
             hint="publish under another --name or --schema",
@@ -179,16 +182,17 @@ def _write(session: Session, publication: Publication, prepared: Prepared) -> No
     )
 
 
-def _content(session: Session, publication: Publication) -> str | None:
-    from dbanon.db import catalog, seals
+def _content(session: Session, publication: Publication, published: TableInfo) -> str:
+    from dbanon.db import seals
 
     if publication.kind is ReleaseKind.VIEW:
-        return None
-    return seals.content(session, catalog.describe(session, publication.view))
+        return seals.definition(session, published)
+    return seals.content(session, published)
 
 
-def _serve(session: Session, publication: Publication, grants: Sequence[str]) -> None:
-    from dbanon.db import access, relations, views
+def _serve(session: Session, publication: Publication, grants: Sequence[str]) -> TableInfo:
+    """Put the release in its place and return what readers see from now on."""
+    from dbanon.db import access, catalog, relations, views
 
     for statement in relations.serve_statements(publication):
         session.pg.execute(statement)
@@ -197,16 +201,21 @@ def _serve(session: Session, publication: Publication, grants: Sequence[str]) ->
     session.pg.execute(relations.comment_statement(publication))
     for statement in access.grant_statements(publication.view, grants):
         session.pg.execute(statement)
+    return catalog.describe_source(session, publication.view)
 
 
 def _prove(
-    session: Session, publication: Publication, prepared: Prepared, grants: Sequence[str]
+    session: Session,
+    publication: Publication,
+    published: TableInfo,
+    prepared: Prepared,
+    *,
+    grants: Sequence[str],
 ) -> CheckReport:
-    from dbanon.db import access, catalog, checks, population
+    from dbanon.db import access, checks, population
     from dbanon.db.promise import promise_of
     from dbanon.db.subjects import prove_subjects
 
-    published = catalog.describe(session, publication.view)
     report = checks.prove(session, published, promise_of(publication))
     report = prove_subjects(session, publication, report, several=prepared.several)
     report = population.prove(

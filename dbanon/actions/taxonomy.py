@@ -54,13 +54,14 @@ def derive_taxonomy(
     ``kind`` is flat, intervals (of the given ``widths``, each a multiple of the one before),
     dates (day, month, quarter, year, decade) or prefix (postcodes). Raises TaxonomyError.
     """
-    from dbanon.db import catalog
+    from dbanon.db import catalog, identity
     from dbanon.db.migrate import current_session
 
     with current_session(settings or Settings.load(), writes=True) as session:
         where = table if isinstance(table, TableName) else TableName.parse(table)
         info = catalog.describe_source(session, where)
         values = catalog.distinct_values(session, info, column, limit=MAX_LEAVES + 1)
+        identity.require_admitted(session)
         if len(values) > MAX_LEAVES:
             raise TaxonomyError(
                 f"column {column} has more than {MAX_LEAVES:,} distinct values",

@@ -95,7 +95,12 @@ class Publication:
             for name, key in zip(self.key_columns, self.keys(of="s"), strict=True)
         )
 
-    def members(self, columns: Mapping[str, sql.Identifier]) -> sql.Composed:
+    @property
+    def members(self) -> sql.Identifier:
+        """The private view of ``live_members``, by which guards read the source."""
+        return data_table("members", self.id)
+
+    def live_members(self, columns: Mapping[str, sql.Identifier]) -> sql.Composed:
         """Select the class of each row of a live release with those of the columns, renamed."""
         selected = [
             sql.SQL(", s.{} AS {}").format(sql.Identifier(name), alias)
@@ -106,8 +111,9 @@ class Publication:
     def live(self, name: str, **slots: sql.Composable) -> sql.Composed:
         """Compose a template for the source, or for each of its partitions that hold rows.
 
-        These are read by name, as they were when it was published: a partition attached later is
-        not in the release, and one that is detached stays in it, guards and all.
+        A view keeps these as they were when it was published, whatever their names mean later: a
+        partition attached later is not in the release, and one that is detached stays in it, guards
+        and all.
         """
         parts = [(relation(leaf.name), self._join_leaf(i)) for i, leaf in self.numbered_leaves]
         return sql.SQL("\n UNION ALL\n").join(
@@ -276,6 +282,8 @@ def comment_statement(publication: Publication) -> sql.Composed:
 def drop_private(session: Session, release_id: int) -> None:
     """Remove the tables, types and guards of a release that nothing serves any more."""
     drop_guards(session, release_id)
+    members = data_table("members", release_id)
+    session.pg.execute(sql.SQL("DROP VIEW IF EXISTS {}").format(members))
     for prefix in ("release", "rows", "groups"):
         table = data_table(prefix, release_id)
         session.pg.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table))

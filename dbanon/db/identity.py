@@ -1,0 +1,190 @@
+"""What may be read: the relation that was meant, and only if it runs no foreign code.
+
+A name is no relation. Whoever owns a schema can rename it and put another in its place, at any
+moment and under any lock: LOCK TABLE holds a table, not its name. So whatever is read is admitted
+first, and when a transaction has read, it is asked what it has opened. Its locks tell: they stay
+until the end, and so does that of a relation whose name meant another one for a moment only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import psycopg
+from psycopg import sql
+
+from dbanon.db.failures import statement_failure
+from dbanon.db.queries import query, relation
+from dbanon.domain.errors import ConfigError, DatabaseError, NotPermitted
+from dbanon.domain.table import TableName, quote_identifier
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from dbanon.db.session import Session
+    from dbanon.domain.table import TableInfo
+
+_AGAIN = "run the command again; if it fails again, find out who owns the schema"
+# Relations that LOCK TABLE takes; what has another kind cannot be replaced by one statement.
+_LOCKED = frozenset({"r", "p", "v"})
+
+
+def admit(session: Session, info: TableInfo) -> None:
+    """Let the open transaction read a relation, as long as nothing changes about it.
+
+    Raises NotPermitted when to read it would run code of somebody else's, and DatabaseError when
+    its name means another relation by now.
+    """
+    foreign = foreign_code(session, info)
+    if foreign:
+        found = "; ".join(f"{function} of {owner}" for function, owner in foreign[:5])
+        raise NotPermitted(
+            f"reading {info.name} may run functions of others with this role's rights: {found}",
+            hint="drop the index, the statistics, the policy or the view that calls them,"
+            " or let a superuser or this role own them",
+        )
+    names = {part.oid: part.name for part in info.partitions} | {info.oid: info.name}
+    _require_unmoved(session, names)
+    session.admitted.update(names)
+
+
+def hold(session: Session, info: TableInfo) -> None:
+    """Lock a relation against changes of its definition, and admit nothing yet.
+
+    As the first statement of a transaction it takes no snapshot: what is described after it is
+    described as it stays. Raises DatabaseError when the lock is not granted in time, or was
+    granted on another relation.
+    """
+    if info.relkind in _LOCKED:
+        statement = sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(relation(info.name))
+        try:
+            session.pg.execute(statement)
+        except psycopg.Error as error:
+            raise statement_failure(error) from None
+    _require_unmoved(session, {info.oid: info.name})
+
+
+def require_same(before: TableInfo, now: TableInfo) -> None:
+    """Raise DatabaseError when a relation was described twice, and is two."""
+    if before.oid != now.oid:
+        _refuse_moved([str(before.name)])
+
+
+def readable(session: Session, info: TableInfo) -> sql.Identifier:
+    """Return the name by which a relation is read at once.
+
+    Raises NotPermitted unless it was admitted, DatabaseError when its name means another by now.
+    """
+    if session.admitted.get(info.oid) != info.name:
+        raise NotPermitted(f"{info.name} is not known to be safe to read", hint="dbanon doctor")
+    _require_unmoved(session, {info.oid: info.name})
+    return relation(info.name)
+
+
+def require_admitted(session: Session) -> None:
+    """Raise DatabaseError if the open transaction has read anything that it was not to read.
+
+    To be asked after the last reading, and before COMMIT.
+    """
+    _require_unmoved(session, session.admitted)
+    parameters = {"admitted": list(session.admitted)}
+    opened = session.pg.execute(query("opened_relations"), parameters, prepare=False).fetchall()
+    _refuse([name for (name,) in opened])
+
+
+def questions(session: Session, info: TableInfo) -> tuple[str, str]:
+    """Return what another session asks before and after it reads a relation, as SQL.
+
+    Each returns the names of what is not as it was; ``require_nothing`` judges the answers.
+    """
+    names = {part.oid: part.name for part in info.partitions} | {info.oid: info.name}
+    cursor = psycopg.ClientCursor(session.pg)
+    return (
+        cursor.mogrify(query("moved_names"), _by_name(names)),
+        cursor.mogrify(query("opened_relations"), {"admitted": list(names)}),
+    )
+
+
+def require_nothing(moved: Sequence[str], opened: Sequence[str]) -> None:
+    """Raise DatabaseError if one of the ``questions`` had an answer."""
+    _refuse_moved(moved)
+    _refuse(opened)
+
+
+def _require_unmoved(session: Session, names: Mapping[int, TableName]) -> None:
+    rows = session.pg.execute(query("moved_names"), _by_name(names), prepare=False).fetchall()
+    _refuse_moved([name for (name,) in rows])
+
+
+def _by_name(names: Mapping[int, TableName]) -> dict[str, object]:
+    return {"oids": list(names), "names": [relation(name).as_string() for name in names.values()]}
+
+
+def _refuse_moved(names: Sequence[str]) -> None:
+    if names:
+        raise DatabaseError(
+            f"{names[0]} is another relation by now: it, or its schema, was renamed and replaced"
+            " meanwhile",
+            hint=_AGAIN,
+        )
+
+
+def _refuse(names: Sequence[str]) -> None:
+    if names:
+        raise DatabaseError(
+            f"{names[0]} was opened in place of what was to be read: names were exchanged, or"
+            " something was added to the table, while it was read",
+            hint=_AGAIN,
+        )
+
+
+def foreign_code(session: Session, info: TableInfo) -> list[tuple[TableName, str]]:
+    """Return the functions of other roles that reading the relation may run, and their owners."""
+    rows = session.pg.execute(query("foreign_code"), {"relation": info.oid}).fetchall()
+    return [(TableName(schema, name), quote_identifier(owner)) for schema, name, owner in rows]
+
+
+def serves(session: Session, view: int, release_id: int) -> bool:
+    """Whether the relation with that OID is the view that serves a release."""
+    parameters = {"view": view, "tables": _private_tables(release_id)}
+    row = session.pg.execute(query("serves_release"), parameters).fetchone()
+    return row is not None and row[0]
+
+
+def strangers(session: Session, published: TableInfo, release_id: int) -> Iterator[str]:
+    """Yield what of a published view and its schema belongs to neither its publisher nor to us."""
+    for name, owner in _owned_by_strangers(
+        session, published.name.schema, view=published.oid, release_id=release_id
+    ):
+        yield f"{name} belongs to {owner}, who can put another relation in its place"
+
+
+def require_release(session: Session, published: TableInfo, release_id: int) -> None:
+    """Raise ConfigError unless a relation is what a release published, and nobody else's."""
+    found = list(strangers(session, published, release_id))
+    if not serves(session, published.oid, release_id):
+        found.insert(0, f"{published.name} is not what release {release_id} published")
+    if found:
+        raise ConfigError("; ".join(found), hint="dbanon doctor")
+
+
+def require_own_schema(session: Session, view: TableName) -> None:
+    """Raise NotPermitted when a stranger owns the schema that is to be published in."""
+    for name, owner in _owned_by_strangers(session, view.schema, view=0, release_id=0):
+        raise NotPermitted(
+            f"{name} belongs to {owner}, who could show readers something else under the same name",
+            hint="publish in another --schema, or let this role, the owner of the database or a"
+            " superuser own it",
+        )
+
+
+def _owned_by_strangers(
+    session: Session, schema: str | None, *, view: int, release_id: int
+) -> list[tuple[str, str]]:
+    parameters = {"schema": schema, "view": view, "tables": _private_tables(release_id)}
+    rows = session.pg.execute(query("strangers_publication"), parameters).fetchall()
+    return [(name, quote_identifier(owner)) for name, owner in rows]
+
+
+def _private_tables(release_id: int) -> list[str]:
+    return [f"{prefix}_{release_id}" for prefix in ("release", "rows")]
