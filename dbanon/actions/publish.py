@@ -169,7 +169,7 @@ def _publication(session: Session, prepared: Prepared, request: Request) -> Publ
 
 
 def _write(session: Session, publication: Publication, prepared: Prepared) -> None:
-    from dbanon.db import contents, relations
+    from dbanon.db import contents, keys, relations
 
     for statement in relations.build_statements(publication):
         session.pg.execute(statement)
@@ -180,6 +180,7 @@ def _write(session: Session, publication: Publication, prepared: Prepared) -> No
         assignment=prepared.outcome.assignment,
         values=prepared.outcome.values,
     )
+    keys.require_unique(session, publication)
 
 
 def _content(session: Session, publication: Publication, published: TableInfo) -> str:

@@ -56,13 +56,14 @@ def describe(session: Session, name: TableName) -> TableInfo:
     ).fetchone()
     if found is None:
         raise TableNotFound(_not_found(session, name), hint=_suggestion(session, name))
-    oid, schema, relkind, row_security, has_children, has_parents, comment, primary_key = found
+    oid, schema, relkind, row_security, has_children, has_parents, comment, key, flaw = found
     return TableInfo(
         oid=oid,
         name=TableName(schema, name.name),
         relkind=relkind,
         columns=_columns(session, oid),
-        primary_key=tuple(primary_key or ()),
+        primary_key=tuple(key or ()),
+        key_flaw=flaw,
         row_security=row_security,
         has_children=has_children,
         has_parents=has_parents,

@@ -202,7 +202,7 @@ def _changed(publication: Publication, columns: Sequence[str], event: str) -> sq
         sql.SQL(", t.{} AS {}").format(sql.Identifier(name), sql.Identifier(f"v{i}"))
         for i, name in enumerate(columns, 1)
     )
-    return sql.SQL("SELECT {0}{1} FROM {2} AS t EXCEPT SELECT {0}{1} FROM {3} AS t").format(
+    return sql.SQL("SELECT {0}{1} FROM {2} AS t EXCEPT ALL SELECT {0}{1} FROM {3} AS t").format(
         keys, others, removed, added
     )
 
