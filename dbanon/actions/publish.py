@@ -154,7 +154,7 @@ def _require_guardable(info: TableInfo) -> None:
 
 
 def _publication(session: Session, prepared: Prepared, request: Request) -> Publication:
-    from dbanon.db import store
+    from dbanon.db import identity, store
     from dbanon.db.relations import Publication
 
     return Publication(
@@ -165,6 +165,7 @@ def _publication(session: Session, prepared: Prepared, request: Request) -> Publ
         view=request.view(prepared.info.name),
         recodings=prepared.recodings,
         trees=prepared.trees,
+        pin=identity.readable(session, prepared.info),
     )
 
 

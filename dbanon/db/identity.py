@@ -14,6 +14,7 @@ import psycopg
 from psycopg import sql
 
 from dbanon.db.failures import statement_failure
+from dbanon.db.metadata import DATA_SCHEMA
 from dbanon.db.queries import query, relation
 from dbanon.domain.errors import ConfigError, DatabaseError, NotPermitted
 from dbanon.domain.table import TableName, quote_identifier
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _AGAIN = "run the command again; if it fails again, find out who owns the schema"
 # Relations that LOCK TABLE takes; what has another kind cannot be replaced by one statement.
 _LOCKED = frozenset({"r", "p", "v"})
+_TABLES = frozenset({"r", "p"})
 
 
 def admit(session: Session, info: TableInfo) -> None:
@@ -43,9 +45,30 @@ def admit(session: Session, info: TableInfo) -> None:
             hint="drop the index, the statistics, the policy or the view that calls them,"
             " or let a superuser or this role own them",
         )
-    names = {part.oid: part.name for part in info.partitions} | {info.oid: info.name}
+    names = _names(info)
     _require_unmoved(session, names)
     session.admitted.update(names)
+    if info.relkind in _TABLES and not session.pg.read_only:
+        _pin(session, info)
+
+
+def _names(info: TableInfo) -> dict[int, TableName]:
+    return {part.oid: part.name for part in info.partitions} | {info.oid: info.name}
+
+
+def _pin(session: Session, info: TableInfo) -> None:
+    """Make a private view of a table, for a transaction in which foreign code could write.
+
+    A view finds its table once. To make it runs nothing, and the lock that it leaves tells which
+    table it found: then no exchange of names can lead to another one.
+    """
+    if info.oid in session.pins:
+        return
+    pin = TableName(DATA_SCHEMA, f"pin_{session.pg.info.backend_pid}_{info.oid}")
+    statement = sql.SQL("CREATE VIEW {} AS SELECT * FROM {}")
+    session.pg.execute(statement.format(relation(pin), relation(info.name)))
+    _require_nothing_else(session)
+    session.pins[info.oid] = pin
 
 
 def hold(session: Session, info: TableInfo) -> None:
@@ -71,9 +94,19 @@ def require_same(before: TableInfo, now: TableInfo) -> None:
 
 
 def readable(session: Session, info: TableInfo) -> sql.Identifier:
-    """Return the name by which a relation is read at once.
+    """Return the name by which a relation is read at once, that of its pin if there is one.
 
     Raises NotPermitted unless it was admitted, DatabaseError when its name means another by now.
+    """
+    if info.oid in session.pins:
+        return relation(session.pins[info.oid])
+    return readable_elsewhere(session, info)
+
+
+def readable_elsewhere(session: Session, info: TableInfo) -> sql.Identifier:
+    """Return the name by which another session on the same snapshot reads a relation.
+
+    Raises what ``readable`` does. What is not committed, as pins are, does not exist there.
     """
     if session.admitted.get(info.oid) != info.name:
         raise NotPermitted(f"{info.name} is not known to be safe to read", hint="dbanon doctor")
@@ -86,7 +119,14 @@ def require_admitted(session: Session) -> None:
 
     To be asked after the last reading, and before COMMIT.
     """
+    while session.pins:
+        _, pin = session.pins.popitem()
+        session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(pin)))
     _require_unmoved(session, session.admitted)
+    _require_nothing_else(session)
+
+
+def _require_nothing_else(session: Session) -> None:
     parameters = {"admitted": list(session.admitted)}
     opened = session.pg.execute(query("opened_relations"), parameters, prepare=False).fetchall()
     _refuse([name for (name,) in opened])
@@ -97,7 +137,7 @@ def questions(session: Session, info: TableInfo) -> tuple[str, str]:
 
     Each returns the names of what is not as it was; ``require_nothing`` judges the answers.
     """
-    names = {part.oid: part.name for part in info.partitions} | {info.oid: info.name}
+    names = _names(info)
     cursor = psycopg.ClientCursor(session.pg)
     return (
         cursor.mogrify(query("moved_names"), _by_name(names)),

@@ -116,7 +116,9 @@ def prove(
     if not specs or policy.population is None:
         return report
     found = catalog.describe(session, policy.population)
-    identity.readable(session, found)
+    people = sql.SQL("{}::regclass").format(
+        sql.Literal(identity.readable(session, found).as_string(session.pg))
+    )
     quasi = policy.with_role(Role.QUASI)
     named = {rule.column: rule.taxonomy for rule in quasi if rule.taxonomy is not None}
     known = store.load_taxonomies(session, named.values(), versions=versions)
@@ -127,7 +129,7 @@ def prove(
     }
     results = list(report.results)
     for spec in specs:
-        call = statement(spec, info.oid, found.oid, [rule.column for rule in quasi], trees)
+        call = statement(spec, info.oid, people, [rule.column for rule in quasi], trees)
         row = session.pg.execute(call).fetchone()
         assert row is not None  # noqa: S101 - an aggregate always has a row
         required, achieved, classes, failing, n_rows, verdict = row
@@ -179,20 +181,18 @@ def _required(spec: ModelSpec) -> float:
 
 
 def statement(
-    spec: ModelSpec, published: int, population: int, quasi: list[str], trees: object
+    spec: ModelSpec, published: int, population: sql.Composable, quasi: list[str], trees: object
 ) -> sql.Composed:
-    """Compose the call of a check; published, population: the relations by OID."""
+    """Compose the call of a check; published: by OID, population: an expression of regclass."""
     named = [
         sql.SQL("{} => {}").format(sql.Identifier(name), sql.Literal(value))
         for name, value in arguments(spec).items()
     ]
-    return sql.SQL(
-        "SELECT * FROM {}({}::oid::regclass, {}, {}::oid::regclass, trees => {}, {})"
-    ).format(
+    return sql.SQL("SELECT * FROM {}({}::oid::regclass, {}, {}, trees => {}, {})").format(
         sql.Identifier("dbanon", f"check_{spec.name.replace('-', '_')}"),
         sql.Literal(published),
         sql.Literal(quasi),
-        sql.Literal(population),
+        population,
         sql.Literal(Jsonb(trees)),
         sql.SQL(", ").join(named),
     )

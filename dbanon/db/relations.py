@@ -37,6 +37,8 @@ class Publication:
     """(column, recoding) of every quasi-identifier, in policy order."""
     trees: Mapping[str, object] = field(default_factory=dict)
     """The taxonomies of sensitive columns that the promise needs, as its comment holds them."""
+    pin: sql.Identifier | None = None
+    """The name by which publishing reads the source, if it is not its own."""
 
     @property
     def rows(self) -> sql.Identifier:
@@ -67,6 +69,11 @@ class Publication:
     def source(self) -> sql.Identifier:
         """The table that is published."""
         return relation(self.info.name)
+
+    @property
+    def reading(self) -> sql.Identifier:
+        """The table that is published, as publishing reads it."""
+        return self.pin or self.source
 
     @property
     def key_columns(self) -> tuple[str, ...]:
@@ -203,7 +210,7 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
         rows=publication.rows,
         keys=keys,
         leaf=sql.SQL(", 0 AS leaf" if apart else ""),
-        source=publication.source,
+        source=publication.reading,
     )
     recoded = sql.SQL(",\n    ").join(
         sql.SQL("{} {}{}").format(
@@ -223,7 +230,7 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
             "create_draft",
             draft=publication.draft,
             columns=sql.SQL("").join(kept),
-            source=publication.source,
+            source=publication.reading,
         )
 
 
@@ -253,7 +260,7 @@ def _copy_statements(publication: Publication) -> Iterator[sql.Composed]:
         "create_release",
         release=publication.release,
         columns=publication.columns(),
-        source=publication.source,
+        source=publication.reading,
         rows=publication.rows,
         groups=publication.groups,
         join=publication.join,

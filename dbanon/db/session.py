@@ -30,7 +30,8 @@ class Session:
 
     ``dsn`` reaches the same database again; ``search_path`` is what the role would have had,
     while the connection itself resolves names in pg_catalog only. ``admitted`` holds what the open
-    transaction may read, by OID: ``dbanon.db.identity`` fills it, and asks for it.
+    transaction may read, by OID, and ``pins`` the private views that it reads some of it by:
+    ``dbanon.db.identity`` fills both, and asks for them.
     """
 
     pg: psycopg.Connection
@@ -39,6 +40,7 @@ class Session:
     search_path: tuple[str, ...]
     settings: Settings
     admitted: dict[int, TableName] = field(default_factory=dict)
+    pins: dict[int, TableName] = field(default_factory=dict)
 
     @contextmanager
     def transaction(
@@ -52,6 +54,7 @@ class Session:
         self.sa.rollback()
         self.pg.rollback()
         self.admitted.clear()
+        self.pins.clear()
         self.pg.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ if snapshot else None
         self.pg.read_only = read_only or None
         with self.sa.begin() as transaction:

@@ -113,7 +113,7 @@ def read(session: Session, info: TableInfo, policy: Policy) -> SourceRows:
     parts = [_key(column) for column in keys]
     parts += [_value(info.column(rule.column), rule.role) for rule in rules]
     statement = sql.SQL("SELECT {} FROM {}").format(
-        sql.SQL(", ").join(parts), identity.readable(session, info)
+        sql.SQL(", ").join(parts), identity.readable_elsewhere(session, info)
     )
     names = [*(column.name for column in keys), *(rule.column for rule in rules)]
     moved, opened = identity.questions(session, info)

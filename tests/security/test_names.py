@@ -6,7 +6,7 @@ import pytest
 from test_attacks import wait_for_lock
 
 import dbanon
-from dbanon.db import relations, seals, transfer
+from dbanon.db import identity, relations, seals, transfer
 from dbanon.domain.policy import K_ANONYMITY, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 
@@ -301,3 +301,41 @@ def test_a_guard_keeps_to_its_table_when_the_schema_is_exchanged(database, stran
     database.execute("DELETE FROM aside.people WHERE id = ANY (%s)", (keys[1:],))
     assert not caught(stranger)
     assert database.execute("SELECT count(*) FROM anon.people") == [(100 - len(keys),)]
+
+
+def test_an_exchange_between_the_question_and_the_reading_runs_nothing(
+    database, stranger, monkeypatch
+):
+    """The names are right whenever dbanon asks, and wrong in one gap between two questions."""
+    publish(database)
+    trap(stranger, "a view")
+    ask, asked, swapped, gap = identity._require_unmoved, [], [], [0]  # noqa: SLF001
+
+    def exchanged(*args):
+        if swapped:
+            stranger.execute(SWAP_BACK)
+            swapped.clear()
+        ask(*args)
+        asked.append(None)
+        if len(asked) == gap[0]:
+            stranger.execute(SWAP)
+            swapped.append(None)
+
+    monkeypatch.setattr(identity, "_require_unmoved", exchanged)
+    outcomes = []
+    while not outcomes or len(asked) >= gap[0]:
+        gap[0] += 1
+        asked.clear()
+        try:
+            dbanon.refresh(TABLE, settings=database.settings)
+            outcomes.append("refreshed")
+        except dbanon.DbanonError as error:
+            outcomes.append(type(error).__name__)
+        if swapped:
+            stranger.execute(SWAP_BACK)
+            swapped.clear()
+        assert not caught(stranger)
+        assert certified(database) == {"true"}
+    assert len(outcomes) > len(MOMENTS)
+    assert outcomes[-1] == "refreshed"
+    assert len(set(outcomes)) > 1
