@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from dbanon.db.promise import Promise
     from dbanon.db.session import Session
@@ -75,19 +76,52 @@ def check_one(
     settings: Settings | None = None,
 ) -> Checked:
     """Do as ``check`` does, and return what failed instead of raising it."""
-    from dbanon.db import catalog, checks, population
+    from dbanon.db import identity
     from dbanon.db.session import connect
 
     where = relation if isinstance(relation, TableName) else TableName.parse(relation)
+    own = k is None and l is None and not quasi and not sensitive
     with connect(settings or Settings.load()) as session:
-        with session.transaction(snapshot=True, keep=False):
-            session.allow_memory()
-            info = catalog.describe(session, where)
+        found = _found(session, where)
+        with _held(session, found) as info:
             promise = _promise(session, info, k=k, l=l, quasi=quasi, sensitive=sensitive)
-            report = checks.prove(session, info, promise)
-            report = population.prove_again(session, info, promise, report)
-        own = k is None and l is None and not quasi and not sensitive
+            if own:
+                identity.require_release(session, info, None)
+            report = _proved(session, info, promise)
         return _judged(session, report, release=promise.release if own else None)
+
+
+def _found(session: Session, where: TableName) -> TableInfo:
+    """Describe a relation, for its name and kind; it may be another one by the time it is held."""
+    from dbanon.db import catalog
+
+    with session.transaction(read_only=True, keep=False):
+        return catalog.describe(session, where)
+
+
+@contextmanager
+def _held(session: Session, found: TableInfo) -> Iterator[TableInfo]:
+    """Open the transaction of a proof, with the relation as it stays until its end.
+
+    The lock comes first and the snapshot after it, so that both see the same definition.
+    """
+    from dbanon.db import catalog, identity
+
+    with session.transaction(snapshot=True, read_only=True, keep=False):
+        identity.hold(session, found)
+        session.allow_memory()
+        info = catalog.describe(session, found.name)
+        identity.require_same(found, info)
+        yield info
+        identity.require_admitted(session)
+
+
+def _proved(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
+    from dbanon.db import checks, identity, population
+
+    identity.admit(session, info)
+    report = checks.prove(session, info, promise)
+    return population.prove_again(session, info, promise, report)
 
 
 def check_all(*, settings: Settings | None = None) -> list[Checked]:
@@ -108,21 +142,23 @@ def check_all(*, settings: Settings | None = None) -> list[Checked]:
 
 def _attempt(release: Release, settings: Settings) -> Checked | None:
     """Check what serves the relation by now; None if it was withdrawn meanwhile."""
-    from dbanon.db import catalog, checks, population, store
+    from dbanon.db import store
     from dbanon.db.session import connect
 
     try:
         with connect(settings) as session:
-            with session.transaction(snapshot=True, keep=False):
-                session.allow_memory()
+            with session.transaction(read_only=True, keep=False):
+                present = store.served_release(session, release.relation)
+            if present is None:
+                return None
+            release = present
+            found = _found(session, release.relation)
+            with _held(session, found) as info:
                 present = store.served_release(session, release.relation)
                 if present is None:
                     return None
                 release = present
-                info = catalog.describe(session, release.relation)
-                promise = _kept_promise(session, info, release)
-                report = checks.prove(session, info, promise)
-                report = population.prove_again(session, info, promise, report)
+                report = _proved(session, info, _kept_promise(session, info, release))
             return _judged(session, report, release=release.id)
     except DbanonError as error:
         nothing = CheckReport(release.relation, ())
@@ -132,15 +168,16 @@ def _attempt(release: Release, settings: Settings) -> Checked | None:
 
 def _kept_promise(session: Session, info: TableInfo, release: Release) -> Promise:
     """Return the promise of a release; raises ConfigError when it is not what was published."""
-    from dbanon.db import views
+    from dbanon.db import identity
     from dbanon.db.promise import read_promise
     from dbanon.domain.policy import Role
+
+    identity.require_release(session, info, release.data_id)
 
     promise = read_promise(session, info)
     policy = release.policy
     published = promise is not None and (
-        views.serves(session, info.oid, release.data_id)
-        and promise.release == release.id
+        promise.release == release.id
         and promise.models == policy.models
         and promise.quasi == tuple(rule.column for rule in policy.with_role(Role.QUASI))
         and promise.sensitive == tuple(rule.column for rule in policy.with_role(Role.SENSITIVE))

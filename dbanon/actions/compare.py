@@ -78,7 +78,7 @@ def compare(
     any algorithm runs, and PolicyError for the name of an algorithm, or of a parameter that none
     of them has.
     """
-    from dbanon.db import catalog
+    from dbanon.db import catalog, identity
     from dbanon.db.migrate import require_current
     from dbanon.db.session import connect
 
@@ -90,13 +90,14 @@ def compare(
     where = table if isinstance(table, TableName) else TableName.parse(table)
     with (
         connect(settings or Settings.load()) as session,
-        session.transaction(snapshot=True, keep=False),
+        session.transaction(snapshot=True, read_only=True, keep=False),
     ):
         require_current(session)
         info = catalog.describe_source(session, where)
         policy = in_force(session, info, replace(request, params={}, block=None))
         candidates = _candidates(policy, request, algorithms or USUAL)
         source = read_source(session, info, policy, stages, kind=request.kind)
+        identity.require_admitted(session)
     encoded = source.encoded
     tried = _tried(encoded, policy, wanted or {policy.k})
     for candidate in candidates:

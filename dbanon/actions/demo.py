@@ -138,8 +138,10 @@ def _define(dataset: Dataset, table: TableName, settings: Settings) -> None:
 def _samples(
     relations: Sequence[TableName], settings: Settings
 ) -> list[tuple[tuple[str, ...], tuple[tuple[str | None, ...], ...]]]:
-    from dbanon.db import samples
+    from dbanon.db import identity, samples
     from dbanon.db.session import connect
 
-    with connect(settings) as session, session.transaction():
-        return [samples.first_rows(session, relation, limit=8) for relation in relations]
+    with connect(settings) as session, session.transaction(read_only=True):
+        rows = [samples.first_rows(session, relation, limit=8) for relation in relations]
+        identity.require_admitted(session)
+        return rows

@@ -19,7 +19,7 @@ from dbanon.domain.release import ReleaseKind
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from dbanon.db.session import Session
     from dbanon.domain.release import Release
@@ -47,17 +47,20 @@ class Finding:
 
 def doctor(*, settings: Settings | None = None) -> list[Finding]:
     """Look at the server, the role, the metadata and every served release; change nothing."""
+    from dbanon.db import store
     from dbanon.db.session import connect
 
-    with (
-        connect(settings or Settings.load()) as session,
-        session.transaction(snapshot=True, keep=False),
-    ):
-        findings = [*_server(session), *_role(session)]
-        current = _metadata(session)
-        findings.append(current)
-        if current.level is Level.OK:
-            findings += _releases(session)
+    served: list[Release] = []
+    with connect(settings or Settings.load()) as session:
+        with session.transaction(read_only=True, keep=False):
+            findings = [*_server(session), *_role(session)]
+            current = _metadata(session)
+            findings.append(current)
+            if current.level is Level.OK:
+                served = store.releases(session, served=True)
+                findings += _leftovers(session, served)
+        for release in served:
+            findings += _looked_at(session, release)
     return findings
 
 
@@ -100,12 +103,9 @@ def _metadata(session: Session) -> Finding:
     return Finding(Level.OK, "metadata", "the metadata schema is current")
 
 
-def _releases(session: Session) -> Iterator[Finding]:
-    from dbanon.db import diagnosis, store
+def _leftovers(session: Session, served: Sequence[Release]) -> Iterator[Finding]:
+    from dbanon.db import diagnosis
 
-    served = store.releases(session, served=True)
-    for release in served:
-        yield from _release(session, release)
     orphans = diagnosis.orphans(session, served)
     if orphans:
         message = f"{len(orphans)} relations in dbanon_data belong to no served release"
@@ -121,6 +121,19 @@ def _remedy(session: Session, orphan: str) -> str:
     number = orphan.rpartition("_")[2]
     known = number.isdecimal() and store.release_by_id(session, int(number))
     return f"dbanon release drop {number}" if known else f"DROP TABLE dbanon_data.{orphan}"
+
+
+def _looked_at(session: Session, release: Release) -> list[Finding]:
+    """Look at one release in a transaction of its own, which sees what is by now."""
+    from dbanon.db import identity
+
+    try:
+        with session.transaction(read_only=True, keep=False):
+            findings = list(_release(session, release))
+            identity.require_admitted(session)
+    except DbanonError as error:
+        return [_failure(str(release.relation), str(error), error.hint)]
+    return findings
 
 
 def _release(session: Session, release: Release) -> Iterator[Finding]:
@@ -151,34 +164,59 @@ def _served(
     session: Session, release: Release, published: TableInfo, source: TableInfo
 ) -> Iterator[Finding]:
     """Yield what is wrong with what readers see."""
-    from dbanon.db import catalog, diagnosis, seals, views
+    from dbanon.db import diagnosis, identity
 
     subject, repair = str(release.relation), f"dbanon refresh {release.table}"
-    if not views.serves(session, published.oid, release.data_id):
+    ours = identity.serves(session, published.oid, release.data_id)
+    if not ours:
         repair = f"DROP VIEW {release.relation}, then dbanon publish {release.table}"
     for problem in diagnosis.view_problems(session, published, release=release, source=source):
         yield _failure(subject, problem, repair)
-    for function, owner in catalog.foreign_code(session, source):
-        problem = f"reading {source.name} may run {function} of {owner}"
-        yield _failure(subject, problem, "drop the index, statistics, policy or view that calls it")
-    if release.kind is ReleaseKind.VIEW:
-        return
+    for problem in identity.strangers(session, published, release.data_id):
+        ours = False
+        yield _failure(subject, problem, "let this role or the owner of the database own it")
+    for relation in (source, published):
+        for function, owner in identity.foreign_code(session, relation):
+            ours = ours and relation is source
+            problem = f"reading {relation.name} may run {function} of {owner}"
+            hint = "drop the index, statistics, policy or view that calls it"
+            yield _failure(subject, problem, hint)
+    if not ours:
+        yield _failure(subject, "its rows were not looked at: it is not what was published", repair)
+    yield from _content(session, release, published, ours=ours, repair=repair)
+
+
+def _content(
+    session: Session, release: Release, published: TableInfo, *, ours: bool, repair: str
+) -> Iterator[Finding]:
+    """Yield how the definition and the rows of a release differ from what was published."""
+    from dbanon.db import diagnosis, identity, seals
+
+    subject = str(release.relation)
     if release.content is None:
-        message = "published by an older dbanon: nothing keeps its private copy from being changed"
+        message = "published by an older dbanon: nothing keeps it from being changed unnoticed"
         yield Finding(Level.WARNING, subject, message, repair)
-        return
-    for problem, remedy in seals.broken_seals(session, published.oid, release.data_id):
-        yield _failure(subject, problem, remedy or repair)
-    if not diagnosis.can_read(session, published):
-        yield _unread(release.relation, published.name)
-    elif seals.content(session, published) != release.content:
-        yield _failure(subject, "it shows other rows or columns than were published", repair)
+    elif release.kind is ReleaseKind.VIEW:
+        if seals.definition(session, published) != release.content:
+            yield _failure(subject, "its definition is not the one that was published", repair)
+    else:
+        for problem, remedy in seals.broken_seals(session, published.oid, release.data_id):
+            yield _failure(subject, problem, remedy or repair)
+        if not diagnosis.can_read(session, published):
+            yield _unread(release.relation, published.name)
+        elif ours:
+            identity.hold(session, published)
+            identity.require_release(session, published, release.data_id)
+            identity.admit(session, published)
+            if seals.content(session, published) != release.content:
+                message = "it shows other rows or columns than were published"
+                yield _failure(subject, message, repair)
 
 
 def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:
     """Yield what changed about the source, and would keep it from being published again."""
     from dbanon.actions.policy import stored_policy
-    from dbanon.db import catalog, diagnosis
+    from dbanon.db import diagnosis, identity
 
     subject = str(release.relation)
     try:
@@ -188,8 +226,10 @@ def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[
         return
     found = changes(session, source) or [*misfits(session, source, policy)]
     if not found and diagnosis.can_read(session, source):
-        safe = not catalog.foreign_code(session, source)
-        found = [*strays(session, source, policy)] if safe else []
+        if not identity.foreign_code(session, source):
+            identity.hold(session, source)
+            identity.admit(session, source)
+            found = [*strays(session, source, policy)]
     elif not found:
         yield _unread(release.relation, source.name)
     for change in (*gained_rights(session, source, release), *found):

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dbanon.domain.errors import ConfigError, NotPermitted
+from dbanon.domain.errors import ConfigError, NotPermitted, TableNotFound
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
@@ -120,16 +120,15 @@ def _served(session: Session, relation: str | TableName) -> list[Release]:
 
 def _published(session: Session, releases: Sequence[Release]) -> Iterator[tuple[Release, int]]:
     """Yield each release with the OID of the view that serves it; raises ConfigError."""
-    from dbanon.db import views
+    from dbanon.db import catalog, identity
 
     for release in releases:
-        published = views.oid_of(session, release.relation)
-        if published is None or not views.serves(session, published, release.data_id):
-            raise ConfigError(
-                f"{release.relation} is not what release {release.id} published",
-                hint="dbanon doctor",
-            )
-        yield release, published
+        try:
+            published = catalog.describe(session, release.relation)
+        except TableNotFound as error:
+            raise ConfigError(str(error), hint="dbanon doctor") from None
+        identity.require_release(session, published, release.data_id)
+        yield release, published.oid
 
 
 def _schemas(relation: TableName) -> list[str]:

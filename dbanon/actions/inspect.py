@@ -40,16 +40,20 @@ def inspect(
 
     Raises TableNotFound, NotPermitted, DatabaseError.
     """
-    from dbanon.db import catalog
+    from dbanon.db import catalog, identity
     from dbanon.db.session import connect
     from dbanon.formats import policies
 
     stages = stages or Stages()
     name = table if isinstance(table, TableName) else TableName.parse(table)
-    with connect(settings or Settings.load()) as session, session.transaction(snapshot=True):
+    with (
+        connect(settings or Settings.load()) as session,
+        session.transaction(snapshot=True, read_only=True),
+    ):
         info = catalog.describe_source(session, name)
         with stages("count"):
             n_rows, stats = catalog.statistics(session, info)
+        identity.require_admitted(session)
     columns = tuple(
         InspectedColumn(info.column(rule.column), stats.get(rule.column), rule, reason)
         for rule, reason in policies.suggest(info, stats)

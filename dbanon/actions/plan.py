@@ -57,6 +57,7 @@ def plan(
     Takes the options of ``publish`` and raises what it raises, but needs no right to create
     anything and takes no lock.
     """
+    from dbanon.db import identity
     from dbanon.db.migrate import require_current
     from dbanon.db.relations import Publication
     from dbanon.db.session import connect
@@ -65,11 +66,12 @@ def plan(
     where = table if isinstance(table, TableName) else TableName.parse(table)
     with (
         connect(settings or Settings.load()) as session,
-        session.transaction(snapshot=True, keep=False),
+        session.transaction(snapshot=True, read_only=True, keep=False),
     ):
         require_current(session)
         info = _source(session, where, request)
         prepared = prepare(session, info, request, stages or Stages())
+        identity.require_admitted(session)
         publication = Publication(
             id=0,
             info=info,
@@ -91,11 +93,11 @@ def plan(
 
 def _source(session: Session, where: TableName, request: Request) -> TableInfo:
     from dbanon.actions.drift import find_source, require_unchanged
-    from dbanon.db import catalog
+    from dbanon.db import identity
 
     info = find_source(session, where)
     require_unchanged(session, info, request.view(info.name))
-    catalog.require_own_code(session, info)
+    identity.admit(session, info)
     return info
 
 

@@ -366,7 +366,7 @@ def fingerprint(session: Session, prepared_for: TableInfo, policy: Policy, reque
     import hashlib
     import json
 
-    from dbanon.db import catalog, store
+    from dbanon.db import catalog, population, store
     from dbanon.formats import policies
 
     named = {rule.taxonomy for rule in policy.columns if rule.taxonomy is not None}
@@ -381,7 +381,7 @@ def fingerprint(session: Session, prepared_for: TableInfo, policy: Policy, reque
     )
     parts = [content, policies.to_document(policy), versions, request.options()]
     if policy.population is not None:
-        everybody = catalog.describe(session, policy.population)
+        everybody = population.admitted(session, policy.population)
         quasi = sorted(rule.column for rule in policy.with_role(Role.QUASI))
         parts.append(catalog.content_digest(session, everybody, quasi))
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

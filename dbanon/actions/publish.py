@@ -54,7 +54,7 @@ def publishing(
 ) -> Iterator[tuple[Session, TableInfo]]:
     """Open the one transaction of a publication, alone on its table."""
     from dbanon.actions.drift import find_source, require_unchanged
-    from dbanon.db import catalog, guards, withdrawal
+    from dbanon.db import catalog, guards, identity, withdrawal
     from dbanon.db.migrate import require_current
     from dbanon.db.session import connect
 
@@ -68,8 +68,9 @@ def publishing(
             guards.lock_source(session, found, exclude_writers=request.kind is ReleaseKind.VIEW)
             session.allow_memory()
             info = catalog.describe(session, found.name)
+            identity.require_same(found, info)
             require_unchanged(session, info, request.view(info.name))
-            catalog.require_own_code(session, info)
+            identity.admit(session, info)
             if request.kind is ReleaseKind.VIEW:
                 _require_guardable(info)
             yield session, info
@@ -79,7 +80,7 @@ def publishing(
 
 def publish_in(session: Session, info: TableInfo, request: Request, stages: Stages) -> Release:
     """Do all of a publication inside the open transaction of ``publishing``."""
-    from dbanon.db import access, store, withdrawal
+    from dbanon.db import access, identity, store, withdrawal
     from dbanon.db.baselines import baseline
 
     view = request.view(info.name)
@@ -90,9 +91,9 @@ def publish_in(session: Session, info: TableInfo, request: Request, stages: Stag
     with stages("write"):
         _write(session, publication, prepared)
     with stages("publish"):
-        publication = _build(session, publication, previous)
+        publication, candidate = _build(session, publication, previous)
     with stages("check"):
-        report = _prove(session, publication, prepared)
+        report = _prove(session, publication, candidate, prepared)
     with stages("record"):
         release = Release(
             id=publication.id,
@@ -106,12 +107,13 @@ def publish_in(session: Session, info: TableInfo, request: Request, stages: Stag
             fingerprint=fingerprint(session, info, prepared.policy, request),
             overrides=request.options(),
             taxonomies=prepared.taxonomies,
-            content=_content(session, publication),
+            content=_content(session, publication, candidate),
             data_id=publication.data_id,
         )
         release = store.add_release(session, release)
         store.save_baseline(session, info.name, baseline(session, info, prepared.policy))
-        _serve(session, publication, request.grants, previous=previous)
+        _serve(session, publication, candidate, grants=request.grants, previous=previous)
+        identity.require_admitted(session)
         if previous is not None:
             withdrawal.retire(session, previous, by=release)
     return release
@@ -122,8 +124,9 @@ def _previous(session: Session, info: TableInfo, view: TableName) -> Release | N
 
     It may be one that was withdrawn, when somebody has kept its view from being dropped.
     """
-    from dbanon.db import store, views
+    from dbanon.db import identity, store, views
 
+    identity.require_own_schema(session, view)
     latest = store.latest_release(session, view)
     if latest is not None and latest.served and latest.table != info.name:
         raise ConfigError(
@@ -131,7 +134,7 @@ def _previous(session: Session, info: TableInfo, view: TableName) -> Release | N
             hint="publish under another --name or --schema",
         )
     present = views.oid_of(session, view)
-    if present is not None and not (latest and views.serves(session, present, latest.data_id)):
+    if present is not None and not (latest and identity.serves(session, present, latest.data_id)):
         raise ConfigError(
             f"{view} exists and was not published by dbanon",
             hint="publish under another --name or --schema",
@@ -159,7 +162,7 @@ def _require_guardable(info: TableInfo) -> None:
 
 
 def _publication(session: Session, prepared: Prepared, request: Request) -> Publication:
-    from dbanon.db import store
+    from dbanon.db import identity, store
     from dbanon.db.relations import Publication
 
     return Publication(
@@ -170,11 +173,12 @@ def _publication(session: Session, prepared: Prepared, request: Request) -> Publ
         view=request.view(prepared.info.name),
         recodings=prepared.recodings,
         trees=prepared.trees,
+        pin=identity.readable(session, prepared.info),
     )
 
 
 def _write(session: Session, publication: Publication, prepared: Prepared) -> None:
-    from dbanon.db import contents, relations
+    from dbanon.db import contents, keys, relations
 
     for statement in relations.build_statements(publication):
         session.pg.execute(statement)
@@ -185,19 +189,22 @@ def _write(session: Session, publication: Publication, prepared: Prepared) -> No
         assignment=prepared.outcome.assignment,
         values=prepared.outcome.values,
     )
+    keys.require_unique(session, publication)
 
 
-def _content(session: Session, publication: Publication) -> str | None:
-    from dbanon.db import catalog, seals
+def _content(session: Session, publication: Publication, published: TableInfo) -> str:
+    from dbanon.db import seals
 
     if publication.kind is ReleaseKind.VIEW:
-        return None
-    return seals.content(session, catalog.describe(session, publication.candidate))
+        return seals.definition(session, published)
+    return seals.content(session, published)
 
 
-def _build(session: Session, publication: Publication, previous: Release | None) -> Publication:
+def _build(
+    session: Session, publication: Publication, previous: Release | None
+) -> tuple[Publication, TableInfo]:
     """Make all that readers are to be served from, and a view of it that they cannot reach yet."""
-    from dbanon.db import copies, relations
+    from dbanon.db import catalog, copies, relations
 
     if publication.kind is ReleaseKind.TABLE:
         publication = copies.make(session, publication, previous)
@@ -205,18 +212,19 @@ def _build(session: Session, publication: Publication, previous: Release | None)
         for statement in relations.serve_statements(publication):
             session.pg.execute(statement)
     session.pg.execute(relations.view_statement(publication, publication.candidate))
-    return publication
+    return publication, catalog.describe_source(session, publication.candidate)
 
 
 def _serve(
     session: Session,
     publication: Publication,
-    grants: Sequence[str],
+    candidate: TableInfo,
     *,
+    grants: Sequence[str],
     previous: Release | None,
 ) -> None:
     """Let readers have what was proved. It comes last: they may have to wait until the end."""
-    from dbanon.db import access, relations, views
+    from dbanon.db import access, catalog, identity, relations, views
     from dbanon.db.locks import Held
 
     view = publication.view
@@ -235,18 +243,21 @@ def _serve(
     session.pg.execute(relations.comment_statement(publication))
     for statement in access.grant_statements(view, grants):
         session.pg.execute(statement)
-    published = views.oid_of(session, view) or 0
-    access.require_readable(session, grants, published=published)
-    access.require_separation(session, published=published, source=publication.info.oid)
+    published = catalog.describe_source(session, view)
+    identity.dismiss(session, candidate)
+    identity.require_release(session, published, publication.data_id)
+    access.require_readable(session, grants, published=published.oid)
+    access.require_separation(session, published=published.oid, source=publication.info.oid)
 
 
-def _prove(session: Session, publication: Publication, prepared: Prepared) -> CheckReport:
+def _prove(
+    session: Session, publication: Publication, published: TableInfo, prepared: Prepared
+) -> CheckReport:
     """Prove the view that readers will have, before they have it."""
-    from dbanon.db import catalog, checks, population
+    from dbanon.db import checks, population
     from dbanon.db.promise import promise_of
     from dbanon.db.subjects import prove_subjects
 
-    published = catalog.describe(session, publication.candidate)
     report = checks.prove(session, published, promise_of(publication))
     report = prove_subjects(session, publication, report, several=prepared.several)
     report = population.prove(

@@ -94,6 +94,7 @@ def _attempt(
 
 def _again(release: Release, *, if_changed: bool, settings: Settings, stages: Stages) -> Refreshed:
     from dbanon.actions.policy import stored_policy
+    from dbanon.db import identity
 
     request = Request.of(cast("Options", release.overrides))
     with publishing(release.table, request, settings) as (session, info):
@@ -101,6 +102,7 @@ def _again(release: Release, *, if_changed: bool, settings: Settings, stages: St
             with stages("compare"):
                 policy = request.over(stored_policy(session, info))
                 same = fingerprint(session, info, policy, request) == release.fingerprint
+                identity.require_admitted(session)
             if same:
                 return Refreshed(release.relation, release, changed=False)
         new = publish_in(session, info, request, stages)

@@ -54,19 +54,30 @@ def derive_taxonomy(
     ``kind`` is flat, intervals (of the given ``widths``, each a multiple of the one before),
     dates (day, month, quarter, year, decade) or prefix (postcodes). Raises TaxonomyError.
     """
-    from dbanon.db import catalog
-    from dbanon.db.migrate import current_session
+    from dbanon.db.migrate import require_current
+    from dbanon.db.session import connect
 
-    with current_session(settings or Settings.load(), writes=True) as session:
-        where = table if isinstance(table, TableName) else TableName.parse(table)
-        info = catalog.describe_source(session, where)
-        values = catalog.distinct_values(session, info, column, limit=MAX_LEAVES + 1)
-        if len(values) > MAX_LEAVES:
-            raise TaxonomyError(
-                f"column {column} has more than {MAX_LEAVES:,} distinct values",
-                hint="publish it with the recoding interval, or derive it from a coarser column",
-            )
-        return _add(session, _derive(name, values, kind=kind, widths=widths))
+    where = table if isinstance(table, TableName) else TableName.parse(table)
+    with connect(settings or Settings.load(), writes=True) as session:
+        with session.transaction(read_only=True):
+            require_current(session)
+            values = _values(session, where, column)
+        with session.transaction():
+            return _add(session, _derive(name, values, kind=kind, widths=widths))
+
+
+def _values(session: Session, table: TableName, column: str) -> list[str]:
+    from dbanon.db import catalog, identity
+
+    info = catalog.describe_source(session, table)
+    values = catalog.distinct_values(session, info, column, limit=MAX_LEAVES + 1)
+    identity.require_admitted(session)
+    if len(values) > MAX_LEAVES:
+        raise TaxonomyError(
+            f"column {column} has more than {MAX_LEAVES:,} distinct values",
+            hint="publish it with the recoding interval, or derive it from a coarser column",
+        )
+    return values
 
 
 def _derive(

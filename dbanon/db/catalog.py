@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon.db.queries import query, relation, text_of
-from dbanon.domain.errors import NotPermitted, TableNotFound
+from dbanon.db.identity import admit, readable
+from dbanon.db.queries import query, text_of
+from dbanon.domain.errors import TableNotFound
 from dbanon.domain.table import (
     ColumnInfo,
     ColumnKind,
@@ -15,7 +16,6 @@ from dbanon.domain.table import (
     Partition,
     TableInfo,
     TableName,
-    quote_identifier,
 )
 
 if TYPE_CHECKING:
@@ -56,13 +56,14 @@ def describe(session: Session, name: TableName) -> TableInfo:
     ).fetchone()
     if found is None:
         raise TableNotFound(_not_found(session, name), hint=_suggestion(session, name))
-    oid, schema, relkind, row_security, has_children, has_parents, comment, primary_key = found
+    oid, schema, relkind, row_security, has_children, has_parents, comment, key, flaw = found
     return TableInfo(
         oid=oid,
         name=TableName(schema, name.name),
         relkind=relkind,
         columns=_columns(session, oid),
-        primary_key=tuple(primary_key or ()),
+        primary_key=tuple(key or ()),
+        key_flaw=flaw,
         row_security=row_security,
         has_children=has_children,
         has_parents=has_parents,
@@ -80,31 +81,13 @@ def _partitions(session: Session, oid: int) -> tuple[Partition, ...]:
 
 
 def describe_source(session: Session, name: TableName) -> TableInfo:
-    """Describe a table whose rows are about to be read.
+    """Describe a relation whose rows are about to be read, and let them be read.
 
-    Raises TableNotFound, and NotPermitted when to read it would run code of somebody else's.
+    Raises TableNotFound, and what ``identity.admit`` raises.
     """
     info = describe(session, name)
-    require_own_code(session, info)
+    admit(session, info)
     return info
-
-
-def require_own_code(session: Session, info: TableInfo) -> None:
-    """Raise NotPermitted when to read a table would run code of somebody else's."""
-    foreign = foreign_code(session, info)
-    if foreign:
-        found = "; ".join(f"{function} of {owner}" for function, owner in foreign[:5])
-        raise NotPermitted(
-            f"reading {info.name} may run functions of others with this role's rights: {found}",
-            hint="drop the index, the statistics, the policy or the view that calls them,"
-            " or let a superuser or this role own them",
-        )
-
-
-def foreign_code(session: Session, info: TableInfo) -> list[tuple[TableName, str]]:
-    """Return the functions of other roles that reading the relation may run, and their owners."""
-    rows = session.pg.execute(query("foreign_code"), {"relation": info.oid}).fetchall()
-    return [(TableName(schema, name), quote_identifier(owner)) for schema, name, owner in rows]
 
 
 def _not_found(session: Session, name: TableName) -> str:
@@ -173,7 +156,9 @@ def statistics(session: Session, info: TableInfo) -> tuple[int, dict[str, Column
     for column in comparable:
         name = sql.Identifier(column.name)
         counts.append(sql.SQL("count({0}), count(DISTINCT {0})").format(name))
-    statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(counts), relation(info.name))
+    statement = sql.SQL("SELECT {} FROM {}").format(
+        sql.SQL(", ").join(counts), readable(session, info)
+    )
     row = session.pg.execute(statement).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always returns a row
     n_rows = row[0]
@@ -190,7 +175,7 @@ def distinct_values(session: Session, info: TableInfo, column: str, limit: int) 
         " ORDER BY v LIMIT {2}"
     ).format(
         sql.Identifier(column),
-        relation(info.name),
+        readable(session, info),
         sql.Literal(limit),
         text_of(info.column(column), sql.Identifier("v")),
     )
@@ -200,7 +185,7 @@ def distinct_values(session: Session, info: TableInfo, column: str, limit: int) 
 def count_subjects(session: Session, info: TableInfo, column: str) -> tuple[int, int]:
     """Return the number of rows and of distinct subjects."""
     statement = sql.SQL("SELECT count(*), count(DISTINCT {}) FROM {}").format(
-        sql.Identifier(column), relation(info.name)
+        sql.Identifier(column), readable(session, info)
     )
     row = session.pg.execute(statement).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always returns a row
@@ -221,7 +206,7 @@ def content_digest(session: Session, info: TableInfo, columns: Sequence[str]) ->
     )
     statement = sql.SQL(
         "SELECT count(*), coalesce(sum(hashtextextended('' COLLATE \"C\", {})), 0) FROM {}"
-    ).format(cells, relation(info.name))
+    ).format(cells, readable(session, info))
     row = session.pg.execute(statement).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always returns a row
     return f"{row[0]}:{row[1]}"

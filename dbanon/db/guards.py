@@ -78,6 +78,11 @@ def _trigger(release_id: int, event: str) -> str:
 def guard_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield the keys, functions and triggers of a live view."""
     yield from _finish_tables(publication)
+    yield template(
+        "create_members",
+        members=publication.members,
+        live=publication.live_members(judgements.watched(publication)),
+    )
     for event, event_sql in {**_EVENTS, **_ROW_EVENTS}.items():
         yield from _create(publication, event)
         of_rows = event in _ROW_EVENTS
@@ -181,7 +186,7 @@ def _body(publication: Publication, event: str) -> sql.Composed:
     changed_is_row = sql.SQL(" AND ").join(
         sql.SQL("r.{0} = c.{0}").format(sql.Identifier(name)) for name in publication.key_columns
     )
-    members = publication.members(judgements.watched(publication))
+    members = sql.SQL("TABLE {}").format(publication.members)
     return template(
         "guard_body",
         rows=publication.rows,
@@ -208,7 +213,7 @@ def _changed(publication: Publication, columns: Sequence[str], event: str) -> sq
         sql.SQL(", t.{} AS {}").format(sql.Identifier(name), sql.Identifier(f"v{i}"))
         for i, name in enumerate(columns, 1)
     )
-    return sql.SQL("SELECT {0}{1} FROM {2} AS t EXCEPT SELECT {0}{1} FROM {3} AS t").format(
+    return sql.SQL("SELECT {0}{1} FROM {2} AS t EXCEPT ALL SELECT {0}{1} FROM {3} AS t").format(
         keys, others, removed, added
     )
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from dbanon.db import catalog, store
-from dbanon.db.guards import lock_source
-from dbanon.db.queries import query, relation
+from dbanon.db import catalog, identity, store
+from dbanon.db.queries import query
 from dbanon.domain.errors import NotPermitted, PolicyError, TableNotFound
 from dbanon.domain.models import K_MAP, MODEL_KINDS, arguments
 from dbanon.domain.policy import Role
@@ -33,11 +32,11 @@ def describe(session: Session, info: TableInfo, policy: Policy, *, n_rows: int) 
     if policy.population is None:
         raise PolicyError("the policy names no population", hint="--population schema.table")
     found = _locked(session, policy.population)
-    if found is None:
-        raise NotPermitted(f"this role may not read {policy.population}", hint="GRANT SELECT ON it")
     problems = [*_problems(session, found), *_misfits(info, found, policy)]
-    if not problems and (rows := _count(session, found)) < n_rows:
-        problems.append(f"it has {rows:,} rows, fewer than the {n_rows:,} of {info.name}")
+    if not problems:
+        identity.admit(session, found)
+        if (rows := _count(session, found)) < n_rows:
+            problems.append(f"it has {rows:,} rows, fewer than the {n_rows:,} of {info.name}")
     if problems:
         raise PolicyError(
             f"{found.name} is not the population of {info.name}: {'; '.join(problems)}",
@@ -46,15 +45,28 @@ def describe(session: Session, info: TableInfo, policy: Policy, *, n_rows: int) 
     return found
 
 
-def _locked(session: Session, name: TableName) -> TableInfo | None:
-    """Return a relation that stays what it is, None when the current role cannot read it."""
+def admitted(session: Session, name: TableName) -> TableInfo:
+    """Return a population that may be read; raises NotPermitted and PolicyError."""
+    found = _locked(session, name)
+    problems = list(_problems(session, found))
+    if problems:
+        raise PolicyError(
+            f"the population {found.name} is not read: {'; '.join(problems)}",
+            hint=f"dbanon inspect {found.name}",
+        )
+    identity.admit(session, found)
+    return found
+
+
+def _locked(session: Session, name: TableName) -> TableInfo:
+    """Return a relation that stays what it is; raises NotPermitted for who cannot read it."""
     found = catalog.describe(session, name)
     row = session.pg.execute(
         "SELECT has_table_privilege(%s::oid, 'SELECT')", (found.oid,)
     ).fetchone()
     if not (row and row[0]):
-        return None
-    lock_source(session, found, exclude_writers=False)
+        raise NotPermitted(f"this role may not read {name}", hint="GRANT SELECT ON it")
+    identity.hold(session, found)
     return catalog.describe(session, name)
 
 
@@ -63,7 +75,7 @@ def _problems(session: Session, found: TableInfo) -> Iterator[str]:
     if found.relkind not in {"r", "p"}:
         yield "it is no table: reading anything else may run foreign code"
     else:
-        for function, owner in catalog.foreign_code(session, found):
+        for function, owner in identity.foreign_code(session, found):
             yield f"reading it may run {function} of {owner}"
     if found.row_security:
         yield "it has row-level security, and might show some rows only"
@@ -83,7 +95,7 @@ def _misfits(info: TableInfo, found: TableInfo, policy: Policy) -> Iterator[str]
 
 
 def _count(session: Session, info: TableInfo) -> int:
-    statement = sql.SQL("SELECT count(*) FROM {}").format(relation(info.name))
+    statement = sql.SQL("SELECT count(*) FROM {}").format(identity.readable(session, info))
     row = session.pg.execute(statement).fetchone()
     return row[0] if row else 0
 
@@ -104,6 +116,9 @@ def prove(
     if not specs or policy.population is None:
         return report
     found = catalog.describe(session, policy.population)
+    people = sql.SQL("{}::regclass").format(
+        sql.Literal(identity.readable(session, found).as_string(session.pg))
+    )
     quasi = policy.with_role(Role.QUASI)
     named = {rule.column: rule.taxonomy for rule in quasi if rule.taxonomy is not None}
     known = store.load_taxonomies(session, named.values(), versions=versions)
@@ -114,7 +129,7 @@ def prove(
     }
     results = list(report.results)
     for spec in specs:
-        call = statement(spec, info.oid, found.oid, [rule.column for rule in quasi], trees)
+        call = statement(spec, info.oid, people, [rule.column for rule in quasi], trees)
         row = session.pg.execute(call).fetchone()
         assert row is not None  # noqa: S101 - an aggregate always has a row
         required, achieved, classes, failing, n_rows, verdict = row
@@ -153,11 +168,12 @@ def _is_there(session: Session, release: Release) -> bool:
     try:
         found = _locked(session, release.policy.population)
         source = catalog.describe(session, release.table)
-    except TableNotFound:
+    except (TableNotFound, NotPermitted):
         return False
-    if found is None:
+    if [*_problems(session, found), *_misfits(source, found, release.policy)]:
         return False
-    return not [*_problems(session, found), *_misfits(source, found, release.policy)]
+    identity.admit(session, found)
+    return True
 
 
 def _required(spec: ModelSpec) -> float:
@@ -165,20 +181,18 @@ def _required(spec: ModelSpec) -> float:
 
 
 def statement(
-    spec: ModelSpec, published: int, population: int, quasi: list[str], trees: object
+    spec: ModelSpec, published: int, population: sql.Composable, quasi: list[str], trees: object
 ) -> sql.Composed:
-    """Compose the call of a check; published, population: the relations by OID."""
+    """Compose the call of a check; published: by OID, population: an expression of regclass."""
     named = [
         sql.SQL("{} => {}").format(sql.Identifier(name), sql.Literal(value))
         for name, value in arguments(spec).items()
     ]
-    return sql.SQL(
-        "SELECT * FROM {}({}::oid::regclass, {}, {}::oid::regclass, trees => {}, {})"
-    ).format(
+    return sql.SQL("SELECT * FROM {}({}::oid::regclass, {}, {}, trees => {}, {})").format(
         sql.Identifier("dbanon", f"check_{spec.name.replace('-', '_')}"),
         sql.Literal(published),
         sql.Literal(quasi),
-        sql.Literal(population),
+        population,
         sql.Literal(Jsonb(trees)),
         sql.SQL(", ").join(named),
     )

@@ -41,6 +41,8 @@ class Publication:
     """The taxonomies of sensitive columns that the promise needs, as its comment holds them."""
     former: int | None = None
     """The number of the private copy that is filled anew, None when one is made."""
+    pin: sql.Identifier | None = None
+    """The name by which publishing reads the source, if it is not its own."""
 
     @property
     def data_id(self) -> int:
@@ -88,6 +90,11 @@ class Publication:
         return relation(self.info.name)
 
     @property
+    def reading(self) -> sql.Identifier:
+        """The table that is published, as publishing reads it."""
+        return self.pin or self.source
+
+    @property
     def key_columns(self) -> tuple[str, ...]:
         """The names of the key in ``rows``: never those of the source, so none can collide."""
         return tuple(f"k{i}" for i in range(1, len(self.info.primary_key) + 1))
@@ -114,7 +121,12 @@ class Publication:
             for name, key in zip(self.key_columns, self.keys(of="s"), strict=True)
         )
 
-    def members(self, columns: Mapping[str, sql.Identifier]) -> sql.Composed:
+    @property
+    def members(self) -> sql.Identifier:
+        """The private view of ``live_members``, by which guards read the source."""
+        return data_table("members", self.id)
+
+    def live_members(self, columns: Mapping[str, sql.Identifier]) -> sql.Composed:
         """Select the class of each row of a live release with those of the columns, renamed."""
         selected = [
             sql.SQL(", s.{} AS {}").format(sql.Identifier(name), alias)
@@ -125,8 +137,9 @@ class Publication:
     def live(self, name: str, **slots: sql.Composable) -> sql.Composed:
         """Compose a template for the source, or for each of its partitions that hold rows.
 
-        These are read by name, as they were when it was published: a partition attached later is
-        not in the release, and one that is detached stays in it, guards and all.
+        A view keeps these as they were when it was published, whatever their names mean later: a
+        partition attached later is not in the release, and one that is detached stays in it, guards
+        and all.
         """
         parts = [(relation(leaf.name), self._join_leaf(i)) for i, leaf in self.numbered_leaves]
         return sql.SQL("\n UNION ALL\n").join(
@@ -221,7 +234,7 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
         rows=publication.rows,
         keys=keys,
         leaf=sql.SQL(", 0 AS leaf" if apart else ""),
-        source=publication.source,
+        source=publication.reading,
     )
     recoded = sql.SQL(",\n    ").join(
         sql.SQL("{} {}{}").format(
@@ -241,7 +254,7 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
             "create_draft",
             draft=publication.draft,
             columns=sql.SQL("").join(kept),
-            source=publication.source,
+            source=publication.reading,
         )
 
 
@@ -274,7 +287,7 @@ def served_rows(publication: Publication) -> sql.Composed:
     return template(
         "release_rows",
         columns=columns,
-        source=publication.source,
+        source=publication.reading,
         rows=publication.rows,
         groups=groups,
         join=publication.join,
@@ -321,6 +334,8 @@ def comment_statement(publication: Publication) -> sql.Composed:
 def drop_membership(session: Session, number: int) -> None:
     """Drop the membership, the group values and the guards of a release."""
     drop_guards(session, number)
+    members = data_table("members", number)
+    session.pg.execute(sql.SQL("DROP VIEW IF EXISTS {}").format(members))
     for prefix in ("rows", "groups"):
         table = data_table(prefix, number)
         session.pg.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table))

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon.db.catalog import describe
+from dbanon.db.catalog import describe, describe_source
+from dbanon.db.identity import readable
 from dbanon.db.queries import relation, template
 from dbanon.db.views import oid_of
 from dbanon.domain.errors import ConfigError
@@ -51,9 +52,10 @@ def first_rows(
     session: Session, name: TableName, *, limit: int
 ) -> tuple[tuple[str, ...], tuple[tuple[str | None, ...], ...]]:
     """Return the column names of a relation and its first rows as text."""
-    columns = tuple(column.name for column in describe(session, name).columns)
+    info = describe_source(session, name)
+    columns = tuple(column.name for column in info.columns)
     texts = sql.SQL(", ").join(
         sql.SQL("{}::text").format(sql.Identifier(column)) for column in columns
     )
-    statement = sql.SQL("SELECT {} FROM {} LIMIT {}").format(texts, relation(name), limit)
+    statement = sql.SQL("SELECT {} FROM {} LIMIT {}").format(texts, readable(session, info), limit)
     return columns, tuple(session.pg.execute(statement).fetchall())

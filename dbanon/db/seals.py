@@ -116,6 +116,17 @@ def broken_seals(
     yield from (problem for problem, broken in zip(_BROKEN, row, strict=True) if broken)
 
 
+def definition(session: Session, published: TableInfo) -> str:
+    """Digest the statement that a published view stands for, by the words of this server.
+
+    Each version of PostgreSQL has words of its own, and the digest begins with the version.
+    """
+    row = session.pg.execute(query("view_definition"), (published.oid,)).fetchone()
+    assert row is not None  # noqa: S101 - the relation was just described
+    digest = hashlib.sha256(row[0].encode()).hexdigest()
+    return f"{session.pg.info.server_version // 10_000}:{digest}"
+
+
 def content(session: Session, published: TableInfo) -> str:
     """Digest what readers of a relation see, in any order; one scan of all its columns."""
     names = [column.name for column in published.columns]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -18,6 +18,7 @@ from dbanon.domain.errors import ConfigError, NotPermitted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dbanon.domain.table import TableName
     from dbanon.settings import Settings
 
 LOCK_TIMEOUT = "60s"
@@ -28,7 +29,9 @@ class Session:
     """One connection, seen by psycopg as ``pg`` and by SQLAlchemy as ``sa``.
 
     ``dsn`` reaches the same database again; ``search_path`` is what the role would have had,
-    while the connection itself resolves names in pg_catalog only.
+    while the connection itself resolves names in pg_catalog only. ``admitted`` holds what the open
+    transaction may read, by OID, and ``pins`` the private views that it reads some of it by:
+    ``dbanon.db.identity`` fills both, and asks for them.
     """
 
     pg: psycopg.Connection
@@ -36,16 +39,24 @@ class Session:
     dsn: str
     search_path: tuple[str, ...]
     settings: Settings
+    admitted: dict[int, TableName] = field(default_factory=dict)
+    pins: dict[int, TableName] = field(default_factory=dict)
 
     @contextmanager
-    def transaction(self, *, snapshot: bool = False, keep: bool = True) -> Iterator[None]:
+    def transaction(
+        self, *, snapshot: bool = False, read_only: bool = False, keep: bool = True
+    ) -> Iterator[None]:
         """Commit the block, or roll back if it raises or is not to be kept.
 
-        With ``snapshot`` every statement sees the same rows (REPEATABLE READ).
+        With ``snapshot`` every statement sees the same rows (REPEATABLE READ); with ``read_only``
+        none can write, whatever code it runs.
         """
         self.sa.rollback()
         self.pg.rollback()
+        self.admitted.clear()
+        self.pins.clear()
         self.pg.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ if snapshot else None
+        self.pg.read_only = read_only or None
         with self.sa.begin() as transaction:
             yield
             if not keep:

@@ -16,7 +16,8 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from pyarrow import csv
 
-from dbanon.db.queries import identifiers, relation, text_of
+from dbanon.db import identity
+from dbanon.db.queries import identifiers, text_of
 from dbanon.db.session import SESSION_SETTINGS
 from dbanon.domain.errors import DatabaseError, PolicyError
 from dbanon.domain.policy import Role
@@ -86,7 +87,9 @@ def require_fit(session: Session, info: TableInfo, policy: Policy) -> None:
         )
         for column in columns
     ]
-    statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(counts), relation(info.name))
+    statement = sql.SQL("SELECT {} FROM {}").format(
+        sql.SQL(", ").join(counts), identity.readable(session, info)
+    )
     row = session.pg.execute(statement).fetchone() or ()
     problems = [
         f"column {quote_identifier(column.name)} has {count:,} "
@@ -109,11 +112,18 @@ def read(session: Session, info: TableInfo, policy: Policy) -> SourceRows:
     rules = (*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE))
     parts = [_key(column) for column in keys]
     parts += [_value(info.column(rule.column), rule.role) for rule in rules]
-    statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(parts), relation(info.name))
+    statement = sql.SQL("SELECT {} FROM {}").format(
+        sql.SQL(", ").join(parts), identity.readable_elsewhere(session, info)
+    )
     names = [*(column.name for column in keys), *(rule.column for rule in rules)]
-    with _query(session, row[0]) as query:
-        query.set_sql_query(statement.as_string(session.pg))
-        return _fetch(query, names, keys=len(keys))
+    moved, opened = identity.questions(session, info)
+    with _reader(session, row[0]) as connection:
+        identity.require_nothing(_texts(connection, moved), [])
+        with AdbcStatement(connection) as query:
+            query.set_sql_query(statement.as_string(session.pg))
+            rows = _fetch(query, names, keys=len(keys))
+        identity.require_nothing(_texts(connection, moved), _texts(connection, opened))
+    return rows
 
 
 def without_quasi(source: SourceRows, policy: Policy) -> SourceRows:
@@ -177,9 +187,18 @@ def _value(column: ColumnInfo, role: Role) -> sql.Composed:
     return text_of(column, name)
 
 
+def _texts(connection: AdbcConnection, statement: str) -> list[str]:
+    """Return the only column of what a query answers."""
+    with AdbcStatement(connection) as query:
+        query.set_sql_query(statement)
+        stream, _ = query.execute_query()
+        answer = AdbcRecordBatchReader._import_from_c(stream.address).read_all()  # noqa: SLF001
+    return [str(value) for value in answer.column(0).to_pylist()]
+
+
 @contextmanager
-def _query(session: Session, snapshot: str) -> Iterator[AdbcStatement]:
-    """Open a query on a snapshot of the session's, over a connection of the driver's own."""
+def _reader(session: Session, snapshot: str) -> Iterator[AdbcConnection]:
+    """Open a read-only connection of the driver's own on a snapshot of the session's."""
     try:
         with (
             adbc_driver_postgresql.connect(_same_server(session)) as database,
@@ -190,8 +209,7 @@ def _query(session: Session, snapshot: str) -> Iterator[AdbcStatement]:
                 with AdbcStatement(connection) as change:
                     change.set_sql_query(setting)
                     change.execute_update()
-            with AdbcStatement(connection) as query:
-                yield query
+            yield connection
             connection.rollback()
     except adbc_driver_manager.Error as error:
         state = getattr(error, "sqlstate", None)
@@ -204,7 +222,7 @@ def _query(session: Session, snapshot: str) -> Iterator[AdbcStatement]:
 
 
 def _reader_settings(session: Session, snapshot: str) -> Iterator[str]:
-    yield "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+    yield "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
     yield sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot).as_string(session.pg)
     if session.settings.owner is not None:
         role = sql.Identifier(session.settings.owner)

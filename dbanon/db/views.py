@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import sql
 
+from dbanon.db.identity import serves
 from dbanon.db.locks import patiently
 from dbanon.db.queries import query, relation
 from dbanon.domain.errors import DatabaseError
@@ -44,13 +45,6 @@ def oid_of(session: Session, name: TableName) -> int | None:
     """Return the OID of whatever relation has that name, None if there is none."""
     row = session.pg.execute(query("relation_oid"), (name.schema, name.name)).fetchone()
     return row[0] if row else None
-
-
-def serves(session: Session, view: int, data_id: int) -> bool:
-    """Whether the relation with that OID is a view of the private tables of that number."""
-    tables = [f"{prefix}_{data_id}" for prefix in ("release", "rows")]
-    row = session.pg.execute(query("serves_release"), {"view": view, "tables": tables}).fetchone()
-    return row is not None and row[0]
 
 
 def replace(session: Session, view: TableName, create: sql.Composed) -> None:

@@ -15,7 +15,7 @@ import psycopg
 import sqlalchemy as sa
 from psycopg import sql
 
-from dbanon.db import access, copies, guards, relations, seals, store, views
+from dbanon.db import access, copies, guards, identity, relations, seals, store, views
 from dbanon.db.locks import Held, patiently
 from dbanon.db.queries import query, template
 from dbanon.domain.release import ReleaseKind
@@ -50,7 +50,7 @@ def withdraw(session: Session, release: Release) -> bool:
     so whoever reads it in an open transaction gets nothing more either, but an error.
     """
     view = views.oid_of(session, release.relation)
-    if view is not None and views.serves(session, view, release.data_id):
+    if view is not None and identity.serves(session, view, release.data_id):
         granted = views.grants(session, release.relation)
         for role in {grant.grantee or "public" for grant in granted}:
             session.pg.execute(access.revoke_statement(release.relation, role))
@@ -108,7 +108,7 @@ def left(session: Session, release: Release) -> list[int]:
     numbers: dict[str, int | None] = {"id": release.id, "data_id": None, "view": None}
     if not store.serves_data(session, release.data_id) or release.served:
         view = views.oid_of(session, release.relation)
-        of_release = view is not None and views.serves(session, view, release.data_id)
+        of_release = view is not None and identity.serves(session, view, release.data_id)
         numbers |= {"data_id": release.data_id, "view": view if of_release else None}
     return [row[0] for row in session.pg.execute(query("left_of_release"), numbers)]
 

@@ -30,7 +30,8 @@ class Shape:
     """All of a table that a policy was made for, but for its rows.
 
     ``key`` is the primary key; ``foreign_parts`` tells whether some of its rows are in foreign
-    tables. Names and types only, which a dump and restore keep.
+    tables; ``owner`` is None in what older versions noted. Names and types only, which a dump and
+    restore keep.
     """
 
     relkind: str
@@ -41,6 +42,7 @@ class Shape:
     has_children: bool
     has_parents: bool
     foreign_parts: bool
+    owner: str | None = None
 
     def column(self, name: str) -> ColumnShape | None:
         """Return the column of that name, or None."""
@@ -77,6 +79,7 @@ def compare(before: Baseline, now: Baseline, *, table: TableName) -> list[Change
         return [_of_kind(now.shape, table)]
     review = _review(table)
     return [
+        *_of_owner(before.shape, now.shape, table),
         *_of_access(before.shape, now.shape, table),
         *_of_family(before.shape, now.shape, review),
         *_of_columns(before.shape, now.shape, review),
@@ -95,6 +98,14 @@ def _review(table: TableName) -> str:
 def _of_kind(now: Shape, table: TableName) -> Change:
     kind = _KINDS.get(now.relkind, "an ordinary table")
     return Change(None, f"{table} is {kind} now", f"dbanon inspect {table}")
+
+
+def _of_owner(before: Shape, now: Shape, table: TableName) -> Iterator[Change]:
+    """Yield a new owner: whoever owns the schema can put a table of their own in its place."""
+    if before.owner is not None and now.owner is not None and before.owner != now.owner:
+        old, new = quote_identifier(before.owner), quote_identifier(now.owner)
+        hint = f"find out whether it is the same table; then dbanon policy set {table}"
+        yield Change(None, f"it belongs to {new} now, and belonged to {old}", hint)
 
 
 def _of_access(before: Shape, now: Shape, table: TableName) -> Iterator[Change]:

@@ -129,13 +129,17 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class TableInfo:
-    """One relation. ``oid`` addresses it; ``primary_key`` is () when it has none."""
+    """One relation. ``oid`` addresses it; ``primary_key`` is () when it has none.
+
+    ``key_flaw`` is why the key does not tell rows apart at every moment, None if it does.
+    """
 
     oid: int
     name: TableName
     relkind: str
     columns: tuple[ColumnInfo, ...]
     primary_key: tuple[str, ...]
+    key_flaw: str | None = None
     row_security: bool = False
     has_children: bool = False
     has_parents: bool = False

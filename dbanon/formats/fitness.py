@@ -71,6 +71,8 @@ def _of_relation(policy: Policy, info: TableInfo) -> Iterator[str]:
         yield "other tables inherit from it, and its primary key does not hold for their rows"
     if not info.primary_key:
         yield "it has no primary key, so its rows cannot be told apart"
+    if info.key_flaw:
+        yield f"its primary key {info.key_flaw}"
 
 
 def _of_roles(policy: Policy, info: TableInfo) -> Iterator[str]:

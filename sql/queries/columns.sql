@@ -15,7 +15,13 @@ SELECT a.attname,
        format_type(a.atttypid, a.atttypmod),
        t.typname,
        n.nspname,
-       NOT a.attnotnull,
+       NOT a.attnotnull
+           OR EXISTS (SELECT
+                        FROM pg_constraint AS n
+                       WHERE n.conrelid = a.attrelid
+                         AND n.contype = 'n'
+                         AND NOT n.convalidated
+                         AND n.conkey = ARRAY[a.attnum]),
        col_description(a.attrelid, a.attnum),
        a.attgenerated <> '',
        a.attidentity <> '',

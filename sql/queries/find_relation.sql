@@ -12,7 +12,14 @@ SELECT c.oid,
           JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.attnum
          WHERE x.indrelid = c.oid
            AND x.indisprimary
-           AND k.position <= x.indnkeyatts)
+           AND k.position <= x.indnkeyatts),
+       (SELECT CASE WHEN NOT x.indimmediate
+                    THEN 'is deferrable: within a transaction, several rows may have one key'
+                    WHEN NOT (x.indisvalid AND x.indisready AND x.indislive AND x.indisunique)
+                    THEN 'has an index that is not valid: several rows may have one key' END
+          FROM pg_index AS x
+         WHERE x.indrelid = c.oid
+           AND x.indisprimary)
   FROM pg_class AS c
   JOIN pg_namespace AS n ON n.oid = c.relnamespace
  WHERE n.nspname = ANY (%(schemas)s)

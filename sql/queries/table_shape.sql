@@ -8,6 +8,7 @@ WITH RECURSIVE part (oid) AS (
 )
 SELECT jsonb_build_object(
            'relkind', c.relkind,
+           'owner', pg_get_userbyid(c.relowner),
            'row_security', c.relrowsecurity,
            'forced', c.relforcerowsecurity,
            'has_children', EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhparent = c.oid),

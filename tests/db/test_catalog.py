@@ -129,7 +129,7 @@ def test_statistics_count_rows_nulls_and_distinct_values(bare_database):
     bare_database.execute("CREATE TABLE public.t (a int, b json)")
     bare_database.execute("INSERT INTO public.t VALUES (1, '{}'), (1, NULL), (NULL, '[]')")
     with connect(bare_database.settings) as session, session.transaction():
-        info = catalog.describe(session, TableName("public", "t"))
+        info = catalog.describe_source(session, TableName("public", "t"))
         n_rows, stats = catalog.statistics(session, info)
     assert n_rows == 3
     assert set(stats) == {"a"}
@@ -156,7 +156,7 @@ def test_a_digest_tells_other_contents_and_no_other_order(bare_database, change,
 
     def digest():
         with connect(bare_database.settings) as session, session.transaction():
-            info = catalog.describe(session, TableName("public", "t"))
+            info = catalog.describe_source(session, TableName("public", "t"))
             return catalog.content_digest(session, info, ["a", "b"])
 
     before = digest()

@@ -1,0 +1,246 @@
+"""What may be read: the relation that was meant, and only if it runs no foreign code.
+
+A name is no relation. Whoever owns a schema can rename it and put another in its place, at any
+moment and under any lock: LOCK TABLE holds a table, not its name. So whatever is read is admitted
+first, and when a transaction has read, it is asked what it has opened. Its locks tell: they stay
+until the end, and so does that of a relation whose name meant another one for a moment only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import psycopg
+from psycopg import sql
+
+from dbanon.db.failures import statement_failure
+from dbanon.db.metadata import DATA_SCHEMA
+from dbanon.db.queries import query, relation
+from dbanon.domain.errors import ConfigError, DatabaseError, NotPermitted
+from dbanon.domain.table import TableName, quote_identifier
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from dbanon.db.session import Session
+    from dbanon.domain.table import TableInfo
+
+_AGAIN = "run the command again; if it fails again, find out who owns the schema"
+# Relations that LOCK TABLE takes; what has another kind cannot be replaced by one statement.
+_LOCKED = frozenset({"r", "p", "v"})
+_TABLES = frozenset({"r", "p"})
+
+
+def admit(session: Session, info: TableInfo) -> None:
+    """Let the open transaction read a relation, as long as nothing changes about it.
+
+    Raises NotPermitted when to read it would run code of somebody else's, and DatabaseError when
+    its name means another relation by now.
+    """
+    foreign = foreign_code(session, info)
+    if foreign:
+        found = "; ".join(f"{function} of {owner}" for function, owner in foreign[:5])
+        raise NotPermitted(
+            f"reading {info.name} may run functions of others with this role's rights: {found}",
+            hint="drop the index, the statistics, the policy or the view that calls them,"
+            " or let a superuser or this role own them",
+        )
+    names = _names(info)
+    _require_unmoved(session, names)
+    session.admitted.update(names)
+    if info.relkind in _TABLES and not session.pg.read_only:
+        _pin(session, info)
+
+
+def dismiss(session: Session, info: TableInfo) -> None:
+    """Forget a relation that the open transaction itself has dropped."""
+    del session.admitted[info.oid]
+
+
+def _names(info: TableInfo) -> dict[int, TableName]:
+    return {part.oid: part.name for part in info.partitions} | {info.oid: info.name}
+
+
+def _pin(session: Session, info: TableInfo) -> None:
+    """Make a private view of a table, for a transaction in which foreign code could write.
+
+    A view finds its table once. To make it runs nothing, and the lock that it leaves tells which
+    table it found: then no exchange of names can lead to another one.
+    """
+    if info.oid in session.pins:
+        return
+    pin = TableName(DATA_SCHEMA, f"pin_{session.pg.info.backend_pid}_{info.oid}")
+    statement = sql.SQL("CREATE VIEW {} AS SELECT * FROM {}")
+    session.pg.execute(statement.format(relation(pin), relation(info.name)))
+    _require_nothing_else(session)
+    session.pins[info.oid] = pin
+
+
+def hold(session: Session, info: TableInfo) -> None:
+    """Lock a relation against changes of its definition, and admit nothing yet.
+
+    As the first statement of a transaction it takes no snapshot: what is described after it is
+    described as it stays. Raises DatabaseError when the lock is not granted in time, or was
+    granted on another relation.
+    """
+    if info.relkind in _LOCKED:
+        statement = sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(relation(info.name))
+        try:
+            session.pg.execute(statement)
+        except psycopg.Error as error:
+            raise statement_failure(error) from None
+    _require_unmoved(session, {info.oid: info.name})
+
+
+def require_same(before: TableInfo, now: TableInfo) -> None:
+    """Raise DatabaseError when a relation was described twice, and is two."""
+    if before.oid != now.oid:
+        _refuse_moved([str(before.name)])
+
+
+def readable(session: Session, info: TableInfo) -> sql.Identifier:
+    """Return the name by which a relation is read at once, that of its pin if there is one.
+
+    Raises NotPermitted unless it was admitted, DatabaseError when its name means another by now.
+    """
+    if info.oid in session.pins:
+        return relation(session.pins[info.oid])
+    return readable_elsewhere(session, info)
+
+
+def readable_elsewhere(session: Session, info: TableInfo) -> sql.Identifier:
+    """Return the name by which another session on the same snapshot reads a relation.
+
+    Raises what ``readable`` does. What is not committed, as pins are, does not exist there.
+    """
+    if session.admitted.get(info.oid) != info.name:
+        raise NotPermitted(f"{info.name} is not known to be safe to read", hint="dbanon doctor")
+    _require_unmoved(session, {info.oid: info.name})
+    return relation(info.name)
+
+
+def require_admitted(session: Session) -> None:
+    """Raise DatabaseError if the open transaction has read anything that it was not to read.
+
+    To be asked after the last reading, and before COMMIT.
+    """
+    while session.pins:
+        _, pin = session.pins.popitem()
+        session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(pin)))
+    _require_unmoved(session, session.admitted)
+    _require_nothing_else(session)
+
+
+def _require_nothing_else(session: Session) -> None:
+    parameters = {"admitted": list(session.admitted)}
+    opened = session.pg.execute(query("opened_relations"), parameters, prepare=False).fetchall()
+    _refuse([name for (name,) in opened])
+
+
+def questions(session: Session, info: TableInfo) -> tuple[str, str]:
+    """Return what another session asks before and after it reads a relation, as SQL.
+
+    Each returns the names of what is not as it was; ``require_nothing`` judges the answers.
+    """
+    names = _names(info)
+    cursor = psycopg.ClientCursor(session.pg)
+    return (
+        cursor.mogrify(query("moved_names"), _by_name(names)),
+        cursor.mogrify(query("opened_relations"), {"admitted": list(names)}),
+    )
+
+
+def require_nothing(moved: Sequence[str], opened: Sequence[str]) -> None:
+    """Raise DatabaseError if one of the ``questions`` had an answer."""
+    _refuse_moved(moved)
+    _refuse(opened)
+
+
+def _require_unmoved(session: Session, names: Mapping[int, TableName]) -> None:
+    rows = session.pg.execute(query("moved_names"), _by_name(names), prepare=False).fetchall()
+    _refuse_moved([name for (name,) in rows])
+
+
+def _by_name(names: Mapping[int, TableName]) -> dict[str, object]:
+    return {"oids": list(names), "names": [relation(name).as_string() for name in names.values()]}
+
+
+def _refuse_moved(names: Sequence[str]) -> None:
+    if names:
+        raise DatabaseError(
+            f"{names[0]} is another relation by now: it, or its schema, was renamed and replaced"
+            " meanwhile",
+            hint=_AGAIN,
+        )
+
+
+def _refuse(names: Sequence[str]) -> None:
+    if names:
+        raise DatabaseError(
+            f"{names[0]} was opened in place of what was to be read: names were exchanged, or"
+            " something was added to the table, while it was read",
+            hint=_AGAIN,
+        )
+
+
+def foreign_code(session: Session, info: TableInfo) -> list[tuple[TableName, str]]:
+    """Return the functions of other roles that reading the relation may run, and their owners."""
+    rows = session.pg.execute(query("foreign_code"), {"relation": info.oid}).fetchall()
+    return [(TableName(schema, name), quote_identifier(owner)) for schema, name, owner in rows]
+
+
+def serves(session: Session, view: int, data_id: int | None) -> bool:
+    """Whether a relation, given by OID, is a view of the private tables of that number.
+
+    Without a number those of any release will do: only the ledger knows which they are, and not
+    everybody may read it.
+    """
+    parameters = {"view": view, "tables": _private_tables(data_id)}
+    row = session.pg.execute(query("serves_release"), parameters).fetchone()
+    return row is not None and row[0]
+
+
+def strangers(session: Session, published: TableInfo, data_id: int | None) -> Iterator[str]:
+    """Yield what of a published view and its schema belongs to neither its publisher nor to us."""
+    for name, owner in _owned_by_strangers(
+        session, published.name.schema, view=published.oid, tables=_private_tables(data_id)
+    ):
+        yield f"{name} belongs to {owner}, who can put another relation in its place"
+
+
+def require_release(session: Session, published: TableInfo, data_id: int | None) -> None:
+    """Raise ConfigError unless a relation is what dbanon published, and nobody else's.
+
+    data_id: the number of the private tables that it is to show, as in ``serves``.
+    """
+    found = list(strangers(session, published, data_id))
+    if not serves(session, published.oid, data_id):
+        found.insert(0, f"{published.name} is not what was published")
+    if found:
+        raise ConfigError("; ".join(found), hint="dbanon doctor")
+
+
+def require_own_schema(session: Session, view: TableName) -> None:
+    """Raise NotPermitted when a stranger owns the schema that is to be published in."""
+    for name, owner in _owned_by_strangers(session, view.schema, view=0, tables=_NO_TABLE):
+        raise NotPermitted(
+            f"{name} belongs to {owner}, who could show readers something else under the same name",
+            hint="publish in another --schema, or let this role, the owner of the database or a"
+            " superuser own it",
+        )
+
+
+def _owned_by_strangers(
+    session: Session, schema: str | None, *, view: int, tables: str
+) -> list[tuple[str, str]]:
+    parameters = {"schema": schema, "view": view, "tables": tables}
+    rows = session.pg.execute(query("strangers_publication"), parameters).fetchall()
+    return [(name, quote_identifier(owner)) for name, owner in rows]
+
+
+_NO_TABLE = "^$"
+
+
+def _private_tables(data_id: int | None) -> str:
+    """Return a pattern of the names of the tables that a published view reads."""
+    return f"^(release|rows)_{'[0-9]+' if data_id is None else data_id}$"

@@ -1,0 +1,98 @@
+"""Keys that do not tell persons apart at every moment: copies of one must not count as members."""
+
+import psycopg
+import pytest
+from live import K2, policy_of, serve, shown
+from tables import make_patients, patients_policy
+
+import dbanon
+from dbanon.domain.table import TableName
+
+DEFERRED = "DROP CONSTRAINT patients_pkey, ADD PRIMARY KEY (id) DEFERRABLE INITIALLY DEFERRED"
+
+
+def publish(database, table, **options):
+    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
+    return dbanon.publish(table, settings=database.settings, **options)
+
+
+@pytest.mark.parametrize("kind", ["table", "view"])
+def test_a_deferrable_key_is_refused(database, kind):
+    table = make_patients(database)
+    database.execute(f"ALTER TABLE public.patients {DEFERRED}")
+    with pytest.raises(dbanon.PolicyError, match="its primary key is deferrable"):
+        publish(database, table, kind=kind)
+
+
+def test_a_key_that_became_deferrable_is_refused_and_named_by_doctor(database):
+    table = make_patients(database)
+    publish(database, table)
+    database.execute(f"ALTER TABLE public.patients {DEFERRED}")
+    with pytest.raises(dbanon.DriftError, match="its primary key is deferrable"):
+        dbanon.refresh(table, settings=database.settings)
+    found = [f.message for f in dbanon.doctor(settings=database.settings) if f.exit_code]
+    assert len(found) == 1
+    assert "its primary key is deferrable" in found[0]
+
+
+def test_a_key_of_a_partitioned_table_that_its_partitions_lack_is_refused(database):
+    make_patients(database, name="parted_source")
+    database.execute(
+        "CREATE TABLE public.parted (LIKE public.parted_source) PARTITION BY RANGE (id);"
+        "CREATE TABLE public.part PARTITION OF public.parted DEFAULT;"
+        "ALTER TABLE ONLY public.parted ADD PRIMARY KEY (id);"
+        "INSERT INTO public.parted SELECT * FROM public.parted_source;"
+        "INSERT INTO public.parted SELECT * FROM public.parted_source"
+    )
+    parted = TableName("public", "parted")
+    assert database.execute("SELECT count(*), count(DISTINCT id) FROM public.parted") == [
+        (400, 200)
+    ]
+    with pytest.raises(dbanon.PolicyError, match="index that is not valid"):
+        publish(database, parted)
+
+
+@pytest.mark.parametrize("kind", ["table", "view"])
+def test_copies_below_a_damaged_index_are_no_members(database, kind):
+    table = make_patients(database)
+    admin = database.admin()
+    mark = (
+        "UPDATE pg_index SET indisready = {0}, indislive = {0} WHERE indexrelid = '{1}'::regclass"
+    )
+    admin.execute(mark.format("false", "public.patients_pkey"))
+    copies = database.connect()
+    copies.execute(
+        "INSERT INTO public.patients SELECT p.* FROM public.patients AS p,"
+        " generate_series(1, 9) WHERE id < 3"
+    )
+    admin.execute(mark.format("true"))
+    assert database.execute("SELECT count(*), count(DISTINCT id) FROM public.patients") == [
+        (227, 200)
+    ]
+    with pytest.raises(dbanon.PolicyError, match="does not tell its rows apart"):
+        publish(database, table, kind=kind, l=1)
+    assert database.execute("SELECT to_regclass('anon.patients')") == [(None,)]
+
+
+def test_copies_of_a_person_keep_no_class_in_sight(database):
+    """One statement that takes the copies away again looks, as a set, as if nothing had changed."""
+    serve(database, policy_of(K2), [(j, f"zip {j // 3}", "a", "1") for j in range(6)])
+    database.execute(
+        "ALTER TABLE public.people DROP CONSTRAINT people_pkey,"
+        " ADD PRIMARY KEY (id) DEFERRABLE INITIALLY DEFERRED"
+    )
+    assert shown(database) == 6
+    with psycopg.connect(database.dsn) as attacker:
+        attacker.execute(
+            "INSERT INTO public.people SELECT p.* FROM public.people AS p, generate_series(1, 9)"
+            " WHERE id = 0"
+        )
+        attacker.execute("DELETE FROM public.people WHERE id > 0")
+        attacker.execute(
+            "WITH numbered AS (SELECT ctid AS place, row_number() OVER () AS n"
+            "                    FROM public.people WHERE id = 0)"
+            "UPDATE public.people AS p SET id = CASE WHEN n = 1 THEN 0 ELSE 100 + n END,"
+            "       zip = CASE WHEN n = 1 THEN zip ELSE 'none' END"
+            "  FROM numbered AS o WHERE p.ctid = o.place"
+        )
+    assert shown(database) == 0
