@@ -135,7 +135,7 @@ def test_doctor_reads_nothing_of_a_stranger_s(database, stranger, kind):
 def test_what_took_the_place_of_a_release_is_not_read(database, stranger, check):
     publish(database)
     usurp(database, stranger)
-    with pytest.raises(dbanon.DbanonError, match=r"not what release 1 published|of stranger"):
+    with pytest.raises(dbanon.DbanonError, match=r"not what was published|of stranger"):
         check(database.settings)
     assert not caught(stranger)
 
@@ -161,7 +161,7 @@ def test_a_view_of_the_private_tables_that_a_stranger_owns_serves_nothing(databa
     )
     quoted = comment.replace("'", "''")
     stranger.execute(f"COMMENT ON VIEW den.people IS '{quoted}'")
-    with pytest.raises(dbanon.ConfigError, match="not what release 1 published"):
+    with pytest.raises(dbanon.ConfigError, match="not what was published"):
         dbanon.check("den.people", settings=database.settings)
 
 
