@@ -145,7 +145,7 @@ def test_what_is_not_published_and_who_is_no_role_is_told(patients, run, command
     patients.execute("ALTER VIEW anon.patients RENAME TO gone")
     patients.execute("CREATE VIEW anon.patients AS SELECT 1 AS age")
     error = run(command, "anon.patients", "public", code=1).err
-    assert "is not what release 1 published" in error
+    assert "is not what was published" in error
 
 
 def test_a_revocation_waits_for_a_publication_that_may_restore_grants(patients, run):
