@@ -199,11 +199,7 @@ def _build(session: Session, publication: Publication, previous: Release | None)
     """Make all that readers are to be served from, and a view of it that they cannot reach yet."""
     from dbanon.db import copies, relations
 
-    if publication.kind is ReleaseKind.TABLE:
-        publication = copies.make(session, publication, previous)
-    else:
-        for statement in relations.serve_statements(publication):
-            session.pg.execute(statement)
+    publication = copies.make(session, publication, previous)
     session.pg.execute(relations.view_statement(publication, publication.candidate))
     return publication
 
