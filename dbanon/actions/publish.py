@@ -206,11 +206,7 @@ def _build(
     """Make all that readers are to be served from, and a view of it that they cannot reach yet."""
     from dbanon.db import catalog, copies, relations
 
-    if publication.kind is ReleaseKind.TABLE:
-        publication = copies.make(session, publication, previous)
-    else:
-        for statement in relations.serve_statements(publication):
-            session.pg.execute(statement)
+    publication = copies.make(session, publication, previous)
     session.pg.execute(relations.view_statement(publication, publication.candidate))
     return publication, catalog.describe_source(session, publication.candidate)
 

@@ -1,9 +1,9 @@
-"""Make the private copy that a table release is served from, or fill the former one anew.
+"""Make the private tables that a release is served from, or fill the former ones anew.
 
-A copy that is filled anew keeps its name, and the view of it stays as it is. Then nobody has to
-wait: the old rows are deleted and new ones inserted in the one transaction of the publication, and
-PostgreSQL shows every snapshot the rows of its own time, those of one release, until no snapshot
-needs the old ones and VACUUM takes them.
+Tables that are filled anew keep their names, and the view of them stays as it is. Then nobody has
+to wait: the old rows are deleted and new ones inserted in the one transaction of the publication,
+and PostgreSQL shows every snapshot the rows of its own time, those of one release, until no
+snapshot needs the old ones and VACUUM takes them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import sql
 
-from dbanon.db import relations, seals, views
-from dbanon.db.queries import query, template
+from dbanon.db import guards, relations, seals, views
+from dbanon.db.queries import query, relation, template
 from dbanon.domain.release import ReleaseKind
 
 if TYPE_CHECKING:
@@ -28,37 +28,84 @@ if TYPE_CHECKING:
 
 
 def make(session: Session, publication: Publication, previous: Release | None) -> Publication:
-    """Fill the former copy if it is sealed and of the shape that is needed, else make a new one.
+    """Fill the former tables if they are intact and of the right shape, else make new ones.
 
-    Returns the publication with the number of its copy.
+    Returns the publication with the number of its tables.
     """
-    if previous is not None and _sealed(session, previous):
-        refilled = replace(publication, former=previous.data_id)
-        if _same_shape(session, publication, refilled):
-            _refill(session, refilled)
-            return refilled
+    if previous is not None and previous.served and previous.kind is publication.kind:
+        former = replace(publication, former=previous.data_id)
+        if publication.kind is ReleaseKind.VIEW and _guarded(session, publication, former):
+            _move(session, publication, former)
+            return former
+        if publication.kind is ReleaseKind.TABLE and _sealed(session, publication, previous):
+            _refill(session, former)
+            return former
     for statement in relations.serve_statements(publication):
         session.pg.execute(statement)
     return publication
 
 
-def _sealed(session: Session, release: Release) -> bool:
-    """Whether a release is served from a copy just as publishing left it."""
-    if release.kind is not ReleaseKind.TABLE or not release.served or release.content is None:
+def _sealed(session: Session, publication: Publication, previous: Release) -> bool:
+    """Whether the former copy is as publishing left it, and has the columns that are needed."""
+    published = views.oid_of(session, previous.relation)
+    if published is None or previous.content is None:
         return False
-    published = views.oid_of(session, release.relation)
-    return published is not None and not any(
-        seals.broken_seals(session, published, release.data_id)
+    if any(seals.broken_seals(session, published, previous.data_id)):
+        return False
+    served = relations.served_rows(publication)
+    session.pg.execute(template("shape_release", release=publication.release, served=served))
+    former = relations.data_table("release", previous.data_id)
+    same = _same_shape(session, publication.release, former)
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(publication.release))
+    return same
+
+
+def _same_shape(session: Session, one: sql.Identifier, other: sql.Identifier) -> bool:
+    names = {"one": one.as_string(), "other": other.as_string()}
+    row = session.pg.execute(query("same_shape"), names).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _guarded(session: Session, new: Publication, former: Publication) -> bool:
+    """Whether the former membership of a live view can hold the new one, under its guards.
+
+    Of a partitioned source it cannot: which partitions there are, and where, may have changed.
+    """
+    tables = [former.rows.as_string(), former.groups.as_string()]
+    row = session.pg.execute(query("plain_tables"), {"tables": tables}).fetchone()
+    return (
+        not new.info.partitions
+        and row is not None
+        and bool(row[0])
+        and _same_shape(session, new.rows, former.rows)
+        and _same_shape(session, new.groups, former.groups)
+        and guards.stand(session, former)
+        and _same_view(session, former)
     )
 
 
-def _same_shape(session: Session, new: Publication, former: Publication) -> bool:
-    served = relations.served_rows(new)
-    session.pg.execute(template("shape_release", release=new.release, served=served))
-    names = {"one": new.release.as_string(), "other": former.release.as_string()}
-    row = session.pg.execute(query("same_shape"), names).fetchone()
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(new.release))
-    return row is not None and bool(row[0])
+def _same_view(session: Session, former: Publication) -> bool:
+    """Whether readers keep their view: under another, old classes would show what is new."""
+    session.pg.execute(relations.view_statement(former, former.candidate))
+    candidate = views.oid_of(session, former.candidate) or 0
+    same = views.same(session, candidate, views.oid_of(session, former.view) or 0)
+    session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(former.candidate)))
+    return same
+
+
+def _move(session: Session, new: Publication, former: Publication) -> None:
+    """Put the new membership in the place of the former; nobody writes the source meanwhile."""
+    for statement in guards.class_statements(new):
+        session.pg.execute(statement)
+    for source, target in ((new.groups, former.groups), (new.rows, former.rows)):
+        session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(target))
+        session.pg.execute(template("move_rows", new=source, former=target))
+        session.pg.execute(sql.SQL("DROP TABLE {}").format(source))
+        session.pg.execute(sql.SQL("ANALYZE {}").format(target))
+    for statement in guards.function_statements(former):
+        session.pg.execute(statement)
+    for statement in relations.seen_statements(former):
+        session.pg.execute(statement)
 
 
 def _refill(session: Session, publication: Publication) -> None:
@@ -85,9 +132,11 @@ def vacuum(session: Session, releases: Iterable[Release]) -> None:
     session.pg.autocommit = True
     try:
         for release in releases:
-            table = relations.data_table("release", release.data_id)
-            with suppress(psycopg.Error):
+            of_copy = release.kind is ReleaseKind.TABLE
+            for prefix in ("release",) if of_copy else ("rows", "groups"):
+                table = relations.data_table(prefix, release.data_id)
                 statement = sql.SQL("VACUUM (SKIP_LOCKED, TRUNCATE false) {}")
-                session.pg.execute(statement.format(table))
+                with suppress(psycopg.Error):
+                    session.pg.execute(statement.format(table))
     finally:
         session.pg.autocommit = False

@@ -74,7 +74,7 @@ def view_problems(
     elif promise.models != release.policy.models:
         yield "its comment promises other models than the ledger"
     if release.kind is ReleaseKind.VIEW:
-        needed = triggers(release.id, source)
+        needed = triggers(release.data_id, source)
         oids, _, names, modes = map(list, zip(*needed, strict=True))
         count = session.pg.execute(query("armed_guards"), (oids, names, modes)).fetchone()
         if count is None or count[0] != len(needed):

@@ -31,6 +31,8 @@ _TRANSITIONS = {
     "truncate": sql.SQL(""),
 }
 _ROW_EVENTS = {"row_delete": sql.SQL("DELETE"), "row_update": sql.SQL("UPDATE")}
+# As pg_trigger has them: 1 for each row, 8 DELETE, 16 UPDATE, 32 TRUNCATE.
+_TYPES = {"delete": 8, "update": 16, "truncate": 32, "row_delete": 9, "row_update": 17, "fence": 9}
 _REMOVED, _ADDED = sql.SQL("removed"), sql.SQL("added")
 _OLD, _NEW = sql.SQL("(SELECT OLD.*)"), sql.SQL("(SELECT NEW.*)")
 _FENCE, _ROUTE = "fence", "route"
@@ -77,33 +79,42 @@ def _trigger(release_id: int, event: str) -> str:
 
 def guard_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield the keys, functions and triggers of a live view."""
-    yield from _finish_tables(publication)
-    yield template(
-        "create_members",
-        members=publication.members,
-        live=publication.live_members(judgements.watched(publication)),
-    )
+    yield from class_statements(publication)
+    yield from _key_statements(publication)
+    yield from function_statements(publication)
     for event, event_sql in {**_EVENTS, **_ROW_EVENTS}.items():
-        yield from _create(publication, event)
         of_rows = event in _ROW_EVENTS
         leaves = [leaf.name for leaf in publication.info.leaves]
         tables = [name for _, name in _tables(publication.info)]
         for table in leaves or tables if of_rows else tables:
             yield template(
                 "create_row_trigger" if of_rows else "create_trigger",
-                trigger=sql.Identifier(_trigger(publication.id, event)),
+                trigger=sql.Identifier(_trigger(publication.data_id, event)),
                 event=event_sql,
                 source=relation(table),
                 transition=_TRANSITIONS.get(event, sql.SQL("")),
-                guard=guard(publication.id, event),
+                guard=guard(publication.data_id, event),
             )
     yield from _hierarchy_statements(publication)
-    for _, table, name, mode in triggers(publication.id, publication.info):
+    for _, table, name, mode in triggers(publication.data_id, publication.info):
         enable = sql.SQL("ALTER TABLE ONLY {} ENABLE {} TRIGGER {}")
         yield enable.format(relation(table), sql.SQL(mode), sql.Identifier(name))
 
 
-def _finish_tables(publication: Publication) -> Iterator[sql.Composed]:
+def function_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield the trigger functions, which know the release and its models, and what they read."""
+    yield sql.SQL("DROP VIEW IF EXISTS {}").format(publication.members)
+    yield template(
+        "create_members",
+        members=publication.members,
+        live=publication.live_members(judgements.watched(publication)),
+    )
+    for event in (*_EVENTS, *_ROW_EVENTS, *([_ROUTE] if publication.info.partitions else [])):
+        yield from _create(publication, event)
+
+
+def class_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield what makes classes of the groups, and notes where each row lies."""
     rows, groups = publication.rows, publication.groups
     classes = identifiers((f"q{i}" for i, _ in enumerate(publication.recodings, 1)), of="g")
     for name in ("merge_rows", "merge_groups"):
@@ -116,7 +127,10 @@ def _finish_tables(publication: Publication) -> Iterator[sql.Composed]:
             source=relation(leaf.name),
             join=publication.join,
         )
-    keys = identifiers(publication.key_columns)
+
+
+def _key_statements(publication: Publication) -> Iterator[sql.Composed]:
+    rows, groups, keys = publication.rows, publication.groups, identifiers(publication.key_columns)
     yield sql.SQL("ALTER TABLE {} ADD PRIMARY KEY ({})").format(rows, keys)
     yield sql.SQL("CREATE INDEX ON {} (group_id)").format(rows)
     yield sql.SQL("ALTER TABLE {} ADD PRIMARY KEY (group_id)").format(groups)
@@ -126,7 +140,7 @@ def _finish_tables(publication: Publication) -> Iterator[sql.Composed]:
 
 def _create(publication: Publication, event: str) -> Iterator[sql.Composed]:
     # A body is a literal, not dollar-quoted: a column may be named like the closing tag.
-    function, body = guard(publication.id, event), _body(publication, event).as_string()
+    function, body = guard(publication.data_id, event), _body(publication, event).as_string()
     yield template(
         "create_guard", guard=function, settings=_settings(publication), body=sql.Literal(body)
     )
@@ -138,21 +152,37 @@ def _hierarchy_statements(publication: Publication) -> Iterator[sql.Composed]:
     if not publication.info.partitions:
         yield template(
             "create_fence",
-            trigger=sql.Identifier(_trigger(publication.id, _FENCE)),
+            trigger=sql.Identifier(_trigger(publication.data_id, _FENCE)),
             source=publication.source,
-            guard=guard(publication.id, "delete"),
+            guard=guard(publication.data_id, "delete"),
         )
         return
-    yield from _create(publication, _ROUTE)
     for leaf in publication.info.leaves:
         ancestors = "{" + ",".join(map(str, leaf.ancestors)) + "}"
         yield template(
             "create_route",
-            trigger=sql.Identifier(_trigger(publication.id, _ROUTE)),
+            trigger=sql.Identifier(_trigger(publication.data_id, _ROUTE)),
             source=relation(leaf.name),
-            guard=guard(publication.id, _ROUTE),
+            guard=guard(publication.data_id, _ROUTE),
             ancestors=sql.Literal(ancestors),
         )
+
+
+def stand(session: Session, publication: Publication) -> bool:
+    """Whether the triggers of a live view of one table are just those that it needs."""
+    needed = triggers(publication.data_id, publication.info)
+    events = [one.name.removeprefix(_trigger(publication.data_id, "")) for one in needed]
+    functions = ["delete" if event == _FENCE else event for event in events]
+    asked = {
+        "data_id": publication.data_id,
+        "source": publication.info.oid,
+        "names": [one.name for one in needed],
+        "functions": [f"guard_{publication.data_id}_{function}" for function in functions],
+        "types": [_TYPES[event] for event in events],
+        "modes": [one.mode for one in needed],
+    }
+    row = session.pg.execute(query("kept_guards"), asked).fetchone()
+    return row is not None and bool(row[0])
 
 
 def drop_guards(session: Session, release_id: int) -> None:
@@ -174,10 +204,11 @@ def disarm(session: Session, release_id: int) -> None:
 
 
 def _body(publication: Publication, event: str) -> sql.Composed:
+    known = {"groups": publication.groups, "release": sql.Literal(publication.id)}
     if event == "truncate":
-        return template("guard_truncate_body", groups=publication.groups, rows=publication.rows)
+        return template("guard_truncate_body", rows=publication.rows, **known)
     if event == _ROUTE:
-        return template("guard_route_body", groups=publication.groups)
+        return template("guard_route_body", **known)
     policy = publication.policy
     whose = [rule.column for rule in policy.with_role(Role.QUASI)]
     if policy.subject is not None:
@@ -190,7 +221,7 @@ def _body(publication: Publication, event: str) -> sql.Composed:
     return template(
         "guard_body",
         rows=publication.rows,
-        groups=publication.groups,
+        **known,
         changed=_changed(publication, [*whose, *sensitive], event),
         moved=_changed(publication, whose, event),
         changed_is_row=changed_is_row,

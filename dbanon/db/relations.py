@@ -40,7 +40,7 @@ class Publication:
     trees: Mapping[str, object] = field(default_factory=dict)
     """The taxonomies of sensitive columns that the promise needs, as its comment holds them."""
     former: int | None = None
-    """The number of the private copy that is filled anew, None when one is made."""
+    """The number of the private tables that are filled anew, None when new ones are served."""
     pin: sql.Identifier | None = None
     """The name by which publishing reads the source, if it is not its own."""
 
@@ -50,14 +50,19 @@ class Publication:
         return self.id if self.former is None else self.former
 
     @property
+    def membership_id(self) -> int:
+        """The number of the membership; that of a table release is needed for publishing only."""
+        return self.data_id if self.kind is ReleaseKind.VIEW else self.id
+
+    @property
     def rows(self) -> sql.Identifier:
         """The private membership table."""
-        return data_table("rows", self.id)
+        return data_table("rows", self.membership_id)
 
     @property
     def groups(self) -> sql.Identifier:
         """The private table of group values."""
-        return data_table("groups", self.id)
+        return data_table("groups", self.membership_id)
 
     @property
     def release(self) -> sql.Identifier:
@@ -124,7 +129,7 @@ class Publication:
     @property
     def members(self) -> sql.Identifier:
         """The private view of ``live_members``, by which guards read the source."""
-        return data_table("members", self.id)
+        return data_table("members", self.data_id)
 
     def live_members(self, columns: Mapping[str, sql.Identifier]) -> sql.Composed:
         """Select the class of each row of a live release with those of the columns, renamed."""
@@ -219,7 +224,13 @@ def data_table(prefix: str, release_id: int) -> sql.Identifier:
 
 def needed_tables(release: Release) -> tuple[str, str, str]:
     """Return the names that the private tables of a served release may have."""
-    return f"release_{release.data_id}", f"rows_{release.id}", f"groups_{release.id}"
+    membership = membership_id(release)
+    return f"release_{release.data_id}", f"rows_{membership}", f"groups_{membership}"
+
+
+def membership_id(release: Release) -> int:
+    """Return the number of the membership of a release, which live views share."""
+    return release.data_id if release.kind is ReleaseKind.VIEW else release.id
 
 
 def build_statements(publication: Publication) -> Iterator[sql.Composed]:
@@ -244,7 +255,12 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
         )
         for i, published in enumerate(publication.types, 1)
     )
-    yield template("create_groups", groups=publication.groups, columns=recoded)
+    yield template(
+        "create_groups",
+        groups=publication.groups,
+        release=sql.Literal(publication.id),
+        columns=recoded,
+    )
     if publication.drafted:
         kept = [
             sql.SQL(", s.{} AS {}").format(sql.Identifier(name), sql.Identifier(f"v{i}"))

@@ -33,14 +33,16 @@ def retire(session: Session, previous: Release, *, by: Release) -> None:
     """Drop what a replaced release was served from, or leave it idle if somebody holds it."""
 
     def drop() -> None:
-        relations.drop_membership(session, previous.id)
+        if previous.kind is ReleaseKind.TABLE or previous.data_id != by.data_id:
+            relations.drop_membership(session, relations.membership_id(previous))
         if previous.data_id != by.data_id:
             relations.drop_copy(session, previous.data_id)
 
     try:
         patiently(session, drop, on=[], budget=0)
     except Held:
-        guards.disarm(session, previous.id)
+        if previous.data_id != by.data_id:
+            guards.disarm(session, previous.data_id)
 
 
 def withdraw(session: Session, release: Release) -> bool:
@@ -71,8 +73,8 @@ def _empty_copy(session: Session, release: Release) -> None:
 
 def _hide(session: Session, release: Release) -> None:
     """Let writers go on and readers not; what a writer has under way cannot be deleted."""
-    guards.disarm(session, release.id)
-    groups = relations.data_table("groups", release.id)
+    guards.disarm(session, release.data_id)
+    groups = relations.data_table("groups", release.data_id)
     if _exists(session, groups):
         session.pg.execute(
             template(
@@ -95,7 +97,8 @@ def drop(session: Session, release: Release) -> None:
         if not shared:
             views.drop(session, release.relation, data_id=release.data_id)
             relations.drop_copy(session, release.data_id)
-        relations.drop_membership(session, release.id)
+        if not shared or release.kind is ReleaseKind.TABLE:
+            relations.drop_membership(session, relations.membership_id(release))
 
     patiently(session, act, on=left(session, release), budget=PATIENCE)
 
@@ -105,10 +108,12 @@ def left(session: Session, release: Release) -> list[int]:
 
     What another release is served from by now is not left.
     """
-    numbers: dict[str, int | None] = {"id": release.id, "data_id": None, "view": None}
+    number = release.id if release.kind is ReleaseKind.TABLE else None
+    numbers: dict[str, int | None] = {"id": number, "data_id": None, "view": None}
     if not store.serves_data(session, release.data_id) or release.served:
         view = views.oid_of(session, release.relation)
         of_release = view is not None and identity.serves(session, view, release.data_id)
+        numbers["id"] = relations.membership_id(release)
         numbers |= {"data_id": release.data_id, "view": view if of_release else None}
     return [row[0] for row in session.pg.execute(query("left_of_release"), numbers)]
 
@@ -131,7 +136,7 @@ def tidy(session: Session, table: TableName) -> None:
         with session.transaction():
             sweep(session)
             served = store.releases(session, table=table, served=True)
-        copies.vacuum(session, [one for one in served if one.kind is ReleaseKind.TABLE])
+        copies.vacuum(session, served)
 
 
 def _exists(session: Session, table: sql.Identifier) -> bool:

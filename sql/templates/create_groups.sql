@@ -3,5 +3,6 @@ CREATE TABLE {groups} (
     group_id integer NOT NULL,
     shown boolean NOT NULL DEFAULT true,
     version integer NOT NULL DEFAULT 0,
+    release bigint NOT NULL DEFAULT {release},
     {columns}
 )

@@ -1,6 +1,6 @@
 -- A guard runs with its owner's rights: those who write the source have none on the release. Else
 -- PostgreSQL would plan its statements anew each time, which takes longer than to run them.
-CREATE FUNCTION {guard}()
+CREATE OR REPLACE FUNCTION {guard}()
 RETURNS trigger
 LANGUAGE plpgsql
 SECURITY DEFINER

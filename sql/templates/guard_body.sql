@@ -10,8 +10,8 @@ BEGIN
       JOIN ({changed}) AS c ON {changed_is_row}
       JOIN {groups} AS g ON g.group_id = r.group_id AND g.shown;
     IF touched IS NULL THEN
-        -- To a snapshot older than the release its tables are empty: then nothing was checked.
-        IF NOT EXISTS (SELECT FROM {groups}) THEN
+        -- A snapshot older than the release does not see its classes: then nothing was checked.
+        IF NOT EXISTS (SELECT FROM {groups} AS g WHERE g.release = {release}) THEN
             RAISE EXCEPTION 'could not serialize access: a live view was published meanwhile'
                 USING ERRCODE = 'serialization_failure';
         END IF;

@@ -153,7 +153,7 @@ def fill(dsn: str) -> None:
 
 def publish(settings: dbanon.Settings, tally: Tally) -> None:
     options = {"kind": "view", "algorithm": "mondrian", "settings": settings}
-    tally.release = dbanon.publish(TABLE, **options).id
+    tally.release = dbanon.publish(TABLE, **options).data_id
     tally.add("publications")
 
 

@@ -34,7 +34,7 @@ def live(database):
 def members(database):
     """Return the keys of one group of the served release."""
     (release,) = [r for r in dbanon.list_releases(settings=database.settings) if r.served]
-    return [row[0] for row in database.execute(MEMBERS.format(release.id))]
+    return [row[0] for row in database.execute(MEMBERS.format(release.data_id))]
 
 
 def shown(database):

@@ -71,7 +71,7 @@ def test_one_that_fails_and_one_that_cannot_be_checked_are_told_and_recorded(pat
         "anon.broken": "not checked",
         "anon.softened": "not checked",
     } == {relation: one["verdict"] for relation, one in found.items()}
-    assert "nothing was checked" in found["anon.emptied"]["error"]
+    assert "changed at the same time" in found["anon.emptied"]["error"]
     assert "release 3" in found["anon.replaced"]["error"]
     assert {True} == {one["recorded"] for one in found.values()}
     (entry,) = dbanon.list_verifications(1, settings=patients.settings)

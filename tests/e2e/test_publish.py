@@ -178,8 +178,9 @@ def test_publishing_again_replaces_the_release_cleanly(patients):
         "SELECT relname FROM pg_class WHERE relnamespace = 'dbanon_data'::regnamespace"
         " AND relkind = 'r' ORDER BY relname"
     )
-    expected = [(f"{prefix}_{second.id}",) for prefix in ("groups", "release", "rows")]
-    assert left == expected
+    tables = f"groups_{second.id}", f"release_{first.id}", f"rows_{second.id}"
+    assert left == [(name,) for name in tables]
+    assert second.data_id == first.id
 
 
 @pytest.mark.parametrize(("before", "after"), [("table", "view"), ("view", "table")])
