@@ -199,6 +199,15 @@ def strangers(session: Session, published: TableInfo, release_id: int) -> Iterat
         yield f"{name} belongs to {owner}, who can put another relation in its place"
 
 
+def is_release(session: Session, published: TableInfo, release_id: int) -> bool:
+    """Whether a relation is what a release published, nobody else's, and runs no foreign code."""
+    return (
+        serves(session, published.oid, release_id)
+        and not list(strangers(session, published, release_id))
+        and not foreign_code(session, published)
+    )
+
+
 def require_release(session: Session, published: TableInfo, release_id: int) -> None:
     """Raise ConfigError unless a relation is what a release published, and nobody else's."""
     found = list(strangers(session, published, release_id))
