@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -19,9 +20,10 @@ from dbanon.domain.release import ReleaseKind
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dbanon.db.session import Session
+    from dbanon.domain.drift import Change
     from dbanon.domain.release import Release
     from dbanon.domain.table import TableInfo, TableName
 
@@ -124,19 +126,29 @@ def _remedy(session: Session, orphan: str) -> str:
 
 
 def _looked_at(session: Session, release: Release) -> list[Finding]:
-    """Look at one release in a transaction of its own, which sees what is by now."""
+    """Look at what the catalogs tell of a release, and then at rows that are safe to read.
+
+    Each in a transaction of its own: to print a definition opens what it is about, and what the
+    second opens is all that it was to read.
+    """
     from dbanon.db import identity
 
+    subject = str(release.relation)
+    findings: list[Finding] = []
     try:
         with session.transaction(read_only=True, keep=False):
-            findings = list(_release(session, release))
+            findings += _described(session, release)
+        with session.transaction(read_only=True, keep=False):
+            findings += _rows(session, release)
             identity.require_admitted(session)
     except DbanonError as error:
-        return [_failure(str(release.relation), str(error), error.hint)]
-    return findings
+        findings.append(_failure(subject, str(error), error.hint))
+    message = f"release {release.id} of {release.table}, nothing leaks"
+    return findings or [Finding(Level.OK, subject, message)]
 
 
-def _release(session: Session, release: Release) -> Iterator[Finding]:
+def _described(session: Session, release: Release) -> Iterator[Finding]:
+    """Yield what the catalogs tell; reads no row."""
     from dbanon.db import catalog
 
     subject = str(release.relation)
@@ -151,13 +163,8 @@ def _release(session: Session, release: Release) -> Iterator[Finding]:
         drift = gone(release)
         yield Finding(Level.FAILURE, subject, str(drift), drift.hint, drift.exit_code)
         return
-    findings = [
-        *_served(session, release, published, source),
-        *_drifted(session, release, source),
-    ]
-    yield from findings
-    if not findings:
-        yield Finding(Level.OK, subject, f"release {release.id} of {release.table}, nothing leaks")
+    yield from _served(session, release, published, source)
+    yield from _drifted(session, release, source)
 
 
 def _served(
@@ -167,56 +174,87 @@ def _served(
     from dbanon.db import diagnosis, identity
 
     subject, repair = str(release.relation), f"dbanon refresh {release.table}"
-    ours = identity.serves(session, published.oid, release.data_id)
-    if not ours:
+    if not identity.serves(session, published.oid, release.data_id):
         repair = f"DROP VIEW {release.relation}, then dbanon publish {release.table}"
     for problem in diagnosis.view_problems(session, published, release=release, source=source):
         yield _failure(subject, problem, repair)
     for problem in identity.strangers(session, published, release.data_id):
-        ours = False
         yield _failure(subject, problem, "let this role or the owner of the database own it")
     for relation in (source, published):
         for function, owner in identity.foreign_code(session, relation):
-            ours = ours and relation is source
             problem = f"reading {relation.name} may run {function} of {owner}"
             hint = "drop the index, statistics, policy or view that calls it"
             yield _failure(subject, problem, hint)
-    if not ours:
-        yield _failure(subject, "its rows were not looked at: it is not what was published", repair)
-    yield from _content(session, release, published, ours=ours, repair=repair)
+    yield from _defined(session, release, published, repair=repair)
 
 
-def _content(
-    session: Session, release: Release, published: TableInfo, *, ours: bool, repair: str
+def _defined(
+    session: Session, release: Release, published: TableInfo, *, repair: str
 ) -> Iterator[Finding]:
-    """Yield how the definition and the rows of a release differ from what was published."""
-    from dbanon.db import diagnosis, identity, seals
+    """Yield how a release differs from what was published, as far as the catalogs tell."""
+    from dbanon.db import seals
 
     subject = str(release.relation)
     if release.content is None:
         message = "published by an older dbanon: nothing keeps it from being changed unnoticed"
         yield Finding(Level.WARNING, subject, message, repair)
     elif release.kind is ReleaseKind.VIEW:
-        if seals.definition(session, published) != release.content:
+        same = seals.same_definition(session, published, release.content)
+        if same is None:
+            message = "published on another version of PostgreSQL: its definition was not compared"
+            yield Finding(Level.WARNING, subject, message, repair)
+        elif not same:
             yield _failure(subject, "its definition is not the one that was published", repair)
     else:
         for problem, remedy in seals.broken_seals(session, published.oid, release.data_id):
             yield _failure(subject, problem, remedy or repair)
-        if not diagnosis.can_read(session, published):
-            yield _unread(release.relation, published.name)
-        elif ours:
-            identity.hold(session, published)
-            identity.require_release(session, published, release.data_id)
-            identity.admit(session, published)
-            if seals.content(session, published) != release.content:
-                message = "it shows other rows or columns than were published"
-                yield _failure(subject, message, repair)
+
+
+def _rows(session: Session, release: Release) -> Iterator[Finding]:
+    """Yield what the rows tell that readers see, and those of the source."""
+    from dbanon.db import catalog, diagnosis, identity, seals
+
+    subject = str(release.relation)
+    with suppress(TableNotFound):
+        published = catalog.describe(session, release.relation)
+        if release.kind is ReleaseKind.TABLE and release.content is not None:
+            if not diagnosis.can_read(session, published):
+                yield _unread(release.relation, published.name)
+            elif identity.is_release(session, published, release.data_id):
+                identity.hold(session, published)
+                identity.require_release(session, published, release.data_id)
+                identity.admit(session, published)
+                if seals.content(session, published) != release.content:
+                    message = "it shows other rows or columns than were published"
+                    yield _failure(subject, message, f"dbanon refresh {release.table}")
+            else:
+                message = "its rows were not looked at: it is not safe to read"
+                yield Finding(Level.WARNING, subject, message, "dbanon release list")
+        yield from _strays(session, release, catalog.describe(session, release.table))
+
+
+def _strays(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:
+    """Yield the values of the source that its policy has no place for, if it fits otherwise."""
+    from dbanon.actions.policy import stored_policy
+    from dbanon.db import diagnosis, identity
+
+    try:
+        policy = stored_policy(session, source)
+    except PolicyError:
+        return
+    if changes(session, source) or [*misfits(session, source, policy)]:
+        return
+    if not diagnosis.can_read(session, source):
+        yield _unread(release.relation, source.name)
+    elif not identity.foreign_code(session, source):
+        identity.hold(session, source)
+        identity.admit(session, source)
+        yield from _as_drift(release, source, strays(session, source, policy))
 
 
 def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:
     """Yield what changed about the source, and would keep it from being published again."""
     from dbanon.actions.policy import stored_policy
-    from dbanon.db import diagnosis, identity
 
     subject = str(release.relation)
     try:
@@ -225,16 +263,15 @@ def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[
         yield Finding(Level.FAILURE, subject, str(error), error.hint, DriftError.exit_code)
         return
     found = changes(session, source) or [*misfits(session, source, policy)]
-    if not found and diagnosis.can_read(session, source):
-        if not identity.foreign_code(session, source):
-            identity.hold(session, source)
-            identity.admit(session, source)
-            found = [*strays(session, source, policy)]
-    elif not found:
-        yield _unread(release.relation, source.name)
-    for change in (*gained_rights(session, source, release), *found):
+    yield from _as_drift(release, source, [*gained_rights(session, source, release), *found])
+
+
+def _as_drift(release: Release, source: TableInfo, changes: Iterable[Change]) -> Iterator[Finding]:
+    for change in changes:
         message = f"{source.name} changed: {change}"
-        yield Finding(Level.FAILURE, subject, message, change.hint, DriftError.exit_code)
+        yield Finding(
+            Level.FAILURE, str(release.relation), message, change.hint, DriftError.exit_code
+        )
 
 
 def _unread(subject: TableName, name: TableName) -> Finding:

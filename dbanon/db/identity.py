@@ -208,6 +208,15 @@ def strangers(session: Session, published: TableInfo, data_id: int | None) -> It
         yield f"{name} belongs to {owner}, who can put another relation in its place"
 
 
+def is_release(session: Session, published: TableInfo, data_id: int) -> bool:
+    """Whether a relation shows the private tables of that number, and runs no foreign code."""
+    return (
+        serves(session, published.oid, data_id)
+        and not list(strangers(session, published, data_id))
+        and not foreign_code(session, published)
+    )
+
+
 def require_release(session: Session, published: TableInfo, data_id: int | None) -> None:
     """Raise ConfigError unless a relation is what dbanon published, and nobody else's.
 

@@ -20,13 +20,16 @@ def require_unique(session: Session, publication: Publication) -> None:
     A declared key is an index, and an index may be wrong: after an upgrade of the collations that
     it was sorted by, or by damage. Copies of a person would count as members of their class.
     """
-    keys = publication.key_columns
-    missing = [sql.SQL("r.{} IS NULL").format(sql.Identifier(name)) for name in keys]
+    keys = identifiers(publication.key_columns, of="r")
+    complete = [
+        sql.SQL(" AND count(*) = count(r.{})").format(sql.Identifier(name))
+        for name in publication.key_columns
+    ]
     statement = template(
         "prove_keys",
         rows=publication.rows,
-        keys=identifiers(keys, of="r"),
-        missing=sql.SQL(" OR ").join(missing),
+        key=sql.SQL("({})").format(keys),
+        complete=sql.SQL("").join(complete),
     )
     row = session.pg.execute(statement).fetchone()
     if row is None or not row[0]:

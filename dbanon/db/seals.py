@@ -117,14 +117,22 @@ def broken_seals(
 
 
 def definition(session: Session, published: TableInfo) -> str:
-    """Digest the statement that a published view stands for, by the words of this server.
+    """Digest the statement that a published view stands for, as this server prints it.
 
-    Each version of PostgreSQL has words of its own, and the digest begins with the version.
+    Each version of PostgreSQL prints in its own way, and the digest begins with the version.
     """
     row = session.pg.execute(query("view_definition"), (published.oid,)).fetchone()
     assert row is not None  # noqa: S101 - the relation was just described
     digest = hashlib.sha256(row[0].encode()).hexdigest()
     return f"{session.pg.info.server_version // 10_000}:{digest}"
+
+
+def same_definition(session: Session, published: TableInfo, digest: str) -> bool | None:
+    """Whether a view still stands for what was published, None when another version printed it."""
+    now = definition(session, published)
+    if now.partition(":")[0] != digest.partition(":")[0]:
+        return None
+    return now == digest
 
 
 def content(session: Session, published: TableInfo) -> str:

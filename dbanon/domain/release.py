@@ -89,10 +89,10 @@ class Release:
     the command line gave, so that a refresh repeats them; ``taxonomies`` the versions used;
     ``fingerprint`` tells whether the source has changed since; ``served`` whether readers see
     this release now; ``earlier`` how many releases of the table came before, with which a reader
-    may compare this one. ``content`` is a digest of what was published, None for a live view and
-    for what older versions published. ``data_id`` is the number in the names of its private tables:
-    that of the release they were made for. ``created_at`` and ``created_by`` are None until the
-    ledger has it.
+    may compare this one. ``content`` is a digest of what was published, of a live view one of its
+    definition, None for what older versions published. ``data_id`` is the number in the names of
+    its private tables: that of the release they were made for. ``created_at`` and ``created_by``
+    are None until the ledger has it.
     """
 
     id: int

@@ -1,6 +1,3 @@
--- Whether each key stands for one row, by the key's own equality, and none is NULL.
-SELECT NOT EXISTS (SELECT
-                     FROM {rows} AS r
-                    GROUP BY {keys}
-                   HAVING count(*) > 1
-                       OR {missing})
+-- Whether each key stands for one row, by the key's own equality, and no part of one is NULL.
+SELECT count(*) = count(DISTINCT {key}){complete}
+  FROM {rows} AS r

@@ -57,9 +57,10 @@ def test_copies_below_a_damaged_index_are_no_members(database, kind):
     table = make_patients(database)
     admin = database.admin()
     mark = (
-        "UPDATE pg_index SET indisready = {0}, indislive = {0} WHERE indexrelid = '{1}'::regclass"
+        "UPDATE pg_index SET indisready = {0}, indislive = {0}"
+        " WHERE indexrelid = 'public.patients_pkey'::regclass"
     )
-    admin.execute(mark.format("false", "public.patients_pkey"))
+    admin.execute(mark.format("false"))
     copies = database.connect()
     copies.execute(
         "INSERT INTO public.patients SELECT p.* FROM public.patients AS p,"

@@ -177,6 +177,17 @@ def test_doctor_notices_another_definition_of_a_live_view(database, stranger):
     assert failures(database) == ["its definition is not the one that was published"]
 
 
+def test_a_definition_that_another_server_printed_is_told_of_and_not_called_changed(
+    database, stranger
+):
+    publish(database, "view")
+    database.execute("UPDATE dbanon.release SET content = '12:' || split_part(content, ':', 2)")
+    assert failures(database) == []
+    findings = dbanon.doctor(settings=database.settings)
+    (message,) = [finding.message for finding in findings if finding.level == "warning"]
+    assert "its definition was not compared" in message
+
+
 WRITER = """
 CREATE SEQUENCE public.written;
 CREATE FUNCTION public.write(int) RETURNS int LANGUAGE plpgsql AS $$
