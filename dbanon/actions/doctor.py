@@ -132,6 +132,7 @@ def _release(session: Session, release: Release) -> Iterator[Finding]:
     findings = [
         *_served(session, release, published, source),
         *_drifted(session, release, source),
+        *_suspected(session, release, published, source),
     ]
     yield from findings
     if not findings:
@@ -186,6 +187,16 @@ def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[
     for change in (*gained_rights(session, source, release), *found):
         message = f"{source.name} changed: {change}"
         yield Finding(Level.FAILURE, subject, message, change.hint, DriftError.exit_code)
+
+
+def _suspected(
+    session: Session, release: Release, published: TableInfo, source: TableInfo
+) -> Iterator[Finding]:
+    """Yield what may lead readers to what is hidden, for somebody to look at."""
+    from dbanon.db import reach
+
+    for sign in reach.signs_of_reach(session, published=published.oid, source=source.oid):
+        yield Finding(Level.WARNING, str(release.relation), str(sign), sign.remedy)
 
 
 def _unread(subject: TableName, name: TableName) -> Finding:
