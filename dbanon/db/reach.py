@@ -38,6 +38,7 @@ _MEANINGS = {
     "maintenance": "can lock and rebuild {what} (MAINTAIN)",
     "schema": "can create objects in the schema {schema}",
     "code": "owns the function {what}, which runs when others read or write what is private",
+    "type": "owns the type {what}, whose functions run when others read or write what is private",
     "between": "can write {what}, and look at the live view between two rows of a statement",
     "near trigger": "can put a trigger on {what}, and look at the live view from it while"
     " foreign keys write the source",
@@ -54,6 +55,7 @@ _MEANINGS = {
 }
 _REMEDIES = {
     "code": "give the function to another owner",
+    "type": "give the type to another owner",
     "function": "revoke EXECUTE from PUBLIC and {acting}",
     "sign": "look at its body; revoke EXECUTE from PUBLIC and {acting} if it does",
     "default privileges": "ALTER DEFAULT PRIVILEGES ... REVOKE",
@@ -115,6 +117,7 @@ def _subject(session: Session, *, published: int, source: int) -> dict[str, obje
     private = _rows(session, "reach_private", where)
     where |= _arrays(private, "classes", "oids", "origins", "itself")
     where["relations"] = [oid for _, oid, _, _, is_relation in private if is_relation]
+    where["functions"] = [oid for _, oid, _, _, is_relation in private if not is_relation]
     where["family"] = [oid for _, oid, _, itself, _ in private if itself]
     scene = _rows(session, "reach_scene", where)
     where["live"] = bool(scene)

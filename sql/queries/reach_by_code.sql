@@ -1,4 +1,4 @@
--- Which functions of readers run when others read or write what is private, or a table that writes
+-- Which functions and types of readers come into play when others read or write what is private, or a table that writes
 -- it in turn: of triggers, rules, constraints, defaults, indexes, policies and types. They see the
 -- rows, and a live view between two of them.
 WITH RECURSIVE reached (class, id) AS (
@@ -75,3 +75,12 @@ SELECT a.reader, a.name, 'code', n.nspname::text, p.proname::text, true
   JOIN unnest(%(all_readers)s::text[], %(all_roles)s::oid[], %(all_names)s::text[])
        AS a (reader, role, name)
     ON a.role = p.proowner
+ UNION ALL
+-- Whoever owns a type can give it casts and operators of their own at any time.
+SELECT a.reader, a.name, 'type', n.nspname::text, t.typname::text, true
+  FROM reached AS r
+  JOIN pg_type AS t ON r.class = 'pg_type'::regclass AND t.oid = r.id AND t.typtype <> 'p'
+  JOIN pg_namespace AS n ON n.oid = t.typnamespace
+  JOIN unnest(%(all_readers)s::text[], %(all_roles)s::oid[], %(all_names)s::text[])
+       AS a (reader, role, name)
+    ON a.role = t.typowner

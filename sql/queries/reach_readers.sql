@@ -1,7 +1,8 @@
 -- Who may read a published relation, or one that is made of it and of nothing private, and as which
 -- roles each may act.
 --
--- A reader is a grantee, of a single column too, or whoever inherits or can take on the role of one.
+-- A reader is a grantee, of a single column too, or whoever inherits or can take on the role of one,
+-- or calls a function that reads it with its owner's rights.
 -- Members of the owner may act as the owner anyway, and are none. When everybody may read a live
 -- view, readers are also the roles that log in and cannot read its source: these are said to be
 -- strangers.
@@ -14,6 +15,15 @@ WITH RECURSIVE copy (oid) AS (
       JOIN pg_rewrite AS w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
      WHERE w.ev_type = '1'
        AND w.ev_class <> ALL (%(relations)s::oid[])
+),
+-- A function that reads it for its callers, as far as PostgreSQL notes what a function uses.
+voice (owner, acl) AS (
+    SELECT p.proowner, coalesce(p.proacl, acldefault('f', p.proowner))
+      FROM copy AS o
+      JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = o.oid
+      JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
+     WHERE p.prosecdef
+       AND p.oid <> ALL (%(functions)s::oid[])
 ),
 grantee (role) AS (
     SELECT a.grantee
@@ -28,6 +38,11 @@ grantee (role) AS (
       JOIN pg_attribute AS t ON t.attrelid = c.oid
      CROSS JOIN LATERAL aclexplode(t.attacl) AS a
      WHERE a.grantee <> c.relowner
+    UNION
+    SELECT a.grantee
+      FROM voice AS v
+     CROSS JOIN LATERAL aclexplode(v.acl) AS a
+     WHERE a.grantee <> v.owner
 ),
 candidate (oid, name, logs_in) AS (
     SELECT r.oid, r.rolname::text, r.rolcanlogin

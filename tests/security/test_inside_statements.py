@@ -186,6 +186,19 @@ def test_code_of_a_reader_does_not_run_where_the_source_is_written(live, case):
     assert_refused(live, "mole owns the function mole.")
 
 
+def test_a_type_of_a_reader_is_not_in_the_source(live):
+    live.connect_as("mole").execute(
+        "CREATE TYPE mole.mood AS ENUM ('good');"
+        "CREATE FUNCTION mole.of_text(text) RETURNS mole.mood LANGUAGE plpgsql"
+        " AS $$ BEGIN PERFORM mole.look(); RETURN enum_first(NULL::mole.mood); END $$;"
+        "CREATE CAST (text AS mole.mood) WITH FUNCTION mole.of_text AS ASSIGNMENT"
+    )
+    live.execute("ALTER TABLE public.people ADD mood mole.mood")
+    run = "UPDATE public.people SET id = id + 1000, mood = disease WHERE id % 2 = 0"
+    assert smallest_class(live, role=live.server.owner, run=run) < K
+    assert_refused(live, "mole owns the type mole.mood, whose functions run when others")
+
+
 def test_who_reads_a_live_view_as_everybody_does_not_write_its_source(live):
     live.execute("REVOKE ALL ON anon.people FROM mole; GRANT SELECT ON anon.people TO PUBLIC")
     live.execute("GRANT DELETE ON public.people TO mole")
@@ -202,6 +215,22 @@ def test_who_reads_a_view_of_a_live_view_does_not_write_its_source(live):
     spy = MOLE[MOLE.index("CREATE FUNCTION") :].replace("CREATE", "CREATE OR REPLACE")
     live.connect_as("mole").execute(spy.format(view="public.derived"))
     assert smallest_class(live, role="mole", run=DELETE) < K
+    assert_refused(live, "mole can write public.people")
+
+
+@pytest.mark.pg(">= 14")
+def test_who_reads_a_live_view_by_a_function_does_not_write_its_source(live):
+    live.execute(
+        "REVOKE ALL ON anon.people FROM mole; CREATE FUNCTION public.smallest() RETURNS bigint"
+        " SECURITY DEFINER BEGIN ATOMIC"
+        " SELECT min(n) FROM (SELECT count(*) FROM anon.people GROUP BY age) AS c (n); END;"
+        "REVOKE EXECUTE ON FUNCTION public.smallest() FROM PUBLIC;"
+        "GRANT EXECUTE ON FUNCTION public.smallest() TO mole; GRANT DELETE ON public.people TO mole"
+    )
+    connection = live.connect_as("mole", autocommit=False)
+    seen = connection.execute("DELETE FROM public.people RETURNING public.smallest()").fetchall()
+    connection.rollback()
+    assert min(n for (n,) in seen if n) < K
     assert_refused(live, "mole can write public.people")
 
 
