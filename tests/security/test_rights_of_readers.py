@@ -4,8 +4,9 @@ import contextlib
 
 import psycopg
 import pytest
-from moles import TABLE, add_mole, assert_refused, make_people
+from moles import TABLE, K, add_mole, assert_refused, make_people
 from psycopg.conninfo import make_conninfo
+from psycopg.types.json import Jsonb
 
 import dbanon
 from dbanon.db import reach
@@ -53,7 +54,7 @@ def test_who_shows_a_hidden_class_again_is_no_reader(live):
     mole = live.connect_as("mole")
     before = smallest(mole)
     mole.execute(UNHIDE)
-    assert (before >= 5, smallest(mole)) == (True, 1)
+    assert (before >= K, smallest(mole)) == (True, 1)
     assert_refused(live, "mole can write dbanon_data.groups_1")
 
 
@@ -70,15 +71,17 @@ def test_who_writes_all_data_is_no_reader(live):
 def test_who_rewrites_the_policy_is_no_reader(live):
     live.execute("GRANT USAGE ON SCHEMA dbanon TO mole")
     live.execute("GRANT UPDATE ON dbanon.policy TO mole")
-    (document,) = live.execute("SELECT document::text FROM dbanon.policy")[0]
-    raw = document.replace('"quasi"', '"insensitive"')
-    assert raw != document
-    live.connect_as("mole").execute("UPDATE dbanon.policy SET document = %s", (raw,))
+    (document,) = live.execute("SELECT document FROM dbanon.policy")[0]
+    roles = {"age": "insensitive", "practice": "quasi"}
+    for rule in document["columns"]:
+        rule["role"] = roles.get(rule["column"], rule["role"])
+    mole = live.connect_as("mole")
+    mole.execute("UPDATE dbanon.policy SET document = %s", (Jsonb(document),))
     told = "mole can write dbanon.policy"
+    assert any(told in f.message for f in dbanon.doctor(settings=live.settings))
     with pytest.raises(dbanon.DriftError, match=told):
         dbanon.refresh(TABLE, settings=live.settings)
-    messages = [f.message for f in dbanon.doctor(settings=live.settings)]
-    assert any(told in message for message in messages)
+    assert smallest(mole) >= K
     with pytest.raises(dbanon.NotPermitted, match=told):
         dbanon.grant("anon.people", ["mole"], settings=live.settings)
 
