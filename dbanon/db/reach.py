@@ -56,8 +56,8 @@ _MEANINGS = {
 _REMEDIES = {
     "code": "give the function to another owner",
     "type": "give the type to another owner",
-    "function": "revoke EXECUTE from PUBLIC and {acting}",
-    "sign": "look at its body; revoke EXECUTE from PUBLIC and {acting} if it does",
+    "function": "revoke EXECUTE from PUBLIC and whoever else has it",
+    "sign": "look at its body, and if it does, revoke EXECUTE from PUBLIC and whoever else has it",
     "default privileges": "ALTER DEFAULT PRIVILEGES ... REVOKE",
     "replication": "ALTER ROLE {acting} NOREPLICATION",
     "roles": "ALTER ROLE {acting} NOCREATEROLE",
@@ -89,7 +89,7 @@ class Reach(NamedTuple):
     @property
     def remedy(self) -> str:
         """What closes the way, as the beginning of a hint."""
-        acting = quote_identifier(self.acting)
+        acting = self.acting if self.acting == "PUBLIC" else quote_identifier(self.acting)
         return _REMEDIES.get(self.kind, "take the right from {acting}").format(acting=acting)
 
 
