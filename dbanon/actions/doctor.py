@@ -165,6 +165,7 @@ def _described(session: Session, release: Release) -> Iterator[Finding]:
         return
     yield from _served(session, release, published, source)
     yield from _drifted(session, release, source)
+    yield from _suspected(session, release, published, source)
 
 
 def _served(
@@ -272,6 +273,16 @@ def _as_drift(release: Release, source: TableInfo, changes: Iterable[Change]) ->
         yield Finding(
             Level.FAILURE, str(release.relation), message, change.hint, DriftError.exit_code
         )
+
+
+def _suspected(
+    session: Session, release: Release, published: TableInfo, source: TableInfo
+) -> Iterator[Finding]:
+    """Yield what may lead readers to what is hidden, for somebody to look at."""
+    from dbanon.db import reach
+
+    for sign in reach.signs_of_reach(session, published=published.oid, source=source.oid):
+        yield Finding(Level.WARNING, str(release.relation), str(sign), sign.remedy)
 
 
 def _unread(subject: TableName, name: TableName) -> Finding:

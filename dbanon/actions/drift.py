@@ -76,15 +76,15 @@ def changes(session: Session, info: TableInfo) -> list[Change]:
 
 
 def gained_rights(session: Session, info: TableInfo, release: Release) -> Iterator[Change]:
-    """Yield who can read a release and, by now, what it hides."""
-    from dbanon.db import access, views
+    """Yield who can read a release and, by now, gets at what it hides."""
+    from dbanon.db import reach, views
 
     published = views.oid_of(session, release.relation)
     if published is None:
         return
-    for reach in access.private_reach(session, published=published, source=info.oid):
-        hint = f"take the right from {reach.acting}, or dbanon revoke {release.relation} ROLE"
-        yield Change(None, f"{reach}, and may read {release.relation}", hint, of_rights=True)
+    for found in reach.private_reach(session, published=published, source=info.oid):
+        hint = f"{found.remedy}, or dbanon revoke {release.relation} ROLE"
+        yield Change(None, f"{found}, and may read {release.relation}", hint, of_rights=True)
 
 
 def misfits(session: Session, info: TableInfo, policy: Policy) -> Iterator[Change]:

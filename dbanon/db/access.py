@@ -8,13 +8,14 @@ from psycopg import sql
 
 from dbanon.db.metadata import SCHEMA
 from dbanon.db.queries import query, relation
+from dbanon.db.reach import private_reach
 from dbanon.domain.errors import ConfigError, NotPermitted
-from dbanon.domain.table import TableName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dbanon.db.session import Session
+    from dbanon.domain.table import TableName
 
 Statement = sql.Composed
 
@@ -96,49 +97,13 @@ def require_readable(session: Session, roles: Sequence[str], *, published: int) 
         )
 
 
-class Reach(NamedTuple):
-    """A way by which a reader of a release, acting as some role, gets at what is private.
-
-    kind: table, view, materialized view, function, default privileges, replication or files;
-    schema and name say which.
-    """
-
-    reader: str
-    acting: str
-    kind: str
-    schema: str
-    name: str
-
-    def __str__(self) -> str:
-        """Say who reads what, and by which role if it is not the reader's own right."""
-        what = TableName(self.schema, self.name)
-        means = {
-            "table": f"can read {what}",
-            "view": f"can read {what}, a view of what is private",
-            "materialized view": f"can read {what}, a materialized view of what is private",
-            "function": f"can call {what}, which reads what is private as its owner",
-            "default privileges": f"is given SELECT on new tables in {self.schema} by default",
-            "replication": "can replicate what is private"
-            + (f" (publication {self.name})" if self.name else ""),
-            "files": "can read the files of the server",
-        }
-        role = "" if self.acting == self.reader else f" as {self.acting}"
-        return f"{self.reader} {means[self.kind]}{role}"
-
-
-def private_reach(session: Session, *, published: int, source: int) -> list[Reach]:
-    """Return every way by which a reader of a release can also read what it hides."""
-    rows = session.pg.execute(query("reach"), {"published": published, "source": source}).fetchall()
-    return [Reach(*row) for row in rows]
-
-
 def require_separation(session: Session, *, published: int, source: int) -> None:
-    """Raise NotPermitted naming who can read what the release hides, and through what."""
+    """Raise NotPermitted naming who gets at what the release hides, and through what."""
     found = private_reach(session, published=published, source=source)
     if found:
         told = "; ".join(str(reach) for reach in found[:5])
         more = f"; and {len(found) - 5} more" if len(found) > 5 else ""  # noqa: PLR2004
         raise NotPermitted(
-            f"a role that may read the release can also read what it hides: {told}{more}",
-            hint="revoke that right, or grant the release to another role",
+            f"a role that may read the release also gets at what it hides: {told}{more}",
+            hint=f"{found[0].remedy}, or grant the release to another role",
         )

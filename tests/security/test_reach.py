@@ -6,7 +6,7 @@ from psycopg.conninfo import make_conninfo
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.db import access
+from dbanon.db import reach
 from dbanon.db.session import connect
 
 # What is done by a superuser, with what is found: group and analyst were granted the release,
@@ -164,8 +164,8 @@ def reach_after(database, statements):
         oids = session.pg.execute(
             "SELECT 'anon.patients'::regclass::oid, 'public.patients'::regclass::oid"
         ).fetchone()
-        found = access.private_reach(session, published=oids[0], source=oids[1])
-    return [str(reach) for reach in found]
+        found = reach.private_reach(session, published=oids[0], source=oids[1])
+    return [str(way) for way in found]
 
 
 @pytest.mark.parametrize("leak", LEAKS)

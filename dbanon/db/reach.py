@@ -1,0 +1,159 @@
+"""Every way by which the readers of a release get at what it hides, as far as the catalogs know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dbanon.db.metadata import DATA_SCHEMA, SCHEMA
+from dbanon.db.queries import query
+from dbanon.domain.table import TableName, quote_identifier
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from dbanon.db.session import Session
+
+# A new way is a query of this shape: reader, acting, kind, schema, name, and whether the acting
+# role was given the right itself; and a line for its kind below.
+_WAYS = (
+    "reach_by_reading",
+    "reach_by_writing",
+    "reach_by_code",
+    "reach_by_defaults",
+    "reach_by_server",
+    "reach_by_foreign_servers",
+)
+_WAYS_OF_LIVE_VIEWS = ("reach_in_statements",)
+_SIGNS = ("reach_signs",)
+
+_MEANINGS = {
+    "table": "can read {what}",
+    "view": "can read {what}, a view of what is private",
+    "materialized view": "can read {what}, a materialized view of what is private",
+    "foreign table": "can read {what}, a foreign table of what is private",
+    "function": "can call {what}, which reads what is private as its owner",
+    "writing": "can write {what}",
+    "trigger": "can put a trigger on {what}, which sees the rows that others write",
+    "references": "can point a foreign key at {what}, and try out values of its keys",
+    "maintenance": "can lock and rebuild {what} (MAINTAIN)",
+    "schema": "can create objects in the schema {schema}",
+    "code": "owns the function {what}, which runs when others read or write what is private",
+    "type": "owns the type {what}, whose functions run when others read or write what is private",
+    "between": "can write {what}, and look at the live view between two rows of a statement",
+    "near trigger": "can put a trigger on {what}, and look at the live view from it while"
+    " foreign keys write the source",
+    "default privileges": "is given {name} in {schema} by default",
+    "replication": "can replicate what is private",
+    "roles": "can grant itself any role (CREATEROLE)",
+    "files": "can read the files of the server",
+    "file function": "can call {what}, which gets at the files of the server",
+    "statements": "can read the statements that others run, and the values in them",
+    "statistics": "can read {what}, where values of all tables are",
+    "foreign server": "can log in to this database by the foreign server {name}, perhaps as"
+    " somebody else",
+    "sign": "can call {what}, which runs as its owner and seems to read what is private",
+}
+_REMEDIES = {
+    "code": "give the function to another owner",
+    "type": "give the type to another owner",
+    "function": "revoke EXECUTE from PUBLIC and whoever else has it",
+    "sign": "look at its body, and if it does, revoke EXECUTE from PUBLIC and whoever else has it",
+    "default privileges": "ALTER DEFAULT PRIVILEGES ... REVOKE",
+    "replication": "ALTER ROLE {acting} NOREPLICATION",
+    "roles": "ALTER ROLE {acting} NOCREATEROLE",
+}
+
+
+class Reach(NamedTuple):
+    """A way by which a reader of a release, acting as some role, gets at what is private.
+
+    kind: one of those that the queries return; schema and name say of which object.
+    """
+
+    reader: str
+    acting: str
+    kind: str
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        """Say who does what, and by which role if it is not the reader's own right."""
+        means = _MEANINGS[self.kind].format(
+            what=TableName(self.schema, self.name), schema=self.schema, name=self.name
+        )
+        if self.kind == "replication" and self.name:
+            means += f" (publication {self.name})"
+        role = "" if self.acting == self.reader else f" as {self.acting}"
+        return f"{self.reader} {means}{role}"
+
+    @property
+    def remedy(self) -> str:
+        """What closes the way, as the beginning of a hint."""
+        acting = self.acting if self.acting == "PUBLIC" else quote_identifier(self.acting)
+        return _REMEDIES.get(self.kind, "take the right from {acting}").format(acting=acting)
+
+
+def private_reach(session: Session, *, published: int, source: int) -> list[Reach]:
+    """Return every way by which a reader of a release also gets at what it hides.
+
+    Of a live view that includes to look at it between two rows of one statement.
+    """
+    subject = _subject(session, published=published, source=source)
+    ways = _WAYS + (_WAYS_OF_LIVE_VIEWS if subject["live"] else ())
+    return _found(session, ways, subject)
+
+
+def signs_of_reach(session: Session, *, published: int, source: int) -> list[Reach]:
+    """Return what looks like such a way, though the catalogs do not know whether it is one."""
+    return _found(session, _SIGNS, _subject(session, published=published, source=source))
+
+
+def _subject(session: Session, *, published: int, source: int) -> dict[str, object]:
+    """Look up once what all ways start from: what is private, where writes pass, and who reads.
+
+    ``strangers`` are readers only as everybody is; they count for what happens in statements.
+    """
+    where: dict[str, object] = {"published": published, "source": source}
+    private = _rows(session, "reach_private", where)
+    where |= _arrays(private, "classes", "oids", "origins", "itself")
+    where["relations"] = [oid for _, oid, _, _, is_relation in private if is_relation]
+    where["functions"] = [oid for _, oid, _, _, is_relation in private if not is_relation]
+    where["family"] = [oid for _, oid, _, itself, _ in private if itself]
+    scene = _rows(session, "reach_scene", where)
+    where["live"] = bool(scene)
+    where |= _arrays(scene, "scene", "written")
+    readers = _rows(session, "reach_readers", where)
+    known = [row for row in readers if not row[3]]
+    where |= _arrays(known, "readers", "roles", "names")
+    return where | _arrays(readers, "all_readers", "all_roles", "all_names")
+
+
+def _rows(session: Session, name: str, where: Mapping[str, object]) -> list[tuple[Any, ...]]:
+    return session.pg.execute(query(name), where).fetchall()
+
+
+def _arrays(rows: Sequence[Sequence[object]], *names: str) -> dict[str, object]:
+    """Turn rows into one array for each of their first columns, as unnest() takes them."""
+    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+
+
+def _found(session: Session, ways: Iterable[str], subject: Mapping[str, object]) -> list[Reach]:
+    """Run the queries; of the roles by which a reader gets at one thing, keep the one to name.
+
+    That is one which was given the right itself, if there is any; the reader before others.
+    """
+    found: dict[Reach, tuple[bool, bool, str]] = {}
+    for way in ways:
+        for *words, given in _rows(session, way, subject):
+            reach = Reach(*words)
+            order = (not given, reach.acting != reach.reader, reach.acting)
+            thing = reach._replace(acting="")
+            found[thing] = min(order, found.get(thing, order))
+    named = [thing._replace(acting=acting) for thing, (_, _, acting) in found.items()]
+    return sorted(named, key=_gravity)
+
+
+def _gravity(reach: Reach) -> tuple[str, int, bool, str, str]:
+    """Order what is found: by reader, then the plainest ways first, and of the source itself."""
+    is_metadata = reach.schema in {SCHEMA, DATA_SCHEMA}
+    return reach.reader, list(_MEANINGS).index(reach.kind), is_metadata, reach.schema, reach.name
