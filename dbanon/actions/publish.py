@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Unpack
 
 from dbanon.actions.prepare import Request, fingerprint, prepare
+from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import CheckFailed, ConfigError
 from dbanon.domain.release import Release, ReleaseKind
 from dbanon.domain.stages import Stages
@@ -53,7 +54,7 @@ def publishing(
 ) -> Iterator[tuple[Session, TableInfo]]:
     """Open the one transaction of a publication, alone on its table."""
     from dbanon.actions.drift import find_source, require_unchanged
-    from dbanon.db import catalog, guards
+    from dbanon.db import catalog, guards, turns
     from dbanon.db.migrate import require_current
     from dbanon.db.session import connect
 
@@ -63,8 +64,11 @@ def publishing(
         found = find_source(session, where)
         if request.kind is ReleaseKind.VIEW:
             guards.require_owner(session, found)
-        with session.exclusive(found.oid), session.transaction(snapshot=True, keep=keep):
-            guards.lock_source(session, found, exclude_writers=request.kind is ReleaseKind.VIEW)
+        live, deed = (
+            request.kind is ReleaseKind.VIEW,
+            Deed(str(request.view(found.name)), "published"),
+        )
+        with turns.alone(session, found, exclude_writers=live, keep=keep, deed=deed):
             session.allow_memory()
             info = catalog.describe(session, found.name)
             require_unchanged(session, info, request.view(info.name))

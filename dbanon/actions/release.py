@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
@@ -58,7 +59,8 @@ def drop_release(release_id: int, *, settings: Settings | None = None) -> Releas
     from dbanon.db import relations, store, views
     from dbanon.db.migrate import current_session
 
-    with current_session(settings or Settings.load(), writes=True) as session:
+    deed = Deed(f"release {release_id}", "withdrawn", _LIST)
+    with current_session(settings or Settings.load(), deed=deed) as session:
         release = store.release_by_id(session, release_id)
         if release is None or not release.served:
             reason = "is not served any more" if release else "does not exist"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError, TaxonomyError
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
@@ -57,7 +58,8 @@ def derive_taxonomy(
     from dbanon.db import catalog
     from dbanon.db.migrate import current_session
 
-    with current_session(settings or Settings.load(), writes=True) as session:
+    deed = _deed(name, "stored")
+    with current_session(settings or Settings.load(), deed=deed) as session:
         where = table if isinstance(table, TableName) else TableName.parse(table)
         info = catalog.describe_source(session, where)
         values = catalog.distinct_values(session, info, column, limit=MAX_LEAVES + 1)
@@ -121,7 +123,8 @@ def drop_taxonomy(name: str, *, settings: Settings | None = None) -> int:
     from dbanon.db import store
     from dbanon.db.migrate import current_session
 
-    with current_session(settings or Settings.load(), writes=True) as session:
+    deed = _deed(name, "dropped")
+    with current_session(settings or Settings.load(), deed=deed) as session:
         users = [
             str(policy.table)
             for policy in store.list_policies(session)
@@ -141,8 +144,13 @@ def drop_taxonomy(name: str, *, settings: Settings | None = None) -> int:
 def _store(taxonomy: Taxonomy, settings: Settings | None) -> Taxonomy:
     from dbanon.db.migrate import current_session
 
-    with current_session(settings or Settings.load(), writes=True) as session:
+    deed = _deed(taxonomy.name, "stored")
+    with current_session(settings or Settings.load(), deed=deed) as session:
         return _add(session, taxonomy)
+
+
+def _deed(name: str, done: str) -> Deed:
+    return Deed(f"taxonomy {name}", done, "dbanon taxonomy list")
 
 
 def _add(session: Session, taxonomy: Taxonomy) -> Taxonomy:
