@@ -106,7 +106,7 @@ def _run(deeds: Deeds) -> int | str | None:
         app()
     except DbanonError as error:
         _complain(f"error: {error}")
-        if deeds.any_done:
+        if deeds.partly_done:
             _complain(f"  {deeds}")
         if error.hint:
             _complain(f"  try: {error.hint}")

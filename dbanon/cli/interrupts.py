@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -63,4 +63,5 @@ def interruptible(
 
 def _tell(text: str) -> None:
     # A handler may run in the middle of a write to sys.stderr, which cannot be entered twice.
-    os.write(_STDERR, f"\n{text}\n".encode())
+    with suppress(OSError):
+        os.write(_STDERR, f"\n{text}\n".encode())

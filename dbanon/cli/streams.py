@@ -41,8 +41,8 @@ class Stream:
         self.lost = error
         # Else Python would try again to write what is left as it ends, and exit with 120.
         with suppress(OSError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._inner.fileno())
+            number, nowhere = self._inner.fileno(), os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, number)
             os.close(nowhere)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a stream has

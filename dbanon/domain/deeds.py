@@ -53,6 +53,11 @@ class Deeds:
         """Whether something was certainly committed."""
         return bool(self._of(Fate.DONE))
 
+    @property
+    def partly_done(self) -> bool:
+        """Whether something was committed before the last deed, which was not."""
+        return self.any_done and self.entries[-1][1] is not Fate.DONE
+
     def __str__(self) -> str:
         """Say what is known, for the end of a sentence."""
         if not self.entries:
