@@ -594,7 +594,9 @@ def test_nobody_else_is_taken_for_the_server(running, how):
     dsn, url = running.dsn(), running.url()
     running.stop()
     directory.mkdir(exist_ok=True)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as imposter:
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, directory)
+        imposter = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
         imposter.bind(str(directory / ".s.PGSQL.5432"))
         imposter.listen()
         imposter.settimeout(30)
@@ -609,7 +611,6 @@ def test_nobody_else_is_taken_for_the_server(running, how):
                 with pytest.raises(psycopg.OperationalError, match="requirepeer"):
                     psycopg.connect(dsn if how == "psycopg" else url, connect_timeout=3)
             assert b"" == heard.result()
-    shutil.rmtree(directory)
 
 
 def first_words(listener):
