@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from dbanon.anonymize.frame import anonymize
     from dbanon.domain.errors import (
         CheckFailed,
+        CommitUnknown,
         ConfigError,
         DatabaseError,
         DbanonError,
@@ -80,8 +81,8 @@ _HOMES = {
     "actions.taxonomy": "derive_taxonomy drop_taxonomy export_taxonomy import_taxonomy"
     " list_taxonomies load_taxonomy",
     "anonymize.frame": "anonymize",
-    "domain.errors": "CheckFailed ConfigError DatabaseError DbanonError DriftError NotPermitted"
-    " PolicyError SchemaOutOfDate TableNotFound TaxonomyError Unsatisfiable",
+    "domain.errors": "CheckFailed CommitUnknown ConfigError DatabaseError DbanonError DriftError"
+    " NotPermitted PolicyError SchemaOutOfDate TableNotFound TaxonomyError Unsatisfiable",
     "domain.policy": "ColumnRule ModelSpec Policy Role",
     "domain.release": "CheckReport CheckResult Release ReleaseKind Verdict",
     "domain.table": "TableName",
@@ -95,6 +96,7 @@ __all__ = [
     "CheckReport",
     "CheckResult",
     "ColumnRule",
+    "CommitUnknown",
     "ConfigError",
     "DatabaseError",
     "DbanonError",

@@ -11,6 +11,7 @@ from dbanon.actions.init import init
 from dbanon.actions.policy import set_policy
 from dbanon.actions.publish import publish
 from dbanon.actions.taxonomy import import_taxonomy, list_taxonomies
+from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.stages import Stages
 from dbanon.domain.table import TableName
@@ -120,7 +121,8 @@ def _load(dataset: Dataset, table: TableName, settings: Settings) -> None:
     from dbanon.db import samples
     from dbanon.db.session import connect
 
-    with connect(settings, writes=True) as session, session.transaction():
+    deed = Deed(str(table), "loaded", "dbanon demo")
+    with connect(settings, writes=True) as session, session.transaction(deed=deed):
         if samples.is_loaded(session, table):
             return
         with gzip.open(resources.data(f"{dataset.name}.csv.gz")) as file:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError, NotPermitted, TableNotFound
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from dbanon.db.access import Statement
     from dbanon.db.session import Session
@@ -49,16 +49,18 @@ def grant(
     """
     from dbanon.db import access, catalog
 
-    with _alone(relation, settings or Settings.load(), keep=not dry_run) as (session, releases):
+    def work(session: Session) -> list[Access]:
         access.require_roles(session, roles)
         given = []
-        for release, published in _published(session, releases):
+        for release, published in _published(session, _served(session, relation)):
             statements = list(access.grant_statements(release.relation, roles))
             given.append(_run(session, release, published, roles, statements=statements))
             source = catalog.describe(session, release.table)
             access.require_readable(session, roles, published=published)
             access.require_separation(session, published=published, source=source.oid)
-    return given
+        return given
+
+    return _settled(_deed(relation, "granted"), work, settings, keep=not dry_run)
 
 
 def revoke(
@@ -76,33 +78,42 @@ def revoke(
     """
     from dbanon.db import access
 
-    with _alone(relation, settings or Settings.load(), keep=not dry_run) as (session, releases):
+    def work(session: Session) -> list[Access]:
         access.require_roles(session, roles)
         taken = []
-        for release, published in _published(session, releases):
+        for release, published in _published(session, _served(session, relation)):
             statements = [access.revoke_statement(release.relation, role) for role in roles]
             taken.append(_run(session, release, published, roles, statements=statements))
             _require_gone(session, release, roles, published=published)
         return [_with_schemas(session, one) for one in taken]
 
+    return _settled(_deed(relation, "revoked"), work, settings, keep=not dry_run)
 
-@contextmanager
-def _alone(
-    relation: str | TableName, settings: Settings, *, keep: bool
-) -> Iterator[tuple[Session, list[Release]]]:
-    """Open the transaction, with the releases that are meant, while nothing publishes them.
 
-    A publication may make the view anew, with the grants that it read a moment before.
+def _deed(relation: str | TableName, done: str) -> Deed:
+    return Deed(f"access to {relation}", done, "the same command again, which does no harm")
+
+
+def _settled(
+    deed: Deed,
+    work: Callable[[Session], list[Access]],
+    settings: Settings | None,
+    *,
+    keep: bool,
+) -> list[Access]:
+    """Do the work in one transaction, whatever is being published meanwhile.
+
+    It waits for no search: rights on the view are locked only while a publication that is about
+    to be committed puts the view in its place, and such a publication keeps what was changed
+    before.
     """
-    from dbanon.db import views
     from dbanon.db.migrate import require_current
     from dbanon.db.session import connect
+    from dbanon.db.turns import settled
 
-    with connect(settings, writes=True) as session:
+    with connect(settings or Settings.load(), writes=True) as session:
         require_current(session)
-        source = views.oid_of(session, _served(session, relation)[0].table) or 0
-        with session.exclusive(source), session.transaction(keep=keep):
-            yield session, _served(session, relation)
+        return settled(session, deed, keep=keep, work=lambda: work(session))
 
 
 def _served(session: Session, relation: str | TableName) -> list[Release]:

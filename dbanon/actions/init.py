@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbanon.domain.deeds import Deed
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+_DEED = Deed("the metadata schema", "installed", "dbanon init")
 
 
 def init(settings: Settings | None = None, *, role: str | None = None) -> Mapping[str, str | bool]:
@@ -21,7 +25,10 @@ def init(settings: Settings | None = None, *, role: str | None = None) -> Mappin
     from dbanon.db import access, metadata, migrate
     from dbanon.db.session import connect
 
-    with connect(settings or Settings.load(), writes=True) as session, session.transaction():
+    with (
+        connect(settings or Settings.load(), writes=True) as session,
+        session.transaction(deed=_DEED),
+    ):
         changed = migrate.install(session)
         if role is not None:
             access.require_roles(session, [role])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import Policy
 from dbanon.domain.stages import Stages
@@ -35,7 +36,8 @@ def set_policy(
 
     given = policy if isinstance(policy, Policy) else _read(policy)
     make_algorithm(given, stages=Stages())  # refuses parameters that it does not have
-    with current_session(settings or Settings.load(), writes=True) as session:
+    deed = _deed(table, "stored")
+    with current_session(settings or Settings.load(), deed=deed) as session:
         info = catalog.describe(session, _name(table))
         given = replace(given, table=_same_table(session, given.table, info))
         validate_policy(session, given, info)
@@ -63,6 +65,11 @@ def _read(path: str | Path) -> Policy:
 
 def _name(table: str | TableName) -> TableName:
     return table if isinstance(table, TableName) else TableName.parse(table)
+
+
+def _deed(table: str | TableName, done: str) -> Deed:
+    name = _name(table)
+    return Deed(f"the policy of {name}", done, f"dbanon policy show {name}")
 
 
 def _same_table(session: Session, written: TableName, info: TableInfo) -> TableName:
@@ -137,8 +144,8 @@ def drop_policy(table: str | TableName, *, settings: Settings | None = None) -> 
     from dbanon.db import store
     from dbanon.db.migrate import current_session
 
-    name = _name(table)
-    with current_session(settings or Settings.load(), writes=True) as session:
+    name, deed = _name(table), _deed(table, "dropped")
+    with current_session(settings or Settings.load(), deed=deed) as session:
         schemas = session.search_path if name.schema is None else (name.schema,)
         if not any(store.drop_policy(session, TableName(s, name.name)) for s in schemas):
             raise PolicyError(f"{name} has no policy", hint="dbanon policy list")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 from dbanon.actions.prepare import Request, fingerprint, prepare
+from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import CheckFailed, ConfigError, DatabaseError
 from dbanon.domain.release import Release, ReleaseKind
 from dbanon.domain.stages import Stages
@@ -54,7 +55,7 @@ def publishing(
 ) -> Iterator[tuple[Session, TableInfo]]:
     """Open the one transaction of a publication, alone on its table."""
     from dbanon.actions.drift import find_source, require_unchanged
-    from dbanon.db import catalog, guards, identity, withdrawal
+    from dbanon.db import catalog, guards, identity, turns, withdrawal
     from dbanon.db.migrate import require_current
     from dbanon.db.session import connect
 
@@ -64,8 +65,11 @@ def publishing(
         found = find_source(session, where)
         if request.kind is ReleaseKind.VIEW:
             guards.require_owner(session, found)
-        with session.exclusive(found.oid), session.transaction(snapshot=True, keep=keep):
-            guards.lock_source(session, found, exclude_writers=request.kind is ReleaseKind.VIEW)
+        live, deed = (
+            request.kind is ReleaseKind.VIEW,
+            Deed(str(request.view(found.name)), "published"),
+        )
+        with turns.alone(session, found, exclude_writers=live, keep=keep, deed=deed):
             session.allow_memory()
             info = catalog.describe(session, found.name)
             identity.require_same(found, info)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from dbanon.actions.prepare import Request, fingerprint
@@ -96,14 +96,17 @@ def _again(release: Release, *, if_changed: bool, settings: Settings, stages: St
     from dbanon.actions.policy import stored_policy
     from dbanon.db import identity
 
-    request = Request.of(cast("Options", release.overrides))
+    asked = Request.of(cast("Options", release.overrides))
+    # The relation keeps its readers. Whom it was granted to with that release may have lost it.
+    request = replace(asked, grants=())
     with publishing(release.table, request, settings) as (session, info):
         if if_changed:
             with stages("compare"):
                 policy = request.over(stored_policy(session, info))
-                same = fingerprint(session, info, policy, request) == release.fingerprint
+                same = fingerprint(session, info, policy, asked) == release.fingerprint
                 identity.require_admitted(session)
             if same:
+                session.deeds.withdraw()
                 return Refreshed(release.relation, release, changed=False)
         new = publish_in(session, info, request, stages)
     return Refreshed(release.relation, new, changed=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.stages import Stages
 from dbanon.domain.table import TableName
@@ -65,8 +66,9 @@ def drop_release(
     from dbanon.db.migrate import require_current
     from dbanon.db.session import connect
 
+    deed = Deed(f"release {release_id}", "withdrawn", _LIST)
     with connect(settings or Settings.load(), writes=True) as session:
-        with session.transaction():
+        with session.transaction(deed=deed):
             require_current(session)
             release = store.release_by_id(session, release_id)
             if release is None or not (release.served or withdrawal.left(session, release)):

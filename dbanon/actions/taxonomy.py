@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError, TaxonomyError
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
@@ -62,7 +63,7 @@ def derive_taxonomy(
         with session.transaction(read_only=True):
             require_current(session)
             values = _values(session, where, column)
-        with session.transaction():
+        with session.transaction(deed=_deed(name, "stored")):
             return _add(session, _derive(name, values, kind=kind, widths=widths))
 
 
@@ -132,7 +133,8 @@ def drop_taxonomy(name: str, *, settings: Settings | None = None) -> int:
     from dbanon.db import store
     from dbanon.db.migrate import current_session
 
-    with current_session(settings or Settings.load(), writes=True) as session:
+    deed = _deed(name, "dropped")
+    with current_session(settings or Settings.load(), deed=deed) as session:
         users = [
             str(policy.table)
             for policy in store.list_policies(session)
@@ -152,8 +154,13 @@ def drop_taxonomy(name: str, *, settings: Settings | None = None) -> int:
 def _store(taxonomy: Taxonomy, settings: Settings | None) -> Taxonomy:
     from dbanon.db.migrate import current_session
 
-    with current_session(settings or Settings.load(), writes=True) as session:
+    deed = _deed(taxonomy.name, "stored")
+    with current_session(settings or Settings.load(), deed=deed) as session:
         return _add(session, taxonomy)
+
+
+def _deed(name: str, done: str) -> Deed:
+    return Deed(f"taxonomy {name}", done, "dbanon taxonomy list")
 
 
 def _add(session: Session, taxonomy: Taxonomy) -> Taxonomy:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from importlib.metadata import version
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dbanon.cli import streams
 from dbanon.cli.console import visible
-from dbanon.cli.interrupts import Interrupted
+from dbanon.domain.deeds import followed
 from dbanon.domain.errors import DbanonError
+
+if TYPE_CHECKING:
+    from dbanon.domain.deeds import Deeds
 
 app = typer.Typer(
     name="dbanon",
@@ -33,6 +37,8 @@ def _show_version(wanted: bool) -> None:
 
 # What Typer exits with at Ctrl-C.
 INTERRUPTED = 130
+# What a shell reports of a program that wrote to a pipe which nobody reads.
+BROKEN_PIPE = 141
 
 
 @app.callback()
@@ -84,33 +90,53 @@ _register()
 
 def main() -> None:
     """Run the command line; the one place where errors become messages and exit codes."""
+    with streams.lasting() as out, followed() as deeds:
+        code = _run(deeds)
+        out.flush()
+        if out.lost is not None:
+            code = _lost(out.lost, deeds, code)
+    sys.exit(code)
+
+
+def _run(deeds: Deeds) -> int | str | None:
     if any("\ud800" <= character <= "\udfff" for word in sys.argv for character in word):
         _complain("error: an argument holds bytes that are not text in this locale")
-        sys.exit(2)
+        return 2
     try:
         app()
-    except Interrupted as ended:
-        _complain(str(ended))
-        sys.exit(INTERRUPTED)
     except DbanonError as error:
         _complain(f"error: {error}")
+        if deeds.partly_done:
+            _complain(f"  {deeds}")
         if error.hint:
             _complain(f"  try: {error.hint}")
-        sys.exit(error.exit_code)
+        return error.exit_code
     except SystemExit as ended:
         if ended.code == INTERRUPTED:
-            _complain("interrupted; nothing was published")
-        raise
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+            _complain(f"interrupted; {deeds}")
+        return ended.code
     except Exception as error:
         if os.environ.get("DBANON_DEBUG"):
             raise
         # What an unforeseen error says may quote a row, so only its kind is told.
-        _complain(f"error: unforeseen {type(error).__name__}; nothing was published")
+        _complain(f"error: unforeseen {type(error).__name__}; {deeds}")
         _complain("  try: the same command with DBANON_DEBUG=1, which may print values")
-        sys.exit(1)
+        return 1
+    return 0
+
+
+def _lost(reason: OSError, deeds: Deeds, code: int | str | None) -> int | str | None:
+    """Say what was done although its report is lost, and return the exit code.
+
+    It tells of the database: whoever takes a lost report for a failure would publish once more.
+    """
+    if code or deeds.any_done:
+        _complain(f"warning: the output could not be written ({reason.strerror}); {deeds}")
+        return code
+    if isinstance(reason, BrokenPipeError):
+        return BROKEN_PIPE
+    _complain(f"error: the output could not be written ({reason.strerror}); {deeds}")
+    return 1
 
 
 def _complain(text: str) -> None:

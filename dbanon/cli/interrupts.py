@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -28,10 +28,6 @@ class OnInterrupt(StrEnum):
     PUBLISH = "publish"
 
 
-class Interrupted(Exception):
-    """Ctrl-C ended a command; the message says what became of the release."""
-
-
 @contextmanager
 def interruptible(
     stages: Stages, on_interrupt: OnInterrupt = OnInterrupt.DISCARD
@@ -39,7 +35,7 @@ def interruptible(
     """End the block at Ctrl-C; with ``publish`` end its search first, and only then the block.
 
     While the release is being committed the first Ctrl-C is too late: whether a commit that was
-    cut off took place cannot be known. A process that was started to ignore Ctrl-C ignores it.
+    cut off took place has to be asked. A process that was started to ignore Ctrl-C ignores it.
     """
     warned = False
 
@@ -60,12 +56,6 @@ def interruptible(
         signal.signal(signal.SIGINT, handle)
     try:
         yield
-    except KeyboardInterrupt:
-        if _LAST_STAGE in stages.seconds:
-            raise Interrupted(
-                "interrupted during the commit; dbanon release list tells what is served"
-            ) from None
-        raise Interrupted("interrupted; nothing was published") from None
     finally:
         if ours:
             signal.signal(signal.SIGINT, before)
@@ -73,4 +63,5 @@ def interruptible(
 
 def _tell(text: str) -> None:
     # A handler may run in the middle of a write to sys.stderr, which cannot be entered twice.
-    os.write(_STDERR, f"\n{text}\n".encode())
+    with suppress(OSError):
+        os.write(_STDERR, f"\n{text}\n".encode())

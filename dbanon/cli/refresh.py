@@ -1,13 +1,10 @@
 """``dbanon refresh``."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from dbanon.cli import console, options
-from dbanon.cli.interrupts import Interrupted
 
 
 def refresh(
@@ -37,7 +34,7 @@ def refresh(
     from dbanon.actions.refresh import COMPOSITION_WARNING
     from dbanon.actions.refresh import refresh as action
 
-    with console.watched(timings=timings, steps=8) as stages, _told():
+    with console.watched(timings=timings, steps=8) as stages:
         results = action(
             table,
             all_tables=all_,
@@ -58,14 +55,3 @@ def refresh(
     codes = [result.error.exit_code for result in results if result.error is not None]
     if codes:
         raise typer.Exit(max(codes))
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """Say what Ctrl-C leaves behind: relations before the present one are refreshed already."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise Interrupted(
-            "interrupted; dbanon release list tells what was refreshed before"
-        ) from None

@@ -123,6 +123,8 @@ def _columns(session: Session, oid: int) -> tuple[ColumnInfo, ...]:
             has_equality=has_equality,
             is_domain=is_domain,
             is_virtual=is_virtual,
+            shown=shown,
+            foreign_collation=foreign_collation,
         )
         for (
             name,
@@ -138,6 +140,8 @@ def _columns(session: Session, oid: int) -> tuple[ColumnInfo, ...]:
             has_equality,
             is_domain,
             is_virtual,
+            shown,
+            foreign_collation,
         ) in rows
     )
 

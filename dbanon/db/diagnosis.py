@@ -10,6 +10,7 @@ from dbanon.db.promise import read_promise
 from dbanon.db.queries import query
 from dbanon.db.relations import needed_tables
 from dbanon.domain.release import ReleaseKind
+from dbanon.domain.table import quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -68,6 +69,10 @@ def view_problems(
         return
     if "security_barrier=true" not in (row[0] or ()):
         yield "security_barrier is off: a reader's function can see what the view hides"
+    for column in published.columns:
+        if column.shown is not None or column.foreign_collation:
+            name = quote_identifier(column.name)
+            yield f"the owner of the type of column {name} can change what it shows, or drop it"
     promise = read_promise(session, published)
     if promise is None or promise.release != release.id:
         yield "its comment is not that of the served release"

@@ -11,17 +11,30 @@ from dbanon.domain.errors import DatabaseError, NotPermitted
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
+    from dbanon.domain.deeds import Deeds
+
 # Classes of SQLSTATE whose primary message holds names and states, never a row's value.
 _QUOTABLE = frozenset({"08", "0A", "25", "28", "2B", "3D", "3F", "42", "53", "54", "55", "57"})
 
+_AGAIN = "run the command again"
+_POOLER = "connect to the server itself: a pooler loses what dbanon sets for its session"
 _MEANINGS = {
     "42501": ("a right is missing", "dbanon doctor"),
-    "55P03": ("a lock was not granted in time: the relation is in use", "run the command again"),
-    "40001": ("the table changed at the same time", "run the command again"),
-    "40P01": ("the table changed at the same time", "run the command again"),
-    "23505": ("something of that name was stored at the same time", "run the command again"),
-    "57014": ("the server cancelled the statement", "raise statement_timeout for this role"),
+    "55P03": ("a lock was not granted in time: the relation is in use", _AGAIN),
+    "40001": ("the table changed at the same time", _AGAIN),
+    "40P01": ("the table changed at the same time", _AGAIN),
+    "23505": ("something of that name was stored at the same time", _AGAIN),
+    "25006": ("the server takes no writes", f"connect to the primary; or {_POOLER}"),
+    "25P03": ("idle_in_transaction_session_timeout ended the session", _POOLER),
+    "25P04": ("transaction_timeout ended the session", _POOLER),
+    "57014": ("the server cancelled the statement", f"{_AGAIN}; or {_POOLER}"),
+    "57P01": ("somebody ended the session, or stopped the server", _AGAIN),
+    "57P02": ("the server crashed", _AGAIN),
+    "57P05": ("idle_session_timeout ended the session", _POOLER),
 }
+# After these, the session is over, and with it whatever it had not committed.
+_ENDING = frozenset({"25P03", "25P04", "57P01", "57P02", "57P05"})
+_OVERTAKEN = "tuple concurrently"
 
 
 def connection_failure(error: psycopg.Error) -> DatabaseError:
@@ -33,19 +46,44 @@ def connection_failure(error: psycopg.Error) -> DatabaseError:
     )
 
 
-def statement_failure(error: psycopg.Error | sa.exc.DBAPIError) -> DatabaseError:
-    """Explain a failed statement by its SQLSTATE."""
+def statement_failure(
+    error: psycopg.Error | sa.exc.DBAPIError, deeds: Deeds | None = None
+) -> DatabaseError:
+    """Explain a failed statement by its SQLSTATE, and what became of the deeds if it was the end.
+
+    An answer to COMMIT that did not come is no failed statement.
+    """
     cause = error if isinstance(error, psycopg.Error) else error.orig
     if not isinstance(cause, psycopg.Error):
         return DatabaseError(f"the database driver failed ({type(cause).__name__})")
     state = cause.sqlstate
+    if state is None and not isinstance(cause, (psycopg.OperationalError, psycopg.InterfaceError)):
+        return DatabaseError(f"the driver: {type(cause).__name__}", hint=_AGAIN)
+    if is_overtaken(cause):
+        return DatabaseError("the same thing was changed at the same time", hint=_AGAIN)
+    told = f"; {deeds}" if deeds is not None and deeds.entries else ""
     if state is None:
-        lost = isinstance(cause, (psycopg.OperationalError, psycopg.InterfaceError))
-        reason = "the connection was lost" if lost else f"the driver: {type(cause).__name__}"
-        return DatabaseError(reason, hint="nothing was published; run the command again")
+        return DatabaseError(f"the connection was lost{told}", hint=_AGAIN)
     message, hint = _MEANINGS.get(state, ("", None))
     if state[:2] in _QUOTABLE and cause.diag.message_primary:
         message = f"{message}: {cause.diag.message_primary}" if message else ""
         message = message or cause.diag.message_primary
+    message = (message or f"the server refused a statement ({state})") + told * (state in _ENDING)
     kind = NotPermitted if state == "42501" else DatabaseError
-    return kind(message or f"the server refused a statement ({state})", hint=hint)
+    return kind(message, hint=hint)
+
+
+def reading_failure(state: str | None) -> DatabaseError:
+    """Explain why the rows of a table could not be read, by the SQLSTATE."""
+    if state == "22021":
+        return DatabaseError(
+            "the table holds text that is not UTF-8, and the database knows no encoding of it",
+            hint="move the table to a database of a known encoding, such as UTF8",
+        )
+    meaning, hint = _MEANINGS.get(state or "", (state or "the connection was lost", _AGAIN))
+    return DatabaseError(f"reading the table failed: {meaning}", hint=hint)
+
+
+def is_overtaken(error: psycopg.Error) -> bool:
+    """Whether another transaction changed the same entry of a catalog first."""
+    return _OVERTAKEN in (error.diag.message_primary or "")

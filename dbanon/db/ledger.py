@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dbanon.db import store
 from dbanon.db.queries import query
+from dbanon.domain.deeds import Deed
 
 if TYPE_CHECKING:
     from dbanon.db.session import Session
@@ -19,7 +20,8 @@ def record(
 
     Nothing that an auditor lacks is needed: a check counts with or without its entry.
     """
-    with session.transaction():
+    deed = Deed(f"the check of {report.relation}", "recorded", f"dbanon release show {release}")
+    with session.transaction(deed=deed):
         row = session.pg.execute(query("can_record")).fetchone()
         if row is None or not row[0]:
             return "not recorded: this role cannot write the ledger"

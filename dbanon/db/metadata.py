@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import JSONB, OID
 
 SCHEMA = "dbanon"
 DATA_SCHEMA = "dbanon_data"
@@ -11,7 +11,7 @@ DATA_SCHEMA = "dbanon_data"
 DEFAULT_VIEWS = "anon"
 
 # The newest revision under migrations/versions; a test holds the two together.
-REVISION = "0004"
+REVISION = "0005"
 
 metadata = sa.MetaData(
     schema=SCHEMA,
@@ -102,6 +102,14 @@ release = sa.Table(
         postgresql_where=sa.text("served"),
     ),
     comment="The ledger: every release, what was proved of it, and whether it is served now.",
+)
+
+publishing = sa.Table(
+    "publishing",
+    metadata,
+    sa.Column("source", OID, primary_key=True, autoincrement=False),
+    sa.Column("turns", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+    comment="A row for each table that was ever published, locked while it is.",
 )
 
 verification = sa.Table(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
     from dbanon.db.session import Session
+    from dbanon.domain.deeds import Deed
     from dbanon.settings import Settings
 
 _INIT = "dbanon init"
@@ -163,9 +164,12 @@ def _refuse_strangers(session: Session) -> None:
 
 
 @contextmanager
-def current_session(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
-    """Open a session and one transaction on a database whose metadata schema is current."""
-    with connect(settings, writes=writes) as session, session.transaction():
+def current_session(settings: Settings, *, deed: Deed | None = None) -> Iterator[Session]:
+    """Open a session and one transaction on a database whose metadata schema is current.
+
+    ``deed`` is what its commit does; without one it only looks.
+    """
+    with connect(settings, writes=deed is not None) as session, session.transaction(deed=deed):
         require_current(session)
         yield session
 

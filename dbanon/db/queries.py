@@ -47,6 +47,18 @@ def text_of(column: ColumnInfo, value: sql.Composable) -> sql.Composed:
     return sql.SQL("CASE WHEN {0} IS NOT NULL THEN format('%s', {0}) END").format(value)
 
 
+def lasting_value(column: ColumnInfo, value: sql.Composable) -> sql.Composable:
+    """Compose a value of the column in a type that nobody but a superuser can change or drop."""
+    if column.shown is not None:
+        target = sql.Identifier("pg_catalog", column.shown)
+        if (column.base_schema, column.base_type) != ("pg_catalog", column.shown):
+            value = text_of(column, value)
+        value = sql.SQL("({})::{}").format(value, target)
+    if column.foreign_collation:
+        value = sql.SQL('{} COLLATE pg_catalog."default"').format(value)
+    return value
+
+
 def identifiers(names: Iterable[str], *, of: str | None = None) -> sql.Composed:
     """Quote names and join them with commas, each qualified by the alias ``of`` if given."""
     parts = [sql.Identifier(name) if of is None else sql.Identifier(of, name) for name in names]

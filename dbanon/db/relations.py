@@ -11,7 +11,7 @@ from dbanon.db.guards import drop_guards, guard_statements
 from dbanon.db.metadata import DATA_SCHEMA
 from dbanon.db.promise import describe_promise
 from dbanon.db.published import published_type
-from dbanon.db.queries import identifiers, relation, template
+from dbanon.db.queries import identifiers, lasting_value, relation, template
 from dbanon.db.seals import seal_statements, seen, seen_body, shape
 from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
@@ -192,7 +192,8 @@ class Publication:
             column.name in sensitive
             and column.base_type in _EXACT_TEXTS
             and column.base_schema == "pg_catalog"
-            and not column.is_domain
+            and column.shown is None
+            and not column.foreign_collation
             for column in columns
         )
 
@@ -204,7 +205,10 @@ class Publication:
         return sql.SQL(", ").join(
             sql.SQL("{} AS {}").format(sql.Identifier(*place[name]), sql.Identifier(name))
             if name in place
-            else sql.SQL("s.{}").format(sql.Identifier(name))
+            else sql.SQL("{} AS {}").format(
+                lasting_value(self.info.column(name), sql.Identifier("s", name)),
+                sql.Identifier(name),
+            )
             for name in self.names
         )
 

@@ -2,54 +2,76 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import sqlalchemy as sa
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from dbanon.db.failures import connection_failure, statement_failure
-from dbanon.db.queries import query
-from dbanon.domain.errors import ConfigError, NotPermitted
+from dbanon.db.queries import query, template
+from dbanon.domain import deeds
+from dbanon.domain.deeds import Fate
+from dbanon.domain.errors import CommitUnknown, ConfigError, DatabaseError, NotPermitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from psycopg.abc import ConnDict
+    from sqlalchemy.engine import RootTransaction
+
+    from dbanon.domain.deeds import Deed, Deeds
     from dbanon.domain.table import TableName
     from dbanon.settings import Settings
 
 LOCK_TIMEOUT = "60s"
+
+# A firewall forgets a connection on which nothing moves while the groups are searched for.
+_KEEPALIVE_SECONDS = 60
+# How long to ask what became of a commit that was not answered: a server that crashed recovers.
+_ASKING_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
     """One connection, seen by psycopg as ``pg`` and by SQLAlchemy as ``sa``.
 
-    ``dsn`` reaches the same database again; ``search_path`` is what the role would have had,
-    while the connection itself resolves names in pg_catalog only. ``admitted`` holds what the open
-    transaction may read, by OID, and ``pins`` the private views that it reads some of it by:
-    ``dbanon.db.identity`` fills both, and asks for them.
+    ``dsn`` is how the database was reached, ``server`` reaches the very same server again;
+    ``search_path`` is what the role would have had, while the connection itself resolves names in
+    pg_catalog only. ``admitted`` holds what the open transaction may read, by OID, and ``pins`` the
+    private views that it reads some of it by: ``dbanon.db.identity`` fills both, and asks for them.
+    ``deeds`` tells what was committed.
     """
 
     pg: psycopg.Connection
     sa: sa.Connection
     dsn: str
+    server: str
     search_path: tuple[str, ...]
     settings: Settings
     admitted: dict[int, TableName] = field(default_factory=dict)
     pins: dict[int, TableName] = field(default_factory=dict)
+    deeds: Deeds = field(default_factory=deeds.present)
 
     @contextmanager
     def transaction(
-        self, *, snapshot: bool = False, read_only: bool = False, keep: bool = True
+        self,
+        *,
+        snapshot: bool = False,
+        read_only: bool = False,
+        keep: bool = True,
+        deed: Deed | None = None,
     ) -> Iterator[None]:
         """Commit the block, or roll back if it raises or is not to be kept.
 
         With ``snapshot`` every statement sees the same rows (REPEATABLE READ); with ``read_only``
-        none can write, whatever code it runs.
+        none can write, whatever code it runs. ``deed`` is what the commit does. Raises
+        CommitUnknown when nobody can tell whether it took place; after every other error it did
+        not.
         """
         self.sa.rollback()
         self.pg.rollback()
@@ -57,34 +79,71 @@ class Session:
         self.pins.clear()
         self.pg.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ if snapshot else None
         self.pg.read_only = read_only or None
+        if deed is not None:
+            self.deeds.begin(deed)
         with self.sa.begin() as transaction:
             yield
-            if not keep:
+            if keep:
+                self._commit(transaction, deed)
+            else:
                 transaction.rollback()
+
+    def _commit(self, transaction: RootTransaction, deed: Deed | None) -> None:
+        """Commit; when no answer comes, ask over another connection what became of it."""
+        marks = self.pg.execute(query("transaction_marks")).fetchone() or (None, None)
+        if deed is None or marks[0] is None:
+            transaction.commit()
+            if deed is not None:
+                self.deeds.settle(deed, Fate.DONE)
+            return
+        self.deeds.settle(deed, Fate.UNKNOWN)
+        try:
+            transaction.commit()
+        except BaseException as error:
+            fate = self._fate(*marks)
+            self.deeds.settle(deed, fate)
+            if not isinstance(error, (psycopg.Error, sa.exc.DBAPIError)) or fate is Fate.NOT_DONE:
+                raise
+            if fate is Fate.UNKNOWN:
+                raise _unknown(deed) from None
+        else:
+            self.deeds.settle(deed, Fate.DONE)
+
+    def _fate(self, number: str, run: object) -> Fate:
+        """Ask the server what became of a transaction of this session, which is ended for it."""
+        with suppress(psycopg.Error):
+            self.pg.close()
+        deadline = time.monotonic() + _ASKING_SECONDS
+        fates = {"committed": Fate.DONE, "aborted": Fate.NOT_DONE, None: Fate.UNKNOWN}
+        while True:
+            with suppress(psycopg.Error, DatabaseError), self.fresh() as other:
+                marks = {"number": number, "run": run}
+                row = other.execute(query("transaction_status"), marks).fetchone()
+                if row is not None and row[0] in fates:
+                    return fates[row[0]]
+            if time.monotonic() > deadline:
+                return Fate.UNKNOWN
+            time.sleep(0.1)
+
+    @contextmanager
+    def fresh(self) -> Iterator[psycopg.Connection]:
+        """Open another connection, whose statements see what is committed by now."""
+        with _open(make_conninfo(self.server, connect_timeout=5)) as connection:
+            _prepare(connection, self.settings)
+            connection.autocommit = True
+            yield connection
 
     def allow_memory(self) -> None:
         """Give the sorts and hash tables of the open transaction room for millions of rows."""
         self.pg.execute(query("allow_memory"))
 
-    @contextmanager
-    def exclusive(self, lock: int) -> Iterator[None]:
-        """Hold the advisory lock of one table, taken before any snapshot of its rows."""
-        self.pg.rollback()
-        with self.pg.transaction():
-            self.pg.execute("SELECT pg_advisory_lock(hashtext('dbanon'), %s)", (_signed(lock),))
-        try:
-            yield
-        finally:
-            if not self.pg.closed:
-                self.pg.rollback()
-                with self.pg.transaction():
-                    self.pg.execute(
-                        "SELECT pg_advisory_unlock(hashtext('dbanon'), %s)", (_signed(lock),)
-                    )
 
-
-def _signed(oid: int) -> int:
-    return oid - 2**32 if oid >= 2**31 else oid
+def _unknown(deed: Deed) -> CommitUnknown:
+    return CommitUnknown(
+        f"the connection was lost during the commit: whether {deed.subject} was {deed.done}"
+        " is unknown",
+        hint=deed.ask,
+    )
 
 
 @contextmanager
@@ -96,10 +155,12 @@ def connect(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
     """
     dsn = _dsn(settings)
     pg = _open(dsn)
+    followed = deeds.present()
     try:
         search_path = _prepare(pg, settings)
         if writes:
             _refuse_superuser(pg, settings)
+            _require_writable(pg)
         engine = sa.create_engine(
             "postgresql+psycopg://",
             creator=lambda: pg,
@@ -107,9 +168,10 @@ def connect(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
             pool_reset_on_return=None,  # it is closed, and a lost one cannot be rolled back
         )
         with engine.connect() as shared:
-            yield Session(pg, shared, dsn, search_path, settings)
+            server = _same_server(pg, dsn)
+            yield Session(pg, shared, dsn, server, search_path, settings, deeds=followed)
     except (psycopg.Error, sa.exc.DBAPIError) as error:
-        raise statement_failure(error) from None
+        raise statement_failure(error, followed) from None
     finally:
         pg.close()
 
@@ -125,17 +187,25 @@ def _dsn(settings: Settings) -> str:
 
 
 def _open(dsn: str) -> psycopg.Connection:
-    _require_readable(dsn)
+    given = _require_readable(dsn)
+    idle: Any = given.get("keepalives_idle", _KEEPALIVE_SECONDS)
     try:
-        return psycopg.connect(dsn, client_encoding="utf8")
+        return psycopg.connect(dsn, client_encoding="utf8", keepalives_idle=idle)
     except psycopg.OperationalError as error:
         raise connection_failure(error) from None
 
 
-def _require_readable(dsn: str) -> None:
-    """Raise ConfigError when libpq would take a part of a password for something else.
+def _same_server(pg: psycopg.Connection, dsn: str) -> str:
+    """Return a dsn of the very server that was reached: it may have been one of several."""
+    info = pg.info
+    return make_conninfo(dsn, host=info.host, port=info.port, dbname=info.dbname, user=info.user)
 
-    What it says of such a dsn quotes that part.
+
+def _require_readable(dsn: str) -> ConnDict:
+    """Return the parts of a dsn.
+
+    Raises ConfigError when libpq would take a part of a password for something else: what it says
+    of such a dsn quotes that part.
     """
     try:
         parts = conninfo_to_dict(dsn)
@@ -147,6 +217,7 @@ def _require_readable(dsn: str) -> None:
             "the dsn cannot be read",
             hint="percent-encode special characters in a URI, quote values of key=value pairs",
         )
+    return parts
 
 
 def _prepare(pg: psycopg.Connection, settings: Settings) -> tuple[str, ...]:
@@ -154,8 +225,14 @@ def _prepare(pg: psycopg.Connection, settings: Settings) -> tuple[str, ...]:
     if settings.owner is not None:
         pg.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(settings.owner)))
     row = pg.execute("SELECT pg_catalog.current_schemas(false)").fetchone()
-    for statement in SESSION_SETTINGS:
-        pg.execute(statement)
+    try:
+        for statement in settings_statements():
+            pg.execute(statement)
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise NotPermitted(
+            f"a setting of this role or database cannot be undone: {error.diag.message_primary}",
+            hint="let a superuser run ALTER ROLE ... RESET, or ALTER DATABASE ... RESET",
+        ) from None
     pg.commit()
     return tuple(row[0]) if row else ()
 
@@ -168,14 +245,53 @@ VALUE_SETTINGS = (
     "SET bytea_output = 'hex'",
     "SET extra_float_digits = 1",
 )
-SESSION_SETTINGS = (
-    "SET client_encoding = 'UTF8'",
-    "SET search_path = pg_catalog, pg_temp",
-    *VALUE_SETTINGS,
-    "SET quote_all_identifiers = off",
-    "SET constraint_exclusion = off",  # else to plan is to run what CHECK constraints call
-    f"SET lock_timeout = '{LOCK_TIMEOUT}'",
-)
+_SETTINGS = {
+    "client_encoding": "UTF8",
+    "search_path": "pg_catalog, pg_temp",
+    "lock_timeout": LOCK_TIMEOUT,
+    # A search takes minutes between two statements, a proof takes minutes in one.
+    "statement_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+    "idle_session_timeout": "0",
+    "transaction_timeout": "0",
+    "default_transaction_isolation": "read committed",
+    "default_transaction_read_only": "off",
+    "default_transaction_deferrable": "off",
+    # A savepoint is not the end of the session.
+    "exit_on_error": "off",
+    # What statements, and the values that they carry, are taken to mean.
+    "array_nulls": "on",
+    "lc_monetary": "C",
+    "quote_all_identifiers": "off",
+    "row_security": "on",
+    "standard_conforming_strings": "on",
+    "transform_null_equals": "off",
+    "constraint_exclusion": "off",  # else to plan is to run what CHECK constraints call
+    # What is created, and that triggers and foreign keys hold for it.
+    "check_function_bodies": "on",
+    "default_table_access_method": "heap",
+    "session_replication_role": "origin",
+}
+
+
+def settings_statements() -> Iterator[sql.SQL | sql.Composed]:
+    """Yield what makes a session mean and do the same for every role, database and server."""
+    yield from map(sql.SQL, VALUE_SETTINGS)
+    pairs = (
+        sql.SQL("({}, {})").format(sql.Literal(name), sql.Literal(value))
+        for name, value in _SETTINGS.items()
+    )
+    yield template("session_settings", settings=sql.SQL(", ").join(pairs))
+
+
+def _require_writable(pg: psycopg.Connection) -> None:
+    row = pg.execute(query("takes_writes")).fetchone()
+    pg.commit()
+    if row is None or not row[0]:
+        raise DatabaseError(
+            "this server takes no writes: it is a standby",
+            hint="connect to the primary: target_session_attrs=read-write in the dsn",
+        )
 
 
 def _refuse_superuser(pg: psycopg.Connection, settings: Settings) -> None:

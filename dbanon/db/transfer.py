@@ -17,9 +17,10 @@ from psycopg.conninfo import make_conninfo
 from pyarrow import csv
 
 from dbanon.db import identity
+from dbanon.db.failures import reading_failure
 from dbanon.db.queries import identifiers, text_of
-from dbanon.db.session import SESSION_SETTINGS
-from dbanon.domain.errors import DatabaseError, PolicyError
+from dbanon.db.session import settings_statements
+from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import Role
 from dbanon.domain.table import ColumnKind, quote_identifier
 
@@ -201,7 +202,7 @@ def _reader(session: Session, snapshot: str) -> Iterator[AdbcConnection]:
     """Open a read-only connection of the driver's own on a snapshot of the session's."""
     try:
         with (
-            adbc_driver_postgresql.connect(_same_server(session)) as database,
+            adbc_driver_postgresql.connect(_reader_dsn(session)) as database,
             AdbcConnection(database) as connection,
         ):
             connection.set_autocommit(False)
@@ -212,13 +213,7 @@ def _reader(session: Session, snapshot: str) -> Iterator[AdbcConnection]:
             yield connection
             connection.rollback()
     except adbc_driver_manager.Error as error:
-        state = getattr(error, "sqlstate", None)
-        if state == "22021":
-            raise DatabaseError(
-                "the table holds text that is not UTF-8, and the database knows no encoding of it",
-                hint="move the table to a database of a known encoding, such as UTF8",
-            ) from None
-        raise DatabaseError(f"reading the table failed ({state or 'connection lost'})") from None
+        raise reading_failure(getattr(error, "sqlstate", None)) from None
 
 
 def _reader_settings(session: Session, snapshot: str) -> Iterator[str]:
@@ -227,24 +222,17 @@ def _reader_settings(session: Session, snapshot: str) -> Iterator[str]:
     if session.settings.owner is not None:
         role = sql.Identifier(session.settings.owner)
         yield sql.SQL("SET LOCAL ROLE {}").format(role).as_string(session.pg)
-    yield from SESSION_SETTINGS
+    for statement in settings_statements():
+        yield statement.as_string(session.pg)
 
 
-def _same_server(session: Session) -> str:
+def _reader_dsn(session: Session) -> str:
     """Return a dsn of the very server of the session: a snapshot means nothing to another.
 
     The driver asks for types before it can be told anything, with operators that PostgreSQL would
     also look for in whatever schemas the role searches, and it reads their names as they come.
     """
-    info = session.pg.info
-    return make_conninfo(
-        session.dsn,
-        host=info.host,
-        port=info.port,
-        dbname=info.dbname,
-        user=info.user,
-        options=f"{info.options} {_BEFORE_ALL}",
-    )
+    return make_conninfo(session.server, options=f"{session.pg.info.options} {_BEFORE_ALL}")
 
 
 def copy_statement(table: sql.Composable, columns: Sequence[str]) -> sql.Composed:

@@ -57,8 +57,9 @@ def replace(session: Session, view: TableName, create: sql.Composed) -> None:
         with session.pg.transaction():
             session.pg.execute(create)
     except psycopg.errors.InvalidTableDefinition:
-        held = grants(session, view)
+        held, oid = grants(session, view), oid_of(session, view)
         _drop(session, view)
+        _require_same_rights(session, view, oid)
         session.pg.execute(create)
         for grant in held:
             _restore(session, view, grant)
@@ -103,6 +104,20 @@ def _drop(session: Session, view: TableName) -> None:
             f"the columns of {view} change, and other objects depend on it",
             hint="publish under another --name, or drop what depends on it first",
         ) from None
+
+
+def _require_same_rights(session: Session, view: TableName, oid: int | None) -> None:
+    """Raise DatabaseError when rights on a view that was dropped changed since the snapshot.
+
+    They were read from it: one that was taken away meanwhile would come back. From the drop on,
+    they cannot change any more.
+    """
+    row = session.pg.execute(query("is_seen"), {"relation": oid}).fetchone()
+    if row is None or row[0]:
+        raise DatabaseError(
+            f"rights on {view} were changed while it was about to be made anew",
+            hint="run the command again",
+        )
 
 
 def _restore(session: Session, view: TableName, grant: Privilege) -> None:

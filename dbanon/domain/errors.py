@@ -3,6 +3,7 @@
     DbanonError                exit code 1
       ConfigError              settings, arguments and files
       DatabaseError            the server, a connection, a statement
+        CommitUnknown          the connection was lost, and nobody can tell what was committed
         NotPermitted           a right is missing, or a role has one too many
         SchemaOutOfDate        the metadata schema is absent or of another version
         TableNotFound
@@ -41,6 +42,10 @@ class ConfigError(DbanonError):
 
 class DatabaseError(DbanonError):
     """The server refused or could not be reached."""
+
+
+class CommitUnknown(DatabaseError):
+    """A commit was not answered; after any other error nothing was committed."""
 
 
 class NotPermitted(DatabaseError):

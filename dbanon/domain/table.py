@@ -95,7 +95,9 @@ class ColumnInfo:
 
     ``type`` is the declared type as ``format_type`` prints it; ``base_type`` the name of the
     type below all domains, ``base_schema`` its schema; ``labels`` the labels of an enum in order.
-    ``is_virtual`` is a generated column that is computed on reading.
+    ``is_virtual`` is a generated column that is computed on reading. ``shown`` is the built-in type
+    in which its values are published, None for its own. ``foreign_collation``: it has one that is
+    not PostgreSQL's.
     """
 
     name: str
@@ -112,6 +114,8 @@ class ColumnInfo:
     has_equality: bool = True
     is_domain: bool = False
     is_virtual: bool = False
+    shown: str | None = None
+    foreign_collation: bool = False
 
 
 @dataclass(frozen=True, slots=True)

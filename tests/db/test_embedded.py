@@ -5,12 +5,16 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import adbc_driver_manager
+import adbc_driver_postgresql
 import psycopg
 import pytest
 from servers import DEBIAN, scratch_folder
@@ -581,6 +585,39 @@ def test_root_without_an_account_is_told_how_to_make_one(folder, monkeypatch):
         server_account(folder / "data")
 
     assert "useradd" in refused.value.hint
+
+
+@as_root
+@pytest.mark.parametrize("how", ["psycopg", "adbc", "url", "psql"])
+def test_nobody_else_is_taken_for_the_server(running, how):
+    directory = running.status().socket_directory
+    dsn, url = running.dsn(), running.url()
+    running.stop()
+    directory.mkdir(exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, directory)
+        imposter = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        imposter.bind(str(directory / ".s.PGSQL.5432"))
+        imposter.listen()
+        imposter.settimeout(30)
+        with ThreadPoolExecutor(1) as pool:
+            heard = pool.submit(first_words, imposter)
+            if how == "psql":
+                assert running.psql(["-c", "SELECT 1"]) == 2
+            elif how == "adbc":
+                with pytest.raises(adbc_driver_manager.Error, match="requirepeer"):
+                    adbc_driver_postgresql.connect(f"{dsn} connect_timeout=3")
+            else:
+                with pytest.raises(psycopg.OperationalError, match="requirepeer"):
+                    psycopg.connect(dsn if how == "psycopg" else url, connect_timeout=3)
+            assert b"" == heard.result()
+
+
+def first_words(listener):
+    """Accept a connection and return what is said first."""
+    connection, _ = listener.accept()
+    with connection:
+        return connection.recv(1000)
 
 
 def test_two_homes_never_share_a_socket_folder(folder):

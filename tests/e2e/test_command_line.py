@@ -314,9 +314,9 @@ def test_an_unforeseen_error_shows_no_value(run, monkeypatch):
     assert "a secret" not in shown.stderr
 
 
-def test_an_interruption_publishes_nothing(run, monkeypatch):
+def test_an_interruption_changes_nothing(run, monkeypatch):
     def interrupt(**_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("dbanon.actions.doctor.doctor", interrupt)
-    assert "nothing was published" in run("doctor", code=130).stderr
+    assert "interrupted; nothing was changed" in run("doctor", code=130).stderr

@@ -1,6 +1,5 @@
 import json
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -146,21 +145,3 @@ def test_what_is_not_published_and_who_is_no_role_is_told(patients, run, command
     patients.execute("CREATE VIEW anon.patients AS SELECT 1 AS age")
     error = run(command, "anon.patients", "public", code=1).err
     assert "is not what was published" in error
-
-
-def test_a_revocation_waits_for_a_publication_that_may_restore_grants(patients, run):
-    analyst = patients.role("grant_waits")
-    run("grant", "anon.patients", analyst)
-    publishing = patients.connect()
-    publishing.execute(
-        "SELECT pg_advisory_lock(hashtext('dbanon'), 'public.patients'::regclass::oid::integer)"
-    )
-    with ThreadPoolExecutor(1) as pool:
-        revoking = pool.submit(dbanon.revoke, "patients", [analyst], settings=patients.settings)
-        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-        while patients.execute(waiting) == [(0,)]:
-            assert not revoking.done()
-        assert can_read(patients, analyst)
-        publishing.close()
-        assert revoking.result()[0].changed
-    assert not can_read(patients, analyst)

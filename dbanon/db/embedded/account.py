@@ -42,6 +42,14 @@ class Account:
         """Tell whether commands run as the caller anyway."""
         return self.uid == os.geteuid()
 
+    @property
+    def name(self) -> str | None:
+        """The account's name, None if it has none."""
+        try:
+            return pwd.getpwuid(self.uid).pw_name
+        except KeyError:
+            return None
+
     def run(
         self,
         command: Sequence[str | Path],

@@ -150,12 +150,13 @@ class EmbeddedServer:
     def dsn(self, user: str = ROLE, dbname: str = DATABASE) -> str:
         """Return conninfo that reaches the server while it runs; no password is needed."""
         host = str(self._socket_directory())
-        return make_conninfo(host=host, port=PORT, user=user, dbname=dbname)
+        return make_conninfo(host=host, port=PORT, user=user, dbname=dbname, **self._peer())
 
     def url(self) -> str:
         """Return the same for programs that take a URI only."""
         host = quote(str(self._socket_directory()), safe="")
-        return f"postgresql://{ROLE}@/{DATABASE}?host={host}&port={PORT}"
+        peer = "".join(f"&{name}={quote(text, safe='')}" for name, text in self._peer().items())
+        return f"postgresql://{ROLE}@/{DATABASE}?host={host}&port={PORT}{peer}"
 
     def psql(self, arguments: Sequence[str]) -> int:
         """Run psql on the terminal with these arguments and return its exit code."""
@@ -165,7 +166,7 @@ class EmbeddedServer:
             "PGPORT": str(PORT),
             "PGUSER": ROLE,
             "PGDATABASE": DATABASE,
-        }
+        } | {f"PG{name.upper()}": text for name, text in self._peer().items()}
         # Ctrl-C cancels psql's query; it must not end the process that waits for psql.
         previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
@@ -173,6 +174,15 @@ class EmbeddedServer:
             return subprocess.run(command, env=environment, check=False).returncode  # noqa: S603 - no shell
         finally:
             signal.signal(signal.SIGINT, previous)
+
+    def _peer(self) -> dict[str, str]:
+        """Return what makes libpq prove that the server's account answers.
+
+        Where a server was, and is no more, another account may listen. An account without a name,
+        which containers have, cannot be asked for: it is alone there.
+        """
+        name = self._account.name
+        return {} if name is None else {"requirepeer": name}
 
     @cached_property
     def binaries(self) -> Path:

@@ -1,0 +1,145 @@
+"""What a role, a database or a server is set to ends no long publication, and changes none."""
+
+import time
+
+import pytest
+from psycopg import sql
+from tables import make_patients, patients_policy
+
+import dbanon
+from dbanon.anonymize import pipeline
+from dbanon.db import transfer
+from dbanon.db.session import connect
+from dbanon.domain.errors import NotPermitted
+from dbanon.domain.policy import ColumnRule, Role
+
+# What a role is set to, and what a session of dbanon goes by.
+SETTINGS = {
+    "statement_timeout": ("10min", "0"),
+    "idle_in_transaction_session_timeout": ("10min", "0"),
+    "lock_timeout": ("10min", "1min"),
+    "default_transaction_read_only": ("on", "off"),
+    "default_transaction_isolation": ("serializable", "read committed"),
+    "default_transaction_deferrable": ("on", "off"),
+    "exit_on_error": ("on", "off"),
+    "array_nulls": ("off", "on"),
+    "transform_null_equals": ("on", "off"),
+    "standard_conforming_strings": ("off", "on"),
+    "row_security": ("off", "on"),
+    "quote_all_identifiers": ("on", "off"),
+    "check_function_bodies": ("off", "on"),
+    "synchronous_commit": ("off", "local"),
+    "DateStyle": ("German", "ISO, YMD"),
+}
+NEWER = {"idle_session_timeout": 140_000, "transaction_timeout": 170_000}
+
+
+@pytest.fixture
+def patients(database):
+    """A table with a policy."""
+    table = make_patients(database)
+    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
+    return database
+
+
+def set_for_role(database, **settings):
+    words = [database.server.owner, database.name]
+    with database.admin() as admin:
+        for name, value in settings.items():
+            statement = sql.SQL("ALTER ROLE {} IN DATABASE {} SET {} = {}").format(
+                *map(sql.Identifier, [*words, name]), sql.Literal(value)
+            )
+            admin.execute(statement)
+
+
+def publish_slowly(patients, monkeypatch):
+    """Publish with statements and a search that each take most of a second."""
+    read, run = transfer.relation, pipeline.run
+
+    def search(*arguments, **options):
+        time.sleep(0.8)
+        return run(*arguments, **options)
+
+    def slow(name):
+        return sql.SQL("(SELECT pg_sleep(0.8)) AS nap, {}").format(read(name))
+
+    monkeypatch.setattr(transfer, "relation", slow)
+    monkeypatch.setattr(pipeline, "run", search)
+    release = dbanon.publish("patients", settings=patients.settings)
+    with patients.admin() as admin:
+        shown = admin.execute("SELECT count(*) FROM anon.patients").fetchall()
+    assert [(200 - release.loss.n_suppressed,)] == shown
+
+
+@pytest.mark.parametrize("name", ["statement_timeout", "idle_in_transaction_session_timeout"])
+def test_a_long_publication_is_not_ended_by_a_timeout(patients, monkeypatch, name):
+    set_for_role(patients, **{name: "500ms"})
+    publish_slowly(patients, monkeypatch)
+
+
+@pytest.mark.pg(">= 17")
+def test_a_long_publication_is_not_ended_by_a_timeout_of_transactions(patients, monkeypatch):
+    set_for_role(patients, transaction_timeout="900ms")
+    publish_slowly(patients, monkeypatch)
+
+
+def test_a_role_that_reads_only_by_default_publishes(patients):
+    set_for_role(patients, default_transaction_read_only="on")
+    assert dbanon.publish("patients", settings=patients.settings).id == 1
+
+
+def test_every_session_goes_by_settings_of_its_own(patients, server):
+    version = 10_000 * server.version
+    asked = SETTINGS | {n: ("10min", "0") for n, since in NEWER.items() if version >= since}
+    set_for_role(patients, **{name: found for name, (found, _) in asked.items()})
+    wanted = {name: meant for name, (_, meant) in asked.items()}
+    with connect(patients.settings) as session, session.transaction(snapshot=True):
+        here = {name: session.pg.execute("SELECT current_setting(%s)", (name,)) for name in asked}
+        assert wanted == {name: cursor.fetchone()[0] for name, cursor in here.items()}
+        (snapshot,) = session.pg.execute("SELECT pg_export_snapshot()").fetchone()
+        values = sql.SQL(", ").join(
+            sql.SQL("current_setting({})").format(sql.Literal(name)) for name in asked
+        )
+        with transfer._query(session, snapshot) as query:  # noqa: SLF001 - the very session
+            query.set_sql_query(sql.SQL("SELECT {}").format(values).as_string(session.pg))
+            read = transfer._fetch(query, list(asked), keys=len(asked))  # noqa: SLF001
+        assert [wanted] == read.keys.to_pylist()
+        with session.fresh() as other:
+            assert ("0",) == other.execute("SELECT current_setting('statement_timeout')").fetchone()
+
+
+def test_what_is_published_does_not_depend_on_settings(patients):
+    columns = tuple(
+        ColumnRule("weight", Role.QUASI, recoding="set") if rule.column == "weight" else rule
+        for rule in patients_policy(dbanon.TableName("public", "patients")).columns
+    )
+    policy = patients_policy(dbanon.TableName("public", "patients"))
+    policy = type(policy)(table=policy.table, columns=columns, models=policy.models)
+    patients.execute("ALTER TABLE public.patients ALTER weight TYPE text")
+    dbanon.set_policy("patients", policy, settings=patients.settings)
+    with patients.admin() as admin:
+        admin.execute("CREATE ACCESS METHOD other TYPE TABLE HANDLER heap_tableam_handler")
+    set_for_role(patients, array_nulls="off", default_table_access_method="other")
+    dbanon.publish("patients", settings=patients.settings)
+    held = "SELECT bool_or(array_position(weight, {}) > 0) FROM anon.patients"
+    assert patients.execute(held.format("NULL")) == [(True,)]
+    assert patients.execute(held.format("'NULL'")) != [(True,)]
+    method = "SELECT DISTINCT amname FROM pg_class AS c JOIN pg_am AS m ON m.oid = c.relam"
+    assert patients.execute(
+        f"{method} WHERE relnamespace = 'dbanon_data'::regnamespace AND relkind = 'r'"
+    ) == [("heap",)]
+
+
+def test_what_cannot_be_undone_is_refused_with_a_hint(patients):
+    set_for_role(patients, session_replication_role="replica")
+    with pytest.raises(NotPermitted, match="session_replication_role") as refused:
+        dbanon.publish("patients", settings=patients.settings)
+    assert "RESET" in refused.value.hint
+
+
+def test_a_connection_that_waits_for_the_search_is_kept_alive(patients):
+    with connect(patients.settings) as session:
+        assert "60" == session.pg.info.get_parameters()["keepalives_idle"]
+    given = dbanon.Settings(dsn=f"{patients.dsn} keepalives_idle=7")
+    with connect(given) as session:
+        assert "7" == session.pg.info.get_parameters()["keepalives_idle"]

@@ -1,0 +1,51 @@
+"""What is known of a command's commits is said in plain sentences."""
+
+from dbanon.domain import deeds
+from dbanon.domain.deeds import Deed, Deeds, Fate
+
+ONE, TWO = Deed("anon.one", "published"), Deed("release 2", "withdrawn", "dbanon release list")
+
+
+def told(*entries):
+    return str(Deeds(list(entries)))
+
+
+def test_nothing_is_said_to_be_done_before_it_is_committed():
+    assert "nothing was changed" == told()
+    assert "nothing was published" == told((ONE, Fate.NOT_DONE))
+    assert "anon.one was published" == told((ONE, Fate.DONE))
+
+
+def test_what_was_done_and_what_was_not_stand_side_by_side():
+    assert "anon.one was published; release 2 was not withdrawn" == told(
+        (ONE, Fate.DONE), (TWO, Fate.NOT_DONE)
+    )
+    assert "anon.one was published; release 2 was not withdrawn" == told(
+        (TWO, Fate.NOT_DONE), (ONE, Fate.DONE)
+    )
+
+
+def test_what_is_unknown_comes_with_where_to_look():
+    assert "whether release 2 was withdrawn is unknown: run dbanon release list" == told(
+        (TWO, Fate.UNKNOWN)
+    )
+
+
+def test_a_deed_that_was_withdrawn_is_not_settled():
+    entered = Deeds()
+    entered.begin(ONE)
+    entered.withdraw()
+    entered.settle(ONE, Fate.DONE)
+    assert not entered.any_done
+    entered.begin(ONE)
+    entered.settle(ONE, Fate.DONE)
+    entered.begin(TWO)
+    assert (True, True) == (entered.any_done, entered.partly_done)
+
+
+def test_what_is_done_within_a_block_is_entered_in_one_list():
+    with deeds.followed() as followed:
+        deeds.present().begin(ONE)
+        assert deeds.present() is followed
+        assert [(ONE, Fate.NOT_DONE)] == followed.entries
+    assert deeds.present() is not followed
