@@ -70,7 +70,7 @@ def publishing(
             require_unchanged(session, info, request.view(info.name))
             catalog.require_own_code(session, info)
             if request.kind is ReleaseKind.VIEW:
-                _require_guardable(info)
+                _require_guardable(session, info)
             yield session, info
 
 
@@ -131,7 +131,9 @@ def _previous(session: Session, info: TableInfo, view: TableName) -> int | None:
     return None if served is None else served.id
 
 
-def _require_guardable(info: TableInfo) -> None:
+def _require_guardable(session: Session, info: TableInfo) -> None:
+    from dbanon.db import marks
+
     foreign = [part.name for part in info.leaves if part.relkind != "r"]
     if foreign:
         raise ConfigError(
@@ -148,6 +150,7 @@ def _require_guardable(info: TableInfo) -> None:
             f"{info.name} has a parent, and a live view would not see what is changed through it",
             hint="publish the parent, or this with --as table",
         )
+    marks.require_lasting(session, info)
 
 
 def _publication(session: Session, prepared: Prepared, request: Request) -> Publication:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from psycopg import sql
 
-from dbanon.db import judgements
+from dbanon.db import judgements, marks
 from dbanon.db.metadata import DATA_SCHEMA
 from dbanon.db.queries import identifiers, query, relation, template
 from dbanon.db.session import VALUE_SETTINGS
@@ -93,9 +93,11 @@ def guard_statements(publication: Publication) -> Iterator[sql.Composed]:
                 guard=guard(publication.id, event),
             )
     yield from _hierarchy_statements(publication)
-    for _, table, name, mode in triggers(publication.id, publication.info):
+    armed = triggers(publication.id, publication.info)
+    for _, table, name, mode in armed:
         enable = sql.SQL("ALTER TABLE ONLY {} ENABLE {} TRIGGER {}")
         yield enable.format(relation(table), sql.SQL(mode), sql.Identifier(name))
+    yield from marks.mark_statements(publication, [trigger.name for trigger in armed])
 
 
 def _finish_tables(publication: Publication) -> Iterator[sql.Composed]:
@@ -152,6 +154,7 @@ def _hierarchy_statements(publication: Publication) -> Iterator[sql.Composed]:
 
 def drop_guards(session: Session, release_id: int) -> None:
     """Remove functions and triggers; dropping a function takes its triggers along."""
+    marks.drop_marks(session, release_id)
     for event in (*_EVENTS, *_ROW_EVENTS, _ROUTE):
         function = guard(release_id, event)
         session.pg.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(function))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
+from dbanon.db import marks
 from dbanon.db.guards import drop_guards, guard_statements
 from dbanon.db.metadata import DATA_SCHEMA
 from dbanon.db.promise import describe_promise
@@ -263,7 +264,9 @@ def view_statement(publication: Publication) -> sql.Composed:
             "publish_table", view=view, names=names, columns=columns, release=publication.release
         )
     live = publication.live("live_rows", columns=publication.columns(), groups=publication.groups)
-    return template("publish_view", view=view, names=names, live=live)
+    return template(
+        "publish_view", view=view, names=names, live=live, intact=marks.intact(publication.id)
+    )
 
 
 def comment_statement(publication: Publication) -> sql.Composed:

@@ -1,0 +1,123 @@
+"""What tells a live view that its source was changed in a way that no guard has seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from dbanon.db.metadata import DATA_SCHEMA
+from dbanon.db.queries import query, template
+from dbanon.domain.errors import ConfigError
+from dbanon.domain.policy import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dbanon.db.relations import Publication
+    from dbanon.db.session import Session
+    from dbanon.domain.table import TableInfo
+
+_ALTERED = {
+    "file": "{0} was written anew (ALTER TABLE, VACUUM FULL, CLUSTER or TRUNCATE)",
+    "policy": "row-level security hides rows of {0} from the view",
+    "column": "column {1} of {0} was renamed or altered",
+    "key": "the primary key of {0} was dropped",
+    "trigger": "{1} on {0} was dropped, disabled or enabled: what was written meanwhile is not known",
+    "function": "the function {1} was replaced or altered",
+    "label": "a value of the type of column {1} of {0} was renamed",
+}
+
+
+def intact(release_id: int) -> sql.Identifier:
+    """Name the function that tells whether a live view may show anything."""
+    return sql.Identifier(DATA_SCHEMA, f"intact_{release_id}")
+
+
+def _altered(release_id: int) -> sql.Identifier:
+    return sql.Identifier(DATA_SCHEMA, f"altered_{release_id}")
+
+
+def _marks(release_id: int) -> sql.Identifier:
+    return sql.Identifier(DATA_SCHEMA, f"marks_{release_id}")
+
+
+def mark_statements(publication: Publication, triggers: Sequence[str]) -> Iterator[sql.Composed]:
+    """Yield what notes the state of the source, and compares it later; the triggers stand."""
+    tables, marks = _tables(publication.info), _marks(publication.id)
+    now = template(
+        "source_marks",
+        tables=tables,
+        columns=_array(_watched(publication)),
+        triggers=_array(sorted(set(triggers))),
+        enums=_array(_enums(publication)),
+    )
+    yield template("create_marks", marks=marks, now=now)
+    altered, intact_ = _altered(publication.id), intact(publication.id)
+    body = template("altered_body", marks=marks, now=now).as_string()
+    yield template("create_altered", altered=altered, body=sql.Literal(body))
+    yield sql.SQL("REVOKE ALL ON FUNCTION {}() FROM PUBLIC").format(altered)
+    body = template("intact_body", marks=marks, tables=tables, altered=altered).as_string()
+    yield template("create_intact", intact=intact_, body=sql.Literal(body))
+    # A view checks the right to run what it calls of whoever reads it.
+    yield sql.SQL("GRANT EXECUTE ON FUNCTION {}() TO PUBLIC").format(intact_)
+
+
+def _tables(info: TableInfo) -> sql.Literal:
+    return _array([part.oid for part in info.partitions] or [info.oid])
+
+
+def _array(items: Sequence[str] | Sequence[int]) -> sql.Literal:
+    return sql.Literal(list(map(str, items)))
+
+
+def _watched(publication: Publication) -> list[str]:
+    policy = publication.policy
+    rules = [*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE)]
+    names = {*publication.info.primary_key, *(rule.column for rule in rules)}
+    return sorted(names if policy.subject is None else {*names, policy.subject})
+
+
+def _enums(publication: Publication) -> list[str]:
+    names = [rule.column for rule in publication.policy.with_role(Role.SENSITIVE)]
+    return [name for name in names if publication.info.column(name).labels]
+
+
+def drop_marks(session: Session, release_id: int) -> None:
+    """Remove what ``mark_statements`` made; no view may use it any more."""
+    for function in (intact(release_id), _altered(release_id)):
+        session.pg.execute(sql.SQL("DROP FUNCTION IF EXISTS {}()").format(function))
+    session.pg.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(_marks(release_id)))
+
+
+def are_kept(session: Session, release_id: int) -> bool:
+    """Whether a live release notices changes; what an older dbanon published does not."""
+    name = intact(release_id).as_string()
+    row = session.pg.execute("SELECT to_regproc(%s) IS NOT NULL", (name,)).fetchone()
+    return row is not None and row[0]
+
+
+def alterations(session: Session, release_id: int) -> list[str]:
+    """Return what was done to the source of a live release that hides all of it."""
+    statement = sql.SQL(
+        "SELECT kind, coalesce(relation::regclass::text, ''), quote_ident(name)"
+        " FROM {}() ORDER BY 1, 2, 3"
+    )
+    rows = session.pg.execute(statement.format(_altered(release_id))).fetchall()
+    return list(dict.fromkeys(_ALTERED[kind].format(*names) for kind, *names in rows))
+
+
+def require_lasting(session: Session, info: TableInfo) -> None:
+    """Raise ConfigError for tables that change by what is neither a statement nor DDL.
+
+    A crash empties one that is not logged, and who comes to have a key later would be shown in
+    the class of whoever had it before; row-level security shows what the settings of the moment say.
+    """
+    oids = [part.oid for part in info.partitions] or [info.oid]
+    row = session.pg.execute(query("fleeting"), (oids,)).fetchone()
+    if row is not None:
+        relation, reason = row
+        raise ConfigError(
+            f"{relation} {reason}, which the guards of a live view would not see",
+            hint="publish it with --as table",
+        )
