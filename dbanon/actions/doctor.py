@@ -15,7 +15,7 @@ from dbanon.domain.errors import (
     SchemaOutOfDate,
     TableNotFound,
 )
-from dbanon.domain.release import ReleaseKind
+from dbanon.domain.release import ReleaseKind, Verdict
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -145,14 +145,18 @@ def _served(
     from dbanon.db import catalog, diagnosis, seals, views
 
     subject, repair = str(release.relation), f"dbanon refresh {release.table}"
-    if not views.serves(session, published.oid, release.id):
+    ours = views.serves(session, published.oid, release.id)
+    if not ours:
         repair = f"DROP VIEW {release.relation}, then dbanon publish {release.table}"
     for problem in diagnosis.view_problems(session, published, release=release, source=source):
         yield _failure(subject, problem, repair)
     for function, owner in catalog.foreign_code(session, source):
+        ours = False
         problem = f"reading {source.name} may run {function} of {owner}"
         yield _failure(subject, problem, "drop the index, statistics, policy or view that calls it")
     if release.kind is ReleaseKind.VIEW:
+        if ours:
+            yield from _live(session, release, published, repair=repair)
         return
     if release.content is None:
         message = "published by an older dbanon: nothing keeps its private copy from being changed"
@@ -164,6 +168,32 @@ def _served(
         yield _unread(release.relation, published.name)
     elif seals.content(session, published) != release.content:
         yield _failure(subject, "it shows other rows or columns than were published", repair)
+
+
+def _live(
+    session: Session, release: Release, published: TableInfo, *, repair: str
+) -> Iterator[Finding]:
+    """Yield what hides a live view, and whether what it shows holds by now: all is counted."""
+    from dbanon.actions.check import explain
+    from dbanon.db import checks, diagnosis, marks
+    from dbanon.db.promise import read_promise
+
+    subject = str(release.relation)
+    altered = marks.alterations(session, release)
+    for change in altered:
+        yield _failure(subject, change, repair)
+    if not diagnosis.can_read(session, published):
+        yield _unread(release.relation, published.name)
+        return
+    promise = read_promise(session, published)
+    if promise is None:
+        return  # which is reported already
+    report = checks.prove(session, published, promise)
+    if report.verdict is Verdict.FAILED:
+        yield _failure(subject, explain(report), repair)
+    elif not report.passed and not altered:
+        message = "it shows nothing: every class of it failed since it was published"
+        yield Finding(Level.WARNING, subject, message, repair)
 
 
 def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:

@@ -94,13 +94,16 @@ def _attempt(
 
 def _again(release: Release, *, if_changed: bool, settings: Settings, stages: Stages) -> Refreshed:
     from dbanon.actions.policy import stored_policy
+    from dbanon.db import marks
 
     request = Request.of(cast("Options", release.overrides))
     with publishing(release.table, request, settings) as (session, info):
         if if_changed:
             with stages("compare"):
                 policy = request.over(stored_policy(session, info))
-                same = fingerprint(session, info, policy, request) == release.fingerprint
+                same = not marks.alterations(session, release) and (
+                    fingerprint(session, info, policy, request) == release.fingerprint
+                )
             if same:
                 return Refreshed(release.relation, release, changed=False)
         new = publish_in(session, info, request, stages)

@@ -181,8 +181,7 @@ def _body(publication: Publication, event: str) -> sql.Composed:
         changed=_changed(publication, [*whose, *sensitive], event),
         moved=_changed(publication, whose, event),
         changed_is_row=changed_is_row,
-        members=members,
-        holds=judgements.plain_conditions(publication),
+        plain=judgements.plain_block(publication, members),
         models=sql.SQL("").join(judgements.model_blocks(publication, members)),
     )
 

@@ -10,12 +10,14 @@ from dbanon.db.metadata import DATA_SCHEMA
 from dbanon.db.queries import query, template
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import Role
+from dbanon.domain.release import ReleaseKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dbanon.db.relations import Publication
     from dbanon.db.session import Session
+    from dbanon.domain.release import Release
     from dbanon.domain.table import TableInfo
 
 _ALTERED = {
@@ -23,7 +25,7 @@ _ALTERED = {
     "policy": "row-level security hides rows of {0} from the view",
     "column": "column {1} of {0} was renamed or altered",
     "key": "the primary key of {0} was dropped",
-    "trigger": "{1} on {0} was dropped, disabled or enabled: what was written meanwhile is not known",
+    "trigger": "{1} on {0} was dropped, disabled or enabled: writes meanwhile went unseen",
     "function": "the function {1} was replaced or altered",
     "label": "a value of the type of column {1} of {0} was renamed",
 }
@@ -90,28 +92,33 @@ def drop_marks(session: Session, release_id: int) -> None:
     session.pg.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(_marks(release_id)))
 
 
-def are_kept(session: Session, release_id: int) -> bool:
+def _are_kept(session: Session, release_id: int) -> bool:
     """Whether a live release notices changes; what an older dbanon published does not."""
     name = intact(release_id).as_string()
     row = session.pg.execute("SELECT to_regproc(%s) IS NOT NULL", (name,)).fetchone()
     return row is not None and row[0]
 
 
-def alterations(session: Session, release_id: int) -> list[str]:
-    """Return what was done to the source of a live release that hides all of it."""
+def alterations(session: Session, release: Release) -> list[str]:
+    """Return what hides all of a live release, or would if it could tell."""
+    if release.kind is not ReleaseKind.VIEW:
+        return []
+    if not _are_kept(session, release.id):
+        return ["it was published by an older dbanon: what DDL does to its source goes unnoticed"]
     statement = sql.SQL(
         "SELECT kind, coalesce(relation::regclass::text, ''), quote_ident(name)"
         " FROM {}() ORDER BY 1, 2, 3"
     )
-    rows = session.pg.execute(statement.format(_altered(release_id))).fetchall()
-    return list(dict.fromkeys(_ALTERED[kind].format(*names) for kind, *names in rows))
+    rows = session.pg.execute(statement.format(_altered(release.id))).fetchall()
+    changes = dict.fromkeys(_ALTERED[kind].format(*names) for kind, *names in rows)
+    return [f"{change}; so the view shows nothing" for change in changes]
 
 
 def require_lasting(session: Session, info: TableInfo) -> None:
     """Raise ConfigError for tables that change by what is neither a statement nor DDL.
 
     A crash empties one that is not logged, and who comes to have a key later would be shown in
-    the class of whoever had it before; row-level security shows what the settings of the moment say.
+    the class of whoever had it before; row-level security shows what settings of the moment say.
     """
     oids = [part.oid for part in info.partitions] or [info.oid]
     row = session.pg.execute(query("fleeting"), (oids,)).fetchone()

@@ -87,8 +87,7 @@ def test_triggers_that_are_disabled_and_enabled_in_one_transaction_hide_all(live
     [
         "DROP TRIGGER dbanon_guard_1_update ON public.people",
         "ALTER TRIGGER dbanon_guard_1_update ON public.people RENAME TO other",
-        "CREATE OR REPLACE FUNCTION dbanon_data.guard_1_update() RETURNS trigger"
-        " LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+        "ALTER FUNCTION dbanon_data.guard_1_update() COST 7",
     ],
 )
 def test_a_guard_that_is_gone_or_replaced_hides_all(live, change):
@@ -209,5 +208,62 @@ def test_a_table_that_a_crash_may_empty_is_refused(database):
     database.execute("ALTER TABLE public.patients SET UNLOGGED")
     dbanon.set_policy(table, patients_policy(table), settings=database.settings)
     assert dbanon.publish(table, settings=database.settings).checks.passed
-    with pytest.raises(dbanon.ConfigError, match='not logged'):
+    with pytest.raises(dbanon.ConfigError, match="not logged"):
         dbanon.publish(table, kind="view", settings=database.settings)
+
+
+BREAKS = {
+    "written anew": "ALTER TABLE public.patients ALTER weight TYPE numeric USING weight + 0",
+    "was dropped, disabled or enabled": "ALTER TABLE public.patients DISABLE TRIGGER"
+    " dbanon_guard_1_update; ALTER TABLE public.patients ENABLE ALWAYS TRIGGER"
+    " dbanon_guard_1_update",
+    "row-level security hides": "ALTER TABLE public.patients ENABLE ROW LEVEL SECURITY;"
+    " ALTER TABLE public.patients FORCE ROW LEVEL SECURITY",
+    "primary key of public.patients was dropped": "ALTER TABLE public.patients"
+    " DROP CONSTRAINT patients_pkey, ADD PRIMARY KEY (id)",
+    "function guard_1_update was replaced": "ALTER FUNCTION dbanon_data.guard_1_update() COST 7",
+    "does not hold what it promises": "CREATE OR REPLACE FUNCTION dbanon_data.intact_1()"
+    " RETURNS boolean LANGUAGE sql AS 'SELECT true';"
+    "ALTER TABLE public.patients DISABLE TRIGGER ALL; UPDATE public.patients SET disease = 'flu'",
+}
+
+
+@pytest.mark.parametrize(("message", "change"), BREAKS.items(), ids=BREAKS)
+def test_doctor_counts_a_live_view_and_names_what_hides_it(database, message, change):
+    table = make_patients(database)
+    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
+    dbanon.publish(table, kind="view", settings=database.settings)
+    assert [] == [f for f in dbanon.doctor(settings=database.settings) if f.exit_code]
+    database.execute(change)
+    found = [f for f in dbanon.doctor(settings=database.settings) if message in f.message]
+    assert [("anon.patients", "dbanon refresh public.patients")] == [
+        (f.subject, f.hint) for f in found
+    ]
+
+
+def test_a_refresh_mends_it_even_if_no_row_changed(database):
+    table = make_patients(database)
+    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
+    dbanon.publish(table, kind="view", settings=database.settings)
+    options = {"if_changed": True, "settings": database.settings}
+    assert [False] == [r.changed for r in dbanon.refresh("patients", **options)]
+    database.connect().execute("VACUUM FULL public.patients")
+    assert database.execute("SELECT count(*) FROM anon.patients") == [(0,)]
+    assert [True] == [r.changed for r in dbanon.refresh("patients", **options)]
+    assert database.execute("SELECT count(*) FROM anon.patients") == [(200,)]
+
+
+def test_a_value_of_an_enum_that_is_renamed_hides_all(database):
+    table = make_patients(database)
+    database.execute(
+        "CREATE TYPE public.illness AS ENUM ('disease 0', 'flu', 'other');"
+        "ALTER TABLE public.patients ALTER disease TYPE public.illness USING"
+        " (enum_range(NULL::public.illness))[1 + id % 3]"
+    )
+    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
+    dbanon.publish(table, kind="view", settings=database.settings)
+    shown_rows = "SELECT count(*) FROM anon.patients"
+    database.execute("ALTER TYPE public.illness ADD VALUE 'new'")
+    assert database.execute(shown_rows) == [(200,)]
+    database.execute("ALTER TYPE public.illness RENAME VALUE 'flu' TO 'cold'")
+    assert database.execute(shown_rows) == [(0,)]
