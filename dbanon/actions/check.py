@@ -201,7 +201,7 @@ def _judged(
     from dbanon.db import ledger
 
     if error is None and not report.passed:
-        error = CheckFailed(_reason(report), report, hint="dbanon release list")
+        error = CheckFailed(explain(report), report, hint="dbanon release list")
     remark = None
     if release:
         reason = None if error is None else str(error)
@@ -250,7 +250,8 @@ def _promise(
     return promise
 
 
-def _reason(report: CheckReport) -> str:
+def explain(report: CheckReport) -> str:
+    """Explain why a report did not pass."""
     if all(result.verdict is Verdict.NOT_CHECKED for result in report.results):
         return f"{report.relation} is empty: nothing was checked, so nothing is proved"
     unseen = [r.model for r in report.results if r.verdict is Verdict.NOT_CHECKED]

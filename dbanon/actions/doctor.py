@@ -16,7 +16,7 @@ from dbanon.domain.errors import (
     SchemaOutOfDate,
     TableNotFound,
 )
-from dbanon.domain.release import ReleaseKind
+from dbanon.domain.release import ReleaseKind, Verdict
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -193,13 +193,15 @@ def _defined(
     session: Session, release: Release, published: TableInfo, *, repair: str
 ) -> Iterator[Finding]:
     """Yield how a release differs from what was published, as far as the catalogs tell."""
-    from dbanon.db import seals
+    from dbanon.db import marks, seals
 
     subject = str(release.relation)
     if release.content is None:
         message = "published by an older dbanon: nothing keeps it from being changed unnoticed"
         yield Finding(Level.WARNING, subject, message, repair)
     elif release.kind is ReleaseKind.VIEW:
+        for change in marks.alterations(session, release):
+            yield _failure(subject, change, repair)
         same = seals.same_definition(session, published, release.content)
         if same is None:
             message = "published on another version of PostgreSQL: its definition was not compared"
@@ -213,25 +215,50 @@ def _defined(
 
 def _rows(session: Session, release: Release) -> Iterator[Finding]:
     """Yield what the rows tell that readers see, and those of the source."""
-    from dbanon.db import catalog, diagnosis, identity, seals
+    from dbanon.db import catalog, diagnosis, identity
 
     subject = str(release.relation)
     with suppress(TableNotFound):
         published = catalog.describe(session, release.relation)
-        if release.kind is ReleaseKind.TABLE and release.content is not None:
-            if not diagnosis.can_read(session, published):
-                yield _unread(release.relation, published.name)
-            elif identity.is_release(session, published, release.data_id):
-                identity.hold(session, published)
-                identity.require_release(session, published, release.data_id)
-                identity.admit(session, published)
-                if seals.content(session, published) != release.content:
-                    message = "it shows other rows or columns than were published"
-                    yield _failure(subject, message, f"dbanon refresh {release.table}")
-            else:
-                message = "its rows were not looked at: it is not safe to read"
-                yield Finding(Level.WARNING, subject, message, "dbanon release list")
+        if not diagnosis.can_read(session, published):
+            yield _unread(release.relation, published.name)
+        elif identity.is_release(session, published, release.data_id):
+            identity.hold(session, published)
+            identity.require_release(session, published, release.data_id)
+            identity.admit(session, published)
+            look = _copied if release.kind is ReleaseKind.TABLE else _live
+            yield from look(session, release, published)
+        else:
+            message = "its rows were not looked at: it is not safe to read"
+            yield Finding(Level.WARNING, subject, message, "dbanon release list")
         yield from _strays(session, release, catalog.describe(session, release.table))
+
+
+def _copied(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
+    """Yield how what a table release shows differs from what was published."""
+    from dbanon.db import seals
+
+    if release.content is not None and seals.content(session, published) != release.content:
+        message = "it shows other rows or columns than were published"
+        yield _failure(str(release.relation), message, f"dbanon refresh {release.table}")
+
+
+def _live(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
+    """Yield whether what a live view shows holds by now: all is counted."""
+    from dbanon.actions.check import explain
+    from dbanon.db import checks, marks
+    from dbanon.db.promise import read_promise
+
+    subject, repair = str(release.relation), f"dbanon refresh {release.table}"
+    promise = read_promise(session, published)
+    if promise is None:
+        return  # which is reported already
+    report = checks.prove(session, published, promise)
+    if report.verdict is Verdict.FAILED:
+        yield _failure(subject, explain(report), repair)
+    elif not report.passed and not marks.alterations(session, release):
+        message = "it shows nothing: every class of it failed since it was published"
+        yield Finding(Level.WARNING, subject, message, repair)
 
 
 def _strays(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:

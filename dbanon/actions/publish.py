@@ -76,7 +76,7 @@ def publishing(
             require_unchanged(session, info, request.view(info.name))
             identity.admit(session, info)
             if request.kind is ReleaseKind.VIEW:
-                _require_guardable(info)
+                _require_guardable(session, info)
             yield session, info
         if keep:
             withdrawal.tidy(session, info.name)
@@ -146,7 +146,9 @@ def _previous(session: Session, info: TableInfo, view: TableName) -> Release | N
     return latest
 
 
-def _require_guardable(info: TableInfo) -> None:
+def _require_guardable(session: Session, info: TableInfo) -> None:
+    from dbanon.db import marks
+
     foreign = [part.name for part in info.leaves if part.relkind != "r"]
     if foreign:
         raise ConfigError(
@@ -163,6 +165,7 @@ def _require_guardable(info: TableInfo) -> None:
             f"{info.name} has a parent, and a live view would not see what is changed through it",
             hint="publish the parent, or this with --as table",
         )
+    marks.require_lasting(session, info)
 
 
 def _publication(session: Session, prepared: Prepared, request: Request) -> Publication:

@@ -94,7 +94,7 @@ def _attempt(
 
 def _again(release: Release, *, if_changed: bool, settings: Settings, stages: Stages) -> Refreshed:
     from dbanon.actions.policy import stored_policy
-    from dbanon.db import identity
+    from dbanon.db import identity, marks
 
     asked = Request.of(cast("Options", release.overrides))
     # The relation keeps its readers. Whom it was granted to with that release may have lost it.
@@ -103,7 +103,9 @@ def _again(release: Release, *, if_changed: bool, settings: Settings, stages: St
         if if_changed:
             with stages("compare"):
                 policy = request.over(stored_policy(session, info))
-                same = fingerprint(session, info, policy, asked) == release.fingerprint
+                same = not marks.alterations(session, release) and (
+                    fingerprint(session, info, policy, asked) == release.fingerprint
+                )
                 identity.require_admitted(session)
             if same:
                 session.deeds.withdraw()

@@ -102,10 +102,9 @@ def _move(session: Session, new: Publication, former: Publication) -> None:
         session.pg.execute(template("move_rows", new=source, former=target))
         session.pg.execute(sql.SQL("DROP TABLE {}").format(source))
         session.pg.execute(sql.SQL("ANALYZE {}").format(target))
-    for statement in guards.function_statements(former):
-        session.pg.execute(statement)
-    for statement in relations.seen_statements(former):
-        session.pg.execute(statement)
+    for compose in (guards.function_statements, guards.mark_statements, relations.seen_statements):
+        for statement in compose(former):
+            session.pg.execute(statement)
 
 
 def _refill(session: Session, publication: Publication) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from psycopg import sql
 
-from dbanon.db import judgements
+from dbanon.db import judgements, marks
 from dbanon.db.metadata import DATA_SCHEMA
 from dbanon.db.queries import identifiers, query, relation, template
 from dbanon.db.session import VALUE_SETTINGS
@@ -99,6 +99,13 @@ def guard_statements(publication: Publication) -> Iterator[sql.Composed]:
     for _, table, name, mode in triggers(publication.data_id, publication.info):
         enable = sql.SQL("ALTER TABLE ONLY {} ENABLE {} TRIGGER {}")
         yield enable.format(relation(table), sql.SQL(mode), sql.Identifier(name))
+    yield from mark_statements(publication)
+
+
+def mark_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield what notes the state of the source and of its guards, once these stand as they are."""
+    armed = triggers(publication.data_id, publication.info)
+    yield from marks.mark_statements(publication, [trigger.name for trigger in armed])
 
 
 def function_statements(publication: Publication) -> Iterator[sql.Composed]:
@@ -187,6 +194,7 @@ def stand(session: Session, publication: Publication) -> bool:
 
 def drop_guards(session: Session, release_id: int) -> None:
     """Remove functions and triggers; dropping a function takes its triggers along."""
+    marks.drop_marks(session, release_id)
     for event in (*_EVENTS, *_ROW_EVENTS, _ROUTE):
         function = guard(release_id, event)
         session.pg.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(function))
@@ -225,8 +233,7 @@ def _body(publication: Publication, event: str) -> sql.Composed:
         changed=_changed(publication, [*whose, *sensitive], event),
         moved=_changed(publication, whose, event),
         changed_is_row=changed_is_row,
-        members=members,
-        holds=judgements.plain_conditions(publication),
+        plain=judgements.plain_block(publication, members),
         models=sql.SQL("").join(judgements.model_blocks(publication, members)),
     )
 

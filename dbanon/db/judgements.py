@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dbanon.db.relations import Publication
     from dbanon.domain.table import ColumnInfo
 
+_TRIED = 4  # times k or l: where values are skewed, l of them take some rows to find
 _TYPES = {int: "integer", float: "double precision", tuple: "text[]"}
 _OF_TEXTS = frozenset({"pd-recursive-l-diversity", "npd-recursive-l-diversity"})
 _OF_NUMBERS = frozenset({"k-e-anonymity"})
@@ -39,6 +40,34 @@ def watched(publication: Publication) -> dict[str, sql.Identifier]:
     if policy.subject is not None:
         names.append(policy.subject)
     return {name: sql.Identifier(f"v{i}") for i, name in enumerate(dict.fromkeys(names), 1)}
+
+
+def plain_block(publication: Publication, members: sql.Composable) -> sql.Composed:
+    """Compose what hides the touched classes that fail k or distinct l.
+
+    members: the statement of ``live_members``. Where more rows cannot break what some rows meet,
+    a class costs as much as it takes to find them, however large it is.
+    """
+    holds, policy = plain_conditions(publication), publication.policy
+    plain = template("guard_plain", groups=publication.groups, members=members, holds=holds)
+    if not _grows(publication):
+        return plain
+    few = sql.Literal(_TRIED * max(policy.k, policy.l))
+    return template("guard_first", members=members, few=few, holds=holds, plain=plain)
+
+
+def _grows(publication: Publication) -> bool:
+    """Whether k and distinct l hold of all rows of a class when they hold of some.
+
+    Not when the rows of a person must agree.
+    """
+    policy = publication.policy
+    return len(policy.models) == 1 or policy.subject in {None, *_whole_key(publication)}
+
+
+def _whole_key(publication: Publication) -> tuple[str, ...]:
+    key = publication.info.primary_key
+    return key if len(key) == 1 else ()
 
 
 def plain_conditions(publication: Publication) -> sql.Composed:

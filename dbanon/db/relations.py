@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
+from dbanon.db import marks
 from dbanon.db.guards import drop_guards, guard_statements
 from dbanon.db.metadata import DATA_SCHEMA
 from dbanon.db.promise import describe_promise
@@ -226,10 +227,11 @@ def data_table(prefix: str, release_id: int) -> sql.Identifier:
     return sql.Identifier(DATA_SCHEMA, f"{prefix}_{release_id}")
 
 
-def needed_tables(release: Release) -> tuple[str, str, str]:
+def needed_tables(release: Release) -> tuple[str, ...]:
     """Return the names that the private tables of a served release may have."""
     membership = membership_id(release)
-    return f"release_{release.data_id}", f"rows_{membership}", f"groups_{membership}"
+    prefixes = ("rows", "groups", "marks")
+    return f"release_{release.data_id}", *(f"{prefix}_{membership}" for prefix in prefixes)
 
 
 def membership_id(release: Release) -> int:
@@ -317,7 +319,7 @@ def served_rows(publication: Publication) -> sql.Composed:
 def seen_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield the function that keeps a snapshot older than the release from taking it for empty."""
     of_copy = publication.kind is ReleaseKind.TABLE
-    body = seen_body(publication.release if of_copy else publication.groups)
+    body = seen_body(publication.release) if of_copy else marks.seen_body(publication)
     yield template("create_seen", seen=publication.seen, body=sql.Literal(body))
     # Readers call it, whatever the default privileges of the role say.
     yield sql.SQL("GRANT EXECUTE ON FUNCTION {}() TO PUBLIC").format(publication.seen)

@@ -1,4 +1,5 @@
--- Tell a snapshot that is too old to see the release that it cannot be read: it would look empty.
+-- Tell whether a release may be read, and a snapshot that is too old that it may not: to it the release
+-- would look empty.
 -- Workers may call it, or no reader's query would run in parallel.
 CREATE OR REPLACE FUNCTION {seen}()
 RETURNS boolean

@@ -27,13 +27,7 @@ BEGIN
     -- A row that is gone, or whose key, quasi-identifier or subject changed, is no longer whom its
     -- class publishes; and whoever takes its key later is not shown in its place.
     DELETE FROM {rows} AS r USING ({moved}) AS c WHERE {changed_is_row};
-    UPDATE {groups} AS g
-       SET shown = false
-     WHERE g.group_id = ANY (touched)
-       AND NOT EXISTS (SELECT
-                         FROM ({members}) AS s
-                        WHERE s.group_id = g.group_id
-                       HAVING {holds});
+    {plain}
     {models}
     RETURN NULL;
 END

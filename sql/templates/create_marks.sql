@@ -1,0 +1,7 @@
+-- Where it is noted what the guards of a live view rely on.
+CREATE TABLE IF NOT EXISTS {marks} (
+    relation oid,
+    kind text,
+    name text,
+    state text
+)
