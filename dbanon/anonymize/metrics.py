@@ -11,6 +11,7 @@ import numpy as np
 from dbanon.anonymize.algorithms.mdav import standardized
 from dbanon.anonymize.boxes import height_costs, leaf_excess, pack
 from dbanon.domain.assignment import LossReport
+from dbanon.domain.table import Structure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -171,14 +172,14 @@ def suppressed(published: Publication) -> float:
 
 
 def sse_ratio(published: Publication) -> float | None:
-    """Return 100 SSE / SST of the standardized ordered columns; None when there are none.
+    """Return 100 SSE / SST of the standardized numbers and dates; None when there are none.
 
     The squared error of replacing values by the mean of their class, a suppressed row's by the
     mean of the table; NULL is left out.
     """
     error, total = 0.0, 0.0
     for column in published.table.quasi:
-        if column.taxonomy is not None:
+        if column.structure is not Structure.LINE:
             continue
         scores = standardized(column)
         present = ~np.isnan(scores)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from dbanon.domain.table import ColumnKind, Structure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dbanon.domain.table import TableName
+    from dbanon.domain.table import TableInfo, TableName
 
 
 class Role(StrEnum):
@@ -26,9 +28,10 @@ class ColumnRule:
     """The role of one column, and for a quasi-identifier how it is published.
 
     ``recoding`` names an entry of the recoding registry, None picks the default of the column's
-    kind; ``taxonomy`` names a stored taxonomy; ``weight`` scales the column's loss; ``snap``
-    widens interval bounds to multiples of it (days for dates, seconds for timestamps);
-    ``digits`` is the number of decimals of a published mean.
+    kind; ``taxonomy`` names a stored taxonomy; ``order`` lists the values of a column of texts
+    from the first to the last, and may do so for a sensitive column, too; ``weight`` scales the
+    column's loss; ``snap`` widens interval bounds to multiples of it (days for dates, seconds for
+    timestamps); ``digits`` is the number of decimals of a published mean.
     """
 
     column: str
@@ -38,6 +41,16 @@ class ColumnRule:
     weight: float = 1.0
     snap: float | None = None
     digits: int | None = None
+    order: tuple[str, ...] | None = None
+
+    def structure(self, kind: ColumnKind) -> Structure:
+        """Return what the values of the column are to each other; kind: that of its type."""
+        if self.taxonomy is not None:
+            return Structure.TREE
+        if kind.is_ordered:
+            return Structure.LINE
+        in_order = self.order is not None or kind is ColumnKind.ORDINAL
+        return Structure.ORDER if in_order and self.recoding != "label" else Structure.TREE
 
 
 Value = int | float | str | tuple[str, ...]
@@ -84,6 +97,17 @@ class Policy:
     def with_role(self, role: Role) -> tuple[ColumnRule, ...]:
         """Return the rules of that role, in column order."""
         return tuple(rule for rule in self.columns if rule.role is role)
+
+    def with_orders(self, info: TableInfo) -> Policy:
+        """Return the policy with the order of every enum's labels, where it lists no other."""
+        labels = {column.name: column.labels for column in info.columns if column.labels}
+        columns = tuple(
+            replace(rule, order=labels[rule.column])
+            if rule.order is None and rule.column in labels
+            else rule
+            for rule in self.columns
+        )
+        return replace(self, columns=columns)
 
     def model(self, name: str) -> ModelSpec | None:
         """Return the model of that name, or None."""
