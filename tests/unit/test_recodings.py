@@ -4,7 +4,7 @@ from decimal import Decimal
 import naive
 import numpy as np
 import pytest
-from builders import LETTERS, encoded, tables
+from builders import LETTERS, encoded, tables, tree
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -212,6 +212,25 @@ def test_groups_that_share_a_label_share_the_mean_of_their_losses():
     assert [1 / 3] == pytest.approx(result.loss.tolist())
 
 
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (ColumnKind.DECIMAL, 1.5),
+        (ColumnKind.INTEGER, 7),
+        (ColumnKind.DATE, date(2020, 1, 31)),
+        (ColumnKind.TIMESTAMP, datetime(2020, 1, 31, 12)),  # noqa: DTZ001 - naive
+    ],
+)
+def test_values_of_a_type_with_order_are_published_though_they_have_a_taxonomy(kind, value):
+    leaf = str(value)
+    taxonomy = tree("t", {leaf: {}, "other": {}})
+    table = encoded(
+        {"x": [value] * 2}, kinds={"x": kind}, rules={"x": {"taxonomy": "t"}}, taxonomies=[taxonomy]
+    )
+    assert [leaf] == labels("mode", table.quasi[0], 0, 0)
+    assert [leaf] == [label.strip('{}"') for label in labels("set", table.quasi[0], 0, 0)]
+
+
 def test_suppress_publishes_a_star():
     assert [("*", 1), ("*", 1)] == published("suppress", column_of([1, 2]), 0, 1)
 
@@ -224,6 +243,10 @@ def test_suppress_publishes_a_star():
             ["interval", "interval-text", "set", "mean", "median", "mode", "suppress"],
         ),
         (column_of(["a", "b"]), ["label", "set", "mode", "suppress"]),
+        (
+            column_of(["b", "a"], order=("b", "a")),
+            ["interval-text", "set", "median", "mode", "suppress"],
+        ),
         (column_of(["true"], ColumnKind.BOOLEAN), ["label", "set", "mode", "suppress"]),
         (column_of([*"ab"], taxonomy="letters"), ["label", "set", "mode", "suppress"]),
     ],
