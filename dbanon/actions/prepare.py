@@ -381,7 +381,8 @@ def fingerprint(session: Session, prepared_for: TableInfo, policy: Policy, reque
     content = catalog.content_digest(
         session, prepared_for, sorted({*columns, *prepared_for.primary_key})
     )
-    parts = [content, policies.to_document(policy), versions, request.options()]
+    ordered = policies.to_document(policy.with_orders(prepared_for))
+    parts = [content, ordered, versions, request.options()]
     if policy.population is not None:
         everybody = catalog.describe(session, policy.population)
         quasi = sorted(rule.column for rule in policy.with_role(Role.QUASI))

@@ -58,7 +58,20 @@ def encode(
         sensitive_names=tuple(rule.column for rule in sensitive),
         n_rows=source.num_rows,
         domains=tuple(domains),
+        label=_class_labels(source, policy, codes),
     )
+
+
+def _class_labels(
+    source: pa.Table, policy: Policy, sensitive: NDArray[np.int32]
+) -> NDArray[np.int32] | None:
+    """Return the class label of each row in codes, by default the first sensitive value."""
+    names = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    if policy.class_label is None or policy.class_label in names:
+        return sensitive[:, names.index(policy.class_label or names[0])] if names else None
+    (rule,) = [rule for rule in policy.columns if rule.column == policy.class_label]
+    place, values = distinct_values(column_of(source, rule))
+    return np.where(place < 0, np.int32(len(values)), place)
 
 
 def column_of(source: pa.Table, rule: ColumnRule) -> pa.ChunkedArray:

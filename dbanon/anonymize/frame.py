@@ -48,6 +48,7 @@ def anonymize(
     insensitive: Sequence[str] = (),
     taxonomies: Mapping[str, Taxonomy] | None = None,
     recodings: Mapping[str, str] | None = None,
+    weights: Mapping[str, float] | None = None,
     algorithm: str = "auto",
     params: Mapping[str, str | float | bool] | None = None,
     block: int | None = None,
@@ -60,15 +61,16 @@ def anonymize(
     models: what else is asked (``dbanon.domain.models``). data: a pyarrow Table or anything with
     ``__arrow_c_stream__`` (pandas, polars); a pandas frame comes back as one, everything else as a
     pyarrow Table. Ordered categories of texts are compared by their order. taxonomies go by
-    quasi-identifier or sensitive column, recodings by quasi-identifier; params are those of the
-    algorithm, which groups blocks of about ``block`` rows apart if asked; population: everybody,
-    with the quasi-identifiers, for models that count one.
+    quasi-identifier or sensitive column, recodings and weights (how dear a loss is, 1 if left out)
+    by quasi-identifier; params are those of the algorithm, which groups blocks of about ``block``
+    rows apart if asked; population: everybody, with the quasi-identifiers, for models that count
+    one.
     Only the columns named are returned, in a random order of rows. Raises PolicyError for columns
     that are missing, named twice or of a type that cannot be generalized, and Unsatisfiable when
     no partition of the rows meets k, l and the models.
     """
     trees = taxonomies or {}
-    columns = _quasi_columns(quasi, set(trees) - set(sensitive), recodings or {})
+    columns = _quasi_columns(quasi, set(trees) - set(sensitive), recodings or {}, weights or {})
     columns += [ColumnRule(name, Role.SENSITIVE, taxonomy=_of(name, trees)) for name in sensitive]
     columns += [ColumnRule(name, Role.INSENSITIVE) for name in insensitive]
     table, orders = _select(data, [rule.column for rule in columns])
@@ -112,14 +114,24 @@ def _of(name: str, taxonomies: Collection[str]) -> str | None:
 
 
 def _quasi_columns(
-    quasi: Sequence[str], taxonomies: Collection[str], recodings: Mapping[str, str]
+    quasi: Sequence[str],
+    taxonomies: Collection[str],
+    recodings: Mapping[str, str],
+    weights: Mapping[str, float],
 ) -> list[ColumnRule]:
-    for name in (*sorted(taxonomies), *recodings):
+    for name in (*sorted(taxonomies), *recodings, *weights):
         if name not in quasi:
-            msg = f"column {quote_identifier(name)} has a recoding but is no quasi-identifier"
+            has = "a weight" if name in weights else "a recoding"
+            msg = f"column {quote_identifier(name)} has {has} but is no quasi-identifier"
             raise PolicyError(msg, hint="name it in quasi")
     return [
-        ColumnRule(name, Role.QUASI, recoding=recodings.get(name), taxonomy=_of(name, taxonomies))
+        ColumnRule(
+            name,
+            Role.QUASI,
+            recoding=recodings.get(name),
+            taxonomy=_of(name, taxonomies),
+            weight=weights.get(name, 1.0),
+        )
         for name in quasi
     ]
 

@@ -79,7 +79,8 @@ class EncodedTable:
 
     quasi: the quasi-identifiers; sensitive: (n, s) int32, one column of dense codes for each
     sensitive attribute, in the order of the values (NULL is a value and has the last code);
-    sensitive_names: its s names; domains: what the codes of each stand for.
+    sensitive_names: its s names; domains: what the codes of each stand for; label: (n,) int32, the
+    class label of each row in dense codes, None where no column is one.
     """
 
     quasi: tuple[EncodedColumn, ...]
@@ -87,6 +88,7 @@ class EncodedTable:
     sensitive_names: tuple[str, ...]
     n_rows: int
     domains: tuple[SensitiveDomain, ...] = ()
+    label: NDArray[np.int32] | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -141,7 +143,9 @@ class LossReport:
     suppressed row counting 1 in every column; columns: the same by column; metrics: every other
     registered metric by name; sensitive_aware: whether sensitive values had a say in which rows
     are grouped, so that who knows the method may reason back from the groups (the minimality
-    attack, Wong et al., VLDB 2007). Releases that were made before this was told count as aware.
+    attack, Wong et al., VLDB 2007). Releases that were made before this was told count as aware;
+    weighted_ncp: the same as ncp with each column times its weight, over the sum of the weights,
+    None where all columns weigh the same.
     """
 
     n_rows: int
@@ -152,3 +156,9 @@ class LossReport:
     columns: Mapping[str, float]
     metrics: Mapping[str, float] = field(default_factory=dict)
     sensitive_aware: bool = True
+    weighted_ncp: float | None = None
+
+    @property
+    def asked(self) -> float:
+        """The certainty penalty that a search was asked to keep low: weighted where weights are."""
+        return self.ncp if self.weighted_ncp is None else self.weighted_ncp

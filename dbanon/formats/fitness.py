@@ -49,6 +49,7 @@ def validate(
         *_of_relation(policy, info),
         *_of_roles(policy, info),
         *_of_subject(policy, info),
+        *_of_class_label(policy),
     ]
     columns = {column.name: column for column in info.columns}
     for rule in policy.columns:
@@ -169,6 +170,17 @@ def _of_subject(policy: Policy, info: TableInfo) -> Iterator[str]:
             yield f"{named} would be published: give it the role identifier"
 
 
+def _of_class_label(policy: Policy) -> Iterator[str]:
+    if policy.class_label is None:
+        return
+    shown = [rule.column for rule in policy.columns if rule.role in _AS_IT_IS]
+    if policy.class_label not in shown:
+        yield (
+            f"class label {quote_identifier(policy.class_label)} is no column that is published"
+            f" as it is: give it the role insensitive{did_you_mean(policy.class_label, shown)}"
+        )
+
+
 def _of_column(
     rule: ColumnRule, column: ColumnInfo, policy: Policy, info: TableInfo
 ) -> Iterator[str]:
@@ -220,7 +232,7 @@ def _misfit(structure: Structure, rule: ColumnRule, column: ColumnInfo) -> str:
     if structure is Structure.LINE:
         return f"needs a taxonomy on type {column.type}"
     if structure is Structure.ORDER:
-        return f"needs numbers or dates, and the values of type {column.type} have ranks only"
+        return f"does not publish values in an order, as those of type {column.type} are here"
     if rule.taxonomy is not None:
         return "uses no taxonomy: leave one of them out"
     return f"needs an ordered type, {column.type} is none"
@@ -233,5 +245,3 @@ def _of_order(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
         yield f"order lists texts, and type {column.type} is none"
     elif rule.role is Role.QUASI and rule.taxonomy is not None:
         yield "a quasi-identifier has an order or a taxonomy: leave one of them out"
-    elif rule.recoding == "label":
-        yield "recoding label uses no order: leave one of them out"

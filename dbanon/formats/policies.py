@@ -140,7 +140,7 @@ def _scalars(policy: Policy) -> dict[str, object]:
     document: dict[str, object] = {"table": str(policy.table), "algorithm": policy.algorithm}
     if policy.max_suppressed != _DEFAULT.max_suppressed:
         document["max_suppressed"] = policy.max_suppressed
-    for key in ("subject", "population", "block"):
+    for key in ("subject", "population", "block", "class_label"):
         if (value := getattr(policy, key)) is not None:
             document[key] = str(value) if key == "population" else value
     return document
@@ -201,6 +201,7 @@ def _policy(
         top.report("population", "must name its schema, as in public.people")
     max_suppressed = _fraction(top, "max_suppressed")
     block = top.integer("block", least=1)
+    class_label = top.text("class_label")
     params = _params(top.section("params"))
     specs = [_model(name, section, known) for name, section in models]
     rules = [_rule(name, section, known) for name, section in columns]
@@ -220,6 +221,7 @@ def _policy(
         population=population,
         max_suppressed=max_suppressed,
         block=block,
+        class_label=class_label,
     )
 
 
