@@ -1,6 +1,7 @@
 """Columns whose values come in an order that somebody listed."""
 
 from collections import Counter
+from dataclasses import replace
 
 import naive
 import numpy as np
@@ -19,10 +20,12 @@ from dbanon.anonymize.frame import anonymize
 from dbanon.anonymize.interfaces import Requirement
 from dbanon.anonymize.mdav_points import mdav_points
 from dbanon.anonymize.models.demands import all_demands
-from dbanon.anonymize.registry import RECODINGS, default_recoding
+from dbanon.anonymize.pipeline import run
+from dbanon.anonymize.registry import ALGORITHMS, RECODINGS, default_recoding
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import ColumnRule, ModelSpec, Role
+from dbanon.domain.stages import Stages
 from dbanon.domain.table import ColumnKind, Structure
 
 ORDER = ("low", "medium", "high", "grave", "fatal")
@@ -174,6 +177,33 @@ def test_closeness_by_order_needs_one(name, kind, order, fine):
     else:
         with pytest.raises(PolicyError, match="needs an order of sensitive column s"):
             all_demands(table, policy)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_algorithm_groups_values_in_an_order(algorithm):
+    random = np.random.default_rng(1)
+    grades = [ORDER[i] if i < 4 else None for i in random.integers(0, 5, 40)]  # none is fatal
+    ages = random.integers(20, 60, 40).tolist()
+    table = encoded(
+        {"grade": grades, "age": ages},
+        rules={"grade": {"order": ORDER, "weight": 2.0}},
+    )
+    k = getattr(ALGORITHMS[algorithm], "MAX_K", 3)
+    policy = replace(policy_of(["grade", "age"], k=k), algorithm=algorithm)
+    outcome = run(table, policy, seed=0, stages=Stages())
+    shown, _ = outcome.values.columns  # noqa: PD011 - no data frame
+    assert "interval-text" == shown.recoding
+    for rows, place in zip(naive.members(outcome.assignment), shown.index.tolist(), strict=True):
+        values = {grades[row] for row in rows}
+        ranks = sorted(ORDER.index(value) for value in values - {None})
+        if None in values:
+            expected = "*" if ranks else None
+        elif len(ranks) == 1:
+            expected = ORDER[ranks[0]]
+        else:
+            expected = f"[{ORDER[ranks[0]]}, {ORDER[ranks[-1]]}]"
+        assert expected == shown.labels[place]
+    assert outcome.assignment.n_suppressed == 0
 
 
 def frame(kind):
