@@ -60,6 +60,12 @@ class Comparison:
     ks: tuple[int, ...]
     results: tuple[Compared, ...]
 
+    @property
+    def is_weighted(self) -> bool:
+        """Whether the policy weighs some columns more than others, and so do the searches."""
+        losses = [result.loss for result in self.results if result.loss is not None]
+        return any(loss.weighted_ncp is not None for loss in losses)
+
 
 def compare(
     table: str | TableName,

@@ -98,23 +98,28 @@ def misfits(session: Session, info: TableInfo, policy: Policy) -> Iterator[Chang
 
 
 def strays(session: Session, info: TableInfo, policy: Policy) -> Iterator[Change]:
-    """Yield the columns with values that are no leaves of their taxonomies; reads these columns."""
+    """Yield the columns with values that their taxonomies or orders lack; reads these columns."""
     from dbanon.anonymize.encode import encode
     from dbanon.db import store, transfer
 
     read = {Role.QUASI, Role.SENSITIVE}
-    rules = [rule for rule in policy.columns if rule.taxonomy is not None and rule.role in read]
+    rules = [
+        rule
+        for rule in policy.columns
+        if (rule.taxonomy is not None or rule.order is not None) and rule.role in read
+    ]
     if not rules:
         return
     kinds = {column.name: column.kind for column in info.columns}
-    taxonomies = store.load_taxonomies(session, {str(rule.taxonomy) for rule in rules})
+    named = {rule.taxonomy for rule in rules if rule.taxonomy is not None}
+    taxonomies = store.load_taxonomies(session, named)
     source = transfer.read(session, info, _only(policy, rules))
     for rule in rules:
         try:
             encode(source.columns, _only(policy, [rule]), kinds=kinds, taxonomies=taxonomies)
-        except TaxonomyError as error:
-            yield Change(None, str(error), error.hint or f"dbanon taxonomy export {rule.taxonomy}")
+        except (TaxonomyError, PolicyError) as error:
+            yield Change(None, str(error), error.hint or f"dbanon policy export {info.name}")
 
 
 def _only(policy: Policy, rules: Sequence[ColumnRule]) -> Policy:
-    return replace(policy, columns=tuple(rules), models=())
+    return replace(policy, columns=tuple(rules), models=(), class_label=None)

@@ -85,11 +85,13 @@ def _same_table(session: Session, written: TableName, info: TableInfo) -> TableN
 
 def validate_policy(session: Session, policy: Policy, info: TableInfo) -> None:
     """Raise PolicyError with everything in the policy that does not fit the table."""
+    from dbanon.anonymize.registry import RECODINGS
     from dbanon.db import store
     from dbanon.formats import policies
 
     named = {rule.taxonomy for rule in policy.columns if rule.taxonomy is not None}
-    policies.validate(policy, info, taxonomies=store.load_taxonomies(session, named))
+    known = store.load_taxonomies(session, named)
+    policies.validate(policy, info, taxonomies=known, recodings=RECODINGS)
 
 
 def suggest_policy(table: str | TableName, *, settings: Settings | None = None) -> str:

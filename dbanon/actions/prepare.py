@@ -14,7 +14,7 @@ from dbanon.domain.errors import (
     PolicyError,
     TaxonomyError,
 )
-from dbanon.domain.models import HIERARCHICAL
+from dbanon.domain.models import HIERARCHICAL, ORDERED
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName, quote_identifier
@@ -189,7 +189,7 @@ class Prepared:
     source: SourceRows
     outcome: Outcome
     trees: Mapping[str, object]
-    """The taxonomies that the checks of sensitive columns need, by column."""
+    """The taxonomies and orders that the checks of sensitive columns need, by column."""
     several: bool = False
     """Whether some person has several rows."""
 
@@ -274,7 +274,8 @@ def read_source(
         taxonomies = store.load_taxonomies(session, named)
         with stages("encode"):
             kinds = {column.name: column.kind for column in info.columns}
-            encoded = encode(source.columns, policy, kinds=kinds, taxonomies=taxonomies)
+            ordered = policy.with_orders(info)
+            encoded = encode(source.columns, ordered, kinds=kinds, taxonomies=taxonomies)
             subjects = subjects_of(source.columns, policy) if several else None
             source = transfer.without_quasi(source, policy)
         population = read_population(session, info, policy, encoded, stages)
@@ -286,7 +287,7 @@ def read_source(
         rows=source,
         encoded=encoded,
         taxonomies={name: tree.version for name, tree in taxonomies.items()},
-        trees=_trees(policy, taxonomies),
+        trees=_trees(ordered, taxonomies),
         subjects=subjects,
         population=population,
     )
@@ -321,15 +322,16 @@ def _loading_kernels() -> Iterator[None]:
 
 
 def _trees(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, dict[str, Any]]:
-    from dbanon.db.models import tree_document
+    from dbanon.db.models import order_document, tree_document
 
-    if not any(spec.params.get("distance") == HIERARCHICAL for spec in policy.models):
-        return {}
-    return {
-        rule.column: tree_document(taxonomies[rule.taxonomy])
-        for rule in policy.with_role(Role.SENSITIVE)
-        if rule.taxonomy is not None
-    }
+    asked = {spec.params.get("distance") for spec in policy.models}
+    documents: dict[str, dict[str, Any]] = {}
+    for rule in policy.with_role(Role.SENSITIVE):
+        if HIERARCHICAL in asked and rule.taxonomy is not None:
+            documents[rule.column] = tree_document(taxonomies[rule.taxonomy])
+        if ORDERED in asked and rule.order is not None:
+            documents.setdefault(rule.column, {}).update(order_document(rule.order))
+    return documents
 
 
 def _require_guarded(policy: Policy, info: TableInfo) -> None:
@@ -379,7 +381,8 @@ def fingerprint(session: Session, prepared_for: TableInfo, policy: Policy, reque
     content = catalog.content_digest(
         session, prepared_for, sorted({*columns, *prepared_for.primary_key})
     )
-    parts = [content, policies.to_document(policy), versions, request.options()]
+    ordered = policies.to_document(policy.with_orders(prepared_for))
+    parts = [content, ordered, versions, request.options()]
     if policy.population is not None:
         everybody = population.admitted(session, policy.population)
         quasi = sorted(rule.column for rule in policy.with_role(Role.QUASI))

@@ -152,5 +152,6 @@ def cover_or_coarsen(
         published = publication(table, coarser, publish(coarser), k=policy.k)
         if not failing(published, models, population)[0].any():
             rival = publication(table, merged, publish(merged), k=policy.k)
-            return coarser if report(published, {}).ncp < report(rival, {}).ncp else merged
+            cheaper = report(published, {}).asked < report(rival, {}).asked
+            return coarser if cheaper else merged
     return merged

@@ -95,6 +95,21 @@ DISTANCES: Mapping[str, Distance] = {
 }
 
 
+def require_metric(name: str, *, algorithm: str) -> None:
+    """Raise PolicyError unless a distance of that name keeps the triangle inequality."""
+    if not _named(name).is_metric:
+        msg = f"distance {name!r} is no metric, and what {algorithm} promises takes one"
+        metrics = [other for other, distance in DISTANCES.items() if distance.is_metric]
+        raise PolicyError(msg, hint=f"choose one of {', '.join(metrics)}")
+
+
+def _named(name: str) -> Distance:
+    if name not in DISTANCES:
+        msg = f"there is no distance {name!r}"
+        raise PolicyError(msg, hint=f"choose one of {', '.join(DISTANCES)}")
+    return DISTANCES[name]
+
+
 def pairwise(
     table: EncodedTable, name: str = "manhattan", *, order: float = 3.0
 ) -> NDArray[np.float64]:
@@ -103,10 +118,7 @@ def pairwise(
     name: of ``DISTANCES``; order: of ``minkowski`` only. Raises Unsatisfiable above 20,000 rows,
     PolicyError for an unknown name or an order below 1. O(n^2 d) time, O(n^2) memory.
     """
-    distance = DISTANCES.get(name)
-    if distance is None:
-        msg = f"there is no distance {name!r}"
-        raise PolicyError(msg, hint=f"choose one of {', '.join(DISTANCES)}")
+    distance = _named(name)
     if name == "minkowski":
         if order < 1:
             msg = f"a Minkowski distance of order {order} is no metric"

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from dbanon.anonymize.sensitive import encode_sensitive
+from dbanon.anonymize.sensitive import encode_sensitive, ranks_of
 from dbanon.anonymize.text import value_texts
 from dbanon.domain.assignment import EncodedColumn, EncodedTable
 from dbanon.domain.errors import PolicyError, TaxonomyError, Unsatisfiable
 from dbanon.domain.policy import Role
-from dbanon.domain.table import quote_identifier
+from dbanon.domain.table import ColumnKind, Structure, quote_identifier
 from dbanon.domain.taxonomy import ROOT_LABEL, Taxonomy
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.domain.policy import ColumnRule, Policy
-    from dbanon.domain.table import ColumnKind
 
 _FIRST_DAY, _LAST_DAY = np.datetime64("0001-01-01"), np.datetime64("9999-12-31")
 
@@ -37,9 +36,9 @@ def encode(
 
     source: ordered columns as int32, int64, float64, date32 or timestamp[us], all others as
     strings, or dictionaries of these; kinds: by column; taxonomies: by name. Raises PolicyError
-    for a column that is missing or of a kind that cannot be a quasi-identifier, Unsatisfiable for
-    values that have no place in an order, TaxonomyError for values that are no leaf. O(n) a column,
-    O(m log m) for m values.
+    for a column that is missing or of a kind that cannot be a quasi-identifier, and for values that
+    its order does not list, Unsatisfiable for values that have no place on a line, TaxonomyError
+    for values that are no leaf. O(n) a column, O(m log m) for m values.
     """
     sensitive = policy.with_role(Role.SENSITIVE)
     codes = np.empty((source.num_rows, len(sensitive)), np.int32)
@@ -59,7 +58,20 @@ def encode(
         sensitive_names=tuple(rule.column for rule in sensitive),
         n_rows=source.num_rows,
         domains=tuple(domains),
+        label=_class_labels(source, policy, codes),
     )
+
+
+def _class_labels(
+    source: pa.Table, policy: Policy, sensitive: NDArray[np.int32]
+) -> NDArray[np.int32] | None:
+    """Return the class label of each row in codes, by default the first sensitive value."""
+    names = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    if policy.class_label is None or policy.class_label in names:
+        return sensitive[:, names.index(policy.class_label or names[0])] if names else None
+    (rule,) = [rule for rule in policy.columns if rule.column == policy.class_label]
+    place, values = distinct_values(column_of(source, rule))
+    return np.where(place < 0, np.int32(len(values)), place)
 
 
 def column_of(source: pa.Table, rule: ColumnRule) -> pa.ChunkedArray:
@@ -113,8 +125,11 @@ def _encode_column(
         msg = f"column {quote_identifier(rule.column)}: there is no taxonomy {rule.taxonomy!r}"
         raise TaxonomyError(msg, hint="load the taxonomy, or take it out of the policy")
     place, distinct = distinct_values(column)
-    if kind.is_ordered and rule.taxonomy is None:
+    structure = rule.structure(kind)
+    if structure is Structure.LINE:
         return _encode_ordered(place, distinct, rule, kind=kind)
+    if structure is Structure.ORDER:
+        return _encode_ranks(place, distinct.cast(pa.string()).to_pylist(), rule)
     if kind.is_ordered:
         texts = value_texts(kind, ordered_values(place, distinct, rule))
     else:
@@ -169,6 +184,22 @@ def _positions(values: NDArray[Any]) -> NDArray[np.float64]:
     # unsigned differences of int64 do not overflow
     steps = numbers.view(np.uint64) - numbers[:1].view(np.uint64)
     return np.asarray(steps / float(steps[-1]), np.float64)
+
+
+def _encode_ranks(
+    place: NDArray[np.int32], texts: Sequence[str], rule: ColumnRule
+) -> EncodedColumn:
+    order = rule.order or ()
+    values = np.empty(len(order), object)
+    values[:] = order
+    return EncodedColumn(
+        rule=rule,
+        kind=ColumnKind.ORDINAL,
+        codes=_codes(place, ranks_of(texts, rule, place=place), len(order)),
+        size=len(order),
+        values=values,
+        position=_positions(np.arange(len(order))),
+    )
 
 
 def _encode_leaves(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,7 @@ def anonymize(
     insensitive: Sequence[str] = (),
     taxonomies: Mapping[str, Taxonomy] | None = None,
     recodings: Mapping[str, str] | None = None,
+    weights: Mapping[str, float] | None = None,
     algorithm: str = "auto",
     params: Mapping[str, str | float | bool] | None = None,
     block: int | None = None,
@@ -58,18 +60,21 @@ def anonymize(
 
     models: what else is asked (``dbanon.domain.models``). data: a pyarrow Table or anything with
     ``__arrow_c_stream__`` (pandas, polars); a pandas frame comes back as one, everything else as a
-    pyarrow Table. taxonomies go by quasi-identifier or sensitive column, recodings by
-    quasi-identifier; params are those of the algorithm, which groups blocks of about ``block`` rows
-    apart if asked; population: everybody, with the quasi-identifiers, for models that count one.
+    pyarrow Table. Ordered categories of texts are compared by their order. taxonomies go by
+    quasi-identifier or sensitive column, recodings and weights (how dear a loss is, 1 if left out)
+    by quasi-identifier; params are those of the algorithm, which groups blocks of about ``block``
+    rows apart if asked; population: everybody, with the quasi-identifiers, for models that count
+    one.
     Only the columns named are returned, in a random order of rows. Raises PolicyError for columns
     that are missing, named twice or of a type that cannot be generalized, and Unsatisfiable when
     no partition of the rows meets k, l and the models.
     """
     trees = taxonomies or {}
-    columns = _quasi_columns(quasi, set(trees) - set(sensitive), recodings or {})
+    columns = _quasi_columns(quasi, set(trees) - set(sensitive), recodings or {}, weights or {})
     columns += [ColumnRule(name, Role.SENSITIVE, taxonomy=_of(name, trees)) for name in sensitive]
     columns += [ColumnRule(name, Role.INSENSITIVE) for name in insensitive]
-    table = _select(data, [rule.column for rule in columns])
+    table, orders = _select(data, [rule.column for rule in columns])
+    columns = [replace(rule, order=orders.get(rule.column)) for rule in columns]
     policy = Policy(
         table=TableName(None, "data"),
         columns=tuple(columns),
@@ -79,18 +84,24 @@ def anonymize(
         block=block,
         max_suppressed=max_suppressed,
     )
-    kinds = {name: _kind(table.schema.field(name)) for name in (*quasi, *sensitive)}
-    source = {name: _canonical(table.column(name), kinds[name], name) for name in quasi}
-    source |= {name: _cast(table.column(name), pa.string(), name) for name in sensitive}
-    encoded = encode(pa.table(source), policy, kinds=kinds, taxonomies=trees)
+    encoded = _encode(table, policy, trees)
     everybody = None if population is None else _everybody(population, encoded)
     outcome = run(encoded, policy, seed=seed, stages=Stages(), population=everybody)
     published = _publish(table, outcome)
     return published.to_pandas() if _is_pandas(data) else published
 
 
+def _encode(table: pa.Table, policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> EncodedTable:
+    quasi = [rule.column for rule in policy.with_role(Role.QUASI)]
+    sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    kinds = {name: _kind(table.schema.field(name)) for name in (*quasi, *sensitive)}
+    source = {name: _canonical(table.column(name), kinds[name], name) for name in quasi}
+    source |= {name: _cast(table.column(name), pa.string(), name) for name in sensitive}
+    return encode(pa.table(source), policy, kinds=kinds, taxonomies=taxonomies)
+
+
 def _everybody(data: Any, encoded: EncodedTable) -> Population:  # noqa: ANN401 - any Arrow stream
-    table = _select(data, [column.name for column in encoded.quasi])
+    table, _ = _select(data, [column.name for column in encoded.quasi])
     canonical = {
         column.name: _canonical(table.column(column.name), column.kind, column.name)
         for column in encoded.quasi
@@ -103,32 +114,62 @@ def _of(name: str, taxonomies: Collection[str]) -> str | None:
 
 
 def _quasi_columns(
-    quasi: Sequence[str], taxonomies: Collection[str], recodings: Mapping[str, str]
+    quasi: Sequence[str],
+    taxonomies: Collection[str],
+    recodings: Mapping[str, str],
+    weights: Mapping[str, float],
 ) -> list[ColumnRule]:
-    for name in (*sorted(taxonomies), *recodings):
+    for name in (*sorted(taxonomies), *recodings, *weights):
         if name not in quasi:
-            msg = f"column {quote_identifier(name)} has a recoding but is no quasi-identifier"
+            has = "a weight" if name in weights else "a recoding"
+            msg = f"column {quote_identifier(name)} has {has} but is no quasi-identifier"
             raise PolicyError(msg, hint="name it in quasi")
     return [
-        ColumnRule(name, Role.QUASI, recoding=recodings.get(name), taxonomy=_of(name, taxonomies))
+        ColumnRule(
+            name,
+            Role.QUASI,
+            recoding=recodings.get(name),
+            taxonomy=_of(name, taxonomies),
+            weight=weights.get(name, 1.0),
+        )
         for name in quasi
     ]
 
 
-def _select(data: Any, names: Sequence[str]) -> pa.Table:  # noqa: ANN401 - any Arrow stream
-    """Return the columns asked for, plain: no dictionary or metadata tells of other rows."""
+def _select(
+    data: Any,  # noqa: ANN401 - any Arrow stream
+    names: Sequence[str],
+) -> tuple[pa.Table, dict[str, tuple[str, ...]]]:
+    """Return the columns asked for, plain, and the order of those categories that have one.
+
+    No dictionary or metadata of the table tells of other rows.
+    """
     table = data if isinstance(data, pa.Table) else pa.table(data)
     for name in names:
         if table.column_names.count(name) != 1 or names.count(name) != 1:
             msg = f"column {quote_identifier(name)} is missing or named more than once"
             raise PolicyError(msg, hint="name each column of the table once")
-    plain = {}
+    plain, orders = {}, {}
     for name in names:
         column = table.column(name)
+        if (order := _order(column, name)) is not None:
+            orders[name] = order
         while pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         plain[name] = column
-    return pa.table(plain)
+    return pa.table(plain), orders
+
+
+def _order(column: pa.ChunkedArray, name: str) -> tuple[str, ...] | None:
+    """Return ordered categories of texts from the first to the last, None of any other column."""
+    kind = column.type
+    if not (pa.types.is_dictionary(kind) and kind.ordered and _is_text(kind.value_type)):
+        return None
+    orders = {tuple(chunk.dictionary.drop_null().to_pylist()) for chunk in column.chunks}
+    if len(orders) > 1:
+        msg = f"column {quote_identifier(name)} has {len(orders)} orders of its categories"
+        raise PolicyError(msg, hint="give all parts of the column the same categories")
+    return next(iter(orders), ())
 
 
 def _kind(column: pa.Field) -> ColumnKind:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dbanon.anonymize.models.tally import Tally, Whole
     from dbanon.domain.assignment import Assignment, EncodedColumn, EncodedTable, ValueColumn
     from dbanon.domain.policy import ModelSpec
+    from dbanon.domain.table import Structure
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +93,8 @@ class Model(Protocol):
 class Recoding(Protocol):
     """Turns the values of a group into one published value."""
 
-    def accepts(self, column: EncodedColumn) -> bool:
-        """Whether this recoding can publish that column."""
+    def accepts(self, structure: Structure) -> bool:
+        """Whether this recoding can publish columns of such values."""
         ...
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymize.algorithms.mdav import standardized
+from dbanon.anonymize.algorithms.mdav import ordinal_places, standardized
 from dbanon.anonymize.boxes import height_shares
+from dbanon.domain.table import Structure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,18 +33,19 @@ class _Node(NamedTuple):
 def mdav_points(table: EncodedTable) -> NDArray[np.float64]:
     """Return a point for every row, (n, d); O(n d).
 
-    Ordered columns are z-scores. A taxonomy has a coordinate for each node, so long that two
-    leaves are the height of their common ancestor over the height of the tree apart; a column
-    without a taxonomy is a tree of height 1. These distances are exact as long as a table has at
-    most 64 such coordinates; else the 64 that vary most are kept. NULL is 1 apart from the values
-    of a taxonomy; among numbers it is the mean, and 1 apart in a coordinate of its own.
+    Numbers and dates are z-scores, and an ordinal column has its ranks over the number of its
+    values. A taxonomy has a coordinate for each node, so long that two leaves are the height of
+    their common ancestor over the height of the tree apart; a column without a taxonomy is a tree
+    of height 1. These distances are exact as long as a table has at most 64 such coordinates; else
+    the 64 that vary most are kept. NULL is 1 apart from the values of a taxonomy; among numbers and
+    ranks it is the mean, and 1 apart in a coordinate of its own.
     """
     numbers = [column for column in table.quasi if column.taxonomy is None]
     trees = [column for column in table.quasi if column.taxonomy is not None]
     nodes = [node for column in trees for node in _tree_nodes(column) if node.variance > 0.0]
     nodes = sorted(nodes, key=lambda node: -node.variance)[:MOST_NODES]
     nodes += [node for column in numbers for node in _null(column, 1.0) if node.variance > 0.0]
-    scores = [np.nan_to_num(standardized(column)) for column in numbers]
+    scores = [np.nan_to_num(_score(column)) for column in numbers]
     scores = [score for score in scores if score.any()]
     points = np.zeros((table.n_rows, max(len(scores) + len(nodes), 1)))
     for i, score in enumerate(scores):
@@ -52,6 +54,16 @@ def mdav_points(table: EncodedTable) -> NDArray[np.float64]:
         codes = node.column.codes
         points[(codes >= node.lo) & (codes <= node.hi), i] = node.length
     return points
+
+
+def _score(column: EncodedColumn) -> NDArray[np.float64]:
+    """Return the rows' places around their mean, (n,), NaN for NULL."""
+    if column.structure is Structure.LINE:
+        return standardized(column)
+    places = np.append(ordinal_places(column), np.nan)[column.codes]
+    present = places[~np.isnan(places)]
+    scores: NDArray[np.float64] = places - (present.mean() if present.size else 0.0)
+    return scores
 
 
 def _tree_nodes(column: EncodedColumn) -> Iterator[_Node]:

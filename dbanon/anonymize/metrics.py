@@ -11,6 +11,7 @@ import numpy as np
 from dbanon.anonymize.algorithms.mdav import standardized
 from dbanon.anonymize.boxes import height_costs, leaf_excess, pack
 from dbanon.domain.assignment import LossReport
+from dbanon.domain.table import Structure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,6 +82,8 @@ def report(published: Publication, metrics: Mapping[str, Metric]) -> LossReport:
     """Measure a publication; a metric that does not apply to its columns is left out."""
     measured = {name: metric(published) for name, metric in metrics.items()}
     columns = _column_losses(published)
+    weights = {column.name: column.rule.weight for column in published.table.quasi}
+    weighted = sum(weights[name] * loss for name, loss in columns.items())
     return LossReport(
         n_rows=published.table.n_rows,
         n_suppressed=published.n_suppressed,
@@ -89,6 +92,7 @@ def report(published: Publication, metrics: Mapping[str, Metric]) -> LossReport:
         ncp=sum(columns.values()) / len(columns),
         columns=columns,
         metrics={name: value for name, value in measured.items() if value is not None},
+        weighted_ncp=weighted / sum(weights.values()) if len({*weights.values()}) > 1 else None,
     )
 
 
@@ -171,14 +175,14 @@ def suppressed(published: Publication) -> float:
 
 
 def sse_ratio(published: Publication) -> float | None:
-    """Return 100 SSE / SST of the standardized ordered columns; None when there are none.
+    """Return 100 SSE / SST of the standardized numbers and dates; None when there are none.
 
     The squared error of replacing values by the mean of their class, a suppressed row's by the
     mean of the table; NULL is left out.
     """
     error, total = 0.0, 0.0
     for column in published.table.quasi:
-        if column.taxonomy is not None:
+        if column.structure is not Structure.LINE:
             continue
         scores = standardized(column)
         present = ~np.isnan(scores)
@@ -195,13 +199,13 @@ def sse_ratio(published: Publication) -> float | None:
 def classification(published: Publication) -> float | None:
     """Return the share of rows that differ from the most frequent label of their class (Iyengar).
 
-    The label is the first sensitive column, NULL being a label like others; a suppressed row
-    counts as different. None when no column is sensitive; O(n log n).
+    NULL is a label like others, and a suppressed row counts as different. None when no column is
+    the class label; O(n log n).
     """
-    if not published.table.sensitive_names:
+    if published.table.label is None:
         return None
     shown = published.classes >= 0
-    labels = published.table.sensitive[shown, 0].astype(np.int64)
+    labels = published.table.label[shown].astype(np.int64)
     pairs = published.classes[shown] * (labels.max(initial=0) + 1) + labels
     found, count = np.unique(pairs, return_counts=True)
     most = np.zeros(len(published.size), np.int64)

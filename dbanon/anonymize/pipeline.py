@@ -250,8 +250,9 @@ def recoding_of(column: EncodedColumn) -> str:
     name = column.rule.recoding or default_recoding(column)
     if name not in RECODINGS:
         raise _unknown("recoding", name, RECODINGS)
-    if not RECODINGS[name].accepts(column):
-        fitting = [other for other, recoding in RECODINGS.items() if recoding.accepts(column)]
+    structure = column.structure
+    if not RECODINGS[name].accepts(structure):
+        fitting = [other for other, recoding in RECODINGS.items() if recoding.accepts(structure)]
         msg = f"recoding {name!r} cannot publish column {quote_identifier(column.name)}"
         raise PolicyError(msg, hint=f"choose one of {', '.join(fitting)}")
     return name

@@ -13,7 +13,7 @@ import numpy as np
 from dbanon.anonymize.encode import column_of, distinct_values, ordered_values
 from dbanon.anonymize.text import value_texts
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.table import ColumnKind, quote_identifier
+from dbanon.domain.table import ColumnKind, Structure, quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import EncodedColumn, EncodedTable, ValueColumn
 
 UNKNOWN = -1
-"""The place of a value that is no leaf of the taxonomy: only what says nothing covers it."""
+"""The place of a value that the table does not know: only what says nothing covers it."""
 
 _REGIONS = frozenset({"interval", "label", "set", "suppress"})
 _MOMENTS = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
@@ -39,9 +39,9 @@ class Population:
     """The rows of another table, of which the published ones are a part, by distinct tuple.
 
     places: (p, d) int32, the place of each value on the line of its column: among the sorted
-    values of the population when the column is ordered, the leaf when it has a taxonomy, and
+    values of the population when they lie on a line, else the code that the table gives it, and
     ``sizes`` for NULL; persons: (p,) int64, the rows of each tuple; values: the sorted values by
-    column, None with a taxonomy.
+    column, None where they do not lie on a line.
     """
 
     places: NDArray[np.int32]
@@ -82,14 +82,14 @@ def encode_population(source: pa.Table, table: EncodedTable) -> Population:
     values: list[NDArray[Any] | None] = []
     for i, column in enumerate(table.quasi):
         place, distinct = distinct_values(column_of(source, column.rule))
-        if column.taxonomy is None:
+        if column.structure is Structure.LINE:
             known, code_of = np.unique(
                 ordered_values(place, distinct, column.rule), return_inverse=True
             )
             values.append(known)
             sizes.append(len(known))
         else:
-            leaf_of = {label: leaf for leaf, label in enumerate(column.taxonomy.leaf_labels)}
+            leaf_of = {label: leaf for leaf, label in enumerate(column.values)}
             texts = distinct.cast("string").to_pylist()
             if column.kind.is_ordered:
                 texts = value_texts(column.kind, ordered_values(place, distinct, column.rule))
@@ -270,9 +270,7 @@ def _leaves_of(column: EncodedColumn) -> Callable[[str], tuple[int, int]]:
 def _sets(
     column: EncodedColumn, shown: ValueColumn, known: NDArray[Any] | None, size: int
 ) -> _Regions:
-    texts = column.taxonomy.leaf_labels if column.taxonomy else ()
-    if known is not None:
-        texts = tuple(value_texts(column.kind, known))
+    texts = column.values if known is None else value_texts(column.kind, known)
     place_of = {text: place for place, text in enumerate(texts)}
     members = []
     for label in shown.labels:

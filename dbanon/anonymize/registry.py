@@ -53,6 +53,7 @@ from dbanon.anonymize.recodings.suppress import Suppress
 from dbanon.anonymize.recodings.value_set import ValueSet
 from dbanon.domain.models import DELTA_PRESENCE, K_MAP, X_Y_ANONYMITY
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
+from dbanon.domain.table import Structure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -150,6 +151,13 @@ METRICS: Mapping[str, metrics.Metric] = {
 }
 
 
+_DEFAULT_RECODINGS = {
+    Structure.LINE: "interval",
+    Structure.ORDER: "interval-text",
+    Structure.TREE: "label",
+}
+
+
 def default_recoding(column: EncodedColumn) -> str:
     """Return the recoding of a column whose rule names none."""
-    return "interval" if column.taxonomy is None else "label"
+    return _DEFAULT_RECODINGS[column.structure]

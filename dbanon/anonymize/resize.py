@@ -125,6 +125,7 @@ def take(table: EncodedTable, rows: NDArray[np.int64]) -> EncodedTable:
         quasi=tuple(dataclasses.replace(c, codes=c.codes[rows]) for c in table.quasi),
         sensitive=table.sensitive[rows],
         n_rows=len(rows),
+        label=None if table.label is None else table.label[rows],
     )
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbanon.domain.assignment import SensitiveDomain
-from dbanon.domain.errors import TaxonomyError
+from dbanon.domain.errors import PolicyError, TaxonomyError
 from dbanon.domain.table import ColumnKind, quote_identifier
 
 if TYPE_CHECKING:
@@ -35,12 +35,17 @@ def encode_sensitive(
     """Return the code of each row's value and what the codes stand for.
 
     place: (n,) where the value of each row is among the distinct ones, -1 for NULL; distinct: their
-    texts. Numbers are ordered as such, all else by the bytes of its text, as PostgreSQL's collation
-    C does; NULL comes last. Raises TaxonomyError for a value that is no leaf of the rule's
-    taxonomy.
+    texts. The order that the rule lists comes first; numbers are ordered as such, all else by the
+    bytes of its text, as PostgreSQL's collation C does, which means something for dates and
+    booleans alone; NULL comes last. Raises PolicyError for a value that the order does not list,
+    TaxonomyError for one that is no leaf of the rule's taxonomy.
     """
     texts: list[str] = distinct.cast(pa.string()).to_pylist()
-    if kind in _NUMBERS:
+    if rule.order is not None:
+        code_of = np.argsort(np.argsort(ranks_of(texts, rule, place=place)))
+        labels = [texts[i] for i in np.argsort(code_of)]
+        numbers = np.full(len(labels), np.nan)
+    elif kind in _NUMBERS:
         code_of, labels, numbers = _by_number(texts)
     else:
         order = np.asarray(pc.sort_indices(distinct), np.int64)
@@ -52,7 +57,30 @@ def encode_sensitive(
         msg = f"column {quote_identifier(rule.column)}: there is no taxonomy {rule.taxonomy!r}"
         raise TaxonomyError(msg, hint="load the taxonomy, or take it out of the policy")
     leaf = np.zeros(0, np.int64) if tree is None else _leaves(labels, rule, tree)
-    return codes, SensitiveDomain((*labels, None), np.append(numbers, np.nan), leaf, tree)
+    has_order = rule.order is not None or (kind is not None and kind.has_order)
+    return codes, SensitiveDomain(
+        (*labels, None), np.append(numbers, np.nan), leaf, tree, has_order=has_order
+    )
+
+
+def ranks_of(
+    texts: Sequence[str], rule: ColumnRule, *, place: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Return the rank of each value in the order that the rule lists, from 0 on.
+
+    place: (n,) as in ``encode_sensitive``. Raises PolicyError for values that it does not list.
+    """
+    rank_of = {text: rank for rank, text in enumerate(rule.order or ())}
+    ranks = np.array([rank_of.get(text, -1) for text in texts], np.int64)
+    missing = ranks < 0
+    if missing.any():
+        n_rows = int(np.append(missing, False)[place].sum())
+        msg = (
+            f"column {quote_identifier(rule.column)}: its order lacks {int(missing.sum())} of its"
+            f" values, on {n_rows} rows"
+        )
+        raise PolicyError(msg, hint="list all its values, from the first to the last, as order")
+    return ranks
 
 
 def _by_number(texts: Sequence[str]) -> tuple[NDArray[np.int64], list[str], NDArray[np.float64]]:

@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 
 def value_texts(kind: ColumnKind, values: NDArray[Any]) -> list[str]:
-    """Return the text input form of each value; numbers without exponent, shortest exact."""
+    """Return the text input form of each value; numbers without exponent, shortest exact.
+
+    The leaves of a taxonomy are texts already, whatever the kind.
+    """
+    if values.dtype.kind == "O":
+        return [str(value) for value in values.tolist()]
     if kind in {ColumnKind.FLOAT, ColumnKind.DECIMAL}:
         return [number_text(value) for value in values.tolist()]
     if kind is ColumnKind.DATE:

@@ -15,7 +15,7 @@ import numpy as np
 from dbanon.anonymize.boxes import height_costs, pack
 from dbanon.domain.assignment import EncodedColumn
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.table import quote_identifier
+from dbanon.domain.table import Structure, quote_identifier
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +26,7 @@ ValueDistance = Callable[[EncodedColumn, Codes, Codes], Distances]
 
 
 def num(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
-    """Return the difference over the range of the whole column; ordered columns only."""
+    """Return the difference over the range of the whole column; columns on a line only."""
     return _apart(column.position, a, b)
 
 
@@ -88,13 +88,15 @@ def tax(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
 
 
 def num_or_tax(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
-    """Return ``num`` of an ordered column and ``tax`` of any other."""
-    return (num if column.taxonomy is None else tax)(column, a, b)
+    """Return ``num`` of a column on a line, ``rank`` of one in order and ``tax`` of any other."""
+    chosen = {Structure.LINE: num, Structure.ORDER: rank, Structure.TREE: tax}
+    return chosen[column.structure](column, a, b)
 
 
 def z_or_tax(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
-    """Return ``z`` of an ordered column and ``tax`` of any other."""
-    return (z if column.taxonomy is None else tax)(column, a, b)
+    """Return ``z`` of a column on a line, ``ord`` of one in order and ``tax`` of any other."""
+    chosen = {Structure.LINE: z, Structure.ORDER: ord, Structure.TREE: tax}
+    return chosen[column.structure](column, a, b)
 
 
 def _apart(place: Distances, a: Codes, b: Codes) -> Distances:

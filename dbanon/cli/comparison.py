@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dbanon.actions.compare import Compared, Comparison
 
 _USUAL_KS = (2, 5, 10, 25, 50, 100)
-_HEADERS = ("algorithm", "k", "NCP", "IL", "C_DM", "C_AVG/k", "CM", "suppressed", "seconds")
+_HEADERS = ("IL", "C_DM", "C_AVG/k", "CM", "suppressed", "seconds")
 
 
 def compare(given: Mapping[str, Any]) -> None:
@@ -72,8 +72,9 @@ def _numbers(text: str | None) -> tuple[int, ...]:
 
 def _show(found: Comparison) -> None:
     l = f", l = {found.l}" if found.l > 1 else ""
+    penalties = ("weighted NCP", "NCP") if found.is_weighted else ("NCP",)
     console.table(
-        _HEADERS,
+        ("algorithm", "k", *penalties, *_HEADERS),
         [_row(result) for result in found.results if result.loss is not None],
         title=f"{found.table}: {found.n_rows:,} rows, k = {', '.join(map(str, found.ks))}{l}",
     )
@@ -86,10 +87,11 @@ def _row(result: Compared) -> tuple[object, ...]:
     loss = result.loss
     if loss is None or result.seconds is None:  # a refusal has no row
         return ()
+    penalties = [loss.ncp] if loss.weighted_ncp is None else [loss.weighted_ncp, loss.ncp]
     return (
         result.algorithm,
         result.k,
-        f"{100 * loss.ncp:.2f}%",
+        *(f"{100 * penalty:.2f}%" for penalty in penalties),
         f"{loss.metrics['il']:,.0f}",
         f"{loss.metrics['discernibility']:,.0f}",
         f"{loss.metrics['c-avg-normalized']:.2f}",

@@ -65,7 +65,7 @@ def _lines(axes: Axes, found: Comparison) -> None:
     looks = zip(names, cycle(_COLOURS), cycle(_MARKERS), cycle(_LINES), strict=False)
     for name, colour, marker, line in looks:
         points = [
-            (result.k, 100 * result.loss.ncp)
+            (result.k, 100 * result.loss.asked)
             for result in found.results
             if result.algorithm == name and result.loss is not None
         ]
@@ -84,7 +84,8 @@ def _label(axes: Axes, found: Comparison) -> None:
     l = f", l = {found.l}" if found.l > 1 else ""
     axes.set_title(f"Loss of {found.table} ({found.n_rows:,} rows{l})")
     axes.set_xlabel("k, the least number of rows in a class")
-    axes.set_ylabel("NCP in % (0 is exact, 100 says nothing)")
+    weighted = "weighted " if found.is_weighted else ""
+    axes.set_ylabel(f"{weighted}NCP in % (0 is exact, 100 says nothing)")
     axes.set_xscale("log")
     axes.set_xticks(found.ks, labels=[str(k) for k in found.ks])
     axes.minorticks_off()

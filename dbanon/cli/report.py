@@ -45,6 +45,8 @@ def loss(report: LossReport) -> None:
     """Print what privacy cost, column by column."""
     rows = [(name, f"{100 * value:.2f}%") for name, value in report.columns.items()]
     rows.append(("all (NCP)", f"{100 * report.ncp:.2f}%"))
+    if report.weighted_ncp is not None:
+        rows.append(("all, weighted (NCP)", f"{100 * report.weighted_ncp:.2f}%"))
     console.table(("quasi-identifier", "loss"), rows, title="Loss: 0% is exact, 100% says nothing")
     others = ", ".join(f"{name} {_brief(value)}" for name, value in report.metrics.items())
     console.say(

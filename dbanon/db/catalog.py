@@ -148,7 +148,7 @@ def _columns(session: Session, oid: int) -> tuple[ColumnInfo, ...]:
 
 def _kind(base: str, schema: str, labels: Sequence[str] | None) -> ColumnKind:
     if labels:
-        return ColumnKind.CATEGORY
+        return ColumnKind.ORDINAL
     # a type of the user's may bear the name of a built-in one
     return _KINDS.get(base, ColumnKind.OTHER) if schema == "pg_catalog" else ColumnKind.OTHER
 

@@ -13,6 +13,7 @@ from dbanon.domain.models import (
     HIERARCHICAL,
     MODEL_KINDS,
     MULTI,
+    ORDERED,
     STRICT,
     X_Y_ANONYMITY,
     arguments,
@@ -74,7 +75,7 @@ def _texts(spec: ModelSpec, parameter: str) -> tuple[str, ...]:
 def model_statement(
     relation: sql.Composable, question: Asked, *, trees: Mapping[str, object]
 ) -> sql.Composed:
-    """Compose the call of the check; trees: of the sensitive columns that have one."""
+    """Compose the call of the check; trees: of the sensitive columns that have one, or an order."""
     if question.spec.name == X_Y_ANONYMITY:
         return sql.SQL("SELECT * FROM dbanon.check_x_y_anonymity({}, {}, {}, {})").format(
             relation,
@@ -86,8 +87,8 @@ def model_statement(
         name: list(value) if isinstance(value, tuple) else value
         for name, value in arguments(question.spec).items()
     }
-    if given.get("distance") == HIERARCHICAL:
-        given["tree"] = Jsonb(trees.get(question.column))
+    if given.get("distance") in {HIERARCHICAL, ORDERED} and question.column in trees:
+        given["tree"] = Jsonb(trees[question.column])
     named = [
         sql.SQL("{} => {}").format(sql.Identifier(name), sql.Literal(value))
         for name, value in given.items()
@@ -107,14 +108,19 @@ def tree_document(tree: Taxonomy) -> dict[str, Any]:
     return {"parent": tree.parent.tolist(), "leaves": leaves}
 
 
+def order_document(order: Sequence[str]) -> dict[str, Any]:
+    """Return an order of values as ``dbanon.distances`` takes it."""
+    return {"order": list(order)}
+
+
 def shown_trees(
     trees: Mapping[str, dict[str, Any]], columns: pa.Table, *, group: NDArray[np.int32]
 ) -> dict[str, object]:
-    """Return documents of taxonomies without the names of leaves that no published row has.
+    """Return documents of taxonomies and orders without the values that no published row has.
 
-    columns: the sensitive ones; group: of each row, -1 where it is left out. A taxonomy may hold
-    the values of rows that are, and everybody reads the comment. The leaves themselves stay:
-    distances are measured by them.
+    columns: the sensitive ones; group: of each row, -1 where it is left out. A taxonomy or an order
+    may hold the values of rows that are, and everybody reads the comment. The leaves themselves
+    stay: distances are measured by them, and by the ranks among the values that are shown.
     """
     return {
         name: _named_only(
@@ -125,10 +131,14 @@ def shown_trees(
 
 
 def _named_only(document: Mapping[str, Any], shown: Collection[str]) -> dict[str, Any]:
-    leaves = {}
-    for label, node in document["leaves"].items():
-        name = label if label in shown else f"({node})"
-        while name != label and name in document["leaves"]:
-            name = f"({name})"
-        leaves[name] = node
-    return {**document, "leaves": leaves}
+    known = dict(document)
+    if "order" in document:
+        known["order"] = [label for label in document["order"] if label in shown]
+    if "leaves" in document:
+        known["leaves"] = {}
+        for label, node in document["leaves"].items():
+            name = label if label in shown else f"({node})"
+            while name != label and name in document["leaves"]:
+                name = f"({name})"
+            known["leaves"][name] = node
+    return known

@@ -25,8 +25,8 @@ _MARK = "dbanon"
 class Promise:
     """The models of a release and the roles of its columns; nothing that is secret.
 
-    trees: the taxonomies of the sensitive columns whose models compare by them, as
-    ``dbanon.tree_edges`` takes them.
+    trees: the taxonomies and orders of the sensitive columns whose models compare by them, as
+    ``dbanon.distances`` takes them.
     """
 
     release: int

@@ -106,11 +106,12 @@ def require_fit(session: Session, info: TableInfo, policy: Policy) -> None:
 
 
 def read(session: Session, info: TableInfo, policy: Policy) -> SourceRows:
-    """Read keys, quasi-identifiers and sensitive columns on the transaction's own snapshot."""
+    """Read what is grouped and measured, and the keys, on the transaction's own snapshot."""
     row = session.pg.execute("SELECT pg_export_snapshot()").fetchone()
     assert row is not None  # noqa: S101 - a function call always returns a row
     keys = [info.column(name) for name in info.primary_key]
     rules = (*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE))
+    rules += tuple(r for r in policy.with_role(Role.INSENSITIVE) if r.column == policy.class_label)
     parts = [_key(column) for column in keys]
     parts += [_value(info.column(rule.column), rule.role) for rule in rules]
     statement = sql.SQL("SELECT {} FROM {}").format(

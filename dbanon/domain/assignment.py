@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from dbanon.domain.table import ColumnKind, Structure
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
@@ -12,7 +14,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.domain.policy import ColumnRule
-    from dbanon.domain.table import ColumnKind
     from dbanon.domain.taxonomy import Taxonomy
 
 
@@ -20,13 +21,15 @@ if TYPE_CHECKING:
 class EncodedColumn:
     """One quasi-identifier as integer codes.
 
-    A code is the rank of the value: among the sorted distinct values of the table when the kind
-    is ordered, in depth-first leaf order when there is a taxonomy. NULL is the code ``size``,
-    past the last value. A set of rows is therefore described by its least and greatest code.
+    A code is the rank of the value: among the sorted distinct values of the table when they lie
+    on a line, in the listed order when the kind is ordinal, in depth-first leaf order when there is
+    a taxonomy. NULL is the code ``size``, past the last value. A set of rows is therefore described
+    by its least and greatest code.
 
     codes: (n,) int32 in 0..size; values: (size,) the value of each code, sorted (int64, float64,
-    datetime64[D] or datetime64[us]) when ordered, else (size,) str; position: (size,) float64 in
-    [0, 1], the value scaled by the range of the whole table, when ordered, else (0,).
+    datetime64[D] or datetime64[us]) on a line, else (size,) str; position: (size,) float64 in
+    [0, 1], the value scaled by the range of the whole table, or its rank by that of the last value
+    of an order; (0,) when there is a taxonomy.
     """
 
     rule: ColumnRule
@@ -42,6 +45,13 @@ class EncodedColumn:
         """The column's name."""
         return self.rule.column
 
+    @property
+    def structure(self) -> Structure:
+        """What its values are to each other."""
+        if self.taxonomy is not None:
+            return Structure.TREE
+        return Structure.ORDER if self.kind is ColumnKind.ORDINAL else Structure.LINE
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SensitiveDomain:
@@ -49,13 +59,14 @@ class SensitiveDomain:
 
     labels: (m,) the text of each code, None for NULL, which is the last; numbers: (m,) float64,
     NaN where the value is no number; leaf: (m,) int64, the leaf of ``tree``, -1 for NULL, or (0,)
-    without a tree.
+    without a tree; has_order: whether the order of the codes means something.
     """
 
     labels: tuple[str | None, ...]
     numbers: NDArray[np.float64]
     leaf: NDArray[np.int64]
     tree: Taxonomy | None = None
+    has_order: bool = False
 
     def codes_of(self, labels: Collection[str]) -> list[int]:
         """Return the codes of those of some values that the column has."""
@@ -68,7 +79,8 @@ class EncodedTable:
 
     quasi: the quasi-identifiers; sensitive: (n, s) int32, one column of dense codes for each
     sensitive attribute, in the order of the values (NULL is a value and has the last code);
-    sensitive_names: its s names; domains: what the codes of each stand for.
+    sensitive_names: its s names; domains: what the codes of each stand for; label: (n,) int32, the
+    class label of each row in dense codes, None where no column is one.
     """
 
     quasi: tuple[EncodedColumn, ...]
@@ -76,6 +88,7 @@ class EncodedTable:
     sensitive_names: tuple[str, ...]
     n_rows: int
     domains: tuple[SensitiveDomain, ...] = ()
+    label: NDArray[np.int32] | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -130,7 +143,9 @@ class LossReport:
     suppressed row counting 1 in every column; columns: the same by column; metrics: every other
     registered metric by name; sensitive_aware: whether sensitive values had a say in which rows
     are grouped, so that who knows the method may reason back from the groups (the minimality
-    attack, Wong et al., VLDB 2007). Releases that were made before this was told count as aware.
+    attack, Wong et al., VLDB 2007). Releases that were made before this was told count as aware;
+    weighted_ncp: the same as ncp with each column times its weight, over the sum of the weights,
+    None where all columns weigh the same.
     """
 
     n_rows: int
@@ -141,3 +156,9 @@ class LossReport:
     columns: Mapping[str, float]
     metrics: Mapping[str, float] = field(default_factory=dict)
     sensitive_aware: bool = True
+    weighted_ncp: float | None = None
+
+    @property
+    def asked(self) -> float:
+        """The certainty penalty that a search was asked to keep low: weighted where weights are."""
+        return self.ncp if self.weighted_ncp is None else self.weighted_ncp

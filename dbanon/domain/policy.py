@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from dbanon.domain.table import ColumnKind, Structure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dbanon.domain.table import TableName
+    from dbanon.domain.table import TableInfo, TableName
 
 
 class Role(StrEnum):
@@ -26,9 +28,10 @@ class ColumnRule:
     """The role of one column, and for a quasi-identifier how it is published.
 
     ``recoding`` names an entry of the recoding registry, None picks the default of the column's
-    kind; ``taxonomy`` names a stored taxonomy; ``weight`` scales the column's loss; ``snap``
-    widens interval bounds to multiples of it (days for dates, seconds for timestamps);
-    ``digits`` is the number of decimals of a published mean.
+    kind; ``taxonomy`` names a stored taxonomy; ``order`` lists the values of a column of texts
+    from the first to the last, and may do so for a sensitive column, too; ``weight`` scales the
+    column's loss; ``snap`` widens interval bounds to multiples of it (days for dates, seconds for
+    timestamps); ``digits`` is the number of decimals of a published mean.
     """
 
     column: str
@@ -38,6 +41,16 @@ class ColumnRule:
     weight: float = 1.0
     snap: float | None = None
     digits: int | None = None
+    order: tuple[str, ...] | None = None
+
+    def structure(self, kind: ColumnKind) -> Structure:
+        """Return what the values of the column are to each other; kind: that of its type."""
+        if self.taxonomy is not None:
+            return Structure.TREE
+        if kind.is_ordered:
+            return Structure.LINE
+        of_type = kind is ColumnKind.ORDINAL and self.recoding != "label"
+        return Structure.ORDER if of_type or self.order is not None else Structure.TREE
 
 
 Value = int | float | str | tuple[str, ...]
@@ -68,7 +81,8 @@ class Policy:
     ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be left out;
     ``subject`` names the column that identifies a person, when a person may own several rows;
     ``population`` names the table of everybody, of whom the persons of this one are a part;
-    ``block`` has the algorithm group blocks of about so many rows apart.
+    ``block`` has the algorithm group blocks of about so many rows apart; ``class_label`` names the
+    published column by which the classification metric judges, by default the first sensitive one.
     """
 
     table: TableName
@@ -80,10 +94,16 @@ class Policy:
     population: TableName | None = None
     max_suppressed: float = 0.0
     block: int | None = None
+    class_label: str | None = None
 
     def with_role(self, role: Role) -> tuple[ColumnRule, ...]:
         """Return the rules of that role, in column order."""
         return tuple(rule for rule in self.columns if rule.role is role)
+
+    def with_orders(self, info: TableInfo) -> Policy:
+        """Return the policy with the order of the labels of an enum, where it lists no other."""
+        labels = {column.name: column.labels for column in info.columns if column.labels}
+        return replace(self, columns=tuple(_in_order(rule, labels) for rule in self.columns))
 
     def model(self, name: str) -> ModelSpec | None:
         """Return the model of that name, or None."""
@@ -98,6 +118,14 @@ class Policy:
     def l(self) -> int:
         """The least number of distinct values of every sensitive column; 1 when not asked for."""
         return plain_count(self.model(L_DIVERSITY), "l")
+
+
+def _in_order(rule: ColumnRule, labels: Mapping[str, tuple[str, ...]]) -> ColumnRule:
+    """Return the rule with the order of an enum; recoding ``label`` asks for none."""
+    is_compared = rule.role in {Role.QUASI, Role.SENSITIVE} and rule.recoding != "label"
+    if rule.order is None and is_compared and rule.column in labels:
+        return replace(rule, order=labels[rule.column])
+    return rule
 
 
 def plain_count(model: ModelSpec | None, parameter: str) -> int:

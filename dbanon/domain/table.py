@@ -75,18 +75,41 @@ class ColumnKind(StrEnum):
     TIMESTAMP = "timestamp"
     TIMESTAMPTZ = "timestamptz"
     BOOLEAN = "boolean"
+    ORDINAL = "ordinal"
     CATEGORY = "category"
     OTHER = "other"
 
     @property
     def is_ordered(self) -> bool:
-        """Whether values lie on a line, so that an interval describes a set of them."""
-        return self not in {ColumnKind.BOOLEAN, ColumnKind.CATEGORY, ColumnKind.OTHER}
+        """Whether values lie on a line, each at a distance from the others."""
+        return self not in _OFF_THE_LINE
+
+    @property
+    def has_order(self) -> bool:
+        """Whether the type itself says which of two values comes first."""
+        return self.is_ordered or self in {ColumnKind.BOOLEAN, ColumnKind.ORDINAL}
 
     @property
     def can_be_quasi(self) -> bool:
         """Whether the column can be a quasi-identifier."""
         return self is not ColumnKind.OTHER
+
+
+_OFF_THE_LINE = frozenset(
+    {ColumnKind.BOOLEAN, ColumnKind.ORDINAL, ColumnKind.CATEGORY, ColumnKind.OTHER}
+)
+
+
+class Structure(StrEnum):
+    """What the values of a quasi-identifier are to each other, as algorithms see them.
+
+    Places on a ``line``, as numbers and dates are; ranks in an ``order`` that somebody listed; or
+    leaves of a ``tree``, which has one level where nothing is known of the values.
+    """
+
+    LINE = "line"
+    ORDER = "order"
+    TREE = "tree"
 
 
 @dataclass(frozen=True, slots=True)

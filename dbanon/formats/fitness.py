@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.models import COLUMNS, HIERARCHICAL, MODEL_KINDS, X_Y_ANONYMITY
+from dbanon.domain.models import COLUMNS, HIERARCHICAL, MODEL_KINDS, ORDERED, X_Y_ANONYMITY
 from dbanon.domain.policy import Role
-from dbanon.domain.table import ColumnKind, quote_identifier
+from dbanon.domain.table import ColumnKind, Structure, quote_identifier
 from dbanon.formats.sections import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from dbanon.domain.policy import ColumnRule, ModelSpec, Policy
     from dbanon.domain.table import ColumnInfo, TableInfo
@@ -23,20 +23,33 @@ _RELATIONS = {
 }
 _AS_IT_IS = frozenset({Role.SENSITIVE, Role.INSENSITIVE})
 _COUNTED = frozenset({Role.QUASI, Role.SENSITIVE})
-_ON_A_LINE = frozenset({"interval", "mean"})
-_IN_A_TREE = frozenset({"label"})
 _MAX_DIGITS = 15
 
 
-def validate(policy: Policy, info: TableInfo, *, taxonomies: Collection[str]) -> None:
+class Accepting(Protocol):
+    """A recoding, as far as it says which columns it can publish."""
+
+    def accepts(self, structure: Structure) -> bool:
+        """Whether it can publish columns of such values."""
+        ...
+
+
+def validate(
+    policy: Policy,
+    info: TableInfo,
+    *,
+    taxonomies: Collection[str],
+    recodings: Mapping[str, Accepting],
+) -> None:
     """Raise one PolicyError with everything that keeps the table from being published so.
 
-    taxonomies: the names that are stored.
+    taxonomies: the names that are stored; recodings: those there are.
     """
     problems = [
         *_of_relation(policy, info),
         *_of_roles(policy, info),
         *_of_subject(policy, info),
+        *_of_class_label(policy),
     ]
     columns = {column.name: column for column in info.columns}
     for rule in policy.columns:
@@ -48,7 +61,10 @@ def validate(policy: Policy, info: TableInfo, *, taxonomies: Collection[str]) ->
             ]
             problems += [
                 f"column {quote_identifier(rule.column)}: {text}"
-                for text in _of_recoding(rule, column, taxonomies)
+                for text in (
+                    *_of_recoding(rule, column, taxonomies, recodings),
+                    *_of_order(rule, column),
+                )
             ]
     if problems:
         count = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
@@ -92,11 +108,12 @@ def _of_roles(policy: Policy, info: TableInfo) -> Iterator[str]:
     shown = {rule.column for rule in policy.columns if rule.role in _AS_IT_IS}
     if info.primary_key and shown.issuperset(info.primary_key):
         yield "its primary key would be published as it is, and tells every row apart"
-    yield from _of_models(policy)
+    yield from _of_models(policy, info)
 
 
-def _of_models(policy: Policy) -> Iterator[str]:
+def _of_models(policy: Policy, info: TableInfo) -> Iterator[str]:
     sensitive = {rule.column: rule for rule in policy.with_role(Role.SENSITIVE)}
+    in_order = {column.name for column in info.columns if column.kind.has_order}
     for spec in policy.models:
         yield from _of_rows(spec, policy)
         if spec.name not in MODEL_KINDS or not MODEL_KINDS[spec.name].per_sensitive:
@@ -108,6 +125,13 @@ def _of_models(policy: Policy) -> Iterator[str]:
                 yield f"{spec.name} is about {quote_identifier(name)}, which is not sensitive"
             elif spec.params.get("distance") == HIERARCHICAL and not sensitive[name].taxonomy:
                 yield f"{spec.name} needs a taxonomy of sensitive column {quote_identifier(name)}"
+            elif spec.params.get("distance") == ORDERED and not (
+                name in in_order or sensitive[name].order
+            ):
+                yield (
+                    f"{spec.name} needs the order of sensitive column {quote_identifier(name)},"
+                    ' whose type has none: order = ["low", "medium", "high"]'
+                )
 
 
 def _of_rows(spec: ModelSpec, policy: Policy) -> Iterator[str]:
@@ -148,6 +172,17 @@ def _of_subject(policy: Policy, info: TableInfo) -> Iterator[str]:
             yield f"{named} would be published: give it the role identifier"
 
 
+def _of_class_label(policy: Policy) -> Iterator[str]:
+    if policy.class_label is None:
+        return
+    shown = [rule.column for rule in policy.columns if rule.role in _AS_IT_IS]
+    if policy.class_label not in shown:
+        yield (
+            f"class label {quote_identifier(policy.class_label)} is no column that is published"
+            f" as it is: give it the role insensitive{did_you_mean(policy.class_label, shown)}"
+        )
+
+
 def _of_column(
     rule: ColumnRule, column: ColumnInfo, policy: Policy, info: TableInfo
 ) -> Iterator[str]:
@@ -168,18 +203,19 @@ def _of_column(
 
 
 def _of_recoding(
-    rule: ColumnRule, column: ColumnInfo, taxonomies: Collection[str]
+    rule: ColumnRule,
+    column: ColumnInfo,
+    taxonomies: Collection[str],
+    recodings: Mapping[str, Accepting],
 ) -> Iterator[str]:
     if rule.taxonomy is not None and rule.taxonomy not in taxonomies:
         yield f"there is no taxonomy {rule.taxonomy}{did_you_mean(rule.taxonomy, taxonomies)}"
     if rule.role is not Role.QUASI or not column.kind.can_be_quasi:
         return
-    if rule.recoding in _ON_A_LINE and not column.kind.is_ordered:
-        yield f"recoding {rule.recoding} needs an ordered type, {column.type} is none"
-    elif rule.recoding in _ON_A_LINE and rule.taxonomy is not None:
-        yield f"recoding {rule.recoding} uses no taxonomy: leave one of them out"
-    if rule.recoding in _IN_A_TREE and column.kind.is_ordered and rule.taxonomy is None:
-        yield f"recoding {rule.recoding} needs a taxonomy on type {column.type}"
+    structure = rule.structure(column.kind)
+    recoding = recodings.get(rule.recoding or "")
+    if recoding is not None and not recoding.accepts(structure):
+        yield f"recoding {rule.recoding} {_misfit(structure, rule, column)}"
     for key in ("snap", "digits"):
         if getattr(rule, key) is not None and not column.kind.is_ordered:
             yield f"{key} needs an ordered type, {column.type} is none"
@@ -191,3 +227,23 @@ def _of_recoding(
         yield "digits needs a numeric type"
     if rule.digits is not None and rule.digits > _MAX_DIGITS:
         yield f"digits is at most {_MAX_DIGITS}: a mean has no more"
+
+
+def _misfit(structure: Structure, rule: ColumnRule, column: ColumnInfo) -> str:
+    """Say why a recoding does not publish such values."""
+    if structure is Structure.LINE:
+        return f"needs a taxonomy on type {column.type}"
+    if structure is Structure.ORDER:
+        return f"does not publish values in an order, as those of type {column.type} are here"
+    if rule.taxonomy is not None:
+        return "uses no taxonomy: leave one of them out"
+    return f"needs an ordered type, {column.type} is none"
+
+
+def _of_order(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
+    if rule.order is None:
+        return
+    if column.kind not in {ColumnKind.CATEGORY, ColumnKind.ORDINAL}:
+        yield f"order lists texts, and type {column.type} is none"
+    elif rule.role is Role.QUASI and rule.taxonomy is not None:
+        yield "a quasi-identifier has an order or a taxonomy: leave one of them out"

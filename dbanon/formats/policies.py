@@ -40,6 +40,7 @@ __all__ = [
 _SHORT_OF = {model: parameter for parameter, model in SHORT.items()}
 _DEFAULT = Policy(TableName(None, "t"), ())
 _WHOLE_FLOAT = 2**53
+_OF_VALUES = frozenset({"taxonomy", "order"})
 
 
 class _Known(NamedTuple):
@@ -139,7 +140,7 @@ def _scalars(policy: Policy) -> dict[str, object]:
     document: dict[str, object] = {"table": str(policy.table), "algorithm": policy.algorithm}
     if policy.max_suppressed != _DEFAULT.max_suppressed:
         document["max_suppressed"] = policy.max_suppressed
-    for key in ("subject", "population", "block"):
+    for key in ("subject", "population", "block", "class_label"):
         if (value := getattr(policy, key)) is not None:
             document[key] = str(value) if key == "population" else value
     return document
@@ -150,6 +151,8 @@ def _fields(rule: ColumnRule) -> dict[str, object]:
     for key in ("recoding", "taxonomy", "snap", "digits"):
         if (value := getattr(rule, key)) is not None:
             fields[key] = _shortest(value)
+    if rule.order is not None:
+        fields["order"] = list(rule.order)
     if rule.weight != 1:
         fields["weight"] = _shortest(rule.weight)
     return fields
@@ -198,6 +201,7 @@ def _policy(
         top.report("population", "must name its schema, as in public.people")
     max_suppressed = _fraction(top, "max_suppressed")
     block = top.integer("block", least=1)
+    class_label = top.text("class_label")
     params = _params(top.section("params"))
     specs = [_model(name, section, known) for name, section in models]
     rules = [_rule(name, section, known) for name, section in columns]
@@ -217,6 +221,7 @@ def _policy(
         population=population,
         max_suppressed=max_suppressed,
         block=block,
+        class_label=class_label,
     )
 
 
@@ -273,15 +278,24 @@ def _rule(name: str | None, section: Section, known: _Known) -> ColumnRule | Non
     weight = section.number("weight", above=0)
     snap = section.number("snap", above=0)
     digits = section.integer("digits", least=0)
+    order = _order(section)
     if role is not None and role != Role.QUASI:
-        for key in ("recoding", "taxonomy", "weight", "snap", "digits"):
-            of_values = key == "taxonomy" and role == Role.SENSITIVE
+        for key in ("recoding", "taxonomy", "weight", "snap", "digits", "order"):
+            of_values = key in _OF_VALUES and role == Role.SENSITIVE
             if key in section.values and not of_values:
                 section.report(key, "only a quasi-identifier is recoded")
     section.close()
     if name is None or role is None:
         return None
-    return ColumnRule(name, Role(role), recoding, taxonomy, weight or 1.0, snap, digits)
+    return ColumnRule(name, Role(role), recoding, taxonomy, weight or 1.0, snap, digits, order)
+
+
+def _order(section: Section) -> tuple[str, ...] | None:
+    order = section.texts("order", empty=True)
+    repeated = [] if order is None else [text for text, n in Counter(order).items() if n > 1]
+    if repeated:
+        section.report("order", f"lists {len(repeated)} of its values more than once")
+    return order
 
 
 def _check_repeats(top: Section, key: str, names: list[str]) -> None:

@@ -103,11 +103,12 @@ class Section:
             return self.number(key, above=-math.inf)
         return self.text(key)
 
-    def texts(self, key: str) -> tuple[str, ...] | None:
-        """Read a list of strings that are not empty."""
+    def texts(self, key: str, *, empty: bool = False) -> tuple[str, ...] | None:
+        """Read a list of strings; ``empty`` tells whether one of them may be."""
         value = self._value(key)
-        if isinstance(value, list) and value and all(isinstance(v, str) and v for v in value):
-            return tuple(value)
+        texts = value if isinstance(value, list) else []
+        if texts and all(isinstance(v, str) and (v or empty) and "\x00" not in v for v in texts):
+            return tuple(texts)
         if value is not None:
             self.report(key, "must be a list of strings")
         return None

@@ -8,7 +8,7 @@ import numpy as np
 
 from dbanon.kernels.boxes import box_cost
 from dbanon.kernels.compile import kernel
-from dbanon.kernels.layout import SIZE
+from dbanon.kernels.layout import SIZE, STRIDE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,7 +77,10 @@ def add_exactly(value: float, total: NDArray[np.float64]) -> None:
 
 @kernel
 def _average(n: int, point: NDArray[np.float64], code: NDArray[np.int32], r: Records) -> None:
-    """Fill the mean of each number, NULL when all are, and the most frequent code, lowest first."""
+    """Fill the mean of each number, the lower median of ordered codes and the mode of all others.
+
+    NULL has no part in a mean or a median, which are NULL when all are. Ties: lowest code.
+    """
     total = np.empty(2)
     for j in range(point.shape[0]):
         total[:], present = 0.0, 0
@@ -91,10 +94,25 @@ def _average(n: int, point: NDArray[np.float64], code: NDArray[np.int32], r: Rec
         r.counts[: size + 1] = 0
         for i in range(n):
             r.counts[r.codes[i, j]] += 1
+        if r.layout[j, STRIDE] == 0:
+            code[j] = _median(size, n - r.counts[size], r)
+            continue
         code[j] = 0
         for value in range(size + 1):
             if r.counts[value] > r.counts[code[j]]:
                 code[j] = value
+
+
+@kernel
+def _median(size: int, present: int, r: Records) -> int:
+    """Return the lower median of the codes that are counted, ``size`` when none is present."""
+    if present == 0:
+        return size
+    below, value = r.counts[0], 0
+    while 2 * below < present:
+        value += 1
+        below += r.counts[value]
+    return value
 
 
 @kernel

@@ -24,11 +24,15 @@ DECLARE
     class_columns text;
     set_aliases text;
     target text;
+    value_order text[];
 BEGIN
     IF NOT coalesce(distances.distance IN ('equal', 'ordered', 'hierarchical'), false)
        OR (distances.distance = 'hierarchical' AND tree IS NULL) THEN
         RAISE EXCEPTION 'a distance is equal, ordered, or hierarchical with the tree of the values'
             USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF distances.distance = 'ordered' THEN
+        value_order := dbanon.value_order(relation, quasi_identifiers, sensitive, tree);
     END IF;
 
     SELECT format('%I.%I', n.nspname, c.relname)
@@ -47,7 +51,14 @@ BEGIN
     -- The set of a class: the rows that agree with it in the first quasi-identifiers. Classes are
     -- numbered as dbanon.tally numbers them.
     RETURN QUERY EXECUTE format(
-        'WITH cells AS MATERIALIZED (SELECT * FROM dbanon.tally($1, $2, $3)),'
+        'WITH cells AS MATERIALIZED ('
+        '         SELECT t.class, t.label, t.members,'
+        '                CASE WHEN $7 IS NULL THEN t.value'
+        '                     ELSE dense_rank() OVER (ORDER BY t.label IS NULL, o.rank) END AS value'
+        '           FROM dbanon.tally($1, $2, $3) AS t'
+        '           LEFT JOIN (SELECT u.label, min(u.rank) AS rank'
+        '                        FROM unnest($7) WITH ORDINALITY AS u (label, rank)'
+        '                       GROUP BY u.label) AS o ON o.label = t.label COLLATE "C"),'
         '     set_of_class AS MATERIALIZED ('
         '         SELECT dense_rank() OVER (ORDER BY %1$s) AS class,'
         '                dense_rank() OVER (ORDER BY %2$s) AS set_id'
@@ -141,7 +152,7 @@ BEGIN
             '  WHERE ($5 -> ''leaves'' ->> c.label) IS NULL'
         ELSE 'SELECT 1 WHERE false'
         END
-    ) USING relation, quasi_identifiers, sensitive, distances.distance, tree, least_rows;
+    ) USING relation, quasi_identifiers, sensitive, distances.distance, tree, least_rows, value_order;
 END
 $function$;
 

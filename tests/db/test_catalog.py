@@ -49,7 +49,7 @@ def test_every_kind_of_column_is_read(bare_database):
     assert kinds == {
         "a": ColumnKind.INTEGER,
         "b": ColumnKind.CATEGORY,
-        "c": ColumnKind.CATEGORY,
+        "c": ColumnKind.ORDINAL,
         "d": ColumnKind.INTEGER,
         "e": ColumnKind.OTHER,
         "f": ColumnKind.OTHER,

@@ -13,7 +13,7 @@ from psycopg import sql
 
 from dbanon.anonymize.models.demands import achieved, all_demands, wholes
 from dbanon.anonymize.registry import MODELS
-from dbanon.db.models import asked, model_statement, tree_document
+from dbanon.db.models import asked, model_statement, order_document, tree_document
 from dbanon.domain.models import MODEL_KINDS
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.table import ColumnKind
@@ -56,12 +56,20 @@ KINDS = {
     "real": (ColumnKind.FLOAT, st.sampled_from(["0.1", "1", "3.5"])),
     "date": (ColumnKind.DATE, st.sampled_from(["2020-01-01", "2019-12-31", "2021-03-01"])),
     "boolean": (ColumnKind.BOOLEAN, st.sampled_from(["true", "false"])),
+    "public.mood": (ColumnKind.ORDINAL, st.sampled_from(["b", "a", "B", ""])),
+}
+# None of them is that of the bytes. That of the enum is its own, and no document lists it.
+ORDERS = {
+    "text": tuple("dgafbec"),
+    "varchar": ("b", "B", "á", "%s", "", "a"),
+    "public.mood": ("b", "B", "", "never", "a"),
 }
 
 
-def one(connection, spec, *, quasi, sensitive, tree=None):
+def one(connection, spec, *, quasi, sensitive, tree=None, order=None):
     """Return one row for each column that the model is asked of."""
-    trees = {name: tree_document(tree) for name in sensitive} if tree else {}
+    known = {**(tree_document(tree) if tree else {}), **(order_document(order) if order else {})}
+    trees = dict.fromkeys(sensitive, known) if known else {}
     found = asked([spec], quasi=quasi, sensitive=sensitive)
     calls = [model_statement(RELATION, question, trees=trees) for question in found]
     return [connection.execute(call).fetchone() for call in calls]
@@ -81,6 +89,8 @@ def fill(connection, columns, rows):
 @pytest.fixture(scope="module")
 def connection(server, template):
     with server.database(template) as database, database.connect() as connection:
+        connection.execute("CREATE TYPE public.mood AS ENUM ('b', 'B', '', 'a')")
+        connection.execute("ALTER TYPE public.mood ADD VALUE 'never' BEFORE 'a'")
         yield connection
 
 
@@ -125,7 +135,7 @@ def test_the_database_counts_what_python_counts(connection, kind, data):
         {"q1": [r[0] for r in rows]},
         {"s": [r[2] for r in rows], "o": [None if r[3] is None else str(r[3]) for r in rows]},
         kinds={"s": column_kind, "o": ColumnKind.INTEGER},
-        rules={"s": {"taxonomy": "letters"}} if tree else {},
+        rules={"s": {"taxonomy": tree and "letters", "order": ORDERS.get(kind)}},
         taxonomies=[LETTERS],
     )
     classes, coarser = coarser_of([row[:2] for row in rows])
@@ -136,7 +146,10 @@ def test_the_database_counts_what_python_counts(connection, kind, data):
             continue
         asked_of = ModelSpec(spec.name, {**spec.params, "columns": ("s",)})
         expected = in_python(table, asked_of, classes, coarser)
-        (found,) = one(connection, asked_of, quasi=["q1", "q2"], sensitive=["s", "o"], tree=tree)
+        order = None if kind == "public.mood" else ORDERS.get(kind)
+        (found,) = one(
+            connection, asked_of, quasi=["q1", "q2"], sensitive=["s", "o"], tree=tree, order=order
+        )
         assert found[1] == pytest.approx(expected[0][0], abs=1e-9), (spec, rows)
         assert (found[5] == "passed") == expected[0][1], (spec, rows)
         assert found[4] == len(rows)
@@ -145,7 +158,7 @@ def test_the_database_counts_what_python_counts(connection, kind, data):
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.name}-{len(spec.params)}")
 def test_an_empty_relation_is_not_checked(connection, spec):
     fill(connection, {"q1": "text", "s": "text"}, [])
-    (found,) = one(connection, spec, quasi=["q1"], sensitive=["s"], tree=LETTERS)
+    (found,) = one(connection, spec, quasi=["q1"], sensitive=["s"], tree=LETTERS, order=["a"])
     assert (None, 0, 0, 0, "not checked") == found[1:]
 
 
@@ -175,7 +188,8 @@ def test_names_are_never_run_as_sql(connection):
     for quasi, sensitive in ((["q1"], evil), ([evil], "s")):
         with pytest.raises(psycopg.errors.UndefinedColumn):
             connection.execute(
-                "SELECT * FROM dbanon.check_t_closeness('public.t', %s, %s, 0.1, 'ordered')",
+                "SELECT * FROM dbanon.check_t_closeness('public.t', %s, %s, 0.1, 'ordered',"
+                ' \'{"order": ["a"]}\')',
                 (quasi, sensitive),
             )
 

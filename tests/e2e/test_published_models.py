@@ -44,7 +44,9 @@ def patients(database, tmp_path):
     dbanon.import_taxonomy("diseases", file, settings=database.settings)
     policy = patients_policy(table, k=3, l=2)
     columns = [
-        replace(rule, taxonomy="diseases") if rule.role is Role.SENSITIVE else rule
+        replace(rule, taxonomy="diseases", order=("flu", "gastritis", "asthma", "cancer"))
+        if rule.role is Role.SENSITIVE
+        else rule
         for rule in policy.columns
     ]
     policy = replace(policy, columns=tuple(columns))

@@ -131,6 +131,19 @@ def test_a_comparison_shows_every_algorithm_with_its_costs(run):
     assert ["mondrian", "mdav", "auto"] == found
 
 
+def test_what_the_weights_of_a_policy_ask_for_is_shown_beside_what_they_do_not(run, patients):
+    policy = patients_policy(TABLE, algorithm="mondrian")
+    columns = (policy.columns[0], replace(policy.columns[1], weight=9.0), *policy.columns[2:])
+    dbanon.set_policy(TABLE, replace(policy, columns=columns), settings=patients.settings)
+    shown = " ".join(run("plan", "patients", "--compare", "--algorithms", "mondrian").split())
+    assert "algorithm k weighted NCP NCP IL C_DM C_AVG/k CM suppressed seconds" in shown
+    loss = json.loads(run("plan", "patients", "--json"))["loss"]
+    expected = (8 * loss["columns"]["age"] + sum(loss["columns"].values())) / 12
+    assert f" {100 * expected:.2f}% {100 * loss['ncp']:.2f}% " in shown
+    shown = " ".join(run("plan", "patients").split())
+    assert f"all, weighted (NCP) {100 * expected:.2f}%" in shown
+
+
 def test_a_comparison_says_what_a_publication_would_cost(patients):
     found = dbanon.compare(
         "patients", algorithms=["mondrian", "mdav"], ks=[10, 3, 500], settings=patients.settings

@@ -55,6 +55,15 @@ def ordered_distance(values, whole, domain):
     return total / max(len(domain) - 1, 1)
 
 
+def transport_by_rank(values, whole, domain):
+    """Carry every row of a class to a row of the relation, the least first, each as often."""
+    rank = {value: i for i, value in enumerate(domain)}
+    here = sorted(rank[value] for value in values for _ in whole)
+    there = sorted(rank[value] for value in whole for _ in values)
+    steps = sum(abs(a - b) for a, b in zip(here, there, strict=True))
+    return steps / len(here) / max(len(domain) - 1, 1)
+
+
 def beta(values, whole, limit=None):
     p, q = shares(values), shares(whole)
     gains = [0.0]

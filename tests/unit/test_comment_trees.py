@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 from builders import leaf_tree, tree
 
-from dbanon.db.models import shown_trees, tree_document
+from dbanon.db.models import order_document, shown_trees, tree_document
 
 DOCUMENT = tree_document(tree("d", leaf_tree(a=["flu", "gout"], b=["(2)", "secret", "((2))"])))
 
@@ -25,3 +25,12 @@ def test_every_leaf_stays_where_it_is():
         assert DOCUMENT["parent"] == found["parent"]
         assert list(DOCUMENT["leaves"].values()) == list(found["leaves"].values())
         assert len(found["leaves"]) == 5
+
+
+def test_an_order_lists_the_values_of_published_rows_alone():
+    columns = pa.table({"disease": pa.array(["gout", "flu", "secret", None]).dictionary_encode()})
+    document = {**DOCUMENT, **order_document(["secret", "flu", "never", "gout"])}
+    group = np.array([0, 0, -1, 0], np.int32)
+    found = shown_trees({"disease": document}, columns, group=group)["disease"]
+    assert ["flu", "gout"] == found["order"]
+    assert not {"secret", "never"} & {*found["leaves"]}

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dbanon import resources
+from dbanon.anonymize.registry import RECODINGS
 from dbanon.domain.policy import Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo
 from dbanon.formats import policies, taxonomies
@@ -65,7 +66,7 @@ def test_the_policy_fits_the_table(name):
         primary_key=(columns[0],),
     )
     names = {t.name for t in stored_taxonomies(name).values()}
-    assert policies.validate(demo, info, taxonomies=names) is None
+    assert policies.validate(demo, info, taxonomies=names, recodings=RECODINGS) is None
     assert (5, 3) == (demo.k, demo.l)
     assert demo == policies.parse(policies.dump(demo))
 

@@ -1,10 +1,11 @@
 import sys
+from dataclasses import replace
 from fractions import Fraction
 
 import naive
 import numpy as np
 import pytest
-from builders import encoded, leaf_tree, tables, tree
+from builders import encoded, leaf_tree, policy_of, tables, tree
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,10 +18,12 @@ from dbanon.anonymize.distances import (
     power_sum,
     single_link,
 )
+from dbanon.anonymize.pipeline import make_algorithm
 from dbanon.anonymize.registry import DISTANCES
 from dbanon.anonymize.similarities import bregman, cosine, kullback_leibler, pearson
 from dbanon.anonymize.value_distances import edit, eq, ham, log, num, rank, tax, z
 from dbanon.domain.errors import PolicyError, Unsatisfiable
+from dbanon.domain.stages import Stages
 
 COUNTRIES = tree(
     "countries",
@@ -214,6 +217,21 @@ def test_what_says_it_is_no_metric_is_none():
     assert {"squared-euclidean", "gower"} == {
         name for name, distance in DISTANCES.items() if not distance.is_metric
     }
+
+
+@pytest.mark.parametrize("algorithm", ["gather", "gather-outliers", "cellular"])
+def test_an_algorithm_whose_bound_needs_a_metric_takes_no_other_distance(algorithm):
+    policy = replace(policy_of(["x"]), algorithm=algorithm)
+    for name, distance in DISTANCES.items():
+        chosen = replace(policy, params={"distance": name})
+        if distance.is_metric:
+            assert name == make_algorithm(chosen, stages=Stages()).distance
+        else:
+            with pytest.raises(PolicyError, match=f"{name}' is no metric") as caught:
+                make_algorithm(chosen, stages=Stages())
+            assert "choose one of manhattan, mixed, euclidean" in caught.value.hint
+    with pytest.raises(PolicyError, match="no distance 'chebyshev'"):
+        make_algorithm(replace(policy, params={"distance": "chebyshev"}), stages=Stages())
 
 
 def test_blocks_of_rows_make_the_same_matrix(monkeypatch):

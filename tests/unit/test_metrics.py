@@ -1,9 +1,11 @@
+from dataclasses import replace
 from fractions import Fraction
 
 import naive
 import numpy as np
+import pyarrow as pa
 import pytest
-from builders import encoded, leaf_tree, tables_and_requirements, tree
+from builders import encoded, leaf_tree, policy_of, tables_and_requirements, tree
 from hypothesis import given
 from hypothesis import strategies as st
 from naive import greedy
@@ -12,9 +14,12 @@ from naive import metrics as twins
 from dbanon.anonymize import metrics
 from dbanon.anonymize.algorithms.mondrian import RelaxedMondrian
 from dbanon.anonymize.boxes import height_shares, leaf_shares
+from dbanon.anonymize.encode import encode
 from dbanon.anonymize.interfaces import Requirement
 from dbanon.anonymize.registry import METRICS, RECODINGS, default_recoding
 from dbanon.domain.assignment import Assignment, GroupValues
+from dbanon.domain.policy import ColumnRule, Role
+from dbanon.domain.table import ColumnKind
 
 COUNTRIES = tree(
     "countries",
@@ -219,7 +224,47 @@ def test_classification_metric_of_the_hospital_tables(ids, share):
     assert (48, 4) == (loss.metrics["discernibility"], loss.metrics["c-avg"])
 
 
-def test_classification_metric_needs_a_sensitive_column():
+def test_the_class_label_is_a_column_of_its_own():
+    income = ["high", "low", "high", "low", *["high"] * 4, "low", None, None, "low"]
+    data = {**HOSPITAL, "condition": CONDITIONS, "income": income}
+    policy = policy_of(["zip", "age"], ["condition"], class_label="income")
+    rule = ColumnRule("income", Role.INSENSITIVE)
+    table = encode(
+        pa.table(data),
+        replace(policy, columns=(*policy.columns, rule)),
+        kinds=dict.fromkeys(HOSPITAL, ColumnKind.INTEGER),
+        taxonomies={},
+    )
+    loss = measured(table, [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2], k=4)[1]
+    assert 4 / 12 == pytest.approx(loss.metrics["cm"])  # 2 of the first class, 2 of the last
+    assert ("condition",) == table.sensitive_names
+
+
+@given(tables_and_requirements(max_sensitive=0, weights=(0.5, 1.0, 4.0)))
+def test_penalties_are_reported_with_weights_and_without(drawn):
+    table, k, _ = drawn
+    assignment = RelaxedMondrian().assign(table, Requirement(k), seed=0)
+    loss = measured(table, assignment.group.tolist(), k=k)[1]
+    weights = {column.name: column.rule.weight for column in table.quasi}
+    assert loss.ncp == pytest.approx(sum(loss.columns.values()) / len(weights))
+    if len(set(weights.values())) == 1:
+        assert (None, loss.ncp) == (loss.weighted_ncp, loss.asked)
+        return
+    boxes = naive.members(assignment)
+    total = sum(len(rows) * naive.cost(table, rows) for rows in boxes)
+    assert total / table.n_rows / sum(weights.values()) == pytest.approx(loss.weighted_ncp)
+    assert loss.asked == loss.weighted_ncp
+
+
+def test_a_row_that_is_left_out_loses_everything_whatever_the_weights():
+    table = encoded({"x": [1, 1, 2], "y": [1, 1, 1]}, rules={"x": {"weight": 3.0}})
+    loss = measured(table, [0, 0, -1], k=2)[1]
+    assert (1 / 3, 1 / 3) == pytest.approx((loss.ncp, loss.weighted_ncp))
+    loss = measured(table, [0, 0, 0], k=2)[1]
+    assert (1 / 2, 3 / 4) == pytest.approx((loss.ncp, loss.weighted_ncp))
+
+
+def test_classification_metric_needs_a_label():
     assert "cm" not in measured(encoded({"x": [1, 1]}), [0, 0], k=2)[1].metrics
 
 

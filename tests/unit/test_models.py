@@ -22,15 +22,15 @@ TEXTS = st.none() | st.sampled_from("abcdefg")
 ROWS = st.lists(st.tuples(st.integers(0, 3), TEXTS), min_size=1, max_size=40)
 
 
-def table_of(values, *, kind=None, taxonomy=None):
-    """Encode sensitive columns by name; ``kind`` of all, ``taxonomy`` of the first."""
+def table_of(values, *, kind=None, taxonomy=None, order=None):
+    """Encode sensitive columns by name; ``kind`` of all, ``taxonomy`` and order of the first."""
     columns = values if isinstance(values, dict) else {"s": values}
     n = len(next(iter(columns.values())))
     texts = {
         name: [None if v is None else str(v) for v in column] for name, column in columns.items()
     }
     kinds = dict.fromkeys(columns, kind) if kind else {}
-    rules = {next(iter(columns)): {"taxonomy": taxonomy.name}} if taxonomy else {}
+    rules = {next(iter(columns)): {"taxonomy": taxonomy and taxonomy.name, "order": order}}
     return encoded(
         {"x": [0] * n}, texts, kinds=kinds, rules=rules, taxonomies=[taxonomy] if taxonomy else ()
     )
@@ -98,13 +98,15 @@ def test_recursive_diversity_is_what_its_definition_says(rows, l, positive):
 @given(ROWS)
 def test_closeness_is_what_its_definition_says(rows):
     classes, values, members = numbered(rows)
-    table = table_of(values, taxonomy=LETTERS)
+    table = table_of(values, taxonomy=LETTERS, order=tuple("dgafbec"))
     equal = [naive.total_variation(m, values) for m in members]
     assert equal == pytest.approx(found(table, classes, "t-closeness", {"t": 1}), abs=1e-12)
-    domain = sorted({v for v in values if v is not None}) + [None] * (None in values)
+    domain = [v for v in [*"dgafbec", None] if v in values]
     ordered = [naive.ordered_distance(m, values, domain) for m in members]
     params = {"t": 1, "distance": "ordered"}
     assert ordered == pytest.approx(found(table, classes, "t-closeness", params), abs=1e-12)
+    moved = [naive.transport_by_rank(m, values, domain) for m in members]
+    assert moved == pytest.approx(ordered, abs=1e-12)
     params = {"t": 1, "distance": "hierarchical"}
     hierarchical = found(table, classes, "t-closeness", params)
     if None not in values:

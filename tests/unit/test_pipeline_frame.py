@@ -167,3 +167,16 @@ def test_models_are_asked_of_a_frame():
         classes.setdefault(age, []).append(salary)
     assert len(classes) > 1
     assert all(abs(values.count(9) / len(values) - 0.5) <= 0.1 for values in classes.values())
+
+
+def test_a_frame_is_grouped_by_weights():
+    """Two columns that cannot both stay exact: the heavier one does."""
+    data = pa.table({"x": [0, 0, 1, 1], "y": [0, 1, 0, 1]})
+    for heavy, light in ("xy", "yx"):
+        found = anonymize(data, k=2, quasi=["x", "y"], weights={heavy: 5.0})
+        assert {"[0,0]", "[1,1]"} == set(found.column(heavy).to_pylist())
+        assert {"[0,1]"} == set(found.column(light).to_pylist())
+    with pytest.raises(PolicyError, match="column z has a weight but is no quasi-identifier"):
+        anonymize(data, k=2, quasi=["x"], weights={"z": 2.0})
+    with pytest.raises(PolicyError, match="column x: a weight is a number of at least 0"):
+        anonymize(data, k=2, quasi=["x"], weights={"x": -1.0})

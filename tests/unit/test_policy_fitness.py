@@ -1,11 +1,15 @@
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
+from dbanon.anonymize.registry import RECODINGS
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo, TableName
-from dbanon.formats.policies import validate
+from dbanon.formats import policies
+
+validate = partial(policies.validate, recodings=RECODINGS)
 
 NAME = TableName("public", "patients")
 KINDS = {

@@ -30,6 +30,7 @@ def rules(draw, column):
         weight=draw(POSITIVE),
         snap=draw(st.none() | POSITIVE),
         digits=draw(st.none() | st.integers(0, 20)),
+        order=draw(st.none() | st.lists(NAMES | st.just(""), min_size=1, unique=True).map(tuple)),
     )
 
 
@@ -59,6 +60,7 @@ def policies(draw):
         population=draw(st.none() | st.builds(TableName, NAMES, NAMES)),
         max_suppressed=draw(st.floats(0, 1, exclude_max=True)),
         block=draw(st.none() | st.integers(1, 2**40)),
+        class_label=draw(st.none() | NAMES),
     )
 
 

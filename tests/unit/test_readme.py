@@ -5,7 +5,7 @@ import re
 import shlex
 from dataclasses import fields
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import pytest
 import readme
@@ -216,8 +216,9 @@ def types_of(recoding, integer):
     return {
         published_type(recoding, ColumnInfo("c", "", integer, kind))
         for kind in ColumnKind
-        for taxonomy in ((None, "tree") if kind.is_ordered else ("flat",))
-        if kind.can_be_quasi and RECODINGS[recoding].accepts(SimpleNamespace(taxonomy=taxonomy))
+        for taxonomy in (None, "tree")
+        for structure in [ColumnRule("c", Role.QUASI, taxonomy=taxonomy).structure(kind)]
+        if kind.can_be_quasi and RECODINGS[recoding].accepts(structure)
     }
 
 

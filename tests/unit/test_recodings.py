@@ -4,7 +4,7 @@ from decimal import Decimal
 import naive
 import numpy as np
 import pytest
-from builders import LETTERS, encoded, tables
+from builders import LETTERS, encoded, tables, tree
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -212,6 +212,25 @@ def test_groups_that_share_a_label_share_the_mean_of_their_losses():
     assert [1 / 3] == pytest.approx(result.loss.tolist())
 
 
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (ColumnKind.DECIMAL, 1.5),
+        (ColumnKind.INTEGER, 7),
+        (ColumnKind.DATE, date(2020, 1, 31)),
+        (ColumnKind.TIMESTAMP, datetime(2020, 1, 31, 12)),  # noqa: DTZ001 - naive
+    ],
+)
+def test_values_of_a_type_with_order_are_published_though_they_have_a_taxonomy(kind, value):
+    leaf = str(value)
+    taxonomy = tree("t", {leaf: {}, "other": {}})
+    table = encoded(
+        {"x": [value] * 2}, kinds={"x": kind}, rules={"x": {"taxonomy": "t"}}, taxonomies=[taxonomy]
+    )
+    assert [leaf] == labels("mode", table.quasi[0], 0, 0)
+    assert [leaf] == [label.strip('{}"') for label in labels("set", table.quasi[0], 0, 0)]
+
+
 def test_suppress_publishes_a_star():
     assert [("*", 1), ("*", 1)] == published("suppress", column_of([1, 2]), 0, 1)
 
@@ -224,12 +243,18 @@ def test_suppress_publishes_a_star():
             ["interval", "interval-text", "set", "mean", "median", "mode", "suppress"],
         ),
         (column_of(["a", "b"]), ["label", "set", "mode", "suppress"]),
+        (
+            column_of(["b", "a"], order=("b", "a")),
+            ["interval-text", "set", "median", "mode", "suppress"],
+        ),
         (column_of(["true"], ColumnKind.BOOLEAN), ["label", "set", "mode", "suppress"]),
         (column_of([*"ab"], taxonomy="letters"), ["label", "set", "mode", "suppress"]),
     ],
 )
 def test_recodings_accept_what_they_can_publish(column, accepted):
-    assert accepted == [name for name, recoding in RECODINGS.items() if recoding.accepts(column)]
+    assert accepted == [
+        name for name, recoding in RECODINGS.items() if recoding.accepts(column.structure)
+    ]
     assert default_recoding(column) in accepted
 
 
@@ -271,7 +296,7 @@ def test_labels_are_distinct_and_true_of_every_member(recoding, table, data):
         np.array([kept.index(i) if i >= 0 else -1 for i in ids], np.int32), len(kept)
     )
     for column in table.quasi:
-        if not kept or not RECODINGS[recoding].accepts(column):
+        if not kept or not RECODINGS[recoding].accepts(column.structure):
             continue
         result = RECODINGS[recoding].publish(column, assignment)
         assert len(result.labels) == len(set(result.labels)) == len(result.loss)

@@ -39,7 +39,7 @@ def test_a_kernel_judges_as_the_model_does(spec, data):
     table = encoded(
         {"x": [0] * len(values)},
         {"s": values},
-        rules={"s": {"taxonomy": "letters"}},
+        rules={"s": {"taxonomy": "letters", "order": tuple("dgafbec")}},
         taxonomies=[LETTERS],
     )
     policy = policy_of(["x"], ["s"])

@@ -31,7 +31,8 @@ def alike(n, *, seed=0):
     x, y = random.integers(0, 100, (2, n))
     values = np.where(random.random(n) < 0.8, x // 34, y // 34)
     columns = {"x": x.tolist(), "y": y.tolist(), "z": [f"c{i % 5}" for i in y.tolist()]}
-    return encoded(columns, {"s": [f"v{v}" for v in values]}, rules={"z": {"recoding": "set"}})
+    rules = {"z": {"recoding": "set"}, "s": {"order": ("v1", "v2", "v0")}}
+    return encoded(columns, {"s": [f"v{v}" for v in values]}, rules=rules)
 
 
 def asked(table, *specs, k=3):

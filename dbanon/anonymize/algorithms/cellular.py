@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from dbanon.anonymize.centers import Clusters, best_centers
-from dbanon.anonymize.distances import pairwise
+from dbanon.anonymize.distances import pairwise, require_metric
 from dbanon.anonymize.limits import require_at_most
 from dbanon.anonymize.repair import repair
 from dbanon.domain.assignment import Assignment
@@ -36,6 +36,10 @@ class Cellular:
     distance: str = "manhattan"
 
     MAX_ROWS: ClassVar[int] = 2_000
+
+    def __post_init__(self) -> None:
+        """Refuse what is no metric before any row is read."""
+        require_metric(self.distance, algorithm="cellular")
 
     def assign(
         self,

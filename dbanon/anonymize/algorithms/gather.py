@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from dbanon.anonymize.centers import Clusters
-from dbanon.anonymize.distances import pairwise
+from dbanon.anonymize.distances import pairwise, require_metric
 from dbanon.anonymize.interfaces import Requirement
 from dbanon.anonymize.libraries import library
 from dbanon.anonymize.limits import require_at_most
@@ -38,6 +38,10 @@ class Gather:
 
     MAX_ROWS: ClassVar[int] = 5_000
 
+    def __post_init__(self) -> None:
+        """Refuse what is no metric before any row is read."""
+        require_metric(self.distance, algorithm="gather")
+
     def assign(
         self,
         table: EncodedTable,
@@ -64,6 +68,10 @@ class GatherOutliers:
     distance: str = "manhattan"
 
     MAX_ROWS: ClassVar[int] = 5_000
+
+    def __post_init__(self) -> None:
+        """Refuse what is no metric before any row is read."""
+        require_metric(self.distance, algorithm="gather-outliers")
 
     def assign(
         self,

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from dbanon.anonymize.boxes import BoxCosts, height_costs, pack
+from dbanon.anonymize.boxes import BoxCosts, ColumnCosts, Shape, height_costs, pack
 from dbanon.anonymize.limits import require_at_most
 from dbanon.anonymize.repair import repair
 from dbanon.domain.assignment import Assignment
+from dbanon.domain.table import Structure
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
 class Mdav:
     """Maximum distance to average vector: groups of k around the most distant records.
 
-    Ordered columns are standardized and averaged; the others have the most frequent value as
-    their average and the height of the lowest common ancestor over the height of the tree as
-    their distance, which is 0 or 1 without a taxonomy. Squared distances are weighted and added;
-    NULL and a value are 1 apart. Ties go to the lower row. Groups that lack distinct sensitive
-    values are merged afterwards, so that the paper's bound of 2k - 1 rows holds for l = 1 only.
+    Numbers and dates are standardized and averaged. Ordinal columns have the lower median as their
+    average, and the steps between two values over the number of values as their distance. The
+    others have the most frequent value as their average and the height of the lowest common
+    ancestor over the height of the tree as their distance, which is 0 or 1 without a taxonomy.
+    Squared distances are weighted and added; NULL and a value are 1 apart. Ties go to the lower
+    row. Groups that lack distinct sensitive values are merged afterwards, so that the paper's bound
+    of 2k - 1 rows holds for l = 1 only.
 
-    Ordered columns without NULL alone are searched on a kd-tree, whose groups are the same; any
+    Numbers and dates without NULL alone are searched on a kd-tree, whose groups are the same; any
     number of rows is taken then, else 50,000.
     """
 
@@ -43,7 +46,7 @@ class Mdav:
         seed: int,  # noqa: ARG002 - the interface's; no step is random
     ) -> Assignment:
         """Group the rows; O(n^2 d / k), less on a tree of few columns."""
-        numbers = [column for column in table.quasi if column.taxonomy is None]
+        numbers = [column for column in table.quasi if column.structure is Structure.LINE]
         points = _points(numbers, table.n_rows)
         if len(numbers) == len(table.quasi) and points.size and not np.isnan(points).any():
             from dbanon.kernels.mdav_tree import LEAF, mdav_tree
@@ -61,11 +64,30 @@ def _brute(
     """Compare all rows with all."""
     from dbanon.kernels.mdav import mdav
 
-    trees = [column for column in table.quasi if column.taxonomy is not None]
+    others = [column for column in table.quasi if column.structure is not Structure.LINE]
     costs = BoxCosts(np.empty(0), np.empty((0, 3), np.int64))
-    if trees:
-        costs = pack([height_costs(tree).times(tree.rule.weight**0.5) for tree in trees])
-    return mdav(points, _codes(trees, table.n_rows), *costs, k)
+    if others:
+        costs = pack([_steps(column) for column in others])
+    return mdav(points, _codes(others, table.n_rows), *costs, k)
+
+
+def _steps(column: EncodedColumn) -> ColumnCosts:
+    """Return how far apart two codes of a column without numbers are, weighted."""
+    root = column.rule.weight**0.5
+    if column.structure is Structure.TREE:
+        return height_costs(column).times(root)
+    return ColumnCosts(column.size, ordinal_places(column), Shape.ORDER, everything=root)
+
+
+def ordinal_places(column: EncodedColumn) -> NDArray[np.float64]:
+    """Return where the values of an ordinal column are on a line, (size,), weighted.
+
+    They differ by the steps between them over the number of values. The step is a multiple of
+    2**-40, so that as many steps are as far wherever they begin, and ties stay ties.
+    """
+    step = np.rint(column.rule.weight**0.5 / max(column.size, 1) * 2.0**40) / 2.0**40
+    places: NDArray[np.float64] = np.arange(column.size) * step
+    return places
 
 
 def standardized(column: EncodedColumn) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from dbanon.anonymize.algorithms.mdav import standardized
 from dbanon.anonymize.repair import repair
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.table import quote_identifier
+from dbanon.domain.table import Structure, quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,7 +115,7 @@ def _scores(table: EncodedTable, axis: str) -> NDArray[np.float64]:
 
 def _column_scores(column: EncodedColumn) -> NDArray[np.float64]:
     """Return the z-scores of a column, with a number for NULL."""
-    if column.taxonomy is not None:
+    if column.structure is not Structure.LINE:
         column = replace(column, values=np.arange(column.size))
     scores = standardized(column)
     present = scores[~np.isnan(scores)]

@@ -16,6 +16,7 @@ from dbanon.domain.models import (
     HIERARCHICAL,
     MODEL_KINDS,
     MULTI,
+    ORDERED,
     STRICT,
     arguments,
     require_valid,
@@ -78,6 +79,9 @@ def _require_fit(table: EncodedTable, spec: ModelSpec, column: int) -> None:
     if arguments(spec).get("distance") == HIERARCHICAL and domain.tree is None:
         msg = f"{title(spec)} needs a taxonomy of sensitive column {name}"
         raise PolicyError(msg, hint="give the column a taxonomy, or choose another distance")
+    if arguments(spec).get("distance") == ORDERED and not domain.has_order:
+        msg = f"{title(spec)} needs an order of sensitive column {name}, and nothing says which"
+        raise PolicyError(msg, hint='list its values: order = ["low", "medium", "high"]')
     odd = [domain.labels[code] for code in np.flatnonzero(np.isnan(domain.numbers[:-1]))]
     if spec.name == "k-e-anonymity" and set(odd) - {"NaN"}:
         msg = f"{title(spec)} needs numbers, and sensitive column {name} holds others"

@@ -9,7 +9,7 @@ import numpy as np
 
 from dbanon.anonymize.recodings.groups import column_boxes, value_column
 from dbanon.anonymize.text import value_texts
-from dbanon.domain.table import ColumnKind
+from dbanon.domain.table import ColumnKind, Structure
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,9 +27,9 @@ class Mean:
     the nearest day, timestamps the nearest second.
     """
 
-    def accepts(self, column: EncodedColumn) -> bool:
+    def accepts(self, structure: Structure) -> bool:
         """Whether the values can be added."""
-        return column.taxonomy is None
+        return structure is Structure.LINE
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
         """Return a mean for every group; O(n) and one text for each distinct mean."""
@@ -52,9 +52,9 @@ class Mean:
 class Median:
     """The lower median of the values that are there; NULL when none is."""
 
-    def accepts(self, column: EncodedColumn) -> bool:
+    def accepts(self, structure: Structure) -> bool:
         """Whether the values are ordered."""
-        return column.taxonomy is None
+        return structure is not Structure.TREE
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
         """Return a value of some member for every group; O(n log n)."""
@@ -73,7 +73,7 @@ class Median:
 class Mode:
     """The most frequent value, NULL being one; ties: the lowest code."""
 
-    def accepts(self, column: EncodedColumn) -> bool:  # noqa: ARG002 - any column has values
+    def accepts(self, structure: Structure) -> bool:  # noqa: ARG002 - any column has values
         """Accept every column."""
         return True
 

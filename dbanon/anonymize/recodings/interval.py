@@ -10,7 +10,7 @@ import numpy as np
 from dbanon.anonymize.recodings.groups import column_boxes, distinct_pairs, value_column
 from dbanon.anonymize.recodings.snap import snap_bounds
 from dbanon.anonymize.text import value_texts
-from dbanon.domain.table import ColumnKind
+from dbanon.domain.table import ColumnKind, Structure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,9 +30,9 @@ class Interval:
     publishes the range of everything, which says nothing of either.
     """
 
-    def accepts(self, column: EncodedColumn) -> bool:
-        """Whether the values are ordered."""
-        return column.taxonomy is None
+    def accepts(self, structure: Structure) -> bool:
+        """Whether PostgreSQL has a range type for the values."""
+        return structure is Structure.LINE
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
         """Return a range for every group; O(n) and one text for each distinct range."""
@@ -48,9 +48,9 @@ class Interval:
 class IntervalText:
     """The same as text for people: ``[30, 39]``, ``30`` when all are equal, ``*`` when mixed."""
 
-    def accepts(self, column: EncodedColumn) -> bool:
+    def accepts(self, structure: Structure) -> bool:
         """Whether the values are ordered."""
-        return column.taxonomy is None
+        return structure is not Structure.TREE
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
         """Return a text for every group; O(n) and one text for each distinct range."""

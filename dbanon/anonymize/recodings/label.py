@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymize.recodings.groups import column_boxes, distinct_pairs, value_column
+from dbanon.domain.table import Structure
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,9 +24,9 @@ class Label:
     A group of NULLs publishes NULL; one that mixes NULL and values publishes the root.
     """
 
-    def accepts(self, column: EncodedColumn) -> bool:
+    def accepts(self, structure: Structure) -> bool:
         """Whether there is a tree above the values."""
-        return column.taxonomy is not None
+        return structure is Structure.TREE
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
         """Return a label for every group; O(n), and O(height) for all distinct sets at once."""

@@ -11,13 +11,14 @@ from dbanon.domain.assignment import ValueColumn
 
 if TYPE_CHECKING:
     from dbanon.domain.assignment import Assignment, EncodedColumn
+    from dbanon.domain.table import Structure
 
 
 @dataclass(frozen=True, slots=True)
 class Suppress:
     """A star for every group."""
 
-    def accepts(self, column: EncodedColumn) -> bool:  # noqa: ARG002 - any column can be hidden
+    def accepts(self, structure: Structure) -> bool:  # noqa: ARG002 - any column can be hidden
         """Accept every column."""
         return True
 

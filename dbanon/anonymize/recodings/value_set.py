@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.domain.assignment import Assignment, EncodedColumn, ValueColumn
+    from dbanon.domain.table import Structure
 
 _PLAIN = re.compile(r"(?!(?i:null)\Z)[A-Za-z0-9_.:+-]+\Z")
 
@@ -27,7 +28,7 @@ class ValueSet:
     nothing when it holds one.
     """
 
-    def accepts(self, column: EncodedColumn) -> bool:  # noqa: ARG002 - any column has values
+    def accepts(self, structure: Structure) -> bool:  # noqa: ARG002 - any column has values
         """Accept every column."""
         return True
 
