@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
-from dbanon.actions.prepare import Request, prepare
+from dbanon.actions.prepare import prepare
+from dbanon.actions.request import Request
 from dbanon.domain.stages import Stages
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from dbanon.actions.prepare import Options, Prepared
+    from dbanon.actions.prepare import Prepared
+    from dbanon.actions.request import Options
     from dbanon.db.relations import Publication
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
@@ -79,7 +81,7 @@ def plan(
             recodings=prepared.recodings,
             trees=prepared.trees,
         )
-        statements = tuple(_render(publication, request.grants))
+        statements = tuple(_render(publication, request))
     return Plan(
         policy=prepared.policy,
         relation=publication.view,
@@ -104,7 +106,7 @@ def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedCo
         yield PlannedColumn(name, recoding, type_name, prepared.outcome.loss.columns[name])
 
 
-def _render(publication: Publication, grants: Sequence[str]) -> Iterator[str]:
+def _render(publication: Publication, request: Request) -> Iterator[str]:
     """Spell the statements of a publication as publish runs them."""
     from dbanon.db import access, checks, contents, relations
     from dbanon.db.promise import promise_of
@@ -116,8 +118,9 @@ def _render(publication: Publication, grants: Sequence[str]) -> Iterator[str]:
         *relations.serve_statements(publication),
         relations.view_statement(publication),
         relations.comment_statement(publication),
-        *access.grant_statements(publication.view, grants),
+        *access.grant_statements(publication.view, request.grants),
         *(proof.statement for proof in proofs),
+        *(relations.forget_statements(publication) if request.forgets else ()),
     ]
     for statement in statements:
         yield statement.as_string().strip()

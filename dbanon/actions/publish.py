@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Unpack
 
-from dbanon.actions.prepare import Request, fingerprint, prepare
+from dbanon.actions.prepare import fingerprint, prepare
+from dbanon.actions.request import Request
 from dbanon.domain.errors import CheckFailed, ConfigError
 from dbanon.domain.release import Release, ReleaseKind
 from dbanon.domain.stages import Stages
@@ -15,7 +16,8 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dbanon.actions.prepare import Options, Prepared
+    from dbanon.actions.prepare import Prepared
+    from dbanon.actions.request import Options
     from dbanon.db.relations import Publication
     from dbanon.db.session import Session
     from dbanon.domain.release import CheckReport
@@ -33,7 +35,7 @@ def publish(
     """Publish a table by its stored policy and return the release; one transaction.
 
     ``options`` go over the policy: k, l, algorithm, max_suppressed, kind, schema, name, grants
-    and seed, as ``dbanon.actions.prepare.Options`` describes them. A release already there is
+    and seed, as ``dbanon.actions.request.Options`` describes them. A release already there is
     replaced atomically; if anything fails, it stays. With ``dry_run`` all is done and proved,
     then rolled back.
 
@@ -90,6 +92,9 @@ def publish_in(session: Session, info: TableInfo, request: Request, stages: Stag
         _serve(session, publication, request.grants)
     with stages("check"):
         report = _prove(session, publication, prepared, request.grants)
+    if request.forgets:
+        for statement in relations.forget_statements(publication):
+            session.pg.execute(statement)
     with stages("record"):
         release = Release(
             id=publication.id,

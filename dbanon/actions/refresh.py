@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from dbanon.actions.prepare import Request, fingerprint
+from dbanon.actions.prepare import fingerprint
 from dbanon.actions.publish import publish_in, publishing
+from dbanon.actions.request import Request
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.stages import Stages
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from dbanon.actions.prepare import Options
+    from dbanon.actions.request import Options
     from dbanon.domain.release import Release
 
 COMPOSITION_WARNING = (

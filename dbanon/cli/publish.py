@@ -27,6 +27,7 @@ def publish(
     schema: options.Schema = "anon",
     name: options.Name = None,
     grant: options.Grants = None,
+    keep_assignment: options.KeepAssignment = False,
     seed: options.Seed = 0,
     on_interrupt: options.Interrupt = OnInterrupt.DISCARD,
     dry_run: options.DryRun = False,
@@ -47,7 +48,6 @@ def publish(
     dbanon publish patients --k 10 --as view --name patients_live
     """
     from dbanon.actions.publish import publish as action
-    from dbanon.actions.refresh import COMPOSITION_WARNING
 
     asked = options.publication(locals())
     with console.watched(timings=timings, steps=8) as stages, interruptible(stages, on_interrupt):
@@ -59,17 +59,19 @@ def publish(
             **asked,
         )
     _show(release, dry_run=dry_run, json=json)
-    if release.earlier:
-        console.warn(COMPOSITION_WARNING)
 
 
 def _show(release: Release, *, dry_run: bool, json: bool) -> None:
+    from dbanon.actions.refresh import COMPOSITION_WARNING
+
     if json:
         console.document(release)
-        return
-    report.checks(release.checks)
-    report.loss(release.loss)
-    if dry_run:
-        console.say("dry run: all of it was proved, then rolled back")
     else:
-        console.say(f"release {release.id} of {release.table} is served as {release.relation}")
+        report.checks(release.checks)
+        report.loss(release.loss)
+        if dry_run:
+            console.say("dry run: all of it was proved, then rolled back")
+        else:
+            console.say(f"release {release.id} of {release.table} is served as {release.relation}")
+    if release.earlier:
+        console.warn(COMPOSITION_WARNING)

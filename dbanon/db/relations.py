@@ -273,6 +273,12 @@ def comment_statement(publication: Publication) -> sql.Composed:
     )
 
 
+def forget_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield what drops the assignment of rows to classes, which a proved copy needs no more."""
+    for table in (publication.rows, publication.groups):
+        yield sql.SQL("DROP TABLE {}").format(table)
+
+
 def drop_private(session: Session, release_id: int) -> None:
     """Remove the tables, types and guards of a release that nothing serves any more."""
     drop_guards(session, release_id)

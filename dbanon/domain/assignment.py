@@ -131,6 +131,8 @@ class LossReport:
     registered metric by name; sensitive_aware: whether sensitive values had a say in which rows
     are grouped, so that who knows the method may reason back from the groups (the minimality
     attack, Wong et al., VLDB 2007). Releases that were made before this was told count as aware.
+    n_sampled: how many of the suppressed rows were left out because their persons have more than
+    are published of anyone; no budget limits these.
     """
 
     n_rows: int
@@ -141,3 +143,4 @@ class LossReport:
     columns: Mapping[str, float]
     metrics: Mapping[str, float] = field(default_factory=dict)
     sensitive_aware: bool = True
+    n_sampled: int = 0

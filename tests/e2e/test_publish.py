@@ -38,6 +38,10 @@ def test_what_is_published_holds_in_the_database(patients, kind):
 @pytest.mark.parametrize("kind", ["table", "view"])
 def test_every_published_value_is_true_of_its_row(patients, kind):
     publish(patients, kind=kind)
+    require_truth(patients)
+
+
+def require_truth(patients):
     # note is insensitive and unique, so that a published row can be held against its source.
     found = patients.execute(
         "SELECT count(*) FROM anon.patients AS a JOIN public.patients AS p USING (note)"
@@ -59,7 +63,8 @@ def drafted(patients):
 
 
 def test_a_copy_made_without_the_source_is_true_of_it(drafted):
-    test_every_published_value_is_true_of_its_row(drafted, "table")
+    publish(drafted, keep_assignment=True)
+    require_truth(drafted)
     tables = drafted.execute(
         "SELECT relname::text, relpersistence::text FROM pg_class"
         " WHERE relnamespace = 'dbanon_data'::regnamespace AND relkind = 'r' ORDER BY 1"
@@ -78,7 +83,7 @@ def test_rows_left_out_are_in_no_copy_made_without_the_source(drafted):
         "INSERT INTO public.patients SELECT 200 + i, 5000 * i, 'F', born, weight, disease,"
         " 'far ' || i FROM public.patients, generate_series(1, 4) AS i WHERE id = i"
     )
-    release = publish(drafted, algorithm="mdav", max_suppressed=0.05)
+    release = publish(drafted, algorithm="mdav", max_suppressed=0.05, keep_assignment=True)
     assert 0 < release.loss.n_suppressed
     for relation in ("anon.patients", f"dbanon_data.rows_{release.id}"):
         found = drafted.execute(f"SELECT count(*) FROM {relation}")
@@ -166,7 +171,7 @@ def test_every_recoding_is_published_in_its_type(patients):
 
 
 def test_publishing_again_replaces_the_release_cleanly(patients):
-    first, second = publish(patients), publish(patients, k=10)
+    first, second = publish(patients), publish(patients, k=10, keep_assignment=True)
     assert first.id < second.id
     assert second.policy.k == 10
     ledger = dbanon.list_releases(settings=patients.settings)
@@ -180,6 +185,28 @@ def test_publishing_again_replaces_the_release_cleanly(patients):
     )
     expected = [(f"{prefix}_{second.id}",) for prefix in ("groups", "release", "rows")]
     assert left == expected
+
+
+def test_which_row_is_in_which_class_of_a_copy_is_kept_only_if_asked(patients):
+    def private():
+        found = patients.execute(
+            "SELECT relname::text FROM pg_class WHERE relnamespace = 'dbanon_data'::regnamespace"
+            " AND relkind = 'r' ORDER BY relname"
+        )
+        return [row[0] for row in found]
+
+    publish(patients)
+    assert private() == ["release_1"]
+    assert dbanon.check(VIEW, settings=patients.settings).passed
+    publish(patients, keep_assignment=True)
+    assert private() == ["groups_2", "release_2", "rows_2"]
+    dbanon.refresh("patients", settings=patients.settings)
+    assert private() == ["groups_3", "release_3", "rows_3"]
+    publish(patients)
+    dbanon.refresh("patients", settings=patients.settings)
+    assert private() == ["release_5"]
+    findings = dbanon.doctor(settings=patients.settings)
+    assert [finding.message for finding in findings if finding.exit_code] == []
 
 
 @pytest.mark.parametrize(("before", "after"), [("table", "view"), ("view", "table")])
@@ -289,7 +316,10 @@ def test_the_planned_sql_is_what_publish_runs(patients):
     plan = dbanon.plan("patients", settings=patients.settings)
     assert plan.statements[0].startswith("-- The private membership of a release")
     assert any("CREATE OR REPLACE VIEW" in statement for statement in plan.statements)
-    assert "check_k_and_l" in plan.statements[-1]
+    assert "check_k_and_l" in plan.statements[-3]
+    assert [f'DROP TABLE "dbanon_data"."{name}_0"' for name in ("rows", "groups")] == list(
+        plan.statements[-2:]
+    )
 
 
 @pytest.mark.parametrize("with_source", [True, False])

@@ -24,7 +24,7 @@ def patients(database):
 
 
 def publish(database, **options):
-    return dbanon.publish("patients", settings=database.settings, **options)
+    return dbanon.publish("patients", keep_assignment=True, settings=database.settings, **options)
 
 
 def assert_reads_only_the_release(connection):

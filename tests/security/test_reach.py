@@ -201,4 +201,4 @@ def test_the_doctor_tells_of_a_way_that_was_opened_later(released):
     released.execute("DROP VIEW public.later")
     assert "reach_analyst can read public.later" in " ".join(f.message for f in findings)
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        released.connect_as("reach_analyst").execute("SELECT * FROM dbanon_data.rows_1")
+        released.connect_as("reach_analyst").execute("SELECT * FROM dbanon_data.release_1")
