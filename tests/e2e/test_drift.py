@@ -219,6 +219,19 @@ def test_what_an_administrator_changes_is_said_too(served):
     assert dbanon.publish(SOURCE, settings=served.settings).checks.passed
 
 
+def test_what_is_published_by_a_taxonomy_is_published_again_by_a_newer_one(served):
+    def refreshed():
+        (result,) = dbanon.refresh(SOURCE, if_changed=True, settings=served.settings)
+        return result.changed
+
+    assert not refreshed()
+    served.execute(NEWER)
+    policy = dbanon.load_policy(SOURCE, settings=served.settings)
+    dbanon.set_policy(SOURCE, policy, settings=served.settings)
+    assert refreshed()
+    assert not refreshed()
+
+
 def test_a_column_made_anew_is_not_the_old_one(served):
     served.execute("ALTER TABLE public.patients DROP age, ADD age integer")
     published, doctor = said(served)
