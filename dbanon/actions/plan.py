@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dbanon.db.relations import Publication
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
+    from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableInfo
 
@@ -37,6 +38,8 @@ class PlannedColumn:
 class Plan:
     """What a publication would look like; ``statements`` is its SQL, in order.
 
+    ``warnings`` is what to think about again.
+
     The SQL names a private table ``rows_0`` where a publication has its release's number.
     """
 
@@ -45,6 +48,7 @@ class Plan:
     columns: tuple[PlannedColumn, ...]
     loss: LossReport
     statements: tuple[str, ...]
+    warnings: tuple[Caution, ...] = ()
 
 
 def plan(
@@ -88,6 +92,7 @@ def plan(
         columns=tuple(_columns(prepared, publication)),
         loss=prepared.outcome.loss,
         statements=statements,
+        warnings=prepared.warnings,
     )
 
 

@@ -12,22 +12,32 @@ from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from dbanon.db.session import Session
+    from dbanon.domain.caution import Caution
     from dbanon.domain.table import TableInfo
 
 
 def set_policy(
-    table: str | TableName, policy: str | Path | Policy, *, settings: Settings | None = None
+    table: str | TableName,
+    policy: str | Path | Policy,
+    *,
+    strict: bool = False,
+    warn: Callable[[Caution], None] | None = None,
+    settings: Settings | None = None,
 ) -> Policy:
     """Check a policy (a value, or the path of a TOML file) against its table and store it.
 
-    What the table looks like is stored along: whatever changes from now on is drift.
+    What the table looks like is stored along: whatever changes from now on is drift. ``warn`` is
+    called with all that is allowed and seldom meant, for which the columns published as they are
+    are counted; with ``strict`` nothing is stored then.
 
     Raises PolicyError with every problem at once, ConfigError when the file cannot be read, and
     TableNotFound.
     """
+    from dbanon.actions.cautions import of_table, require_none
     from dbanon.anonymize.pipeline import make_algorithm
     from dbanon.db import catalog, store
     from dbanon.db.baselines import baseline
@@ -39,6 +49,11 @@ def set_policy(
         info = catalog.describe(session, _name(table))
         given = replace(given, table=_same_table(session, given.table, info))
         validate_policy(session, given, info)
+        if strict:
+            require_none(of_table(session, given, info))
+        elif warn is not None:
+            for caution in of_table(session, given, info):
+                warn(caution)
         store.save_policy(session, given)
         store.save_baseline(session, info.name, baseline(session, info, given))
     return given

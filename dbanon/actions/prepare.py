@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
     from dbanon.domain.assignment import EncodedTable
+    from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
     from dbanon.domain.stages import Stages
     from dbanon.domain.table import TableInfo
@@ -53,6 +54,8 @@ class Prepared:
     """The taxonomies that the checks of sensitive columns need, by column."""
     several: bool = False
     """Whether some person has several rows."""
+    warnings: tuple[Caution, ...] = ()
+    """What to think about again."""
 
     @property
     def recodings(self) -> tuple[tuple[str, str], ...]:
@@ -76,18 +79,26 @@ class Source:
     population: Population | None = None
 
 
-def prepare(session: Session, info: TableInfo, request: Request, stages: Stages) -> Prepared:
+def prepare(
+    session: Session, info: TableInfo, request: Request, stages: Stages, *, strict: bool = False
+) -> Prepared:
     """Read the table on the open transaction's snapshot and group its rows; writes nothing.
+
+    strict: refuse, before any search, what would be warned of.
 
     Raises PolicyError, TaxonomyError, Unsatisfiable, and DriftError instead of the first two
     when a release of the table is served already.
     """
+    from dbanon.actions.cautions import of_rows, require_none
     from dbanon.anonymize.pipeline import make_algorithm
     from dbanon.db.models import shown_trees
 
     policy = in_force(session, info, request)
     make_algorithm(policy, stages=stages)  # what is wrong with it is told before anything is read
     source = read_source(session, info, policy, stages, kind=request.kind)
+    warnings = of_rows(session, policy, info, source.rows.columns)
+    if strict:
+        require_none(warnings)
     outcome = search(source, policy, seed=request.seed, stages=stages)
     return Prepared(
         info=info,
@@ -97,6 +108,7 @@ def prepare(session: Session, info: TableInfo, request: Request, stages: Stages)
         outcome=outcome,
         trees=shown_trees(source.trees, source.rows.columns, group=outcome.assignment.group),
         several=source.subjects is not None,
+        warnings=tuple(warnings),
     )
 
 

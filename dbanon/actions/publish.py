@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 from dbanon.actions.prepare import fingerprint, prepare
@@ -28,6 +29,7 @@ def publish(
     table: str | TableName,
     *,
     dry_run: bool = False,
+    strict: bool = False,
     settings: Settings | None = None,
     stages: Stages | None = None,
     **options: Unpack[Options],
@@ -37,7 +39,7 @@ def publish(
     ``options`` go over the policy: k, l, algorithm, max_suppressed, kind, schema, name, grants
     and seed, as ``dbanon.actions.request.Options`` describes them. A release already there is
     replaced atomically; if anything fails, it stays. With ``dry_run`` all is done and proved,
-    then rolled back.
+    then rolled back. With ``strict`` nothing is published that would be warned of.
 
     Raises Unsatisfiable, PolicyError, TaxonomyError, DriftError, CheckFailed, NotPermitted,
     ConfigError, DatabaseError.
@@ -46,7 +48,7 @@ def publish(
     stages = stages or Stages()
     settings = settings or Settings.load()
     with publishing(table, request, settings, keep=not dry_run) as (session, info):
-        return publish_in(session, info, request, stages)
+        return publish_in(session, info, request, stages, strict=strict)
 
 
 @contextmanager
@@ -76,7 +78,9 @@ def publishing(
             yield session, info
 
 
-def publish_in(session: Session, info: TableInfo, request: Request, stages: Stages) -> Release:
+def publish_in(
+    session: Session, info: TableInfo, request: Request, stages: Stages, *, strict: bool = False
+) -> Release:
     """Do all of a publication inside the open transaction of ``publishing``."""
     from dbanon.db import access, relations, store
     from dbanon.db.baselines import baseline
@@ -84,7 +88,7 @@ def publish_in(session: Session, info: TableInfo, request: Request, stages: Stag
     view = request.view(info.name)
     previous = _previous(session, info, view)
     access.require_roles(session, request.grants)
-    prepared = prepare(session, info, request, stages)
+    prepared = prepare(session, info, request, stages, strict=strict)
     publication = _publication(session, prepared, request)
     with stages("write"):
         _write(session, publication, prepared)
@@ -114,7 +118,7 @@ def publish_in(session: Session, info: TableInfo, request: Request, stages: Stag
         store.save_baseline(session, info.name, baseline(session, info, prepared.policy))
         if previous is not None:
             relations.drop_private(session, previous)
-    return release
+    return replace(release, warnings=prepared.warnings)
 
 
 def _previous(session: Session, info: TableInfo, view: TableName) -> int | None:

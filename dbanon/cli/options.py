@@ -208,6 +208,7 @@ Grants = Annotated[
     list[str] | None,
     typer.Option("--grant", metavar="ROLE", show_default=False, help="let a role read it"),
 ]
+Strict = Annotated[bool, typer.Option("--strict", help="refuse what would only be warned of")]
 KeepAssignment = Annotated[
     bool,
     typer.Option(

@@ -31,6 +31,7 @@ def publish(
     seed: options.Seed = 0,
     on_interrupt: options.Interrupt = OnInterrupt.DISCARD,
     dry_run: options.DryRun = False,
+    strict: options.Strict = False,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
@@ -54,6 +55,7 @@ def publish(
         release = action(
             table,
             dry_run=dry_run,
+            strict=strict,
             settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
             stages=stages,
             **asked,
@@ -73,5 +75,6 @@ def _show(release: Release, *, dry_run: bool, json: bool) -> None:
             console.say("dry run: all of it was proved, then rolled back")
         else:
             console.say(f"release {release.id} of {release.table} is served as {release.relation}")
+    console.caution(release.warnings)
     if release.earlier:
         console.warn(COMPOSITION_WARNING)

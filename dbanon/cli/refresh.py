@@ -19,6 +19,7 @@ def refresh(
     if_changed: Annotated[
         bool, typer.Option("--if-changed", help="leave alone what would come out the same")
     ] = False,
+    strict: options.Strict = False,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
@@ -42,6 +43,7 @@ def refresh(
             table,
             all_tables=all_,
             if_changed=if_changed,
+            strict=strict,
             settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
             stages=stages,
         )
@@ -53,6 +55,8 @@ def refresh(
         elif not json:
             state = "refreshed" if result.changed else "unchanged"
             console.say(f"{result.relation}: {state}, release {result.release.id}")
+        if result.changed:
+            console.caution(result.release.warnings)
     if any(result.changed for result in results):
         console.warn(COMPOSITION_WARNING)
     codes = [result.error.exit_code for result in results if result.error is not None]

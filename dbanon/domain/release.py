@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from dbanon.domain.assignment import LossReport
+    from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableName
 
@@ -90,7 +91,8 @@ class Release:
     ``fingerprint`` tells whether the source has changed since; ``served`` whether readers see
     this release now; ``earlier`` how many releases of the table came before, with which a reader
     may compare this one. ``content`` is a digest of what was published, None for a live view and
-    for what older versions published. ``created_at`` and ``created_by`` are None until the ledger
+    for what older versions published. ``warnings`` is what to think about again, which is told when
+    it is published and not kept. ``created_at`` and ``created_by`` are None until the ledger
     has it.
     """
 
@@ -110,3 +112,4 @@ class Release:
     content: str | None = None
     created_at: datetime | None = None
     created_by: str | None = None
+    warnings: tuple[Caution, ...] = field(default=(), compare=False)
