@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dbanon.cli import console, options
 from dbanon.cli.interrupts import Interrupted
+
+if TYPE_CHECKING:
+    from dbanon.actions.refresh import Refreshed
 
 
 def refresh(
@@ -50,18 +53,22 @@ def refresh(
     if json:
         console.document(results)
     for result in results:
-        if result.error is not None:
-            console.warn(f"{result.relation}: {result.error}")
-        elif not json:
-            state = "refreshed" if result.changed else "unchanged"
-            console.say(f"{result.relation}: {state}, release {result.release.id}")
-        if result.changed:
-            console.caution(result.release.warnings)
+        _show(result, json=json)
     if any(result.changed for result in results):
         console.warn(COMPOSITION_WARNING)
     codes = [result.error.exit_code for result in results if result.error is not None]
     if codes:
         raise typer.Exit(max(codes))
+
+
+def _show(result: "Refreshed", *, json: bool) -> None:
+    if result.error is not None:
+        console.warn(f"{result.relation}: {result.error}")
+    elif not json:
+        state = "refreshed" if result.changed else "unchanged"
+        console.say(f"{result.relation}: {state}, release {result.release.id}")
+    if result.changed:
+        console.caution(result.release.warnings)
 
 
 @contextmanager
