@@ -77,7 +77,7 @@ def unseal(database: Database, release: int) -> None:
         connection.execute(sql.SQL("GRANT ALL ON {} TO CURRENT_USER").format(table))
 
 
-# What a class must not exceed; of all other models it must reach at least what is required.
+# Models of which a class may have no more than is required; of all others it has at least that.
 AT_MOST = frozenset(
     {
         "t-closeness",
@@ -86,6 +86,9 @@ AT_MOST = frozenset(
         "delta-disclosure",
         "alpha-k-anonymity",
         "delta-presence",
+        "recursive-l-diversity",
+        "pd-recursive-l-diversity",
+        "npd-recursive-l-diversity",
     }
 )
 
