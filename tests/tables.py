@@ -13,6 +13,8 @@ from dbanon.domain.table import TableName
 if TYPE_CHECKING:
     from servers import Database
 
+    from dbanon.domain.release import Release
+
 DISEASES = ("flu", "gastritis", "cancer", "asthma", None)
 
 # The hospital tables of Machanavajjhala et al. (TKDD 2007): published zip, age, then condition.
@@ -73,3 +75,42 @@ def unseal(database: Database, release: int) -> None:
     with database.connect() as connection:
         connection.execute(sql.SQL("ALTER TABLE {} DISABLE TRIGGER ALL").format(table))
         connection.execute(sql.SQL("GRANT ALL ON {} TO CURRENT_USER").format(table))
+
+
+# Models of which a class may have no more than is required; of all others it has at least that.
+AT_MOST = frozenset(
+    {
+        "t-closeness",
+        "n-t-closeness",
+        "beta-likeness",
+        "delta-disclosure",
+        "alpha-k-anonymity",
+        "delta-presence",
+        "recursive-l-diversity",
+        "pd-recursive-l-diversity",
+        "npd-recursive-l-diversity",
+    }
+)
+
+
+def rows_proved(release: Release) -> int:
+    """Return of how many rows a release was proved, after a look at every figure of the proof.
+
+    The verdict alone says nothing of a release: one that does not pass is never returned.
+    """
+    results = release.checks.results
+    assert {K_ANONYMITY, *(spec.name for spec in release.policy.models)} == {
+        found.model for found in results
+    }
+    for found in results:
+        assert found.classes > 0, found
+        assert found.failing_classes == 0, found
+        least, most = found.required, found.achieved
+        least, most = (most, least) if found.model in AT_MOST else (least, most)
+        assert least <= most + 1e-9, found
+    by_rows, loss = results[0], release.loss
+    assert by_rows.required == release.policy.k
+    assert by_rows.achieved == loss.smallest_class
+    assert by_rows.classes == loss.n_classes
+    assert by_rows.n_rows == loss.n_rows - loss.n_suppressed
+    return by_rows.n_rows

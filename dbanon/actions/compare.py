@@ -6,7 +6,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
 
-from dbanon.actions.prepare import Request, in_force, read_source, search
+from dbanon.actions.prepare import in_force, read_source, search
+from dbanon.actions.request import Request
 from dbanon.domain.errors import DbanonError, PolicyError
 from dbanon.domain.policy import K_ANONYMITY, ModelSpec
 from dbanon.domain.stages import Stages
@@ -16,7 +17,8 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from dbanon.actions.prepare import Options, Source
+    from dbanon.actions.prepare import Source
+    from dbanon.actions.request import Options
     from dbanon.domain.assignment import EncodedTable, LossReport
     from dbanon.domain.policy import Policy
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
-from dbanon.actions.prepare import Request, prepare
+from dbanon.actions.prepare import prepare
+from dbanon.actions.request import Request
 from dbanon.domain.stages import Stages
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from dbanon.actions.prepare import Options, Prepared
+    from dbanon.actions.prepare import Prepared
+    from dbanon.actions.request import Options
     from dbanon.db.relations import Publication
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
+    from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableInfo
 
@@ -35,6 +38,8 @@ class PlannedColumn:
 class Plan:
     """What a publication would look like; ``statements`` is its SQL, in order.
 
+    ``warnings`` is what to think about again.
+
     The SQL names a private table ``rows_0`` where a publication has its release's number.
     """
 
@@ -43,6 +48,7 @@ class Plan:
     columns: tuple[PlannedColumn, ...]
     loss: LossReport
     statements: tuple[str, ...]
+    warnings: tuple[Caution, ...] = ()
 
 
 def plan(
@@ -81,13 +87,14 @@ def plan(
             recodings=prepared.recodings,
             trees=prepared.trees,
         )
-        statements = tuple(_render(publication, request.grants))
+        statements = tuple(_render(publication, request))
     return Plan(
         policy=prepared.policy,
         relation=publication.view,
         columns=tuple(_columns(prepared, publication)),
         loss=prepared.outcome.loss,
         statements=statements,
+        warnings=prepared.warnings,
     )
 
 
@@ -106,7 +113,7 @@ def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedCo
         yield PlannedColumn(name, recoding, type_name, prepared.outcome.loss.columns[name])
 
 
-def _render(publication: Publication, grants: Sequence[str]) -> Iterator[str]:
+def _render(publication: Publication, request: Request) -> Iterator[str]:
     """Spell the statements of a publication as publish runs them."""
     from dbanon.db import access, checks, contents, relations
     from dbanon.db.promise import promise_of
@@ -118,8 +125,9 @@ def _render(publication: Publication, grants: Sequence[str]) -> Iterator[str]:
         *relations.serve_statements(publication),
         relations.view_statement(publication),
         relations.comment_statement(publication),
-        *access.grant_statements(publication.view, grants),
+        *access.grant_statements(publication.view, request.grants),
         *(proof.statement for proof in proofs),
+        *(relations.forget_statements(publication) if request.forgets else ()),
     ]
     for statement in statements:
         yield statement.as_string().strip()

@@ -13,37 +13,76 @@ from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from dbanon.db.session import Session
+    from dbanon.domain.caution import Caution
     from dbanon.domain.table import TableInfo
 
 
 def set_policy(
-    table: str | TableName, policy: str | Path | Policy, *, settings: Settings | None = None
+    table: str | TableName,
+    policy: str | Path | Policy,
+    *,
+    strict: bool = False,
+    warn: Callable[[Caution], None] | None = None,
+    settings: Settings | None = None,
 ) -> Policy:
     """Check a policy (a value, or the path of a TOML file) against its table and store it.
 
-    What the table looks like is stored along: whatever changes from now on is drift.
+    What the table looks like is stored along: whatever changes from now on is drift. ``warn`` is
+    called with all that is allowed and seldom meant, for which the columns published as they are
+    are counted; with ``strict`` nothing is stored then.
 
     Raises PolicyError with every problem at once, ConfigError when the file cannot be read, and
     TableNotFound.
     """
+    from dbanon.actions.cautions import require_none
     from dbanon.anonymize.pipeline import make_algorithm
-    from dbanon.db import catalog, store
+    from dbanon.db import identity, store
     from dbanon.db.baselines import baseline
-    from dbanon.db.migrate import current_session
+    from dbanon.db.migrate import require_current
+    from dbanon.db.session import connect
 
     given = policy if isinstance(policy, Policy) else _read(policy)
     make_algorithm(given, stages=Stages())  # refuses parameters that it does not have
-    deed = _deed(table, "stored")
-    with current_session(settings or Settings.load(), deed=deed) as session:
-        info = catalog.describe(session, _name(table))
-        given = replace(given, table=_same_table(session, given.table, info))
-        validate_policy(session, given, info)
-        store.save_policy(session, given)
-        store.save_baseline(session, info.name, baseline(session, info, given))
+    looked = strict or warn is not None
+    with connect(settings or Settings.load(), writes=True) as session:
+        with session.transaction(read_only=True, keep=False):
+            require_current(session)
+            before, given = _fitted(session, given, _name(table))
+            found = _cautions(session, given, before) if looked else []
+        if strict:
+            require_none(found)
+        elif warn is not None:
+            for caution in found:
+                warn(caution)
+        with session.transaction(deed=_deed(table, "stored")):
+            info, given = _fitted(session, given, before.name)
+            identity.require_same(before, info)
+            store.save_policy(session, given)
+            store.save_baseline(session, info.name, baseline(session, info, given))
     return given
+
+
+def _fitted(session: Session, policy: Policy, table: TableName) -> tuple[TableInfo, Policy]:
+    """Return a table, and the policy under its full name; raises PolicyError unless it fits."""
+    from dbanon.db import catalog
+
+    info = catalog.describe(session, table)
+    policy = replace(policy, table=_same_table(session, policy.table, info))
+    validate_policy(session, policy, info)
+    return info, policy
+
+
+def _cautions(session: Session, policy: Policy, info: TableInfo) -> list[Caution]:
+    from dbanon.actions.cautions import of_table
+    from dbanon.db import identity
+
+    found = of_table(session, policy, info)
+    identity.require_admitted(session)
+    return found
 
 
 def _read(path: str | Path) -> Policy:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass
 from importlib import import_module
 from threading import Thread
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any
 
 from dbanon.domain.errors import (
     ConfigError,
@@ -15,165 +15,27 @@ from dbanon.domain.errors import (
     TaxonomyError,
 )
 from dbanon.domain.models import HIERARCHICAL, ORDERED
-from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role
+from dbanon.domain.policy import K_ANONYMITY, Role
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.table import quote_identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from dbanon.actions.request import Request
     from dbanon.anonymize.pipeline import Outcome
     from dbanon.anonymize.population import Population
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
     from dbanon.domain.assignment import EncodedTable
+    from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
     from dbanon.domain.stages import Stages
     from dbanon.domain.table import TableInfo
     from dbanon.domain.taxonomy import Taxonomy
-
-
-_LONGEST_NAME = 63
-_PRIVATE = frozenset({"dbanon", "dbanon_data"})
-
-
-class Options(TypedDict, total=False):
-    """What a caller may ask for over the stored policy; what is left out keeps the policy's word.
-
-    ``k``, ``l``, ``subject``, ``population``, ``algorithm``, ``max_suppressed`` and ``block``
-    replace the policy's own, each of
-    ``models`` the policy's model of that name, and each of ``params`` its parameter of that name;
-    another algorithm begins with its own defaults. ``effort`` and ``time_limit`` (seconds) are
-    short for parameters that only some algorithms have. ``kind`` is ``table`` (a private copy
-    behind a view; the default) or ``view`` (the live source behind guards). Readers see
-    ``schema.name``, by default ``anon`` and the table's name. ``grants`` names roles that may read
-    it, PUBLIC included. The same data, options and ``seed`` give the same groups, unless time ran
-    out.
-    """
-
-    k: int | None
-    l: int | None
-    models: Sequence[ModelSpec | Mapping[str, object]]
-    subject: str | None
-    population: str | None
-    algorithm: str | None
-    effort: str | None
-    time_limit: float | None
-    params: Mapping[str, str | int | float | bool]
-    block: int | None
-    max_suppressed: float | None
-    kind: ReleaseKind | str
-    schema: str
-    name: str | None
-    grants: Sequence[str]
-    seed: int
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The options of one publication, complete."""
-
-    k: int | None = None
-    l: int | None = None
-    models: tuple[ModelSpec, ...] = ()
-    subject: str | None = None
-    population: str | None = None
-    algorithm: str | None = None
-    params: Mapping[str, str | int | float | bool] = field(default_factory=dict)
-    block: int | None = None
-    max_suppressed: float | None = None
-    kind: ReleaseKind = ReleaseKind.TABLE
-    schema: str = "anon"
-    name: str | None = None
-    grants: tuple[str, ...] = ()
-    seed: int = 0
-
-    @classmethod
-    def of(cls, options: Options) -> Request:
-        """Complete what a caller gave, or what the ledger kept."""
-        values: dict[str, Any] = {**options}
-        values["kind"] = ReleaseKind(values.get("kind", ReleaseKind.TABLE))
-        values["grants"] = tuple(values.get("grants", ()))
-        values["models"] = _specs(values.get("models", ()))
-        short = {name: values.pop(name, None) for name in ("effort", "time_limit")}
-        chosen = {name: value for name, value in short.items() if value is not None}
-        values["params"] = {**values.get("params", {}), **chosen}
-        return cls(**values)
-
-    def view(self, table: TableName) -> TableName:
-        """Return the relation that readers will see; raises ConfigError when it cannot be."""
-        for name in (self.schema, self.name or table.name):
-            size = len(name.encode(errors="replace"))
-            surrogates = any("\ud800" <= character <= "\udfff" for character in name)
-            if not 0 < size <= _LONGEST_NAME or "\x00" in name or surrogates:
-                raise ConfigError(
-                    f"{name!r} is not a name for PostgreSQL: 1 to {_LONGEST_NAME} bytes of text",
-                    hint="publish under another --name or --schema",
-                )
-        if self.schema in _PRIVATE:
-            raise ConfigError(
-                f"{self.schema} holds what no reader may see", hint="publish in another --schema"
-            )
-        return TableName(self.schema, self.name or table.name)
-
-    def over(self, policy: Policy) -> Policy:
-        """Return the policy in force; raises PolicyError when an option is out of bounds."""
-        from dbanon.formats import policies
-
-        models = {model.name: model for model in policy.models}
-        if self.k is not None:
-            models[K_ANONYMITY] = ModelSpec(K_ANONYMITY, {"k": self.k})
-        if self.l is not None:
-            models[L_DIVERSITY] = ModelSpec(L_DIVERSITY, {"l": self.l})
-        models |= {model.name: model for model in self.models}
-        budget = self.max_suppressed
-        in_force = replace(
-            policy,
-            models=tuple(models.values()),
-            subject=self.subject or policy.subject,
-            population=TableName.parse(self.population) if self.population else policy.population,
-            max_suppressed=policy.max_suppressed if budget is None else budget,
-            **self._search(policy),
-        )
-        return policies.from_document(policies.to_document(in_force))
-
-    def _search(self, policy: Policy) -> dict[str, Any]:
-        """Return the algorithm in force, and its parameters and blocks."""
-        from dbanon.anonymize.parameters import typed
-        from dbanon.anonymize.pipeline import algorithm_named
-
-        name = self.algorithm or policy.algorithm
-        same = name == policy.algorithm
-        params = {**(policy.params if same else {}), **self.params}
-        inherited = policy.block if same else None
-        return {
-            "algorithm": name,
-            "params": typed(name, algorithm_named(name), params),
-            "block": inherited if self.block is None else self.block,
-        }
-
-    def options(self) -> Options:
-        """Return what the ledger keeps, so that a refresh can ask for the same."""
-        from dbanon.formats import policies
-
-        kept = asdict(self) | {"models": policies.model_documents(self.models)}
-        for name in ("models", "subject", "population", "params", "block"):
-            if not kept[name]:
-                del kept[name]  # older ledgers lack them, and their digests still hold
-        return cast("Options", kept)
-
-
-def _specs(given: Sequence[ModelSpec | Mapping[str, object]]) -> tuple[ModelSpec, ...]:
-    from dbanon.formats import policies
-
-    documents = [
-        policies.model_documents([model])[0] if isinstance(model, ModelSpec) else model
-        for model in given
-    ]
-    return policies.models_of(documents)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -192,6 +54,8 @@ class Prepared:
     """The taxonomies and orders that the checks of sensitive columns need, by column."""
     several: bool = False
     """Whether some person has several rows."""
+    warnings: tuple[Caution, ...] = ()
+    """What to think about again."""
 
     @property
     def recodings(self) -> tuple[tuple[str, str], ...]:
@@ -215,18 +79,26 @@ class Source:
     population: Population | None = None
 
 
-def prepare(session: Session, info: TableInfo, request: Request, stages: Stages) -> Prepared:
+def prepare(
+    session: Session, info: TableInfo, request: Request, stages: Stages, *, strict: bool = False
+) -> Prepared:
     """Read the table on the open transaction's snapshot and group its rows; writes nothing.
+
+    strict: refuse, before any search, what would be warned of.
 
     Raises PolicyError, TaxonomyError, Unsatisfiable, and DriftError instead of the first two
     when a release of the table is served already.
     """
+    from dbanon.actions.cautions import of_rows, require_none
     from dbanon.anonymize.pipeline import make_algorithm
     from dbanon.db.models import shown_trees
 
     policy = in_force(session, info, request)
     make_algorithm(policy, stages=stages)  # what is wrong with it is told before anything is read
     source = read_source(session, info, policy, stages, kind=request.kind)
+    warnings = of_rows(session, policy, info, source.rows.columns)
+    if strict:
+        require_none(warnings)
     outcome = search(source, policy, seed=request.seed, stages=stages)
     return Prepared(
         info=info,
@@ -236,6 +108,7 @@ def prepare(session: Session, info: TableInfo, request: Request, stages: Stages)
         outcome=outcome,
         trees=shown_trees(source.trees, source.rows.columns, group=outcome.assignment.group),
         several=source.subjects is not None,
+        warnings=tuple(warnings),
     )
 
 
@@ -295,12 +168,20 @@ def read_source(
 
 def search(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Outcome:
     """Group the rows, or the persons where some have several."""
+    from dbanon.actions.subjects import draws
+    from dbanon.anonymize.occurrences import run_by_occurrence
     from dbanon.anonymize.pipeline import run
     from dbanon.anonymize.subjects import run_by_subject
 
-    if source.subjects is None:
-        return run(source.encoded, policy, seed=seed, stages=stages, population=source.population)
-    return run_by_subject(source.encoded, policy, source.subjects, seed=seed, stages=stages)
+    encoded, subjects, population = source.encoded, source.subjects, source.population
+    if subjects is None:
+        return run(encoded, policy, seed=seed, stages=stages, population=population)
+    if policy.rows_per_subject is None:
+        return run_by_subject(encoded, policy, subjects, seed=seed, stages=stages)
+    drawn = draws(source.rows.keys, subjects, seed=seed)
+    return run_by_occurrence(
+        encoded, policy, subjects, drawn, seed=seed, stages=stages, population=population
+    )
 
 
 def _load_kernels() -> None:
@@ -351,6 +232,12 @@ def _require_guarded(policy: Policy, info: TableInfo) -> None:
                 " classes are compared with",
                 hint=f"publish it with --as table, and again with: dbanon refresh {policy.table}",
             )
+    if policy.rows_per_subject not in {None, 1}:
+        raise ConfigError(
+            "a live view cannot keep rows_per_subject: when a row of a person goes, the person is"
+            " no longer like the others of its class, and no guard would see that",
+            hint="publish one row of each (--rows-per-subject 1), or with --as table",
+        )
     watched = [
         rule.column for role in (Role.QUASI, Role.SENSITIVE) for rule in policy.with_role(role)
     ]

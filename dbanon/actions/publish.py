@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
-from dbanon.actions.prepare import Request, fingerprint, prepare
+from dbanon.actions.prepare import fingerprint, prepare
+from dbanon.actions.request import Request
 from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import CheckFailed, ConfigError, DatabaseError
 from dbanon.domain.release import Release, ReleaseKind
@@ -17,7 +18,8 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dbanon.actions.prepare import Options, Prepared
+    from dbanon.actions.prepare import Prepared
+    from dbanon.actions.request import Options
     from dbanon.db.relations import Publication
     from dbanon.db.session import Session
     from dbanon.domain.release import CheckReport
@@ -28,6 +30,7 @@ def publish(
     table: str | TableName,
     *,
     dry_run: bool = False,
+    strict: bool = False,
     settings: Settings | None = None,
     stages: Stages | None = None,
     **options: Unpack[Options],
@@ -35,9 +38,9 @@ def publish(
     """Publish a table by its stored policy and return the release; one transaction.
 
     ``options`` go over the policy: k, l, algorithm, max_suppressed, kind, schema, name, grants
-    and seed, as ``dbanon.actions.prepare.Options`` describes them. A release already there is
+    and seed, as ``dbanon.actions.request.Options`` describes them. A release already there is
     replaced atomically; if anything fails, it stays. With ``dry_run`` all is done and proved,
-    then rolled back.
+    then rolled back. With ``strict`` nothing is published that would be warned of.
 
     Raises Unsatisfiable, PolicyError, TaxonomyError, DriftError, CheckFailed, NotPermitted,
     ConfigError, DatabaseError.
@@ -46,7 +49,7 @@ def publish(
     stages = stages or Stages()
     settings = settings or Settings.load()
     with publishing(table, request, settings, keep=not dry_run) as (session, info):
-        return publish_in(session, info, request, stages)
+        return publish_in(session, info, request, stages, strict=strict)
 
 
 @contextmanager
@@ -82,15 +85,17 @@ def publishing(
             withdrawal.tidy(session, info.name)
 
 
-def publish_in(session: Session, info: TableInfo, request: Request, stages: Stages) -> Release:
+def publish_in(
+    session: Session, info: TableInfo, request: Request, stages: Stages, *, strict: bool = False
+) -> Release:
     """Do all of a publication inside the open transaction of ``publishing``."""
-    from dbanon.db import access, identity, store, withdrawal
+    from dbanon.db import access, identity, relations, store, withdrawal
     from dbanon.db.baselines import baseline
 
     view = request.view(info.name)
     previous = _previous(session, info, view)
     access.require_roles(session, request.grants)
-    prepared = prepare(session, info, request, stages)
+    prepared = prepare(session, info, request, stages, strict=strict)
     publication = _publication(session, prepared, request)
     with stages("write"):
         _write(session, publication, prepared)
@@ -98,6 +103,9 @@ def publish_in(session: Session, info: TableInfo, request: Request, stages: Stag
         publication, candidate = _build(session, publication, previous)
     with stages("check"):
         report = _prove(session, publication, candidate, prepared)
+    if request.forgets:
+        for statement in relations.forget_statements(publication):
+            session.pg.execute(statement)
     with stages("record"):
         release = Release(
             id=publication.id,
@@ -120,7 +128,7 @@ def publish_in(session: Session, info: TableInfo, request: Request, stages: Stag
         identity.require_admitted(session)
         if previous is not None:
             withdrawal.retire(session, previous, by=release)
-    return release
+    return replace(release, warnings=prepared.warnings)
 
 
 def _previous(session: Session, info: TableInfo, view: TableName) -> Release | None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from dbanon.actions.prepare import Request, fingerprint
+from dbanon.actions.prepare import fingerprint
 from dbanon.actions.publish import publish_in, publishing
+from dbanon.actions.request import Request
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.stages import Stages
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from dbanon.actions.prepare import Options
+    from collections.abc import Callable
+
+    from dbanon.actions.request import Options
     from dbanon.domain.release import Release
 
 COMPOSITION_WARNING = (
@@ -40,6 +44,7 @@ def refresh(
     *,
     all_tables: bool = False,
     if_changed: bool = False,
+    strict: bool = False,
     settings: Settings | None = None,
     stages: Stages | None = None,
 ) -> list[Refreshed]:
@@ -48,7 +53,8 @@ def refresh(
     The stored policy as it stands now is used, under the same k, l and options that published
     the served release. With ``if_changed`` a relation whose rows, policy and taxonomies are the
     same is left alone. With ``all_tables`` one failure does not keep the others from being
-    tried: it is reported in ``error``. Raises ConfigError when nothing is served, and what
+    tried: it is reported in ``error``. With ``strict`` nothing is published that would be warned
+    of. Raises ConfigError when nothing is served, and what
     ``publish`` raises.
     """
     if (table is None) != all_tables:
@@ -56,15 +62,8 @@ def refresh(
     settings = settings or Settings.load()
     stages = stages or Stages()
     served = _served(table, settings)
-    if table is not None:
-        return [
-            _again(release, if_changed=if_changed, settings=settings, stages=stages)
-            for release in served
-        ]
-    return [
-        _attempt(release, if_changed=if_changed, settings=settings, stages=stages)
-        for release in served
-    ]
+    again = partial(_again, if_changed=if_changed, strict=strict, settings=settings, stages=stages)
+    return [again(release) if table is not None else _attempt(release, again) for release in served]
 
 
 def _served(table: str | TableName | None, settings: Settings) -> list[Release]:
@@ -83,16 +82,16 @@ def _served(table: str | TableName | None, settings: Settings) -> list[Release]:
     return served
 
 
-def _attempt(
-    release: Release, *, if_changed: bool, settings: Settings, stages: Stages
-) -> Refreshed:
+def _attempt(release: Release, again: Callable[[Release], Refreshed]) -> Refreshed:
     try:
-        return _again(release, if_changed=if_changed, settings=settings, stages=stages)
+        return again(release)
     except DbanonError as error:
         return Refreshed(release.relation, release, changed=False, error=error)
 
 
-def _again(release: Release, *, if_changed: bool, settings: Settings, stages: Stages) -> Refreshed:
+def _again(
+    release: Release, *, if_changed: bool, strict: bool, settings: Settings, stages: Stages
+) -> Refreshed:
     from dbanon.actions.policy import stored_policy
     from dbanon.db import identity, marks
 
@@ -110,5 +109,5 @@ def _again(release: Release, *, if_changed: bool, settings: Settings, stages: St
             if same:
                 session.deeds.withdraw()
                 return Refreshed(release.relation, release, changed=False)
-        new = publish_in(session, info, request, stages)
+        new = publish_in(session, info, request, stages, strict=strict)
     return Refreshed(release.relation, new, changed=True)

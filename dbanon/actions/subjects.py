@@ -36,7 +36,9 @@ def several_a_person(session: Session, policy: Policy, info: TableInfo, kind: Re
         return False
     rows, subjects = catalog.count_subjects(session, info, policy.subject)
     by_rows = [spec for spec in policy.models if spec.name not in _OF_PERSONS]
-    if rows != subjects and kind is ReleaseKind.VIEW and by_rows:
+    if rows == subjects or policy.rows_per_subject == 1:
+        by_rows = []
+    if kind is ReleaseKind.VIEW and by_rows:
         raise ConfigError(
             f"{info.name} has {rows:,} rows of {subjects:,} subjects"
             f" ({quote_identifier(policy.subject)}), and a live view counts rows, not persons, for"
@@ -53,6 +55,27 @@ def with_subject(policy: Policy) -> Policy:
         for rule in policy.columns
     ]
     return replace(policy, columns=tuple(columns))
+
+
+def draws(keys: pa.Table, subjects: NDArray[np.int32], *, seed: int) -> NDArray[np.uint64]:
+    """Return a number of each row by which to choose among those of its person.
+
+    It depends on the row's key and on the seed alone: rows that come or go leave the others where
+    they are, so that a refresh chooses as before. Who has one row only is given 0.
+    """
+    import hashlib
+
+    import numpy as np
+
+    several = np.flatnonzero(np.bincount(subjects)[subjects] > 1)
+    chosen = keys.take(several)
+    salt = seed.to_bytes(8, "big", signed=False)
+    drawn = np.zeros(len(subjects), np.uint64)
+    drawn[several] = [
+        int.from_bytes(hashlib.blake2b(repr(key).encode(), key=salt, digest_size=8).digest())
+        for key in zip(*(column.to_pylist() for column in chosen.columns), strict=True)
+    ]
+    return drawn
 
 
 def subjects_of(columns: pa.Table, policy: Policy) -> NDArray[np.int32]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymize.enforce import enforce, is_monotone, rows_hold
+from dbanon.anonymize.feasible import rows_in_reach
 from dbanon.anonymize.merging import merge_with_nearest
 from dbanon.anonymize.metrics import publication, report
 from dbanon.anonymize.models.demands import all_demands
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from dbanon.domain.stages import Stages
 
 
+_ONE_ROW = "publish one row of each: --rows-per-subject 1"
+
+
 def run_by_subject(
     encoded: EncodedTable,
     policy: Policy,
@@ -54,17 +58,9 @@ def run_by_subject(
     of it (``dbanon.anonymize.models.persons``). Raises Unsatisfiable for other models, and for
     persons whose rows differ in a quasi-identifier.
     """
-    first = np.unique(subjects, return_index=True)[1]
-    for column in encoded.quasi:
-        _require_same(column.codes, subjects, first, name=column.name)
-    varying = {
-        name
-        for name, codes in zip(encoded.sensitive_names, encoded.sensitive.T, strict=True)
-        if (codes != codes[first][subjects]).any()
-    }
-    for spec in policy.models:
-        _require_safe(spec, encoded, subjects, varying, subject=policy.subject or "")
+    varying = require_alike(encoded, policy, subjects)
     requirement = check_feasible(encoded, policy)
+    first = np.unique(subjects, return_index=True)[1]
     profiles = take(encoded, first)
     by_profile = replace(policy, models=tuple(_of_profiles(policy, encoded, varying)))
     outcome = run(profiles, by_profile, seed=seed, stages=stages)
@@ -79,6 +75,46 @@ def run_by_subject(
     certify(published, policy, None, budget=requirement.budget(encoded.n_rows))
     loss = replace(report(published, METRICS), sensitive_aware=requirement.sensitive_aware)
     return Outcome(assignment, values, loss)
+
+
+def require_alike(encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int32]) -> set[str]:
+    """Return the sensitive columns in which rows of a person differ.
+
+    Raises Unsatisfiable where they differ in a quasi-identifier, or where a model does not say what
+    it means of them.
+    """
+    first = np.unique(subjects, return_index=True)[1]
+    for column in encoded.quasi:
+        _require_same(column.codes, subjects, first, name=column.name)
+    varying = {
+        name
+        for name, codes in zip(encoded.sensitive_names, encoded.sensitive.T, strict=True)
+        if (codes != codes[first][subjects]).any()
+    }
+    for spec in policy.models:
+        _require_safe(spec, encoded, subjects, varying, subject=policy.subject or "")
+    return varying
+
+
+def is_possible(encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int32]) -> bool:
+    """Whether all persons as one class meet the policy; subjects as ``run_by_subject`` takes them.
+
+    Raises nothing: persons whose rows do not allow the question do not meet it.
+    """
+    first = np.unique(subjects, return_index=True)[1]
+    if len(first) < policy.k:
+        return False
+    try:
+        varying = require_alike(encoded, policy, subjects)
+        by_profile = replace(policy, models=tuple(_of_profiles(policy, encoded, varying)))
+        profiles = take(encoded, first)
+        rows_in_reach(profiles, check_feasible(profiles, by_profile))
+        everyone = Assignment(np.zeros(encoded.n_rows, np.int32), 1)
+        requirement = check_feasible(encoded, policy)
+        _Persons(encoded, policy, subjects, varying).require_possible(everyone, requirement)
+    except Unsatisfiable:
+        return False
+    return True
 
 
 def _columns(spec: ModelSpec, encoded: EncodedTable) -> tuple[str, ...]:
@@ -110,7 +146,7 @@ def _require_safe(
         raise Unsatisfiable(
             f"{title(spec)} is about {counts}, and {quote_identifier(subject)} has several rows of"
             " one person",
-            hint="publish one row a person",
+            hint=_ONE_ROW,
         )
     if _is_safe(spec):
         return
@@ -157,14 +193,7 @@ class _Persons:
 
     def merged(self, assignment: Assignment, requirement: Requirement) -> Assignment:
         """Merge groups until all meet the demands, of rows and of persons."""
-        shown = np.flatnonzero(assignment.group >= 0)
-        everyone = Assignment(np.where(assignment.group < 0, -1, 0).astype(np.int32), 1)
-        for demand in requirement.demands:
-            if is_monotone(demand) and not rows_hold(self._encoded, shown, demand):
-                raise _unsatisfiable(title(demand.spec), "all rows as one class do not meet it")
-        bad, reason = self._failing(everyone)
-        if bad.any():
-            raise _unsatisfiable(reason, "all persons as one class do not meet it")
+        self.require_possible(assignment, requirement)
         while True:
             assignment = enforce(self._encoded, assignment, requirement, regroup=False)
             bad, reason = self._failing(assignment)
@@ -173,6 +202,17 @@ class _Persons:
             if assignment.n_groups == 1:
                 raise _unsatisfiable(reason, "persons who are left out are missing")
             assignment = merge_with_nearest(self._encoded, assignment, bad)
+
+    def require_possible(self, assignment: Assignment, requirement: Requirement) -> None:
+        """Raise Unsatisfiable unless all that is in some group, as one, meets the demands."""
+        shown = np.flatnonzero(assignment.group >= 0)
+        everyone = Assignment(np.where(assignment.group < 0, -1, 0).astype(np.int32), 1)
+        for demand in requirement.demands:
+            if is_monotone(demand) and not rows_hold(self._encoded, shown, demand):
+                raise _unsatisfiable(title(demand.spec), "all rows as one class do not meet it")
+        bad, reason = self._failing(everyone)
+        if bad.any():
+            raise _unsatisfiable(reason, "all persons as one class do not meet it")
 
     def _failing(self, assignment: Assignment) -> tuple[NDArray[np.bool_], str]:
         """Return which groups do not meet a demand of persons, and the last of these demands."""
@@ -191,7 +231,7 @@ class _Persons:
 def _unsatisfiable(model: str, why: str) -> Unsatisfiable:
     return Unsatisfiable(
         f"{model} is impossible where a person may have several rows: {why}",
-        hint="ask for less, or publish one row a person",
+        hint=f"ask for less, or {_ONE_ROW}",
     )
 
 
@@ -210,7 +250,7 @@ def _require_same(
     if model is None:
         raise Unsatisfiable(
             f"{msg}: in which class each of them is would tell who they are",
-            hint="make the column the same for all rows of a person, or publish one row a person",
+            hint=f"make the column the same for all rows of a person, or {_ONE_ROW}",
         )
     raise Unsatisfiable(
         f"{msg}: {model} does not say how often such a person counts",

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
+    from dbanon.domain.caution import Caution
+
 
 # What a terminal obeys, or shows in another order, instead of printing it.
 _COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -64,6 +66,12 @@ def verbatim(text: str) -> None:
 def warn(text: str) -> None:
     """Print a warning on stderr."""
     err().print(visible(f"warning: {text}"), style="yellow")
+
+
+def caution(found: Iterable[Caution]) -> None:
+    """Print what to think about again on stderr."""
+    for item in found:
+        warn(str(item))
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:

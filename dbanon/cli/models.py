@@ -116,10 +116,19 @@ Subject = Annotated[
         "--subject", metavar="COLUMN", show_default=False, help="tells persons apart: k counts them"
     ),
 ]
+RowsPerSubject = Annotated[
+    str | None,
+    typer.Option(
+        "--rows-per-subject",
+        metavar="[NUMBER|group]",
+        show_default=False,
+        help="most rows of a person that are published, or group persons by how many they have",
+    ),
+]
 
 
 Asked = dict[str, Any]
-"""What a command's options ask for, as ``dbanon.actions.prepare.Options`` spells it."""
+"""What a command's options ask for, as ``dbanon.actions.request.Options`` spells it."""
 
 _OPTIONS = {
     "l_kind": (LKindOf, LKind.DISTINCT),
@@ -140,8 +149,9 @@ _OPTIONS = {
     "dmax": (DMax, None),
     "population": (Population, None),
     "subject": (Subject, None),
+    "rows_per_subject": (RowsPerSubject, None),
 }
-_OF_TABLES = ("population", "subject")
+_OF_TABLES = ("population", "subject", "rows_per_subject")
 
 
 def with_models(command: Callable[..., None]) -> Callable[..., None]:
@@ -153,6 +163,7 @@ def with_models(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def wrapper(**arguments: Any) -> None:  # noqa: ANN401 - whatever the command takes
         chosen = {name: arguments.pop(name) for name in _OPTIONS}
+        chosen["rows_per_subject"] = _number_or_word(chosen["rows_per_subject"])
         models = asked({**chosen, "l": arguments["l"]})
         if chosen["l_kind"] is not LKind.DISTINCT:
             arguments["l"] = None
@@ -171,6 +182,17 @@ def with_models(command: Callable[..., None]) -> Callable[..., None]:
     vars(wrapper)["__signature__"] = inspect.Signature(every)
     wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
     return wrapper
+
+
+def _number_or_word(text: str | None) -> int | str | None:
+    """Read a number, or the one word that may stand in its place."""
+    from dbanon.domain.policy import GROUP
+
+    if text is None or text == GROUP:
+        return text
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise typer.BadParameter(f"a number of rows, or {GROUP}", param_hint="--rows-per-subject")
+    return int(text)
 
 
 def asked(arguments: Mapping[str, Any]) -> tuple[ModelSpec, ...]:

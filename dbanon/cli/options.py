@@ -15,7 +15,7 @@ from dbanon.cli.interrupts import OnInterrupt
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from dbanon.actions.prepare import Options as PublishOptions
+    from dbanon.actions.request import Options as PublishOptions
     from dbanon.settings import Settings
 
 Table = Annotated[
@@ -208,6 +208,14 @@ Grants = Annotated[
     list[str] | None,
     typer.Option("--grant", metavar="ROLE", show_default=False, help="let a role read it"),
 ]
+Strict = Annotated[bool, typer.Option("--strict", help="refuse what would only be warned of")]
+KeepAssignment = Annotated[
+    bool,
+    typer.Option(
+        "--keep-assignment",
+        help="keep the private tables that tell which row is in which class of a copy",
+    ),
+]
 Seed = Annotated[
     int,
     typer.Option(
@@ -233,6 +241,7 @@ def publication(arguments: Mapping[str, Any]) -> PublishOptions:
         "l": arguments["l"],
         "models": asked["models"],
         "subject": asked["subject"],
+        "rows_per_subject": asked["rows_per_subject"],
         "population": asked["population"],
         "algorithm": arguments["algorithm"],
         "effort": None if effort is None else effort.value,
@@ -244,6 +253,7 @@ def publication(arguments: Mapping[str, Any]) -> PublishOptions:
         "schema": arguments["schema"],
         "name": arguments["name"],
         "grants": arguments["grant"] or (),
+        "keep_assignment": arguments.get("keep_assignment", False),
         "seed": arguments["seed"],
     }
 

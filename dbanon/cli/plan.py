@@ -69,6 +69,7 @@ def _plan(given: dict[str, Any]) -> None:
             stages=stages,
             **asked,
         )
+    console.caution(found.warnings)
     if given["json"]:
         console.document(found)
     elif given["print_sql"]:

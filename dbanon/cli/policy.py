@@ -18,6 +18,7 @@ def set_(
     table: options.Table,
     *,
     file: Annotated[Path, typer.Option("--file", "-f", help="policy in TOML")],
+    strict: options.Strict = False,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
@@ -32,7 +33,11 @@ def set_(
     from dbanon.actions import policy
 
     stored = policy.set_policy(
-        table, file, settings=options.settings(dsn, owner=owner, superuser=allow_superuser)
+        table,
+        file,
+        strict=strict,
+        warn=lambda caution: console.caution([caution]),
+        settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
     )
     console.say(f"policy of {stored.table} stored")
     console.say(

@@ -27,9 +27,11 @@ def publish(
     schema: options.Schema = "anon",
     name: options.Name = None,
     grant: options.Grants = None,
+    keep_assignment: options.KeepAssignment = False,
     seed: options.Seed = 0,
     on_interrupt: options.Interrupt = OnInterrupt.DISCARD,
     dry_run: options.DryRun = False,
+    strict: options.Strict = False,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
@@ -47,29 +49,32 @@ def publish(
     dbanon publish patients --k 10 --as view --name patients_live
     """
     from dbanon.actions.publish import publish as action
-    from dbanon.actions.refresh import COMPOSITION_WARNING
 
     asked = options.publication(locals())
     with console.watched(timings=timings, steps=8) as stages, interruptible(stages, on_interrupt):
         release = action(
             table,
             dry_run=dry_run,
+            strict=strict,
             settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
             stages=stages,
             **asked,
         )
     _show(release, dry_run=dry_run, json=json)
-    if release.earlier:
-        console.warn(COMPOSITION_WARNING)
 
 
 def _show(release: Release, *, dry_run: bool, json: bool) -> None:
+    from dbanon.actions.refresh import COMPOSITION_WARNING
+
     if json:
         console.document(release)
-        return
-    report.checks(release.checks)
-    report.loss(release.loss)
-    if dry_run:
-        console.say("dry run: all of it was proved, then rolled back")
     else:
-        console.say(f"release {release.id} of {release.table} is served as {release.relation}")
+        report.checks(release.checks)
+        report.loss(release.loss)
+        if dry_run:
+            console.say("dry run: all of it was proved, then rolled back")
+        else:
+            console.say(f"release {release.id} of {release.table} is served as {release.relation}")
+    console.caution(release.warnings)
+    if release.earlier:
+        console.warn(COMPOSITION_WARNING)

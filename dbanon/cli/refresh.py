@@ -1,10 +1,13 @@
 """``dbanon refresh``."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dbanon.cli import console, options
+
+if TYPE_CHECKING:
+    from dbanon.actions.refresh import Refreshed
 
 
 def refresh(
@@ -16,6 +19,7 @@ def refresh(
     if_changed: Annotated[
         bool, typer.Option("--if-changed", help="leave alone what would come out the same")
     ] = False,
+    strict: options.Strict = False,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
@@ -39,19 +43,26 @@ def refresh(
             table,
             all_tables=all_,
             if_changed=if_changed,
+            strict=strict,
             settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
             stages=stages,
         )
     if json:
         console.document(results)
     for result in results:
-        if result.error is not None:
-            console.warn(f"{result.relation}: {result.error}")
-        elif not json:
-            state = "refreshed" if result.changed else "unchanged"
-            console.say(f"{result.relation}: {state}, release {result.release.id}")
+        _show(result, json=json)
     if any(result.changed for result in results):
         console.warn(COMPOSITION_WARNING)
     codes = [result.error.exit_code for result in results if result.error is not None]
     if codes:
         raise typer.Exit(max(codes))
+
+
+def _show(result: "Refreshed", *, json: bool) -> None:
+    if result.error is not None:
+        console.warn(f"{result.relation}: {result.error}")
+    elif not json:
+        state = "refreshed" if result.changed else "unchanged"
+        console.say(f"{result.relation}: {state}, release {result.release.id}")
+    if result.changed:
+        console.caution(result.release.warnings)

@@ -49,8 +49,9 @@ def loss(report: LossReport) -> None:
         rows.append(("all, weighted (NCP)", f"{100 * report.weighted_ncp:.2f}%"))
     console.table(("quasi-identifier", "loss"), rows, title="Loss: 0% is exact, 100% says nothing")
     others = ", ".join(f"{name} {_brief(value)}" for name, value in report.metrics.items())
+    sampled = f" ({report.n_sampled:,} by rows_per_subject)" if report.n_sampled else ""
     console.say(
-        f"{report.n_rows:,} rows, {report.n_suppressed:,} suppressed, {report.n_classes:,}"
+        f"{report.n_rows:,} rows, {report.n_suppressed:,} suppressed{sampled}, {report.n_classes:,}"
         f" classes, smallest {report.smallest_class:,}"
     )
     console.say(others)

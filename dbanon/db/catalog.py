@@ -19,7 +19,7 @@ from dbanon.domain.table import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from dbanon.db.session import Session
 
@@ -153,9 +153,27 @@ def _kind(base: str, schema: str, labels: Sequence[str] | None) -> ColumnKind:
     return _KINDS.get(base, ColumnKind.OTHER) if schema == "pg_catalog" else ColumnKind.OTHER
 
 
-def statistics(session: Session, info: TableInfo) -> tuple[int, dict[str, ColumnStats]]:
-    """Count rows, and NULLs and distinct values of every column that can be compared; exact."""
-    comparable = [column for column in info.columns if column.has_equality]
+def readable_columns(session: Session, info: TableInfo, names: Collection[str]) -> set[str]:
+    """Return those of some columns of a table that the current role may read."""
+    asked = {"relation": info.oid, "names": list(names)}
+    return {name for (name,) in session.pg.execute(query("readable_columns"), asked)}
+
+
+def unique_columns(session: Session, info: TableInfo) -> list[tuple[str, ...]]:
+    """Return the columns of every UNIQUE index of a table, partial ones included."""
+    rows = session.pg.execute(query("unique_columns"), {"relation": info.oid}).fetchall()
+    return [tuple(columns) for (columns,) in rows]
+
+
+def statistics(
+    session: Session, info: TableInfo, names: Collection[str] | None = None
+) -> tuple[int, dict[str, ColumnStats]]:
+    """Count rows, and NULLs and distinct values of every column that can be compared; exact.
+
+    names: of the columns to look at, None for all.
+    """
+    wanted = [column for column in info.columns if names is None or column.name in names]
+    comparable = [column for column in wanted if column.has_equality]
     counts: list[sql.Composable] = [sql.SQL("count(*)")]
     for column in comparable:
         name = sql.Identifier(column.name)

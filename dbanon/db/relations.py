@@ -353,6 +353,12 @@ def comment_statement(publication: Publication) -> sql.Composed:
     )
 
 
+def forget_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield what drops the assignment of rows to classes, which a proved copy needs no more."""
+    for table in (publication.rows, publication.groups):
+        yield sql.SQL("DROP TABLE {}").format(table)
+
+
 def drop_membership(session: Session, number: int) -> None:
     """Drop the membership, the group values and the guards of a release."""
     drop_guards(session, number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING
 
 from psycopg import sql
@@ -13,7 +14,7 @@ from dbanon.domain.policy import K_ANONYMITY, Role
 from dbanon.domain.release import CheckReport, CheckResult, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from dbanon.db.models import Asked
     from dbanon.db.relations import Publication
@@ -64,8 +65,44 @@ def prove_subjects(
         members,
         _verdict(classes, failing),
     )
-    more = _of_persons(session, publication, subject) if several else ()
+    more = [*_of_persons(session, publication, subject)] if several else []
+    if several and publication.policy.rows_per_subject is not None:
+        more += _of_persons(session, publication, subject, alike=True)
+        more.append(_alike(session, publication, subject))
     return CheckReport(report.relation, (*report.results, *more, result))
+
+
+def _alike(session: Session, publication: Publication, subject: str) -> CheckResult:
+    """Count the persons of a class who have equally many rows."""
+    columns = [f"q{i}" for i, _ in enumerate(publication.recodings, 1)]
+    statement = template(
+        "prove_occurrences",
+        k=sql.Literal(publication.policy.k),
+        subject=sql.Identifier(subject),
+        source=publication.source,
+        rows=publication.rows,
+        groups=publication.groups,
+        join=publication.join,
+        columns=identifiers(columns, of="g"),
+        classes=identifiers(columns, of="p"),
+    )
+    found = session.pg.execute(statement).fetchone()
+    assert found is not None  # noqa: S101 - an aggregate always has a row
+    required, achieved, classes, failing, members = found
+    return CheckResult(
+        K_ANONYMITY,
+        _spelled(subject, alike=True),
+        required,
+        achieved,
+        classes,
+        failing,
+        members,
+        _verdict(classes, failing),
+    )
+
+
+def _spelled(subject: str, *, alike: bool) -> str:
+    return f"{subject} by number of rows" if alike else subject
 
 
 def _verdict(classes: int, failing: int) -> Verdict:
@@ -74,18 +111,26 @@ def _verdict(classes: int, failing: int) -> Verdict:
     return Verdict.FAILED if failing else Verdict.PASSED
 
 
-def _of_persons(session: Session, publication: Publication, subject: str) -> Iterator[CheckResult]:
-    """Yield what the models achieve of the distinct persons with their distinct values."""
+def _of_persons(
+    session: Session, publication: Publication, subject: str, *, alike: bool = False
+) -> Iterator[CheckResult]:
+    """Yield what the models achieve of the distinct persons with their distinct values.
+
+    alike: of those of a class who have equally many rows.
+    """
     policy = publication.policy
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     quasi = [column for column, _ in publication.recodings]
-    for question in asked(policy.models, quasi=quasi, sensitive=sensitive, plain=True):
+    number = [_unused({*quasi, *sensitive, subject})] if alike else []
+    by = _spelled(subject, alike=alike)
+    every = [*quasi, *number]
+    for question in asked(policy.models, quasi=every, sensitive=sensitive, plain=True):
         if question.spec.name == X_Y_ANONYMITY:
             continue  # distinct values are as many among rows as among persons
         used = [name for name in sensitive if name in {question.column, *question.quasi}]
-        session.pg.execute(_create(publication, subject, quasi, used))
-        if question.spec.name in _SAFE and set(question.quasi) == set(quasi):
-            yield _safe(session, publication, question, subject)
+        session.pg.execute(_create(publication, subject, quasi, used, number=number))
+        if question.spec.name in _SAFE and set(question.quasi) == set(every):
+            yield _safe(session, publication, question, subject, by=by)
         else:
             persons = sql.SQL("{}::regclass").format(
                 sql.Literal(publication.persons.as_string(session.pg))
@@ -96,7 +141,7 @@ def _of_persons(session: Session, publication: Publication, subject: str) -> Ite
             required, achieved, classes, failing, members, verdict = row
             yield CheckResult(
                 question.spec.name,
-                f"{question.column} by {subject}",
+                f"{question.column} by {by}",
                 required,
                 achieved,
                 classes,
@@ -107,14 +152,30 @@ def _of_persons(session: Session, publication: Publication, subject: str) -> Ite
         session.pg.execute(sql.SQL("DROP TABLE {}").format(publication.persons))
 
 
+def _unused(names: Collection[str]) -> str:
+    """Return a name that no column of the persons has."""
+    return next(name for i in count() if (name := f"n{i}") not in names)
+
+
 def _create(
-    publication: Publication, subject: str, quasi: Sequence[str], sensitive: Sequence[str]
+    publication: Publication,
+    subject: str,
+    quasi: Sequence[str],
+    sensitive: Sequence[str],
+    *,
+    number: Sequence[str],
 ) -> sql.Composed:
     columns: list[sql.Composable] = [
         sql.SQL("{} AS {}").format(sql.Identifier("g", f"q{i}"), sql.Identifier(name))
         for i, name in enumerate(quasi, 1)
     ]
     columns += [sql.Identifier("s", name) for name in sensitive]
+    columns += [
+        sql.SQL("count(*) OVER (PARTITION BY s.{}) AS {}").format(
+            sql.Identifier(subject), sql.Identifier(name)
+        )
+        for name in number
+    ]
     return template(
         "create_persons",
         persons=publication.persons,
@@ -141,7 +202,9 @@ def persons_statement(persons: sql.Composable, question: Asked, *, subject: str)
     )
 
 
-def _safe(session: Session, publication: Publication, question: Asked, subject: str) -> CheckResult:
+def _safe(
+    session: Session, publication: Publication, question: Asked, subject: str, *, by: str
+) -> CheckResult:
     statement = persons_statement(publication.persons, question, subject=subject)
     found = session.pg.execute(statement).fetchone()
     assert found is not None  # noqa: S101 - an aggregate always has a row
@@ -150,7 +213,7 @@ def _safe(session: Session, publication: Publication, question: Asked, subject: 
     failing = above if at_most else below
     return CheckResult(
         question.spec.name,
-        f"{question.column} by {subject}",
+        f"{question.column} by {by}",
         required,
         most if at_most else least,
         classes,

@@ -145,7 +145,8 @@ class LossReport:
     are grouped, so that who knows the method may reason back from the groups (the minimality
     attack, Wong et al., VLDB 2007). Releases that were made before this was told count as aware;
     weighted_ncp: the same as ncp with each column times its weight, over the sum of the weights,
-    None where all columns weigh the same.
+    None where all columns weigh the same; n_sampled: how many of the suppressed rows were left out
+    because their persons have more than are published of anyone; no budget limits these.
     """
 
     n_rows: int
@@ -157,6 +158,7 @@ class LossReport:
     metrics: Mapping[str, float] = field(default_factory=dict)
     sensitive_aware: bool = True
     weighted_ncp: float | None = None
+    n_sampled: int = 0
 
     @property
     def asked(self) -> float:

@@ -72,6 +72,8 @@ class ModelSpec:
 
 K_ANONYMITY = "k-anonymity"
 L_DIVERSITY = "l-diversity"
+GROUP = "group"
+"""Of ``rows_per_subject``: publish all rows, and group persons by how many each has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,8 @@ class Policy:
 
     ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be left out;
     ``subject`` names the column that identifies a person, when a person may own several rows;
+    ``rows_per_subject`` keeps who knows how many they are from knowing more: a number is the most
+    rows of a person that are published, and persons are grouped by how many each has left;
     ``population`` names the table of everybody, of whom the persons of this one are a part;
     ``block`` has the algorithm group blocks of about so many rows apart; ``class_label`` names the
     published column by which the classification metric judges, by default the first sensitive one.
@@ -91,6 +95,7 @@ class Policy:
     algorithm: str = "auto"
     params: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     subject: str | None = None
+    rows_per_subject: int | str | None = None
     population: TableName | None = None
     max_suppressed: float = 0.0
     block: int | None = None

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from dbanon.domain.assignment import LossReport
+    from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableName
 
@@ -91,8 +92,9 @@ class Release:
     this release now; ``earlier`` how many releases of the table came before, with which a reader
     may compare this one. ``content`` is a digest of what was published, of a live view one of its
     definition, None for what older versions published. ``data_id`` is the number in the names of
-    its private tables: that of the release they were made for. ``created_at`` and ``created_by``
-    are None until the ledger has it.
+    its private tables: that of the release they were made for. ``warnings`` is what to think about
+    again, which is told when it is published and not kept. ``created_at`` and ``created_by`` are
+    None until the ledger has it.
     """
 
     id: int
@@ -112,3 +114,4 @@ class Release:
     data_id: int = 0
     created_at: datetime | None = None
     created_by: str | None = None
+    warnings: tuple[Caution, ...] = field(default=(), compare=False)

@@ -155,6 +155,8 @@ def _texts(spec: ModelSpec, parameter: str) -> tuple[str, ...]:
 
 
 def _of_subject(policy: Policy, info: TableInfo) -> Iterator[str]:
+    if policy.rows_per_subject is not None:
+        yield from _of_numbers(policy)
     if policy.subject is None:
         return
     named = f"subject column {quote_identifier(policy.subject)}"
@@ -181,6 +183,20 @@ def _of_class_label(policy: Policy) -> Iterator[str]:
             f"class label {quote_identifier(policy.class_label)} is no column that is published"
             f" as it is: give it the role insensitive{did_you_mean(policy.class_label, shown)}"
         )
+
+
+def _of_numbers(policy: Policy) -> Iterator[str]:
+    """Yield what speaks against judging persons by how many rows they have."""
+    if policy.subject is None:
+        yield 'rows_per_subject needs a subject: subject = "column"'
+    if policy.rows_per_subject == 1:
+        return
+    for spec in policy.models:
+        if spec.name in MODEL_KINDS and MODEL_KINDS[spec.name].of_whole:
+            yield (
+                f"{spec.name} cannot be proved of the persons of a class who have equally many"
+                " rows: set rows_per_subject to 1, or leave one of them out"
+            )
 
 
 def _of_column(

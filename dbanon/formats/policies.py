@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.models import MODEL_KINDS, SHORT, problems
-from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.policy import GROUP, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 from dbanon.formats.fitness import validate
 from dbanon.formats.sections import Section, did_you_mean
@@ -140,7 +140,7 @@ def _scalars(policy: Policy) -> dict[str, object]:
     document: dict[str, object] = {"table": str(policy.table), "algorithm": policy.algorithm}
     if policy.max_suppressed != _DEFAULT.max_suppressed:
         document["max_suppressed"] = policy.max_suppressed
-    for key in ("subject", "population", "block", "class_label"):
+    for key in ("subject", "rows_per_subject", "population", "block", "class_label"):
         if (value := getattr(policy, key)) is not None:
             document[key] = str(value) if key == "population" else value
     return document
@@ -196,6 +196,7 @@ def _policy(
     table = _table(top, "table")
     algorithm = top.text("algorithm", among=known.algorithms)
     subject = top.text("subject")
+    rows_per_subject = _rows_per_subject(top)
     population = _table(top, "population")
     if population is not None and population.schema is None:
         top.report("population", "must name its schema, as in public.people")
@@ -218,6 +219,7 @@ def _policy(
         algorithm=algorithm or _DEFAULT.algorithm,
         params=params,
         subject=subject,
+        rows_per_subject=rows_per_subject,
         population=population,
         max_suppressed=max_suppressed,
         block=block,
@@ -232,6 +234,14 @@ def _table(top: Section, key: str) -> TableName | None:
     except ConfigError as error:
         top.report(key, str(error))
         return None
+
+
+def _rows_per_subject(top: Section) -> int | str | None:
+    """Read a number of rows or the word for all of them."""
+    key = "rows_per_subject"
+    if isinstance(top.values.get(key), str):
+        return top.text(key, among=[GROUP])
+    return top.integer(key, least=1)
 
 
 def _fraction(top: Section, key: str) -> float:

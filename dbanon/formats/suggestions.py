@@ -76,6 +76,23 @@ def suggest(info: TableInfo, stats: Mapping[str, ColumnStats]) -> list[tuple[Col
     return found
 
 
+def identifies(column: ColumnInfo) -> str | None:
+    """Return why a column looks like an identifier by itself, None if it does not.
+
+    A comment that gives it a role is the word of somebody who has thought about it.
+    """
+    known = _Column(column, _words(column.name), None, in_key=False)
+    if _COMMENT.search(column.comment or ""):
+        return None
+    if column.identity:
+        return "it is numbered by the database"
+    if known.says(_NAMES_A_PERSON):
+        return "it is named like something that names a person"
+    if known.says(_PLACES_A_PERSON) and not known.says(_HARMS_A_PERSON):
+        return "it is named like a name, an address or a key"
+    return None
+
+
 def draft(table: TableName, suggested: Iterable[tuple[ColumnRule, str]]) -> str:
     """Return a policy file to edit, with the reason for each role as a comment."""
     import tomli_w

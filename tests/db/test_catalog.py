@@ -169,3 +169,20 @@ def test_columns_of_a_domain_are_known(bare_database):
     bare_database.execute("CREATE TABLE public.t (a public.small, b int)")
     info = describe(bare_database, TableName("public", "t"))
     assert [column.is_domain for column in info.columns] == [True, False]
+
+
+def test_the_columns_of_unique_indexes_are_those_that_tell_rows_apart(bare_database):
+    bare_database.execute(
+        "CREATE TABLE public.keys (id int PRIMARY KEY, a text, b text, c int, d int, e int)"
+        " PARTITION BY HASH (id);"
+        "CREATE TABLE public.part PARTITION OF public.keys"
+        " FOR VALUES WITH (MODULUS 1, REMAINDER 0);"
+        "CREATE UNIQUE INDEX ON public.part (d) INCLUDE (e);"
+        "CREATE UNIQUE INDEX ON public.part (lower(a), c) WHERE e > 0;"
+        "CREATE INDEX ON public.part (b)"
+    )
+    with connect(bare_database.settings) as session, session.transaction():
+        info = catalog.describe(session, TableName("public", "keys"))
+        assert [("a", "c"), ("d",), ("id",)] == catalog.unique_columns(session, info)
+        info = catalog.describe(session, TableName("public", "part"))
+        assert [("a", "c"), ("d",), ("id",)] == catalog.unique_columns(session, info)

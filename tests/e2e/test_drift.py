@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from tables import make_patients, patients_policy
+from tables import make_patients, patients_policy, rows_proved
 
 import dbanon
 from dbanon.cli import main
@@ -201,7 +201,7 @@ def test_every_change_is_said_and_the_release_is_served_on(served):
         served.execute(undo)
     assert [] == [f for f in dbanon.doctor(settings=served.settings) if f.exit_code]
     assert [1] == [release.id for release in dbanon.list_releases(settings=served.settings)]
-    assert dbanon.publish(SOURCE, settings=served.settings).checks.passed
+    assert rows_proved(dbanon.publish(SOURCE, settings=served.settings)) == 200
 
 
 def test_what_an_administrator_changes_is_said_too(served):
@@ -216,7 +216,20 @@ def test_what_an_administrator_changes_is_said_too(served):
             assert expected in text, name
         assert before == served.execute(COUNT), name
         admin.execute(undo)
-    assert dbanon.publish(SOURCE, settings=served.settings).checks.passed
+    assert rows_proved(dbanon.publish(SOURCE, settings=served.settings)) == 200
+
+
+def test_what_is_published_by_a_taxonomy_is_published_again_by_a_newer_one(served):
+    def refreshed():
+        (result,) = dbanon.refresh(SOURCE, if_changed=True, settings=served.settings)
+        return result.changed
+
+    assert not refreshed()
+    served.execute(NEWER)
+    policy = dbanon.load_policy(SOURCE, settings=served.settings)
+    dbanon.set_policy(SOURCE, policy, settings=served.settings)
+    assert refreshed()
+    assert not refreshed()
 
 
 def test_a_column_made_anew_is_not_the_old_one(served):
@@ -265,7 +278,7 @@ def test_before_anything_is_served_a_change_is_no_drift(database, tmp_path):
     )
     dbanon.publish(SOURCE, settings=database.settings)
     assert [] == [f for f in dbanon.doctor(settings=database.settings) if f.exit_code]
-    assert dbanon.publish(SOURCE, settings=database.settings).checks.passed
+    assert rows_proved(dbanon.publish(SOURCE, settings=database.settings)) == 200
 
 
 def test_a_grantee_of_the_command_line_is_an_error_and_no_drift(served):

@@ -85,10 +85,13 @@ LEAKS = {
         "ALTER ROLE reach_member REPLICATION",
         "reach_member can replicate what is private",
     ),
-    "the files of the server": (
-        "GRANT pg_read_server_files TO reach_analyst",
-        "reach_analyst can read the files of the server as pg_read_server_files",
-    ),
+    **{
+        f"the files of the server, as {role}": (
+            f"GRANT {role} TO reach_analyst",
+            f"reach_analyst can read the files of the server as {role}",
+        )
+        for role in ("pg_read_server_files", "pg_write_server_files", "pg_execute_server_program")
+    },
 }
 LATER_LEAKS = {
     "all data": (
@@ -201,4 +204,4 @@ def test_the_doctor_tells_of_a_way_that_was_opened_later(released):
     released.execute("DROP VIEW public.later")
     assert "reach_analyst can read public.later" in " ".join(f.message for f in findings)
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        released.connect_as("reach_analyst").execute("SELECT * FROM dbanon_data.rows_1")
+        released.connect_as("reach_analyst").execute("SELECT * FROM dbanon_data.release_1")

@@ -108,6 +108,14 @@ def test_an_outlier_can_be_left_out():
     assert 3 == gather_radius(distances, clusters)
 
 
+def test_a_row_beyond_twice_the_threshold_is_left_out_though_three_times_would_reach_it():
+    distances = apart([0, 1, 2, 5.5, 50, 51, 52])
+    assert 1 == graphs.least_radius(distances.tolist(), 3, left_out=1)
+    assert [[0, 1, 2], [4, 5, 6]] == members(gather_most(distances, 3, n_kept=6))
+    distances = apart([0, 1, 2, 4, 50, 51, 52])
+    assert [[0, 1, 2, 3], [4, 5, 6]] == members(gather_most(distances, 3, n_kept=6))
+
+
 # Bounds
 
 

@@ -1,0 +1,145 @@
+"""What a policy allows and its author has seldom meant."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from dbanon.domain.caution import Caution
+from dbanon.domain.models import MODEL_KINDS
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Role
+from dbanon.domain.table import quote_identifier
+from dbanon.formats.suggestions import identifies
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from dbanon.domain.caution import Contents
+    from dbanon.domain.policy import ColumnRule, Policy
+    from dbanon.domain.table import ColumnInfo, TableInfo
+
+AS_IT_IS = (Role.SENSITIVE, Role.INSENSITIVE)
+"""Roles of columns that are published as they are."""
+
+_NEARLY = 0.9
+_FORMAT = "Cf"  # zero-width blanks and joiners, marks of direction
+
+
+def cautions(
+    policy: Policy,
+    info: TableInfo,
+    *,
+    contents: Mapping[str, Contents],
+    unique: Iterable[Collection[str]],
+    complete: bool,
+) -> list[Caution]:
+    """Return what to think about again before the table is published by the policy.
+
+    contents: by column, of those that are published as they are; one without is judged by its name
+    and indexes; unique: the columns of each UNIQUE index; complete: whether all models are known,
+    and none will be added by the command that publishes.
+    """
+    rules = [rule for rule in policy.columns if rule.role in AS_IT_IS]
+    shown = {rule.column for rule in rules}
+    keys = [tuple(key) for key in unique if shown.issuperset(key)]
+    found = [*_of_models(policy, complete=complete)]
+    found += [_together(key) for key in keys if len(key) > 1]
+    for rule in rules:
+        known = contents.get(rule.column)
+        found += _of_values(rule, known, is_key=(rule.column,) in keys)
+        found += _of_name(rule, info.column(rule.column))
+        if known is not None and known.n_alike and rule.role is Role.SENSITIVE:
+            found.append(_alike(rule.column, known.n_alike))
+    return found
+
+
+def alike(values: Iterable[str]) -> int:
+    """Count the distinct values that differ from another only in case, blanks or form."""
+    forms = Counter(map(_form, values))
+    return sum(count for count in forms.values() if count > 1)
+
+
+def _form(text: str) -> str:
+    """Return what two spellings of one value have in common."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+        text = "".join(c for c in text if unicodedata.category(c) != _FORMAT)
+    return " ".join(text.casefold().split())
+
+
+def _of_models(policy: Policy, *, complete: bool) -> Iterator[Caution]:
+    if policy.model(K_ANONYMITY) is not None and policy.k == 1:
+        yield Caution(
+            None, "k = 1: a class may be a single row, and then hides nobody", "--k 5 or more"
+        )
+    sensitive = [quote_identifier(rule.column) for rule in policy.with_role(Role.SENSITIVE)]
+    others = [
+        spec
+        for spec in policy.models
+        if spec.name != L_DIVERSITY and MODEL_KINDS[spec.name].per_sensitive
+    ]
+    asked = policy.model(L_DIVERSITY)
+    if not sensitive or others or (asked is None and not complete):
+        return
+    if asked is None or asked.params.get("l") == 1:
+        what = "no model is asked of" if asked is None else "l = 1 asks nothing of"
+        yield Caution(
+            None,
+            f"{what} {', '.join(sensitive)}: all rows of a class may have the same value, which"
+            " then is known of everybody in it",
+            "--l 2 or more",
+        )
+
+
+def _together(key: tuple[str, ...]) -> Caution:
+    names = ", ".join(map(quote_identifier, key))
+    return Caution(
+        None,
+        f"columns {names} are published as they are, and a UNIQUE index says that together they"
+        " tell every row apart",
+        "make one of them a quasi-identifier or an identifier",
+    )
+
+
+def _of_values(rule: ColumnRule, known: Contents | None, *, is_key: bool) -> Iterator[Caution]:
+    """Yield what the index and the values of a column say of it."""
+    name = f"column {quote_identifier(rule.column)}"
+    nearly = known is not None and known.n_filled > 1
+    nearly = nearly and known is not None and known.n_distinct >= _NEARLY * known.n_filled
+    if not (is_key or nearly):
+        return
+    why = "has a UNIQUE index" if is_key else "has a value of its own in nearly every row"
+    if rule.role is Role.SENSITIVE:
+        yield Caution(
+            rule.column,
+            f"sensitive {name} {why}: l-diversity of it proves little, and whoever knows somebody's"
+            " value finds the row",
+            "group the values in a column of their own, or ask for t-closeness",
+        )
+    else:
+        yield Caution(
+            rule.column,
+            f"insensitive {name} {why}: whoever knows somebody's value finds the row",
+            "give it the role identifier or quasi",
+        )
+
+
+def _of_name(rule: ColumnRule, column: ColumnInfo) -> Iterator[Caution]:
+    reason = identifies(column)
+    if reason is not None:
+        yield Caution(
+            rule.column,
+            f"{rule.role.value} column {quote_identifier(rule.column)} is published as it is, and"
+            f" looks like an identifier: {reason}",
+            f"give it the role identifier, or the comment 'dbanon: {rule.role.value}'",
+        )
+
+
+def _alike(column: str, count: int) -> Caution:
+    return Caution(
+        column,
+        f"{count:,} values of sensitive column {quote_identifier(column)} differ from another only"
+        " in case, blanks or the form of their characters, and count as different ones",
+        "write them the same way, in the table or in a generated column",
+    )

@@ -1,0 +1,128 @@
+"""What is allowed and seldom meant is warned of, and refused if asked."""
+
+import json
+import sys
+
+import pytest
+
+import dbanon
+from dbanon.cli import main
+
+POLICY = """
+table = "public.people"
+models = { k = 5, l = 2 }
+[columns]
+id.role = "identifier"
+age.role = "quasi"
+test.role = "sensitive"
+salary.role = "sensitive"
+badge.role = "insensitive"
+email.role = "insensitive"
+ward.role = "insensitive"
+"""
+EXPECTED = {
+    "test": "2 values of sensitive column test differ from another only in case, blanks",
+    "salary": "sensitive column salary has a value of its own in nearly every row",
+    "badge": "insensitive column badge has a UNIQUE index",
+    "email": "insensitive column email is published as it is, and looks like an identifier",
+}
+
+
+@pytest.fixture
+def people(database, tmp_path):
+    """120 people with all that is warned of, and the file of their policy."""
+    database.execute(
+        "CREATE TABLE public.people (id int PRIMARY KEY, age int, test text, salary int,"
+        " badge text, email text, ward text);"
+        "CREATE UNIQUE INDEX ON public.people (lower(badge)) WHERE id > 10;"
+        "INSERT INTO public.people SELECT i, i % 30,"
+        " (ARRAY['hiv', 'HIV ', 'none', 'flu'])[1 + i % 4],"
+        " 1000 + i, 'b' || i, 'mail', 'w' || i % 9 FROM generate_series(1, 120) AS i"
+    )
+    file = tmp_path / "people.toml"
+    file.write_text(POLICY)
+    return database, str(file)
+
+
+@pytest.fixture
+def run(people, monkeypatch, capsys):
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["dbanon", *words, "--dsn", people[0].dsn])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code or 0, *capsys.readouterr()
+
+    return run
+
+
+def test_policy_set_and_publish_warn_and_strict_refuses(people, run):
+    database, file = people
+    code, _, err = run("policy", "set", "people", "--file", file, "--strict")
+    assert code == 1
+    assert "the policy has 4 warnings, and --strict refuses" in err
+    with pytest.raises(dbanon.PolicyError, match="has no policy"):
+        dbanon.load_policy("people", settings=database.settings)
+    for words in (
+        ("policy", "set", "people", "--file", file),
+        ("plan", "people"),
+        ("publish", "people"),
+        ("refresh", "people"),
+    ):
+        code, _, err = run(*words)
+        assert code == 0
+        for column, text in EXPECTED.items():
+            assert f"warning: {text}" in err, (words, column)
+        for value in ("hiv", "b17", "1017"):
+            assert value not in err.lower()
+    for words in (("publish", "people", "--strict"), ("refresh", "people", "--strict")):
+        code, _, err = run(*words)
+        assert code == 1
+        assert all(text in err for text in EXPECTED.values())
+    assert [2, 1] == [release.id for release in dbanon.list_releases(settings=database.settings)]
+
+
+def test_warnings_are_part_of_the_document(people, run):
+    run("policy", "set", "people", "--file", people[1])
+    for words in (("plan", "people"), ("publish", "people", "--k", "1")):
+        _, out, _ = run(*words, "--json")
+        warnings = json.loads(out)["warnings"]
+        found = {item["column"]: item["message"] for item in warnings}
+        for column, text in EXPECTED.items():
+            assert found[column].startswith(text), column
+        assert (None in found) is ("--k" in words)
+        assert {"column", "message", "hint"} == set(warnings[0])
+
+
+def test_strict_lets_pass_what_nothing_is_said_of(people, run):
+    database, file = people
+    database.execute(
+        "UPDATE public.people SET test = CASE test WHEN 'HIV ' THEN 'hiv' ELSE test END,"
+        " salary = salary / 100 * 100; DROP INDEX public.people_lower_idx;"
+        "COMMENT ON COLUMN public.people.email IS 'dbanon: insensitive';"
+        "UPDATE public.people SET badge = ward"
+    )
+    for words in (
+        ("policy", "set", "people", "--file", file),
+        ("publish", "people"),
+        ("refresh", "people"),
+    ):
+        code, _, err = run(*words, "--strict")
+        assert (code, [line for line in err.splitlines() if "earlier release" not in line]) == (
+            0,
+            [],
+        )
+
+
+def test_columns_that_may_not_be_read_are_judged_by_their_indexes(people):
+    database, file = people
+    reader = database.role("author_of_policies")
+    database.execute(f"GRANT USAGE ON SCHEMA dbanon TO {reader}")
+    database.execute(
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA dbanon TO {reader};"
+        f"GRANT INSERT, UPDATE ON dbanon.policy TO {reader};"
+        f"GRANT SELECT (id, age) ON public.people TO {reader}"
+    )
+    found = []
+    settings = dbanon.Settings(dsn=database.dsn_as(reader))
+    dbanon.set_policy("public.people", file, warn=found.append, settings=settings)
+    assert [caution.column for caution in found] == ["badge", "email"]
