@@ -1,6 +1,7 @@
 """Rules of the house that no linter knows."""
 
 import ast
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -64,3 +65,28 @@ def test_every_sql_file_opens_with_a_sentence_and_is_used(kind):
         assert first.startswith("-- "), name
         if kind != "functions" and not name.startswith("create_demo_"):
             assert f'"{name}"' in source, name
+
+
+def test_the_only_binary_files_that_are_tracked_are_data_and_pictures():
+    tree = Path(__file__).parents[2]
+    if not (tree / ".git").exists():
+        pytest.skip("these tests were copied away from the repository")
+    git = shutil.which("git")
+    if git is None:
+        pytest.skip("git is not installed")
+    listed = subprocess.run(
+        [git, "-c", "safe.directory=*", "ls-files", "-z"],
+        cwd=tree,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    tracked = [Path(name) for name in listed.stdout.split("\0") if (tree / name).is_file()]
+    assert Path("pyproject.toml") in tracked
+    binary = {path for path in tracked if b"\0" in (tree / path).read_bytes()}
+    data = {
+        path for path in binary if path.match("dbanon/data/*.gz") or path.match("tests/data/*.gz")
+    }
+    pictures = {path for path in binary if path.is_relative_to("docs") and path.suffix == ".png"}
+    assert binary == data | pictures
+    assert data
