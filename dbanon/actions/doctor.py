@@ -16,6 +16,8 @@ from dbanon.domain.errors import (
     TableNotFound,
 )
 from dbanon.domain.release import ReleaseKind
+from dbanon.domain.table import TableName
+from dbanon.domain.text import command
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.session import Session
     from dbanon.domain.release import Release
-    from dbanon.domain.table import TableInfo, TableName
+    from dbanon.domain.table import TableInfo
 
 
 class Level(StrEnum):
@@ -108,8 +110,9 @@ def _releases(session: Session) -> Iterator[Finding]:
         yield from _release(session, release)
     orphans = diagnosis.orphans(session, [release.id for release in served])
     if orphans:
+        orphan = TableName("dbanon_data", orphans[0])
         message = f"{len(orphans)} relations in dbanon_data belong to no served release"
-        yield Finding(Level.WARNING, "dbanon_data", message, f"DROP TABLE dbanon_data.{orphans[0]}")
+        yield Finding(Level.WARNING, "dbanon_data", message, f"DROP TABLE {orphan}")
     if not served:
         yield Finding(Level.OK, "releases", "nothing is published")
 
@@ -144,9 +147,10 @@ def _served(
     """Yield what is wrong with what readers see."""
     from dbanon.db import catalog, diagnosis, seals, views
 
-    subject, repair = str(release.relation), f"dbanon refresh {release.table}"
+    subject, repair = str(release.relation), command("dbanon refresh", release.table)
     if not views.serves(session, published.oid, release.id):
-        repair = f"DROP VIEW {release.relation}, then dbanon publish {release.table}"
+        publish = command("dbanon publish", release.table)
+        repair = f"DROP VIEW {release.relation}, then {publish}"
     for problem in diagnosis.view_problems(session, published, release=release, source=source):
         yield _failure(subject, problem, repair)
     for function, owner in catalog.foreign_code(session, source):

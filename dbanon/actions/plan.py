@@ -44,6 +44,13 @@ class Plan:
     loss: LossReport
     statements: tuple[str, ...]
 
+    @property
+    def script(self) -> str:
+        """``statements`` as psql runs them: without the rows, so all is rolled back at the end."""
+        from dbanon.db.printing import script
+
+        return script(self.statements, end="ROLLBACK")
+
 
 def plan(
     table: str | TableName,
@@ -79,7 +86,7 @@ def plan(
             recodings=prepared.recodings,
             trees=prepared.trees,
         )
-        statements = tuple(_render(publication, request.grants))
+        statements = tuple(_render(session, publication, request.grants))
     return Plan(
         policy=prepared.policy,
         relation=publication.view,
@@ -104,9 +111,10 @@ def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedCo
         yield PlannedColumn(name, recoding, type_name, prepared.outcome.loss.columns[name])
 
 
-def _render(publication: Publication, grants: Sequence[str]) -> Iterator[str]:
+def _render(session: Session, publication: Publication, grants: Sequence[str]) -> Iterator[str]:
     """Spell the statements of a publication as publish runs them."""
-    from dbanon.db import access, checks, contents, relations
+    from dbanon.db import access, checks, contents, relations, views
+    from dbanon.db.printing import printed
     from dbanon.db.promise import promise_of
 
     proofs = checks.proofs(checks.named(publication.view), promise_of(publication))
@@ -114,10 +122,11 @@ def _render(publication: Publication, grants: Sequence[str]) -> Iterator[str]:
         *relations.build_statements(publication),
         *contents.copy_statements(publication),
         *relations.serve_statements(publication),
+        *views.schema_statements(session, publication.view),
         relations.view_statement(publication),
         relations.comment_statement(publication),
         *access.grant_statements(publication.view, grants),
         *(proof.statement for proof in proofs),
     ]
     for statement in statements:
-        yield statement.as_string().strip()
+        yield printed(statement).strip()

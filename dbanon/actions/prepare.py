@@ -18,6 +18,7 @@ from dbanon.domain.models import HIERARCHICAL
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -347,7 +348,8 @@ def _require_guarded(policy: Policy, info: TableInfo) -> None:
             raise ConfigError(
                 f"a live view cannot keep {title(spec)}: any write changes the whole that its"
                 " classes are compared with",
-                hint=f"publish it with --as table, and again with: dbanon refresh {policy.table}",
+                hint="publish it with --as table, and again with: "
+                + command("dbanon refresh", policy.table),
             )
     watched = [
         rule.column for role in (Role.QUASI, Role.SENSITIVE) for rule in policy.with_role(role)

@@ -10,6 +10,7 @@ from dbanon.domain.errors import CheckFailed, ConfigError
 from dbanon.domain.release import Release, ReleaseKind
 from dbanon.domain.stages import Stages
 from dbanon.domain.table import TableName
+from dbanon.domain.text import command
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -216,7 +217,7 @@ def _prove(
         raise CheckFailed(
             f"{publication.view} did not hold in the database; nothing was published",
             report,
-            hint=f"dbanon plan {publication.info.name}",
+            hint=command("dbanon plan", publication.info.name),
         )
     access.require_readable(session, grants, published=published.oid)
     access.require_separation(session, published=published.oid, source=publication.info.oid)

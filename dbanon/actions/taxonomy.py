@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dbanon.domain.errors import ConfigError, TaxonomyError
-from dbanon.domain.table import TableName
+from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.text import command
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def derive_taxonomy(
         values = catalog.distinct_values(session, info, column, limit=MAX_LEAVES + 1)
         if len(values) > MAX_LEAVES:
             raise TaxonomyError(
-                f"column {column} has more than {MAX_LEAVES:,} distinct values",
+                f"column {quote_identifier(column)} has more than {MAX_LEAVES:,} distinct values",
                 hint="publish it with the recoding interval, or derive it from a coarser column",
             )
         return _add(session, _derive(name, values, kind=kind, widths=widths))
@@ -122,15 +123,11 @@ def drop_taxonomy(name: str, *, settings: Settings | None = None) -> int:
     from dbanon.db.migrate import current_session
 
     with current_session(settings or Settings.load(), writes=True) as session:
-        users = [
-            str(policy.table)
-            for policy in store.list_policies(session)
-            if any(rule.taxonomy == name for rule in policy.columns)
-        ]
+        users = store.policies_naming(session, name)
         if users:
             raise TaxonomyError(
-                f"taxonomy {name} is named by the policy of {', '.join(users)}",
-                hint=f"dbanon policy show {users[0]}",
+                f"taxonomy {name} is named by the policy of {', '.join(map(str, users))}",
+                hint=command("dbanon policy show", users[0]),
             )
         dropped = store.drop_taxonomy(session, name)
     if not dropped:

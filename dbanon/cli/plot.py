@@ -6,6 +6,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import ConfigError
+from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +28,7 @@ def require(path: Path) -> None:
         raise ConfigError(f"cannot draw {path}", hint="--plot loss.svg, or .png, or .pdf")
     if not path.absolute().parent.is_dir():
         raise ConfigError(
-            f"there is no folder {path.absolute().parent}", hint=f"mkdir -p {path.parent}"
+            f"there is no folder {path.absolute().parent}", hint=command("mkdir -p", path.parent)
         )
     try:
         import matplotlib as mpl  # noqa: F401 - only whether it is there

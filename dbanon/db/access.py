@@ -10,6 +10,7 @@ from dbanon.db.metadata import SCHEMA
 from dbanon.db.queries import query, relation
 from dbanon.domain.errors import ConfigError, NotPermitted
 from dbanon.domain.table import TableName
+from dbanon.domain.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -122,8 +123,8 @@ class Reach(NamedTuple):
             + (f" (publication {self.name})" if self.name else ""),
             "files": "can read the files of the server",
         }
-        role = "" if self.acting == self.reader else f" as {self.acting}"
-        return f"{self.reader} {means[self.kind]}{role}"
+        role = "" if self.acting == self.reader else f" as {visible(self.acting)}"
+        return f"{visible(self.reader)} {means[self.kind]}{role}"
 
 
 def private_reach(session: Session, *, published: int, source: int) -> list[Reach]:

@@ -11,6 +11,7 @@ from psycopg import sql
 
 from dbanon import resources
 from dbanon.db.metadata import DATA_SCHEMA, DEFAULT_VIEWS, REVISION, SCHEMA
+from dbanon.db.printing import SETTINGS, printed
 from dbanon.db.queries import function, query, template
 from dbanon.db.session import connect
 from dbanon.domain.errors import NotPermitted, SchemaOutOfDate
@@ -83,7 +84,7 @@ def script(*, role: str | None = None, owner: str | None = None) -> str:
     tables = output.getvalue().removeprefix("BEGIN;").rstrip().removesuffix("COMMIT;").strip()
     functions = _statements(_function_statements())
     parts = [
-        "BEGIN;\nSET LOCAL search_path = pg_catalog, pg_temp;",
+        "BEGIN;\n" + "\n".join(f"{setting};" for setting in SETTINGS),
         _statements(_schema_statements(role=role, owner=owner)),
         tables,
         functions,
@@ -91,7 +92,7 @@ def script(*, role: str | None = None, owner: str | None = None) -> str:
     if owner is not None:
         parts.append("RESET ROLE;")
     if role is not None:
-        parts.append(_everyday_rights(role).as_string().rstrip())
+        parts.append(printed(_everyday_rights(role)).rstrip())
     return "\n\n".join([*parts, "COMMIT;\n"])
 
 
@@ -115,7 +116,7 @@ def _schema_statements(*, role: str | None, owner: str | None) -> Iterator[sql.C
 
 
 def _statements(statements: Iterable[sql.SQL | sql.Composed]) -> str:
-    return "\n\n".join(s.as_string().rstrip().rstrip(";") + ";" for s in statements)
+    return "\n\n".join(printed(s).rstrip().rstrip(";") + ";" for s in statements)
 
 
 def state(session: Session) -> tuple[str | None, str | None]:
