@@ -21,11 +21,14 @@ from dbanon.domain.text import command
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from dbanon.db.session import Session
     from dbanon.domain.release import Release
     from dbanon.domain.table import TableInfo
+
+
+_RESTORE = "restore it from a backup: what it held is known to nobody"
 
 
 class Level(StrEnum):
@@ -56,10 +59,9 @@ def doctor(*, settings: Settings | None = None) -> list[Finding]:
         session.transaction(snapshot=True, keep=False),
     ):
         findings = [*_server(session), *_role(session)]
-        current = _metadata(session)
-        findings.append(current)
-        if current.level is Level.OK:
-            findings += _releases(session)
+        damaged = [*_metadata(session)]
+        findings += damaged or [Finding(Level.OK, "metadata", "the metadata schema is current")]
+        findings += _unrecorded(session) if damaged else _releases(session)
     return findings
 
 
@@ -92,22 +94,46 @@ def _role(session: Session) -> Iterator[Finding]:
         yield Finding(Level.WARNING, "role", message, hint)
 
 
-def _metadata(session: Session) -> Finding:
-    from dbanon.db import migrate
+def _metadata(session: Session) -> Iterator[Finding]:
+    """Yield what is wrong with the metadata schema."""
+    from dbanon.db import damage, migrate
 
     try:
         migrate.require_current(session)
     except (NotPermitted, SchemaOutOfDate) as error:
-        return _failure("metadata", str(error), error.hint)
-    return Finding(Level.OK, "metadata", "the metadata schema is current")
+        yield _failure("metadata", str(error), error.hint)
+        return
+    for part in damage.missing(session):
+        yield _failure("metadata", str(part), "dbanon init" if part.mendable else _RESTORE)
+
+
+def _unrecorded(session: Session, served: Sequence[Release] = ()) -> Iterator[Finding]:
+    """Yield the views that serve what no ledger knows of."""
+    from dbanon.db import damage
+
+    for view in damage.unrecorded_views(session, [release.id for release in served]):
+        message = "it is served, and the ledger says nothing of it: nobody checks what it shows"
+        yield _failure(str(view), message, f"DROP VIEW {view}, then dbanon init and publish again")
+
+
+def _policies(session: Session) -> Iterator[Finding]:
+    """Yield the policies that cannot be read."""
+    from dbanon.db import store
+
+    found: list[PolicyError] = []
+    store.list_policies(session, on_unreadable=found.append)
+    for error in found:
+        yield _failure("policies", str(error), error.hint)
 
 
 def _releases(session: Session) -> Iterator[Finding]:
     from dbanon.db import diagnosis, store
 
+    yield from _policies(session)
     served = store.releases(session, served=True)
     for release in served:
         yield from _release(session, release)
+    yield from _unrecorded(session, served)
     orphans = diagnosis.orphans(session, [release.id for release in served])
     if orphans:
         orphan = TableName("dbanon_data", orphans[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
 import sqlalchemy as sa
@@ -14,13 +14,21 @@ from psycopg.conninfo import conninfo_to_dict
 from dbanon.db.failures import connection_failure, statement_failure
 from dbanon.db.queries import query
 from dbanon.domain.errors import ConfigError, NotPermitted
+from dbanon.domain.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from dbanon.settings import Settings
 
+T = TypeVar("T")
+
 LOCK_TIMEOUT = "60s"
+
+
+# Something of that name is there already, or was changed at the same moment.
+_DONE_MEANWHILE = frozenset({"23505", "42P06", "42P07", "42701", "42710", "42723", "XX000"})
+_ATTEMPTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +58,21 @@ class Session:
             yield
             if not keep:
                 transaction.rollback()
+
+    def unless_overtaken(self, work: Callable[[], T]) -> T:
+        """Do what may be done by somebody else at the same moment, and look again if it was.
+
+        The server has waited for the other one by then. The open transaction goes on.
+        """
+        for _ in range(_ATTEMPTS):
+            try:
+                with self.sa.begin_nested():
+                    return work()
+            except (psycopg.Error, sa.exc.DBAPIError) as error:
+                cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
+                if getattr(cause, "sqlstate", None) not in _DONE_MEANWHILE:
+                    raise
+        return work()
 
     def allow_memory(self) -> None:
         """Give the sorts and hash tables of the open transaction room for millions of rows."""
@@ -141,12 +164,28 @@ def _require_readable(dsn: str) -> None:
 def _prepare(pg: psycopg.Connection, settings: Settings) -> tuple[str, ...]:
     """Fix what the meaning of names and texts depends on; return the search path found."""
     if settings.owner is not None:
-        pg.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(settings.owner)))
+        _act_as(pg, settings.owner)
     row = pg.execute("SELECT pg_catalog.current_schemas(false)").fetchone()
     for statement in SESSION_SETTINGS:
         pg.execute(statement)
     pg.commit()
     return tuple(row[0]) if row else ()
+
+
+def _act_as(pg: psycopg.Connection, owner: str) -> None:
+    """Become the role that is to own what is created; raise ConfigError if there is none."""
+    try:
+        pg.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(owner)))
+    except psycopg.errors.InvalidParameterValue:
+        raise ConfigError(
+            f"there is no role {visible(owner)} to own what is created",
+            hint="name another --owner or DBANON_OWNER, or let a DBA create the role",
+        ) from None
+    except psycopg.errors.InsufficientPrivilege:
+        raise NotPermitted(
+            f"this role may not act as {visible(owner)}",
+            hint="let a DBA GRANT the role to this one, or name another --owner",
+        ) from None
 
 
 # How values are spelled as texts.
