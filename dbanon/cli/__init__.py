@@ -107,10 +107,28 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("DBANON_DEBUG"):
             raise
-        # What an unforeseen error says may quote a row, so only its kind is told.
-        _complain(f"error: unforeseen {type(error).__name__}; nothing was published")
-        _complain("  try: the same command with DBANON_DEBUG=1, which may print values")
-        sys.exit(1)
+        sys.exit(_unforeseen(error))
+
+
+def _unforeseen(error: Exception) -> int:
+    """Say what is known of an error that nobody expected, and return the exit code."""
+    if _was_interrupted(error):
+        _complain("interrupted; nothing was published")
+        return INTERRUPTED
+    if isinstance(error, MemoryError):
+        _complain("error: this machine is out of memory")
+        _complain("  try: --block 10000; dbanon release list shows what is served")
+        return 1
+    # What an unforeseen error says may quote a row, so only its kind is told.
+    _complain(f"error: unforeseen {type(error).__name__}; nothing was published")
+    _complain("  try: the same command with DBANON_DEBUG=1, which may print values")
+    return 1
+
+
+def _was_interrupted(error: BaseException) -> bool:
+    """Whether Ctrl-C is behind an error: a library that it stops on import raises its own."""
+    below = error.__cause__ or error.__context__
+    return isinstance(error, KeyboardInterrupt) or (below is not None and _was_interrupted(below))
 
 
 def _complain(text: str) -> None:

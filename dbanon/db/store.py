@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
+from psycopg import sql
 from sqlalchemy.dialects.postgresql import insert
 
 from dbanon.db import metadata as m
+from dbanon.db.queries import identifiers
 from dbanon.domain.assignment import LossReport
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.release import (
@@ -37,7 +40,23 @@ if TYPE_CHECKING:
 
 
 def add_taxonomy(session: Session, taxonomy: Taxonomy) -> int:
-    """Store the taxonomy as the next version of its name and return that version."""
+    """Store the taxonomy as the next version of its name and return that version.
+
+    Of two that store one name at once, one waits for the other.
+    """
+    taxonomy_id, version = session.unless_overtaken(partial(_next_version, session, taxonomy))
+    copy = sql.SQL("COPY {} ({}) FROM STDIN").format(
+        sql.Identifier(m.SCHEMA, m.taxonomy_node.name),
+        identifiers(("taxonomy_id", *taxonomies.NodeRow._fields)),
+    )
+    with session.pg.cursor().copy(copy) as rows:
+        for node in taxonomies.rows(taxonomy):
+            rows.write_row((taxonomy_id, *node))
+    return version
+
+
+def _next_version(session: Session, taxonomy: Taxonomy) -> tuple[int, int]:
+    """Enter the next version of a taxonomy without its nodes; return its key and number."""
     table = m.taxonomy
     newest = sa.select(sa.func.coalesce(sa.func.max(table.c.version), 0)).where(
         table.c.name == taxonomy.name
@@ -50,9 +69,7 @@ def add_taxonomy(session: Session, taxonomy: Taxonomy) -> int:
         )
         .returning(table.c.taxonomy_id)
     ).scalar_one()
-    nodes = [{"taxonomy_id": taxonomy_id, **node._asdict()} for node in taxonomies.rows(taxonomy)]
-    session.sa.execute(sa.insert(m.taxonomy_node), nodes)
-    return int(version)
+    return int(taxonomy_id), int(version)
 
 
 def load_taxonomies(
