@@ -1,12 +1,15 @@
 """Rules of the house that no linter knows."""
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import dbanon
 from dbanon import resources
@@ -90,3 +93,24 @@ def test_the_only_binary_files_that_are_tracked_are_data_and_pictures():
     pictures = {path for path in binary if path.is_relative_to("docs") and path.suffix == ".png"}
     assert binary == data | pictures
     assert data
+
+
+def requirements(table):
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    texts = project["dependencies"] if table is None else project["optional-dependencies"][table]
+    return {requirement.name: requirement for requirement in map(Requirement, texts)}
+
+
+def test_one_install_has_what_every_algorithm_imports():
+    algorithms = PACKAGE / "anonymize" / "algorithms"
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(algorithms.glob("*.py")))
+    imported = set(re.findall(r'library\("(\w+)', text))
+    names = {"sklearn": "scikit-learn", "threadpoolctl": "scikit-learn"}  # which brings the other
+    assert {"networkx", "scipy", "sklearn", "threadpoolctl"} == imported
+    assert {names.get(module, module) for module in imported} <= set(requirements(None))
+
+
+def test_the_container_library_is_one_that_has_the_module_of_the_tests():
+    specifier = requirements("dev")["testcontainers"].specifier
+    assert specifier.contains("4.15.0")
+    assert not specifier.contains("4.14.2")  # whose module has another name
