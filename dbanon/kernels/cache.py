@@ -85,7 +85,8 @@ def cache_folder(module: str) -> str | None:
     try:
         base = Path(named) if named else platformdirs.user_cache_path("dbanon") / "numba"
         folder = base.resolve() / _fingerprint(module)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for made in (*reversed(folder.parents), folder):
+            made.mkdir(mode=0o700, exist_ok=True)  # the parents, too, whatever the umask lets be
         if not _is_private(folder):
             return None
         with tempfile.TemporaryFile(dir=folder):

@@ -126,6 +126,15 @@ def test_a_folder_that_others_can_change_is_not_trusted(tmp_path, monkeypatch, v
     assert folder("boxes") is None
 
 
+def test_a_folder_that_is_made_is_private_whatever_the_umask(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "new" / "cache"))
+    before = os.umask(0)
+    try:
+        assert cache.cache_folder.__wrapped__("boxes") is not None
+    finally:
+        os.umask(before)
+
+
 def test_a_link_is_followed_before_the_folder_is_judged(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "link"))
     (tmp_path / "open").mkdir(mode=0o700)
