@@ -61,7 +61,7 @@ def doctor(*, settings: Settings | None = None) -> list[Finding]:
         findings = [*_server(session), *_role(session)]
         damaged = [*_metadata(session)]
         findings += damaged or [Finding(Level.OK, "metadata", "the metadata schema is current")]
-        findings += _unrecorded(session) if damaged else _releases(session)
+        findings += _lost(session) if damaged else _releases(session)
     return findings
 
 
@@ -107,13 +107,24 @@ def _metadata(session: Session) -> Iterator[Finding]:
         yield _failure("metadata", str(part), "dbanon init" if part.mendable else _RESTORE)
 
 
-def _unrecorded(session: Session, served: Sequence[Release] = ()) -> Iterator[Finding]:
-    """Yield the views that serve what no ledger knows of."""
+def _lost(session: Session) -> Iterator[Finding]:
+    """Yield what is served though the ledger is gone."""
+    from dbanon.db import damage
+
+    if damage.ledger_is_gone(session):
+        hint = "DROP SCHEMA dbanon_data CASCADE drops it; then dbanon init, and publish again"
+        for view in damage.unrecorded_views(session, ()):
+            message = "it is served, and the ledger is gone: nobody checks what it shows"
+            yield _failure(str(view), message, hint)
+
+
+def _unrecorded(session: Session, served: Sequence[Release]) -> Iterator[Finding]:
+    """Yield the views that serve what the ledger does not know."""
     from dbanon.db import damage
 
     for view in damage.unrecorded_views(session, [release.id for release in served]):
         message = "it is served, and the ledger says nothing of it: nobody checks what it shows"
-        yield _failure(str(view), message, f"DROP VIEW {view}, then dbanon init and publish again")
+        yield _failure(str(view), message, f"DROP VIEW {view}, then publish again")
 
 
 def _policies(session: Session) -> Iterator[Finding]:

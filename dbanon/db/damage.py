@@ -73,6 +73,11 @@ def mend_tables(session: Session) -> None:
     session.pg.execute(query("number_on"))
 
 
+def ledger_is_gone(session: Session) -> bool:
+    """Whether nobody knows any more what is served."""
+    return any((part.kind, part.name) == ("table", "release") for part in missing(session))
+
+
 def unrecorded_views(session: Session, served: Sequence[int]) -> list[TableName]:
     """Return the views over release data that serve none of these releases."""
     rows = session.pg.execute(query("unrecorded_views"), (list(served),)).fetchall()
