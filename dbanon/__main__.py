@@ -1,6 +1,20 @@
-"""``python -m dbanon``."""
+"""``dbanon`` and ``python -m dbanon``."""
 
-from dbanon.cli import main
+import sys
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command line; Ctrl-C while it is imported ends it as it does later."""
+    try:
+        from dbanon.cli import main as run
+
+        run()
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; nothing was published\n")
+        sys.exit(INTERRUPTED)
+
 
 if __name__ == "__main__":
     main()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dbanon.domain.errors import CheckFailed, ConfigError, DbanonError
 from dbanon.domain.release import CheckReport, Verdict
 from dbanon.domain.table import TableName
+from dbanon.domain.text import command
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ def _promise(
         if not quasi or k is None:
             raise ConfigError(
                 f"{info.name} carries no promise of dbanon's to check",
-                hint=f"dbanon check {info.name} --quasi age --quasi sex --k 5",
+                hint=command("dbanon check", info.name, options="--quasi age --quasi sex --k 5"),
             )
         promise = Promise(release=0, quasi=tuple(quasi), sensitive=(), models=())
     for column in (*quasi, *sensitive):

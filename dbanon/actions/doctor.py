@@ -17,6 +17,8 @@ from dbanon.domain.errors import (
     TableNotFound,
 )
 from dbanon.domain.release import ReleaseKind, Verdict
+from dbanon.domain.table import TableName
+from dbanon.domain.text import command
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -25,7 +27,10 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.drift import Change
     from dbanon.domain.release import Release
-    from dbanon.domain.table import TableInfo, TableName
+    from dbanon.domain.table import TableInfo
+
+
+_RESTORE = "restore it from a backup: what it held is known to nobody"
 
 
 class Level(StrEnum):
@@ -56,11 +61,13 @@ def doctor(*, settings: Settings | None = None) -> list[Finding]:
     with connect(settings or Settings.load()) as session:
         with session.transaction(read_only=True, keep=False):
             findings = [*_server(session), *_role(session)]
-            current = _metadata(session)
-            findings.append(current)
-            if current.level is Level.OK:
+            damaged = [*_metadata(session)]
+            findings += damaged or [Finding(Level.OK, "metadata", "the metadata schema is current")]
+            if damaged:
+                findings += _lost(session)
+            else:
                 served = store.releases(session, served=True)
-                findings += _leftovers(session, served)
+                findings += [*_policies(session), *_leftovers(session, served)]
         for release in served:
             findings += _looked_at(session, release)
     return findings
@@ -95,34 +102,69 @@ def _role(session: Session) -> Iterator[Finding]:
         yield Finding(Level.WARNING, "role", message, hint)
 
 
-def _metadata(session: Session) -> Finding:
-    from dbanon.db import migrate
+def _metadata(session: Session) -> Iterator[Finding]:
+    """Yield what is wrong with the metadata schema."""
+    from dbanon.db import damage, migrate
 
     try:
         migrate.require_current(session)
     except (NotPermitted, SchemaOutOfDate) as error:
-        return _failure("metadata", str(error), error.hint)
-    return Finding(Level.OK, "metadata", "the metadata schema is current")
+        yield _failure("metadata", str(error), error.hint)
+        return
+    for part in damage.missing(session):
+        yield _failure("metadata", str(part), "dbanon init" if part.mendable else _RESTORE)
+
+
+def _lost(session: Session) -> Iterator[Finding]:
+    """Yield what is served though the ledger is gone."""
+    from dbanon.db import damage
+
+    if damage.ledger_is_gone(session):
+        hint = "DROP SCHEMA dbanon_data CASCADE drops it; then dbanon init, and publish again"
+        for view in damage.unrecorded_views(session, ()):
+            message = "it is served, and the ledger is gone: nobody checks what it shows"
+            yield _failure(str(view), message, hint)
+
+
+def _unrecorded(session: Session, served: Sequence[Release]) -> Iterator[Finding]:
+    """Yield the views that serve what the ledger does not know."""
+    from dbanon.db import damage
+
+    for view in damage.unrecorded_views(session, [release.data_id for release in served]):
+        message = "it is served, and the ledger says nothing of it: nobody checks what it shows"
+        yield _failure(str(view), message, f"DROP VIEW {view}, then publish again")
+
+
+def _policies(session: Session) -> Iterator[Finding]:
+    """Yield the policies that cannot be read."""
+    from dbanon.db import store
+
+    found: list[PolicyError] = []
+    store.list_policies(session, on_unreadable=found.append)
+    for error in found:
+        yield _failure("policies", str(error), error.hint)
 
 
 def _leftovers(session: Session, served: Sequence[Release]) -> Iterator[Finding]:
     from dbanon.db import diagnosis
 
+    yield from _unrecorded(session, served)
     orphans = diagnosis.orphans(session, served)
     if orphans:
+        orphan = TableName("dbanon_data", orphans[0])
         message = f"{len(orphans)} relations in dbanon_data belong to no served release"
-        yield Finding(Level.WARNING, "dbanon_data", message, _remedy(session, orphans[0]))
+        yield Finding(Level.WARNING, "dbanon_data", message, _remedy(session, orphan))
     if not served:
         yield Finding(Level.OK, "releases", "nothing is published")
 
 
-def _remedy(session: Session, orphan: str) -> str:
+def _remedy(session: Session, orphan: TableName) -> str:
     """Return what drops a relation that no served release needs."""
     from dbanon.db import store
 
-    number = orphan.rpartition("_")[2]
+    number = orphan.name.rpartition("_")[2]
     known = number.isdecimal() and store.release_by_id(session, int(number))
-    return f"dbanon release drop {number}" if known else f"DROP TABLE dbanon_data.{orphan}"
+    return f"dbanon release drop {number}" if known else f"DROP TABLE {orphan}"
 
 
 def _looked_at(session: Session, release: Release) -> list[Finding]:
@@ -174,9 +216,10 @@ def _served(
     """Yield what is wrong with what readers see."""
     from dbanon.db import diagnosis, identity
 
-    subject, repair = str(release.relation), f"dbanon refresh {release.table}"
+    subject, repair = str(release.relation), command("dbanon refresh", release.table)
     if not identity.serves(session, published.oid, release.data_id):
-        repair = f"DROP VIEW {release.relation}, then dbanon publish {release.table}"
+        publish = command("dbanon publish", release.table)
+        repair = f"DROP VIEW {release.relation}, then {publish}"
     for problem in diagnosis.view_problems(session, published, release=release, source=source):
         yield _failure(subject, problem, repair)
     for problem in identity.strangers(session, published, release.data_id):
@@ -240,7 +283,7 @@ def _copied(session: Session, release: Release, published: TableInfo) -> Iterato
 
     if release.content is not None and seals.content(session, published) != release.content:
         message = "it shows other rows or columns than were published"
-        yield _failure(str(release.relation), message, f"dbanon refresh {release.table}")
+        yield _failure(str(release.relation), message, command("dbanon refresh", release.table))
 
 
 def _live(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
@@ -249,7 +292,7 @@ def _live(session: Session, release: Release, published: TableInfo) -> Iterator[
     from dbanon.db import checks, marks
     from dbanon.db.promise import read_promise
 
-    subject, repair = str(release.relation), f"dbanon refresh {release.table}"
+    subject, repair = str(release.relation), command("dbanon refresh", release.table)
     promise = read_promise(session, published)
     if promise is None:
         return  # which is reported already

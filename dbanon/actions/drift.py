@@ -9,6 +9,7 @@ from dbanon.domain.drift import Change, compare
 from dbanon.domain.errors import AccessDrift, DriftError, PolicyError, TableNotFound, TaxonomyError
 from dbanon.domain.policy import Role
 from dbanon.domain.table import TableName
+from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,7 +84,8 @@ def gained_rights(session: Session, info: TableInfo, release: Release) -> Iterat
     if published is None:
         return
     for found in reach.private_reach(session, published=published, source=info.oid):
-        hint = f"{found.remedy}, or dbanon revoke {release.relation} ROLE"
+        revoke = command("dbanon revoke", release.relation, options="ROLE")
+        hint = f"{found.remedy}, or {revoke}"
         yield Change(None, f"{found}, and may read {release.relation}", hint, of_rights=True)
 
 
@@ -94,7 +96,7 @@ def misfits(session: Session, info: TableInfo, policy: Policy) -> Iterator[Chang
     try:
         validate_policy(session, policy, info)
     except PolicyError as error:
-        yield Change(None, str(error), error.hint or f"dbanon policy suggest {info.name}")
+        yield Change(None, str(error), error.hint or command("dbanon policy suggest", info.name))
 
 
 def strays(session: Session, info: TableInfo, policy: Policy) -> Iterator[Change]:
@@ -118,7 +120,8 @@ def strays(session: Session, info: TableInfo, policy: Policy) -> Iterator[Change
         try:
             encode(source.columns, _only(policy, [rule]), kinds=kinds, taxonomies=taxonomies)
         except (TaxonomyError, PolicyError) as error:
-            yield Change(None, str(error), error.hint or f"dbanon policy export {info.name}")
+            hint = error.hint or command("dbanon policy export", info.name)
+            yield Change(None, str(error), hint)
 
 
 def _only(policy: Policy, rules: Sequence[ColumnRule]) -> Policy:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError, NotPermitted, TableNotFound
-from dbanon.domain.table import TableName
+from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.text import command, visible
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -125,7 +126,8 @@ def _served(session: Session, relation: str | TableName) -> list[Release]:
     served = store.served_release(session, name)
     releases = [served] if served else store.releases(session, table=name, served=True)
     if not releases:
-        raise ConfigError(f"{name} is not published", hint=f"dbanon publish {name} --k 5")
+        hint = command("dbanon publish", name, options="--k 5")
+        raise ConfigError(f"{name} is not published", hint=hint)
     return releases
 
 
@@ -165,7 +167,9 @@ def _run(
     for statement in statements:
         session.pg.execute(statement)
     after = access.direct_grants(session, roles, published=published, schemas=schemas)
-    texts = tuple(statement.as_string() for statement in statements)
+    from dbanon.db.printing import printed
+
+    texts = tuple(map(printed, statements))
     return Access(release.relation, release.id, tuple(roles), texts, changed=before != after)
 
 
@@ -178,15 +182,16 @@ def _require_gone(
     left = access.direct_grants(session, roles, published=published, schemas=())
     if left:
         raise NotPermitted(
-            f"{left[0].role} still has {left[0].privilege} on {release.relation},"
+            f"{visible(left[0].role)} still has {left[0].privilege} on {release.relation},"
             f" given by {left[0].grantor}",
-            hint=f"dbanon revoke {release.relation} {left[0].grantor}",
+            hint=command("dbanon revoke", release.relation, left[0].grantor),
         )
 
 
 def _with_schemas(session: Session, taken: Access) -> Access:
     """Take the use of schemas that are needed no more, and say what the roles still have."""
     from dbanon.db import access, views
+    from dbanon.db.printing import printed
 
     published = views.oid_of(session, taken.relation) or 0
     schemas = [schema for schema in _schemas(taken.relation) if schema != "public"]
@@ -197,13 +202,15 @@ def _with_schemas(session: Session, taken: Access) -> Access:
         {(g.role, g.schema) for g in has if g.schema is not None and g.privilege == "USAGE"}
     ):
         if (role, schema) in needed:
-            remarks.append(f"{role} keeps USAGE on {schema}, for {needed[role, schema]}")
+            use = f"USAGE on {quote_identifier(schema)}, for {visible(needed[role, schema])}"
+            remarks.append(f"{visible(role)} keeps {use}")
         else:
             statement = access.schema_statement(schema, role)
             session.pg.execute(statement)
-            statements.append(statement.as_string())
+            statements.append(printed(statement))
     remarks += [
-        f"{role} can still read {taken.relation}: as a member of another role, or like everybody"
+        f"{visible(role)} can still read {taken.relation}:"
+        " as a member of another role, or like everybody"
         for role in access.still_readable_by(session, taken.roles, published=published)
     ]
     changed = taken.changed or len(statements) > len(taken.statements)

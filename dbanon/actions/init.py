@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dbanon.domain.deeds import Deed
 from dbanon.settings import Settings
@@ -14,15 +14,16 @@ if TYPE_CHECKING:
 _DEED = Deed("the metadata schema", "installed", "dbanon init")
 
 
-def init(settings: Settings | None = None, *, role: str | None = None) -> Mapping[str, str | bool]:
-    """Install or upgrade the metadata schema and the check functions; idempotent.
+def init(settings: Settings | None = None, *, role: str | None = None) -> Mapping[str, Any]:
+    """Install, upgrade or mend the metadata schema and the check functions; idempotent.
 
     ``role`` is another one that will publish, and is given all that it needs but SELECT on the
-    tables. Returns ``changed`` and ``revision``. Needs CREATE on the database the first time.
+    tables. Returns ``changed``, ``revision`` and ``lost``, what dbanon does not know how to mend,
+    each part in a sentence. Needs CREATE on the database the first time.
     Raises NotPermitted, DatabaseError, SchemaOutOfDate (when the schema is newer than this
     program), ConfigError when there is no such role.
     """
-    from dbanon.db import access, metadata, migrate
+    from dbanon.db import access, damage, metadata, migrate, store
     from dbanon.db.session import connect
 
     with (
@@ -33,7 +34,12 @@ def init(settings: Settings | None = None, *, role: str | None = None) -> Mappin
         if role is not None:
             access.require_roles(session, [role])
             migrate.grant_everyday(session, role)
-    return {"changed": changed, "revision": metadata.REVISION}
+        lost = [str(part) for part in damage.missing(session)]
+        if not lost:
+            served = [release.id for release in store.releases(session, served=True)]
+            views = damage.unrecorded_views(session, served)
+            lost = [f"{view} is served, and the ledger says nothing of it" for view in views]
+    return {"changed": changed, "revision": metadata.REVISION, "lost": lost}
 
 
 def init_sql(*, role: str | None = None, owner: str | None = None) -> str:

@@ -50,6 +50,13 @@ class Plan:
     statements: tuple[str, ...]
     warnings: tuple[Caution, ...] = ()
 
+    @property
+    def script(self) -> str:
+        """``statements`` as psql runs them: without the rows, so all is rolled back at the end."""
+        from dbanon.db.printing import script
+
+        return script(self.statements, end="ROLLBACK")
+
 
 def plan(
     table: str | TableName,
@@ -87,7 +94,7 @@ def plan(
             recodings=prepared.recodings,
             trees=prepared.trees,
         )
-        statements = tuple(_render(publication, request))
+        statements = tuple(_render(session, publication, request))
     return Plan(
         policy=prepared.policy,
         relation=publication.view,
@@ -113,9 +120,10 @@ def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedCo
         yield PlannedColumn(name, recoding, type_name, prepared.outcome.loss.columns[name])
 
 
-def _render(publication: Publication, request: Request) -> Iterator[str]:
+def _render(session: Session, publication: Publication, request: Request) -> Iterator[str]:
     """Spell the statements of a publication as publish runs them."""
-    from dbanon.db import access, checks, contents, relations
+    from dbanon.db import access, checks, contents, relations, views
+    from dbanon.db.printing import printed
     from dbanon.db.promise import promise_of
 
     proofs = checks.proofs(checks.named(publication.view), promise_of(publication))
@@ -123,6 +131,7 @@ def _render(publication: Publication, request: Request) -> Iterator[str]:
         *relations.build_statements(publication),
         *contents.copy_statements(publication),
         *relations.serve_statements(publication),
+        *views.schema_statements(session, publication.view),
         relations.view_statement(publication),
         relations.comment_statement(publication),
         *access.grant_statements(publication.view, request.grants),
@@ -130,4 +139,4 @@ def _render(publication: Publication, request: Request) -> Iterator[str]:
         *(relations.forget_statements(publication) if request.forgets else ()),
     ]
     for statement in statements:
-        yield statement.as_string().strip()
+        yield printed(statement).strip()

@@ -10,6 +10,7 @@ from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import Policy
 from dbanon.domain.stages import Stages
 from dbanon.domain.table import TableName
+from dbanon.domain.text import command
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _same_table(session: Session, written: TableName, info: TableInfo) -> TableN
     if catalog.describe(session, written).oid != info.oid:
         raise PolicyError(
             f"the file is a policy of {written}, not of {info.name}",
-            hint=f"dbanon policy set {written} --file ...",
+            hint=command("dbanon policy set", written, options="--file ..."),
         )
     return info.name
 
@@ -159,7 +160,7 @@ def stored_policy(session: Session, info: TableInfo) -> Policy:
     policy = store.load_policy(session, info.name)
     if policy is None:
         raise PolicyError(
-            f"{info.name} has no policy yet", hint=f"dbanon policy suggest {info.name}"
+            f"{info.name} has no policy yet", hint=command("dbanon policy suggest", info.name)
         )
     return policy
 
@@ -171,13 +172,25 @@ def export_policy(table: str | TableName, *, settings: Settings | None = None) -
     return policies.dump(load_policy(table, settings=settings))
 
 
-def list_policies(*, settings: Settings | None = None) -> list[Policy]:
-    """Return all stored policies, by table."""
+def list_policies(
+    *,
+    settings: Settings | None = None,
+    on_unreadable: Callable[[PolicyError], None] | None = None,
+) -> list[Policy]:
+    """Return all stored policies, by table.
+
+    ``on_unreadable`` is given the error of each one that cannot be read; without it the first
+    such error is raised.
+    """
     from dbanon.db import store
     from dbanon.db.migrate import current_session
 
     with current_session(settings or Settings.load()) as session:
-        return store.list_policies(session)
+        return store.list_policies(session, on_unreadable=on_unreadable or _raise)
+
+
+def _raise(error: PolicyError) -> None:
+    raise error
 
 
 def drop_policy(table: str | TableName, *, settings: Settings | None = None) -> None:

@@ -18,6 +18,7 @@ from dbanon.domain.models import HIERARCHICAL, ORDERED
 from dbanon.domain.policy import K_ANONYMITY, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import quote_identifier
+from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -230,7 +231,8 @@ def _require_guarded(policy: Policy, info: TableInfo) -> None:
             raise ConfigError(
                 f"a live view cannot keep {title(spec)}: any write changes the whole that its"
                 " classes are compared with",
-                hint=f"publish it with --as table, and again with: dbanon refresh {policy.table}",
+                hint="publish it with --as table, and again with: "
+                + command("dbanon refresh", policy.table),
             )
     if policy.rows_per_subject not in {None, 1}:
         raise ConfigError(

@@ -13,6 +13,7 @@ from dbanon.domain.errors import CheckFailed, ConfigError, DatabaseError
 from dbanon.domain.release import Release, ReleaseKind
 from dbanon.domain.stages import Stages
 from dbanon.domain.table import TableName
+from dbanon.domain.text import command
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -279,6 +280,6 @@ def _prove(
         raise CheckFailed(
             f"{publication.view} did not hold in the database; nothing was published",
             report,
-            hint=f"dbanon plan {publication.info.name}",
+            hint=command("dbanon plan", publication.info.name),
         )
     return report

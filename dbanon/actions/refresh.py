@@ -12,6 +12,7 @@ from dbanon.actions.request import Request
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.stages import Stages
 from dbanon.domain.table import TableName
+from dbanon.domain.text import command
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def _served(table: str | TableName | None, settings: Settings) -> list[Release]:
         info = find_source(session, name)
         served = store.releases(session, table=info.name, served=True)
     if not served:
-        raise ConfigError(f"{info.name} is not published", hint=f"dbanon publish {info.name} --k 5")
+        hint = command("dbanon publish", info.name, options="--k 5")
+        raise ConfigError(f"{info.name} is not published", hint=hint)
     return served
 
 

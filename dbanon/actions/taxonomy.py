@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError, TaxonomyError
-from dbanon.domain.table import TableName
+from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.text import command
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _values(session: Session, table: TableName, column: str) -> list[str]:
     identity.require_admitted(session)
     if len(values) > MAX_LEAVES:
         raise TaxonomyError(
-            f"column {column} has more than {MAX_LEAVES:,} distinct values",
+            f"column {quote_identifier(column)} has more than {MAX_LEAVES:,} distinct values",
             hint="publish it with the recoding interval, or derive it from a coarser column",
         )
     return values
@@ -135,15 +136,11 @@ def drop_taxonomy(name: str, *, settings: Settings | None = None) -> int:
 
     deed = _deed(name, "dropped")
     with current_session(settings or Settings.load(), deed=deed) as session:
-        users = [
-            str(policy.table)
-            for policy in store.list_policies(session)
-            if any(rule.taxonomy == name for rule in policy.columns)
-        ]
+        users = store.policies_naming(session, name)
         if users:
             raise TaxonomyError(
-                f"taxonomy {name} is named by the policy of {', '.join(users)}",
-                hint=f"dbanon policy show {users[0]}",
+                f"taxonomy {name} is named by the policy of {', '.join(map(str, users))}",
+                hint=command("dbanon policy show", users[0]),
             )
         dropped = store.drop_taxonomy(session, name)
     if not dropped:

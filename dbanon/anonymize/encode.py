@@ -14,6 +14,7 @@ from dbanon.domain.errors import PolicyError, TaxonomyError, Unsatisfiable
 from dbanon.domain.policy import Role
 from dbanon.domain.table import ColumnKind, Structure, quote_identifier
 from dbanon.domain.taxonomy import ROOT_LABEL, Taxonomy
+from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -220,7 +221,8 @@ def _encode_leaves(
             f"taxonomy {taxonomy.name!r} has no leaf for {int(missing.sum())} distinct values"
             f" of column {quote_identifier(rule.column)}, on {n_rows} rows"
         )
-        hint = f"dbanon taxonomy export {taxonomy.name}; add the values as leaves and import it"
+        export = command("dbanon taxonomy export", taxonomy.name)
+        hint = f"{export}; add the values as leaves and import it"
         raise TaxonomyError(msg, hint=hint)
     values = np.empty(len(leaves), object)
     values[:] = leaves

@@ -14,4 +14,4 @@ def library(name: str) -> Any:  # noqa: ANN401 - any module
         return import_module(name)
     except ModuleNotFoundError as error:
         msg = f"this algorithm needs {name.partition('.')[0]}, which is not installed"
-        raise ConfigError(msg, hint="pip install 'dbanon[algorithms]'") from error
+        raise ConfigError(msg, hint="pip install --upgrade --force-reinstall dbanon") from error

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from dbanon.domain.assignment import SensitiveDomain
 from dbanon.domain.errors import PolicyError, TaxonomyError
 from dbanon.domain.table import ColumnKind, quote_identifier
+from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,6 +105,7 @@ def _leaves(labels: Sequence[str], rule: ColumnRule, tree: Taxonomy) -> NDArray[
             f"taxonomy {tree.name!r} has no leaf for {missing} distinct values"
             f" of column {quote_identifier(rule.column)}"
         )
-        hint = f"dbanon taxonomy export {tree.name}; add the values as leaves and import it"
+        export = command("dbanon taxonomy export", tree.name)
+        hint = f"{export}; add the values as leaves and import it"
         raise TaxonomyError(msg, hint=hint)
     return np.array([leaf_of[label] for label in labels] + [-1], np.int64)

@@ -118,10 +118,7 @@ def _run(deeds: Deeds) -> int | str | None:
     except Exception as error:
         if os.environ.get("DBANON_DEBUG"):
             raise
-        # What an unforeseen error says may quote a row, so only its kind is told.
-        _complain(f"error: unforeseen {type(error).__name__}; {deeds}")
-        _complain("  try: the same command with DBANON_DEBUG=1, which may print values")
-        return 1
+        return _unforeseen(error, deeds)
     return 0
 
 
@@ -137,6 +134,27 @@ def _lost(reason: OSError, deeds: Deeds, code: int | str | None) -> int | str | 
         return BROKEN_PIPE
     _complain(f"error: the output could not be written ({reason.strerror}); {deeds}")
     return 1
+
+
+def _unforeseen(error: Exception, deeds: Deeds) -> int:
+    """Say what is known of an error that nobody expected, and return the exit code."""
+    if _was_interrupted(error):
+        _complain(f"interrupted; {deeds}")
+        return INTERRUPTED
+    if isinstance(error, MemoryError):
+        _complain(f"error: this machine is out of memory; {deeds}")
+        _complain("  try: --block 10000")
+        return 1
+    # What an unforeseen error says may quote a row, so only its kind is told.
+    _complain(f"error: unforeseen {type(error).__name__}; {deeds}")
+    _complain("  try: the same command with DBANON_DEBUG=1, which may print values")
+    return 1
+
+
+def _was_interrupted(error: BaseException) -> bool:
+    """Whether Ctrl-C is behind an error: a library that it stops on import raises its own."""
+    below = error.__cause__ or error.__context__
+    return isinstance(error, KeyboardInterrupt) or (below is not None and _was_interrupted(below))
 
 
 def _complain(text: str) -> None:

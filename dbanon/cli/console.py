@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -15,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from dbanon.domain.stages import Stages
 from dbanon.domain.table import TableName
+from dbanon.domain.text import is_seen
+from dbanon.domain.text import visible as spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,17 +26,9 @@ if TYPE_CHECKING:
     from dbanon.domain.caution import Caution
 
 
-# What a terminal obeys, or shows in another order, instead of printing it.
-_COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
-
 def visible(text: str) -> str:
-    """Spell the characters that a terminal would obey; names and labels are anybody's text."""
-    return _COMMANDS.sub(_spelled, text)
-
-
-def _spelled(match: re.Match[str]) -> str:
-    return f"\\u{ord(match[0]):04x}"
+    """Spell what a terminal would obey or hide, but for the ends of lines."""
+    return spelled(text, keep="\n\t")
 
 
 def out() -> Console:
@@ -53,8 +46,8 @@ def err() -> Console:
 
 
 def say(text: str, *, style: str | None = None) -> None:
-    """Print a line of the result."""
-    out().print(visible(text), style=style)
+    """Print a line of the result, whatever a name in it holds."""
+    out().print(spelled(text), style=style)
 
 
 def verbatim(text: str) -> None:
@@ -75,7 +68,10 @@ def caution(found: Iterable[Caution]) -> None:
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:
-    """Print a table; columns of numbers are aligned to the right."""
+    """Print a table; columns of numbers are aligned to the right.
+
+    A cell is one line, whatever a name or label in it holds; a list is one of several.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -84,18 +80,23 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: st
     drawn = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     for i, header in enumerate(headers):
         numeric = all(_is_number(row[i]) for row in cells) and bool(cells)
-        drawn.add_column(visible(header), justify="right" if numeric else "left", overflow="fold")
+        drawn.add_column(spelled(header), justify="right" if numeric else "left", overflow="fold")
     for row in cells:
-        drawn.add_row(*(Text(visible(cell)) for cell in row))
+        drawn.add_row(*(Text(cell) for cell in row))
     console = out()
     if not console.is_terminal:
         console.width = max(console.width, 400)
     if title:
-        console.print(visible(title), style="bold")
+        console.print(spelled(title), style="bold")
     console.print(drawn)
 
 
 def _cell(value: object) -> str:
+    lines = value if isinstance(value, list) else [value]
+    return "\n".join(spelled(_line(line)) for line in lines)
+
+
+def _line(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -116,7 +117,8 @@ def _is_number(cell: str) -> bool:
 def document(value: object) -> None:
     """Print a value as one JSON document."""
     text = json.dumps(plain(value), indent=2, ensure_ascii=False)
-    print(visible(text))  # noqa: T201 - it is the output; JSON spells such characters alike
+    seen = (c if c == "\n" or is_seen(c) else json.dumps(c)[1:-1] for c in text)
+    print("".join(seen))  # noqa: T201 - it is the output
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401, PLR0911 - any domain value, to any JSON value
@@ -156,14 +158,14 @@ def watched(*, timings: bool, steps: int) -> Iterator[Stages]:
         bar = _Bar(progress, progress.add_task("connect", total=steps))
         stages = Stages(
             on_start=bar.start,
-            on_note=lambda text: console.print(visible(text), style="dim"),
+            on_note=lambda text: console.print(spelled(text), style="dim"),
             on_progress=bar.move if console.is_terminal else None,
             on_step=bar.step if console.is_terminal else None,
         )
         yield stages
     if timings:
         for remark in stages.remarks:
-            console.print(visible(remark))
+            console.print(spelled(remark))
         total = sum(stages.seconds.values())
         for name, seconds in (*stages.seconds.items(), ("total", total)):
             console.print(f"{name:>10} {seconds:8.3f} s")

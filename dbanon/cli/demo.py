@@ -6,6 +6,7 @@ import typer
 
 from dbanon.cli import console, options, report
 from dbanon.cli.interrupts import interruptible
+from dbanon.domain.text import command
 
 
 def demo(
@@ -28,10 +29,13 @@ def demo(
     table, relation = shown.release.table, shown.release.relation
     console.say(f"Loaded {shown.dataset.origin} as {table}:")
     console.table(shown.source_columns, shown.source_rows)
-    console.say(f"dbanon publish {table} --k 5 --l 3 published it as {relation}:")
+    publish = command("dbanon publish", table, options="--k 5 --l 3")
+    console.say(f"{publish} published it as {relation}:")
     console.table(shown.columns, shown.rows)
     report.checks(shown.checks)
     report.loss(shown.release.loss)
-    console.say("\nWhat an analyst could run next (dbanon server psql, pgAdmin, pandas ...):\n")
+    console.say("")
+    console.say("What an analyst could run next (dbanon server psql, pgAdmin, pandas ...):")
+    console.say("")
     for query in shown.dataset.queries:
-        console.say(f"{query};\n")
+        console.verbatim(f"{query};\n\n")

@@ -19,7 +19,7 @@ def doctor(
     if json:
         console.document(findings)
     else:
-        rows = [(f.level.value, f.subject, f.message, f.hint) for f in findings]
+        rows = [(f.level.value, f.subject, f.message.splitlines(), f.hint) for f in findings]
         console.table(("", "subject", "finding", "try"), rows)
     worst = max((finding.exit_code for finding in findings), default=0)
     if worst:

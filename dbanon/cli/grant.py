@@ -79,7 +79,7 @@ def _show(found: list[Access], outcome: str, *, json: bool, print_sql: bool, dry
     for one in found:
         if print_sql:
             for statement in one.statements:
-                console.say(f"{statement};")
+                console.verbatim(f"{statement};\n")
         else:
             already = "" if one.changed else " (it was so already)"
             console.say(f"{one.relation}: {', '.join(one.roles)} {outcome}{already}")

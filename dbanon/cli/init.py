@@ -47,3 +47,5 @@ def init(
     else:
         state = "installed" if result["changed"] else "was current already"
         console.say(f"metadata schema {state} (revision {result['revision']})")
+    for sentence in result["lost"]:
+        console.warn(f"{sentence}; next: dbanon doctor")

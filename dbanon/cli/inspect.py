@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.cli import console, options
+from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from dbanon.actions.inspect import InspectedColumn, Inspection
@@ -36,7 +37,7 @@ def inspect(
     console.say(f"primary key: {key}")
     if found.info.row_security:
         console.warn("row-level security is on: publishing would bypass it, and is refused")
-    console.say(f"next: dbanon policy suggest {found.info.name}")
+    console.say("next: " + command("dbanon policy suggest", found.info.name))
 
 
 def _row(column: InspectedColumn, found: Inspection) -> tuple[object, ...]:

@@ -73,7 +73,7 @@ def _plan(given: dict[str, Any]) -> None:
     if given["json"]:
         console.document(found)
     elif given["print_sql"]:
-        console.verbatim(";\n\n".join(("BEGIN", *found.statements, "COMMIT;\n")))
+        console.verbatim(found.script)
     else:
         _show(found)
 

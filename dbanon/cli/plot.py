@@ -6,6 +6,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import ConfigError
+from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +28,7 @@ def require(path: Path) -> None:
         raise ConfigError(f"cannot draw {path}", hint="--plot loss.svg, or .png, or .pdf")
     if not path.absolute().parent.is_dir():
         raise ConfigError(
-            f"there is no folder {path.absolute().parent}", hint=f"mkdir -p {path.parent}"
+            f"there is no folder {path.absolute().parent}", hint=command("mkdir -p", path.parent)
         )
     try:
         import matplotlib as mpl  # noqa: F401 - only whether it is there
@@ -38,12 +39,16 @@ def require(path: Path) -> None:
 
 
 def draw(found: Comparison, path: Path) -> None:
-    """Write the drawing; the same comparison gives the same file."""
-    import matplotlib as mpl
+    """Write the drawing; the same comparison gives the same file.
+
+    Matplotlib reads settings from the current folder, where anybody may have written them: one of
+    them has LaTeX set the names in the title. The drawing is made by the library's own.
+    """
+    from matplotlib import style
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with mpl.rc_context({"svg.hashsalt": "dbanon"}):
+    with style.context(["default", {"svg.hashsalt": "dbanon"}]):
         figure = Figure(figsize=(8.0, 5.0), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
@@ -82,7 +87,8 @@ def _lines(axes: Axes, found: Comparison) -> None:
 
 def _label(axes: Axes, found: Comparison) -> None:
     l = f", l = {found.l}" if found.l > 1 else ""
-    axes.set_title(f"Loss of {found.table} ({found.n_rows:,} rows{l})")
+    title = f"Loss of {found.table} ({found.n_rows:,} rows{l})"
+    axes.set_title(title, parse_math=False)  # a name may hold a dollar sign
     axes.set_xlabel("k, the least number of rows in a class")
     weighted = "weighted " if found.is_weighted else ""
     axes.set_ylabel(f"{weighted}NCP in % (0 is exact, 100 says nothing)")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dbanon.cli import console, options, report
+from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from dbanon.domain.policy import ModelSpec
@@ -40,9 +41,8 @@ def set_(
         settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
     )
     console.say(f"policy of {stored.table} stored")
-    console.say(
-        f"next: dbanon plan {stored.table}{'' if stored.model('k-anonymity') else ' --k 5'}"
-    )
+    k = "" if stored.model("k-anonymity") else "--k 5"
+    console.say("next: " + command("dbanon plan", stored.table, options=k))
 
 
 @app.command()
@@ -67,7 +67,8 @@ def suggest(
             file.write(text)
     except OSError as error:
         raise ConfigError(f"cannot write {output}: {error.strerror}") from None
-    console.say(f"{output} written; edit it, then: dbanon policy set {table} --file {output}")
+    then = command("dbanon policy set", table, options=command("--file", output))
+    console.say(f"{output} written; edit it, then: {then}")
 
 
 @app.command()
@@ -113,7 +114,9 @@ def list_(*, dsn: options.Dsn = None, json: options.Json = False) -> None:
     """List the tables that have a policy."""
     from dbanon.actions import policy
 
-    found = policy.list_policies(settings=options.settings(dsn))
+    found = policy.list_policies(
+        settings=options.settings(dsn), on_unreadable=lambda error: console.warn(str(error))
+    )
     if json:
         console.document(found)
         return

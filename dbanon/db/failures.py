@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 # Classes of SQLSTATE whose primary message holds names and states, never a row's value.
 _QUOTABLE = frozenset({"08", "0A", "25", "28", "2B", "3D", "3F", "42", "53", "54", "55", "57"})
 
+# A failed connection has no SQLSTATE: in English it says one of these.
+_FULL = re.compile("too many (clients|connections)|connection slots are reserved")
+
 _AGAIN = "run the command again"
 _POOLER = "connect to the server itself: a pooler loses what dbanon sets for its session"
 _MEANINGS = {
@@ -27,6 +31,11 @@ _MEANINGS = {
     "25006": ("the server takes no writes", f"connect to the primary; or {_POOLER}"),
     "25P03": ("idle_in_transaction_session_timeout ended the session", _POOLER),
     "25P04": ("transaction_timeout ended the session", _POOLER),
+    "53100": ("the disk of the server is full", f"free space on the server, then {_AGAIN}"),
+    "53200": (
+        "the server is out of memory",
+        "raise max_locks_per_transaction if it says so, else lower work_mem or add memory",
+    ),
     "57014": ("the server cancelled the statement", f"{_AGAIN}; or {_POOLER}"),
     "57P01": ("somebody ended the session, or stopped the server", _AGAIN),
     "57P02": ("the server crashed", _AGAIN),
@@ -40,10 +49,10 @@ _OVERTAKEN = "tuple concurrently"
 def connection_failure(error: psycopg.Error) -> DatabaseError:
     """Explain why no session could be opened."""
     reason = " ".join(str(error).split())
-    return DatabaseError(
-        f"cannot connect: {reason}",
-        hint="check --dsn or DBANON_DSN; without either, dbanon server status",
-    )
+    hint = "check --dsn or DBANON_DSN; without either, dbanon server status"
+    if _FULL.search(reason):
+        hint = "close other sessions, or raise max_connections or the limit of the role"
+    return DatabaseError(f"cannot connect: {reason}", hint=hint)
 
 
 def statement_failure(

@@ -8,6 +8,7 @@ from psycopg import sql
 
 from dbanon.db import judgements, marks
 from dbanon.db.metadata import DATA_SCHEMA
+from dbanon.db.printing import Body
 from dbanon.db.queries import identifiers, query, relation, template
 from dbanon.db.session import VALUE_SETTINGS
 from dbanon.domain.errors import NotPermitted
@@ -146,11 +147,8 @@ def _key_statements(publication: Publication) -> Iterator[sql.Composed]:
 
 
 def _create(publication: Publication, event: str) -> Iterator[sql.Composed]:
-    # A body is a literal, not dollar-quoted: a column may be named like the closing tag.
-    function, body = guard(publication.data_id, event), _body(publication, event).as_string()
-    yield template(
-        "create_guard", guard=function, settings=_settings(publication), body=sql.Literal(body)
-    )
+    function, body = guard(publication.data_id, event), Body(_body(publication, event))
+    yield template("create_guard", guard=function, settings=_settings(publication), body=body)
     yield sql.SQL("REVOKE ALL ON FUNCTION {}() FROM PUBLIC").format(function)
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from psycopg import sql
 
 from dbanon import resources
+from dbanon.db.damage import mend_tables, missing
 from dbanon.db.metadata import DATA_SCHEMA, DEFAULT_VIEWS, REVISION, SCHEMA
+from dbanon.db.printing import SETTINGS, printed
 from dbanon.db.queries import function, query, template
 from dbanon.db.session import connect
 from dbanon.domain.errors import NotPermitted, SchemaOutOfDate
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from dbanon.settings import Settings
 
 _INIT = "dbanon init"
+_STAMPED = re.compile(r"dbanon metadata: revision (\w+),")
 
 
 def stamp() -> str:
@@ -39,13 +44,23 @@ def stamp() -> str:
 def install(session: Session) -> bool:
     """Bring both schemas, the tables and the functions up to date in the open transaction.
 
-    Returns whether anything had to change. Raises SchemaOutOfDate when the database was
-    initialized by a newer dbanon.
+    What is missing of them is made again, where it held nothing that is lost with it. Returns
+    whether anything had to change. Raises SchemaOutOfDate when the database was initialized by a
+    newer dbanon. Of two that run at once one waits for the other.
     """
+    return session.unless_overtaken(partial(_install, session))
+
+
+def _install(session: Session) -> bool:
     _refuse_strangers(session)
     revision, installed = state(session)
-    if installed == stamp():
+    whole = revision is not None and not any(part.mendable for part in missing(session))
+    if whole and installed == stamp():
         return False
+    known = revision
+    if revision is None and installed is not None:  # the row or the table of Alembic is gone
+        found = _STAMPED.match(installed)
+        revision = found[1] if found else None
     if revision is not None and revision > REVISION:
         raise SchemaOutOfDate(
             f"the metadata schema has revision {revision}, newer than this program's {REVISION}",
@@ -54,14 +69,22 @@ def install(session: Session) -> bool:
     for schema in (SCHEMA, DATA_SCHEMA):
         if session.pg.execute(query("schema_exists"), (schema,)).fetchone() is None:
             session.pg.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+    _upgrade(session, lost=None if known == revision else revision)
+    mend_tables(session)
+    for statement in _function_statements():
+        session.pg.execute(statement)
+    return True
+
+
+def _upgrade(session: Session, *, lost: str | None) -> None:
+    """Run the revisions that are left; lost: the one that Alembic's own table should name."""
     from alembic import command
 
     config = _config()
     config.attributes["connection"] = session.sa
+    if lost is not None:
+        command.stamp(config, lost)
     command.upgrade(config, REVISION)
-    for statement in _function_statements():
-        session.pg.execute(statement)
-    return True
 
 
 def grant_everyday(session: Session, role: str) -> None:
@@ -84,7 +107,7 @@ def script(*, role: str | None = None, owner: str | None = None) -> str:
     tables = output.getvalue().removeprefix("BEGIN;").rstrip().removesuffix("COMMIT;").strip()
     functions = _statements(_function_statements())
     parts = [
-        "BEGIN;\nSET LOCAL search_path = pg_catalog, pg_temp;",
+        "BEGIN;\n" + "\n".join(f"{setting};" for setting in SETTINGS),
         _statements(_schema_statements(role=role, owner=owner)),
         tables,
         functions,
@@ -92,7 +115,7 @@ def script(*, role: str | None = None, owner: str | None = None) -> str:
     if owner is not None:
         parts.append("RESET ROLE;")
     if role is not None:
-        parts.append(_everyday_rights(role).as_string().rstrip())
+        parts.append(printed(_everyday_rights(role)).rstrip())
     return "\n\n".join([*parts, "COMMIT;\n"])
 
 
@@ -116,7 +139,7 @@ def _schema_statements(*, role: str | None, owner: str | None) -> Iterator[sql.C
 
 
 def _statements(statements: Iterable[sql.SQL | sql.Composed]) -> str:
-    return "\n\n".join(s.as_string().rstrip().rstrip(";") + ";" for s in statements)
+    return "\n\n".join(printed(s).rstrip().rstrip(";") + ";" for s in statements)
 
 
 def state(session: Session) -> tuple[str | None, str | None]:
@@ -125,9 +148,11 @@ def state(session: Session) -> tuple[str | None, str | None]:
     Raises NotPermitted for a role that may not read them.
     """
     row = session.pg.execute(query("metadata_state")).fetchone()
-    if row is None or not row[0]:
+    if row is None:
         return None, None
-    _, readable, installed = row
+    exists, readable, installed = row
+    if not exists:
+        return None, installed
     if not readable:
         raise NotPermitted(
             "this role may not read the metadata schema",
@@ -141,7 +166,9 @@ def require_current(session: Session) -> None:
     """Raise SchemaOutOfDate unless the metadata schema is the one this program knows."""
     revision, installed = state(session)
     if revision is None:
-        raise SchemaOutOfDate("this database has no dbanon metadata schema yet", hint=_INIT)
+        lost = "the metadata schema has lost its revision"
+        yet = "this database has no dbanon metadata schema yet"
+        raise SchemaOutOfDate(yet if installed is None else lost, hint=_INIT)
     if installed != stamp():
         raise SchemaOutOfDate(
             f"the metadata schema (revision {revision}) is not that of this program"

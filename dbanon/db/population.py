@@ -15,6 +15,7 @@ from dbanon.domain.models import K_MAP, MODEL_KINDS, arguments
 from dbanon.domain.policy import Role
 from dbanon.domain.release import CheckReport, CheckResult, Verdict
 from dbanon.domain.table import quote_identifier
+from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,7 +41,7 @@ def describe(session: Session, info: TableInfo, policy: Policy, *, n_rows: int) 
     if problems:
         raise PolicyError(
             f"{found.name} is not the population of {info.name}: {'; '.join(problems)}",
-            hint=f"dbanon inspect {found.name}",
+            hint=command("dbanon inspect", found.name),
         )
     return found
 

@@ -10,6 +10,7 @@ from psycopg import sql
 
 from dbanon.db.catalog import content_digest
 from dbanon.db.metadata import DATA_SCHEMA
+from dbanon.db.printing import Body
 from dbanon.db.queries import query, template
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def seal_statements(release: sql.Identifier, release_id: int) -> Iterator[sql.Co
         shape=kind,
         shape_name=sql.Literal(kind.as_string()),
     )
-    yield template("bind_release", body=sql.Literal(body.as_string()))
+    yield template("bind_release", body=Body(body))
     yield template("create_seal", trigger=trigger, release=release)
     # ALWAYS: replicated changes fire no ordinary trigger.
     yield from close_statements(release)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 import sqlalchemy as sa
@@ -17,9 +17,10 @@ from dbanon.db.queries import query, template
 from dbanon.domain import deeds
 from dbanon.domain.deeds import Fate
 from dbanon.domain.errors import CommitUnknown, ConfigError, DatabaseError, NotPermitted
+from dbanon.domain.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from psycopg.abc import ConnDict
     from sqlalchemy.engine import RootTransaction
@@ -28,12 +29,19 @@ if TYPE_CHECKING:
     from dbanon.domain.table import TableName
     from dbanon.settings import Settings
 
+T = TypeVar("T")
+
 LOCK_TIMEOUT = "60s"
 
 # A firewall forgets a connection on which nothing moves while the groups are searched for.
 _KEEPALIVE_SECONDS = 60
 # How long to ask what became of a commit that was not answered: a server that crashed recovers.
 _ASKING_SECONDS = 10.0
+
+
+# Something of that name is there already, or was changed at the same moment.
+_DONE_MEANWHILE = frozenset({"23505", "42P06", "42P07", "42701", "42710", "42723", "XX000"})
+_ATTEMPTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +141,21 @@ class Session:
             connection.autocommit = True
             yield connection
 
+    def unless_overtaken(self, work: Callable[[], T]) -> T:
+        """Do what may be done by somebody else at the same moment, and look again if it was.
+
+        The server has waited for the other one by then. The open transaction goes on.
+        """
+        for _ in range(_ATTEMPTS):
+            try:
+                with self.sa.begin_nested():
+                    return work()
+            except (psycopg.Error, sa.exc.DBAPIError) as error:
+                cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
+                if getattr(cause, "sqlstate", None) not in _DONE_MEANWHILE:
+                    raise
+        return work()
+
     def allow_memory(self) -> None:
         """Give the sorts and hash tables of the open transaction room for millions of rows."""
         self.pg.execute(query("allow_memory"))
@@ -223,7 +246,7 @@ def _require_readable(dsn: str) -> ConnDict:
 def _prepare(pg: psycopg.Connection, settings: Settings) -> tuple[str, ...]:
     """Fix what the meaning of names and texts depends on; return the search path found."""
     if settings.owner is not None:
-        pg.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(settings.owner)))
+        _act_as(pg, settings.owner)
     row = pg.execute("SELECT pg_catalog.current_schemas(false)").fetchone()
     try:
         for statement in settings_statements():
@@ -235,6 +258,22 @@ def _prepare(pg: psycopg.Connection, settings: Settings) -> tuple[str, ...]:
         ) from None
     pg.commit()
     return tuple(row[0]) if row else ()
+
+
+def _act_as(pg: psycopg.Connection, owner: str) -> None:
+    """Become the role that is to own what is created; raise ConfigError if there is none."""
+    try:
+        pg.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(owner)))
+    except psycopg.errors.InvalidParameterValue:
+        raise ConfigError(
+            f"there is no role {visible(owner)} to own what is created",
+            hint="name another --owner or DBANON_OWNER, or let a DBA create the role",
+        ) from None
+    except psycopg.errors.InsufficientPrivilege:
+        raise NotPermitted(
+            f"this role may not act as {visible(owner)}",
+            hint="let a DBA GRANT the role to this one, or name another --owner",
+        ) from None
 
 
 # How values are spelled as texts.

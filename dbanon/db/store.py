@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
+from psycopg import sql
 from sqlalchemy.dialects.postgresql import insert
 
 from dbanon.db import metadata as m
+from dbanon.db.queries import identifiers
 from dbanon.domain.assignment import LossReport
+from dbanon.domain.errors import PolicyError
 from dbanon.domain.release import (
     CheckReport,
     CheckResult,
@@ -20,10 +24,11 @@ from dbanon.domain.release import (
     Verification,
 )
 from dbanon.domain.table import TableName
+from dbanon.domain.text import command
 from dbanon.formats import baselines, policies, taxonomies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from dbanon.db.session import Session
     from dbanon.domain.drift import Baseline
@@ -35,7 +40,23 @@ if TYPE_CHECKING:
 
 
 def add_taxonomy(session: Session, taxonomy: Taxonomy) -> int:
-    """Store the taxonomy as the next version of its name and return that version."""
+    """Store the taxonomy as the next version of its name and return that version.
+
+    Of two that store one name at once, one waits for the other.
+    """
+    taxonomy_id, version = session.unless_overtaken(partial(_next_version, session, taxonomy))
+    copy = sql.SQL("COPY {} ({}) FROM STDIN").format(
+        sql.Identifier(m.SCHEMA, m.taxonomy_node.name),
+        identifiers(("taxonomy_id", *taxonomies.NodeRow._fields)),
+    )
+    with session.pg.cursor().copy(copy) as rows:
+        for node in taxonomies.rows(taxonomy):
+            rows.write_row((taxonomy_id, *node))
+    return version
+
+
+def _next_version(session: Session, taxonomy: Taxonomy) -> tuple[int, int]:
+    """Enter the next version of a taxonomy without its nodes; return its key and number."""
     table = m.taxonomy
     newest = sa.select(sa.func.coalesce(sa.func.max(table.c.version), 0)).where(
         table.c.name == taxonomy.name
@@ -48,9 +69,7 @@ def add_taxonomy(session: Session, taxonomy: Taxonomy) -> int:
         )
         .returning(table.c.taxonomy_id)
     ).scalar_one()
-    nodes = [{"taxonomy_id": taxonomy_id, **node._asdict()} for node in taxonomies.rows(taxonomy)]
-    session.sa.execute(sa.insert(m.taxonomy_node), nodes)
-    return int(version)
+    return int(taxonomy_id), int(version)
 
 
 def load_taxonomies(
@@ -96,7 +115,10 @@ def drop_taxonomy(session: Session, name: str) -> int:
 
 
 def save_policy(session: Session, policy: Policy) -> None:
-    """Store the policy of its table in place of the present one."""
+    """Store the policy of its table in place of the present one; raises PolicyError.
+
+    What would not be read back as it is given is not stored: other commands list what is.
+    """
     document = policies.to_document(policy)
     statement = insert(m.policy).values(
         table_schema=policy.table.schema, table_name=policy.table.name, document=document
@@ -107,14 +129,28 @@ def save_policy(session: Session, policy: Policy) -> None:
             set_={"document": document, "updated_at": sa.func.now()},
         )
     )
+    stored = load_policy(session, policy.table)
+    if stored is None or policies.to_document(stored) != document:
+        raise PolicyError(
+            "the policy would not be read back as it is written",
+            hint="write its numbers in fewer digits, and its texts without odd characters",
+        )
 
 
 def load_policy(session: Session, table: TableName) -> Policy | None:
-    """Return the policy of a table, or None."""
+    """Return the policy of a table, or None; raises PolicyError for one that cannot be read."""
     document = session.sa.execute(
         sa.select(m.policy.c.document).where(*_of_table(m.policy, table))
     ).scalar()
-    return None if document is None else policies.from_document(document)
+    return None if document is None else _policy(table, document)
+
+
+def _policy(table: TableName, document: Mapping[str, object]) -> Policy:
+    try:
+        return policies.from_document(document)
+    except PolicyError as error:
+        hint = command("dbanon policy set", table, options="--file ...")
+        raise PolicyError(f"as it is stored for {table}, {error}", hint=hint) from None
 
 
 def save_baseline(session: Session, table: TableName, baseline: Baseline) -> None:
@@ -131,12 +167,31 @@ def load_baseline(session: Session, table: TableName) -> Baseline | None:
     return None if document is None else baselines.from_document(document)
 
 
-def list_policies(session: Session) -> list[Policy]:
-    """Return all policies, by table."""
-    rows = session.sa.execute(
-        sa.select(m.policy.c.document).order_by(m.policy.c.table_schema, m.policy.c.table_name)
+def list_policies(
+    session: Session, *, on_unreadable: Callable[[PolicyError], None]
+) -> list[Policy]:
+    """Return all policies that can be read, by table; tell of each other one."""
+    columns = m.policy.c
+    order = columns.table_schema, columns.table_name
+    found = []
+    for *name, document in session.sa.execute(sa.select(*order, columns.document).order_by(*order)):
+        try:
+            found.append(_policy(TableName(*name), document))
+        except PolicyError as error:
+            on_unreadable(error)
+    return found
+
+
+def policies_naming(session: Session, taxonomy: str) -> list[TableName]:
+    """Return the tables whose policies name a taxonomy, even if they cannot be read."""
+    columns = m.policy.c
+    naming = {"columns": [{"taxonomy": taxonomy}]}
+    found = session.sa.execute(
+        sa.select(columns.table_schema, columns.table_name)
+        .where(columns.document.contains(naming))
+        .order_by(columns.table_schema, columns.table_name)
     )
-    return [policies.from_document(document) for document in rows.scalars()]
+    return [TableName(*name) for name in found]
 
 
 def drop_policy(session: Session, table: TableName) -> bool:

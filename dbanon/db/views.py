@@ -14,6 +14,8 @@ from dbanon.db.queries import query, relation
 from dbanon.domain.errors import DatabaseError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dbanon.db.session import Session
     from dbanon.domain.table import TableName
 
@@ -134,12 +136,16 @@ def _assert_barrier(session: Session, view: TableName) -> None:
         raise DatabaseError(f"{view} was created without security_barrier")
 
 
+def schema_statements(session: Session, view: TableName) -> Iterator[sql.Composed]:
+    """Yield what creates the schema of a view, nothing if it is there."""
+    if session.pg.execute(query("schema_exists"), (view.schema,)).fetchone() is None:
+        yield sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(view.schema or "public"))
+
+
 def ensure_schema(session: Session, view: TableName) -> None:
     """Create the schema of a view unless it is there."""
-    if session.pg.execute(query("schema_exists"), (view.schema,)).fetchone() is None:
-        session.pg.execute(
-            sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(view.schema or "public"))
-        )
+    for statement in schema_statements(session, view):
+        session.pg.execute(statement)
 
 
 def drop(session: Session, view: TableName, *, data_id: int) -> None:

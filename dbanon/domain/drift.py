@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.domain.table import quote_identifier
+from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -89,15 +90,14 @@ def compare(before: Baseline, now: Baseline, *, table: TableName) -> list[Change
 
 
 def _review(table: TableName) -> str:
-    return (
-        f"dbanon policy export {table} > policy.toml; edit it;"
-        f" dbanon policy set {table} --file policy.toml"
-    )
+    export = command("dbanon policy export", table, options="> policy.toml")
+    store = command("dbanon policy set", table, options="--file policy.toml")
+    return f"{export}; edit it; {store}"
 
 
 def _of_kind(now: Shape, table: TableName) -> Change:
     kind = _KINDS.get(now.relkind, "an ordinary table")
-    return Change(None, f"{table} is {kind} now", f"dbanon inspect {table}")
+    return Change(None, f"{table} is {kind} now", command("dbanon inspect", table))
 
 
 def _of_owner(before: Shape, now: Shape, table: TableName) -> Iterator[Change]:

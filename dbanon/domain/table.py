@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
 from dbanon.domain.errors import ConfigError, TableNotFound
+from dbanon.domain.text import command, is_seen
+
+# Of a quoted name that begins with U&: a backslash, or the number of a character.
+_ESCAPE = re.compile(r"\\(?:(\\)|\+([0-9A-Fa-f]{6})|([0-9A-Fa-f]{4})|)")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -33,9 +38,22 @@ class TableName:
 
 
 def quote_identifier(name: str) -> str:
-    """Quote for display and for ``TableName.parse``; SQL is composed with psycopg instead."""
-    plain = name.isascii() and name.isidentifier() and name == name.lower()
-    return name if plain else '"' + name.replace('"', '""') + '"'
+    """Quote a name as SQL does; one that is not seen as it is becomes ``U&"..."``.
+
+    For display and for ``TableName.parse``; what is run is composed with psycopg instead.
+    """
+    if name.isascii() and name.isidentifier() and name == name.lower():
+        return name
+    doubled = name.replace('"', '""')
+    if all(map(is_seen, name)):
+        return f'"{doubled}"'
+    escaped = doubled.replace("\\", "\\\\")
+    return f'U&"{"".join(c if is_seen(c) else _unicode(c) for c in escaped)}"'
+
+
+def _unicode(character: str) -> str:
+    code = ord(character)
+    return f"\\{code:04X}" if code < 1 << 16 else f"\\+{code:06X}"
 
 
 def _split_identifiers(text: str) -> list[str]:
@@ -43,6 +61,9 @@ def _split_identifiers(text: str) -> list[str]:
     while True:
         if rest.startswith('"'):
             part, rest = _read_quoted(rest)
+        elif rest[:3].upper() == 'U&"':
+            part, rest = _read_quoted(rest[2:])
+            part = _unescaped(part)
         else:
             part, dot, tail = rest.partition(".")
             part, rest = part.lower(), dot + tail
@@ -63,6 +84,22 @@ def _read_quoted(text: str) -> tuple[str, str]:
     while end >= 0 and text[end : end + 2] == '""':
         end = text.find('"', end + 2)
     return text[1 : max(end, 1)].replace('""', '"'), text[end + 1 :] if end > 0 else ""
+
+
+def _unescaped(name: str) -> str:
+    """Read the escapes of ``U&"..."``; the name is empty when one of them is wrong."""
+    try:
+        return _ESCAPE.sub(_character, name)
+    except ValueError:
+        return ""
+
+
+def _character(escape: re.Match[str]) -> str:
+    if escape[1]:
+        return "\\"
+    character = chr(int(escape[2] or escape[3] or "", 16))
+    character.encode()  # refuses a surrogate
+    return character
 
 
 class ColumnKind(StrEnum):
@@ -185,7 +222,7 @@ class TableInfo:
             if column.name == name:
                 return column
         msg = f"{self.name} has no column {quote_identifier(name)}"
-        raise TableNotFound(msg, hint=f"dbanon inspect {self.name}")
+        raise TableNotFound(msg, hint=command("dbanon inspect", self.name))
 
 
 @dataclass(frozen=True, slots=True)

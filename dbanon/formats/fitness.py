@@ -8,6 +8,7 @@ from dbanon.domain.errors import PolicyError
 from dbanon.domain.models import COLUMNS, HIERARCHICAL, MODEL_KINDS, ORDERED, X_Y_ANONYMITY
 from dbanon.domain.policy import Role
 from dbanon.domain.table import ColumnKind, Structure, quote_identifier
+from dbanon.domain.text import command
 from dbanon.formats.sections import did_you_mean
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def validate(
         msg = "\n".join(
             [f"{info.name} cannot be published: {count}", *(f"  {text}" for text in problems)]
         )
-        raise PolicyError(msg, hint=f"dbanon policy suggest {info.name}")
+        raise PolicyError(msg, hint=command("dbanon policy suggest", info.name))
 
 
 def _of_relation(policy: Policy, info: TableInfo) -> Iterator[str]:

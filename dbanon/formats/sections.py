@@ -6,6 +6,7 @@ import difflib
 import json
 import math
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _MAX_INTEGER = 2**63  # what TOML promises and bigint holds
+_MAX_FLOAT = int(sys.float_info.max)
 _TYPES = (
     (bool, "a boolean"),
     (int, "an integer"),
@@ -82,13 +84,13 @@ class Section:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float):
             self._report_type(key, value, "a number")
-        elif isinstance(value, int) and abs(value) >= _MAX_INTEGER:
+        elif isinstance(value, int) and abs(value) >= _MAX_FLOAT:
             self.report(key, "is too large")
         elif not math.isfinite(value) or value <= above:
             bound = "" if above == -math.inf else f" greater than {above:g}"
             self.report(key, f"must be a finite number{bound}")
         else:
-            return float(value)
+            return float(value)  # jsonb gives 1e300 back as an integer
         return None
 
     def scalar(self, key: str) -> str | int | float | bool | None:
@@ -97,9 +99,9 @@ class Section:
         if isinstance(value, bool):
             self.asked.add(key)
             return value
-        if isinstance(value, int):
+        if isinstance(value, int) and abs(value) < _MAX_INTEGER:
             return self.integer(key, least=1 - _MAX_INTEGER)
-        if isinstance(value, float):
+        if isinstance(value, (int, float)):
             return self.number(key, above=-math.inf)
         return self.text(key)
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from dbanon.domain.taxonomy import Taxonomy
 
+# A million leaves of five levels, which take half a minute and two gigabytes.
+MAX_LABELS = 5_000_000
+
 _BOM = "\ufeff"
 _LEVELS, _EDGES = ";", ","
 _HEADER = ["parent", "child"]
@@ -171,15 +174,24 @@ def _delimiter_of(text: str) -> str:
 
 
 def _records(text: str, delimiter: str, *, name: str) -> tuple[list[list[str]], list[int]]:
-    """Return the rows that are not blank, and the line on which each begins."""
+    """Return the rows that are not blank, and the line on which each begins.
+
+    Raises TaxonomyError at the first line beyond the limit, before more is read.
+    """
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    found, lines, begin = [], [], 1
+    found, lines, begin, labels = [], [], 1, 0
     try:
         for row in reader:
             if row:
                 found.append(row)
                 lines.append(begin)
             begin = reader.line_num + 1
+            labels += len(row)
+            if labels > MAX_LABELS:
+                raise TaxonomyError(
+                    f"taxonomy {name!r} has more than {MAX_LABELS:,} labels, which is the limit",
+                    hint="leave out levels, or cut the leaves off to a coarser column",
+                )
     except csv.Error as error:
         msg = f"taxonomy {name!r}, line {begin}: {error}"
         raise TaxonomyError(msg, hint="close the quotes, and double those inside") from None

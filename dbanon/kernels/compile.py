@@ -1,20 +1,15 @@
-"""The decorator that compiles a kernel, and the one place that knows where machine code is kept."""
+"""The decorators that compile a kernel."""
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import os
-import re
-import tempfile
 from contextlib import contextmanager
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import platformdirs
-from numba import njit
-from numba.core import config, event, types
+from dbanon.kernels.cache import cache_of  # first: it imports numba as it must be
+
+from numba import njit  # isort: skip
+from numba.core import event, types  # isort: skip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,58 +17,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., object]")
 
 
-_settings: Any = config  # numba makes its settings at import
 _types: Any = types
-_HERE = Path(__file__).parent
-_IMPORT = re.compile(r"^\s*from dbanon\.kernels\.(\w+) import", re.MULTILINE)
-
-
-def _sources(module: str, found: dict[str, bytes]) -> dict[str, bytes]:
-    """Return the sources of a kernel module and of all kernel modules it calls into, by name."""
-    if module not in found:
-        found[module] = (_HERE / f"{module}.py").read_bytes()
-        for name in _IMPORT.findall(found[module].decode()):
-            _sources(name, found)
-    return found
-
-
-def _fingerprint(module: str) -> str:
-    """Return a digest of a kernel module and of what it calls into.
-
-    Numba notices a change of the file that holds a kernel, not of the files that the kernel calls
-    into, so each state of those sources gets a folder of its own.
-    """
-    digest = hashlib.blake2b(digest_size=8)
-    for _, source in sorted(_sources(module, {}).items()):
-        digest.update(source)
-    return f"{module}-{digest.hexdigest()}"
-
-
-@functools.cache
-def cache_folder(module: str) -> str | None:
-    """Return the folder of a module's compiled code, None when there is none to trust.
-
-    ``NUMBA_CACHE_DIR`` wins; the user's cache directory is next. Loading cached code runs it, so a
-    folder that belongs to somebody else is not used, and a process that has no folder compiles
-    anew.
-    """
-    if _settings.CACHE_DIR:
-        return str(_settings.CACHE_DIR)
-    folder = platformdirs.user_cache_path("dbanon") / "numba" / _fingerprint(module)
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if hasattr(os, "geteuid") and folder.stat().st_uid != os.geteuid():
-            return None
-        with tempfile.TemporaryFile(dir=folder):
-            return str(folder)
-    except OSError:
-        return None
-
-
-def is_cached(module: str) -> bool:
-    """Whether code of a module is in the cache, or there is no cache to put it in."""
-    folder = cache_folder(module)
-    return folder is None or any(Path(folder).rglob(f"{module}.*.nbc"))
 
 
 @contextmanager
@@ -152,22 +96,13 @@ def kernel(function: F) -> F:
     """Compile a function at its first call and keep the machine code in the cache folder.
 
     No fast-math: equal input gives equal groups on every machine. Compiled code runs without the
-    interpreter's lock, so that threads share the cores. Numba's setting is put back at once
-    because it belongs to the whole process, which may hold other users of numba.
+    interpreter's lock, so that threads share the cores.
     """
-    compiled: Any  # a dispatcher, which is called like its function
+    compiled: Any = njit(nogil=True)(function)  # a dispatcher, which is called like its function
+    cache = cache_of(function)
+    if cache is not None:
+        compiled._cache = cache  # noqa: SLF001 - as Dispatcher.enable_caching does
     is_private = function.__name__.startswith("_")
-    folder = cache_folder(function.__module__.rpartition(".")[2])
-    if folder is None:
-        compiled = njit(nogil=True)(function)
-        _called(compiled, _within(function) if is_private else compiled)
-        return compiled
-    before = _settings.CACHE_DIR
-    _settings.CACHE_DIR = folder
-    try:
-        compiled = njit(cache=True, nogil=True)(function)
-    finally:
-        _settings.CACHE_DIR = before
     _called(compiled, _within(function) if is_private else compiled)
     return compiled
 

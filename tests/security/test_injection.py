@@ -138,15 +138,18 @@ def test_no_field_of_a_policy_file_is_run(database, tmp_path, text, field):
 # The terminal.
 
 OBEYED = "\x1b[2J\x1b]0;owned\x07\x9b31m\x7f\r\u202etxt.exe"
-CONTROLS = {*map(chr, range(32)), *map(chr, range(127, 160)), "\u202e"} - {"\n", "\t"}
+HIDDEN = "\u00ad\u200b\u2028\U000e0041\ufe0f\ue000"  # each of another kind
+CONTROLS = {*map(chr, range(32)), *map(chr, range(127, 160)), "\u202e", *HIDDEN} - {"\n", "\t"}
+FAKE = "error: forged"
 
 
 def test_nothing_that_is_printed_commands_the_terminal(database, monkeypatch, capsys):
-    table = TableName("public", f"people{OBEYED}")
-    names = [f"{i}{OBEYED}" for i in range(5)]
-    make(database, table, names, labels=[f"a{OBEYED}", f"b{OBEYED}", f"c{OBEYED}"])
-    sys.stdout.write(f"there is no table {table}")
-    assert CONTROLS & set(capsys.readouterr().out) == CONTROLS & set(OBEYED)
+    obeyed = OBEYED[:18] + HIDDEN + f"\n{FAKE}"
+    table = TableName("public", f"people{obeyed}")
+    names = [f"{i}{obeyed}" for i in range(5)]
+    make(database, table, names, labels=[f"a{obeyed}", f"b{obeyed}", f"c{obeyed}"])
+    sys.stdout.write(f"there is no table {table.name}")
+    assert CONTROLS & set(capsys.readouterr().out) == (CONTROLS & set(obeyed))
 
     dbanon.derive_taxonomy("kinds", names[2], table=table, kind="flat", settings=database.settings)
     roles = (Role.IDENTIFIER, Role.QUASI, Role.QUASI, Role.SENSITIVE, Role.INSENSITIVE)
@@ -160,14 +163,16 @@ def test_nothing_that_is_printed_commands_the_terminal(database, monkeypatch, ca
         ["policy", "show", said],
         ["plan", said],
         ["plan", said, "--json"],
-        ["publish", said, "--name", said[-60:]],
+        ["publish", said, "--name", obeyed],
         ["release", "list"],
         ["doctor"],
         ["check", said],
-        ["check", f"nothing{OBEYED}"],
+        ["check", f"nothing{obeyed}"],
     ):
         printed = run(words, monkeypatch, capsys)
         assert CONTROLS & set(printed.out + printed.err) == set(), words
+        lines = (printed.out + printed.err).splitlines()
+        assert [] == [line for line in lines if line.lstrip().startswith(FAKE)], words
     # What is for other programs is only changed where a person would see it.
     monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True)
     for words in (

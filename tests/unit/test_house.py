@@ -1,11 +1,15 @@
 """Rules of the house that no linter knows."""
 
 import ast
+import re
+import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import dbanon
 from dbanon import resources
@@ -64,3 +68,49 @@ def test_every_sql_file_opens_with_a_sentence_and_is_used(kind):
         assert first.startswith("-- "), name
         if kind != "functions" and not name.startswith("create_demo_"):
             assert f'"{name}"' in source, name
+
+
+def test_the_only_binary_files_that_are_tracked_are_data_and_pictures():
+    tree = Path(__file__).parents[2]
+    if not (tree / ".git").exists():
+        pytest.skip("these tests were copied away from the repository")
+    git = shutil.which("git")
+    if git is None:
+        pytest.skip("git is not installed")
+    listed = subprocess.run(
+        [git, "-c", "safe.directory=*", "ls-files", "-z"],
+        cwd=tree,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    tracked = [Path(name) for name in listed.stdout.split("\0") if (tree / name).is_file()]
+    assert Path("pyproject.toml") in tracked
+    binary = {path for path in tracked if b"\0" in (tree / path).read_bytes()}
+    data = {
+        path for path in binary if path.match("dbanon/data/*.gz") or path.match("tests/data/*.gz")
+    }
+    pictures = {path for path in binary if path.is_relative_to("docs") and path.suffix == ".png"}
+    assert binary == data | pictures
+    assert data
+
+
+def requirements(table):
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    texts = project["dependencies"] if table is None else project["optional-dependencies"][table]
+    return {requirement.name: requirement for requirement in map(Requirement, texts)}
+
+
+def test_one_install_has_what_every_algorithm_imports():
+    algorithms = PACKAGE / "anonymize" / "algorithms"
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(algorithms.glob("*.py")))
+    imported = set(re.findall(r'library\("(\w+)', text))
+    names = {"sklearn": "scikit-learn", "threadpoolctl": "scikit-learn"}  # which brings the other
+    assert {"networkx", "scipy", "sklearn", "threadpoolctl"} == imported
+    assert {names.get(module, module) for module in imported} <= set(requirements(None))
+
+
+def test_the_container_library_is_one_that_has_the_module_of_the_tests():
+    specifier = requirements("dev")["testcontainers"].specifier
+    assert specifier.contains("4.15.0")
+    assert not specifier.contains("4.14.2")  # whose module has another name

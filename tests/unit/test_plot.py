@@ -1,3 +1,8 @@
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+
 import matplotlib.image
 import pytest
 from matplotlib.figure import Figure
@@ -80,3 +85,25 @@ def test_a_file_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "loss.svg").mkdir()
     with pytest.raises(ConfigError, match="cannot write"):
         plot.draw(comparison(*RESULTS), tmp_path / "loss.svg")
+
+
+def test_settings_in_the_current_folder_draw_nothing(tmp_path):
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\nlines.linewidth: 99\n")
+    drawn = []
+    for folder in (tmp_path, tmp_path / "plain"):
+        folder.mkdir(exist_ok=True)
+        code = (
+            "import sys; from pathlib import Path\n"
+            f"sys.path[:0] = [{str(Path(__file__).parent)!r}]\n"
+            "import test_plot\n"
+            "test_plot.plot.draw(test_plot.comparison(*test_plot.RESULTS), Path('loss.svg'))\n"
+        )
+        subprocess.run([sys.executable, "-P", "-c", code], cwd=folder, check=True)
+        drawn.append((folder / "loss.svg").read_bytes())
+    assert drawn[0] == drawn[1]
+
+
+def test_a_name_is_not_taken_for_mathematics(figures, tmp_path):
+    found = dataclasses.replace(comparison(*RESULTS), table=TableName("public", "b${x$"))
+    plot.draw(found, tmp_path / "loss.svg")
+    assert "b${x$" in figures[0].axes[0].get_title()

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbanon.domain.errors import ConfigError, TaxonomyError
+from dbanon.formats import taxonomies
 from dbanon.formats.taxonomies import lacks, read_csv, render_tree, rows, write_csv
 from dbanon.formats.trees import from_edges, from_levels
 
@@ -117,3 +118,12 @@ def test_200_000_leaves_load():
     text = "".join(f"v{i};a{i // 5};b{i // 50};c{i // 5000};*\n" for i in range(200_000))
     taxonomy = read_csv(text, name="t")
     assert (200_000, 4) == (taxonomy.n_leaves, taxonomy.height)
+
+
+@pytest.mark.parametrize("text", ["a;g;*\nb;g;*\n", "parent,child\ng,a\ng,b\n"])
+def test_a_file_beyond_the_limit_is_refused_before_all_of_it_is_read(monkeypatch, text):
+    monkeypatch.setattr(taxonomies, "MAX_LABELS", 6)
+    assert 2 == read_csv(text, name="t").n_leaves
+    monkeypatch.setattr(taxonomies, "MAX_LABELS", 5)
+    with pytest.raises(TaxonomyError, match="more than 5 labels, which is the limit"):
+        read_csv(text + '"never read', name="t")

@@ -32,7 +32,8 @@ def rounds_made_ready() -> Iterator[None]:
 
     If the other process fails, nothing is lost: this one compiles the kernel when it calls it.
     """
-    from dbanon.kernels.compile import compiling, is_cached
+    from dbanon.kernels.cache import is_cached
+    from dbanon.kernels.compile import compiling
 
     if processors() == 1 or not sys.executable or is_cached("improve"):
         yield

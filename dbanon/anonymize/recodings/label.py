@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymize.recodings.groups import column_boxes, distinct_pairs, value_column
-from dbanon.domain.table import Structure
+from dbanon.domain.table import Structure, quote_identifier
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +32,7 @@ class Label:
         """Return a label for every group; O(n), and O(height) for all distinct sets at once."""
         taxonomy = column.taxonomy
         if taxonomy is None:
-            msg = f"column {column.name} has no taxonomy"
+            msg = f"column {quote_identifier(column.name)} has no taxonomy"
             raise ValueError(msg)
         boxes = column_boxes(column, assignment)
         lo, hi, place = distinct_pairs(boxes, column.size)

@@ -1,0 +1,56 @@
+"""Names and labels are anybody's text: how they are shown on a screen and in a shell."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+# What is drawn as nothing, or changes what stands before it, though it counts as printable.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U000e0100-\U000e01ef]"
+)
+
+
+def is_seen(character: str) -> bool:
+    """Whether a terminal draws a character and nothing else.
+
+    It obeys controls (Cc); what formats (Cf) reorders or hides other characters; lines and
+    paragraphs (Zl, Zp) end a line; nobody knows what surrogates (Cs), private characters (Co) and
+    those of a later Unicode (Cn) do. Spaces of other widths are harmless.
+    """
+    if character.isascii():
+        return character.isprintable()
+    seen = character.isprintable() or character.isspace()
+    return seen and character not in "\x85\u2028\u2029" and not _UNSEEN.match(character)
+
+
+def visible(text: str, *, keep: str = "") -> str:
+    r"""Spell what is not seen as ``\u00ad`` or ``\U000e0041``, but for the characters to keep."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c in keep or is_seen(c) else spell(c) for c in text)
+
+
+def spell(character: str) -> str:
+    r"""Return the escape of a character, which E'' of PostgreSQL and $'' of a shell know."""
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
+
+
+def command(verb: str, *names: object, options: str = "") -> str:
+    """Compose the command that a hint names: a shell reads each name as one word.
+
+    verb: the command as it is typed, such as ``dbanon inspect``; options: after the names.
+    """
+    words = [_word(str(name)) for name in names]
+    if any(str(name).startswith("-") for name in names):
+        return " ".join([verb, *filter(None, [options]), "--", *words])
+    return " ".join([verb, *words, *filter(None, [options])])
+
+
+def _word(name: str) -> str:
+    if all(map(is_seen, name)):
+        return shlex.quote(name)
+    escaped = name.replace("\\", "\\\\").replace("'", "\\'")
+    return f"$'{visible(escaped)}'"

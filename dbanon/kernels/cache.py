@@ -1,0 +1,182 @@
+"""Numba without a stranger's settings, and the one place that knows where machine code is kept."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import stat
+import sys
+import tempfile
+import warnings
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import platformdirs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_HERE = Path(__file__).parent
+_IMPORT = re.compile(r"^\s*from dbanon\.kernels\.(\w+) import", re.MULTILINE)
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+@contextmanager
+def _without_settings_file() -> Iterator[None]:
+    """Keep numba from reading ``.numba_config.yaml``, for it does so when it is imported.
+
+    The file lies in the current folder, so anybody may have written it, and a setting of numba
+    can name code to load and a file to write to. Numba reads it only where it finds PyYAML.
+    """
+    there, yaml = "yaml" in sys.modules, sys.modules.get("yaml")
+    modules: dict[str, Any] = sys.modules
+    modules["yaml"] = None
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "A Numba config file is found")
+            yield
+    finally:
+        del modules["yaml"]
+        if there:
+            modules["yaml"] = yaml
+
+
+with _without_settings_file():
+    from numba import __version__ as numba_version
+    from numba.core import caching, config
+
+_settings: Any = config  # numba makes its settings at import
+_settings._config_fname = os.devnull  # noqa: SLF001 - it looks again before it compiles
+
+
+def _sources(module: str, found: dict[str, bytes]) -> dict[str, bytes]:
+    """Return the sources of a kernel module and of all kernel modules it calls into, by name."""
+    if module not in found:
+        found[module] = (_HERE / f"{module}.py").read_bytes()
+        for name in _IMPORT.findall(found[module].decode()):
+            _sources(name, found)
+    return found
+
+
+def _fingerprint(module: str) -> str:
+    """Return a digest of a kernel module and of what it calls into.
+
+    Numba notices a change of the file that holds a kernel, not of the files that the kernel calls
+    into, so each state of those sources gets a folder of its own, and so does each numba.
+    """
+    digest = hashlib.blake2b(numba_version.encode(), digest_size=8)
+    for _, source in sorted(_sources(module, {}).items()):
+        digest.update(source)
+    return f"{module}-{digest.hexdigest()}"
+
+
+@functools.cache
+def cache_folder(module: str) -> str | None:
+    """Return the folder of a module's compiled code, None when there is none to trust.
+
+    It is in the folder that the variable ``NUMBA_CACHE_DIR`` names, else in the user's cache
+    directory. Loading cached code runs it, so a folder that somebody else can change is not used,
+    and a process that has no folder compiles anew.
+    """
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    try:
+        base = Path(named) if named else platformdirs.user_cache_path("dbanon") / "numba"
+        folder = base.resolve() / _fingerprint(module)
+        for made in (*reversed(folder.parents), folder):
+            made.mkdir(mode=0o700, exist_ok=True)  # the parents, too, whatever the umask lets be
+        if not _is_private(folder):
+            return None
+        with tempfile.TemporaryFile(dir=folder):
+            return str(folder)
+    except (OSError, RuntimeError):  # what a loop of links raises, and a home that nobody knows
+        return None
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether nobody else can change a file in the folder, or put another folder in its place.
+
+    folder: without symbolic links on the way.
+    """
+    if not hasattr(os, "geteuid"):
+        return True
+    own = folder.lstat()
+    if own.st_uid != os.geteuid() or stat.S_IMODE(own.st_mode) & (stat.S_IRWXG | stat.S_IRWXO):
+        return False
+    return all(_keeps(above.lstat()) for above in folder.parents)
+
+
+def _keeps(above: os.stat_result) -> bool:
+    """Whether nobody but root and this user can rename what is in a folder."""
+    shut = not above.st_mode & _OTHERS_WRITE or bool(above.st_mode & stat.S_ISVTX)
+    return above.st_uid in {0, os.geteuid()} and shut
+
+
+def is_cached(module: str) -> bool:
+    """Whether code of a module is in the cache, or there is no cache to put it in."""
+    folder = cache_folder(module)
+    return folder is None or any(Path(folder).rglob(f"{module}.*.nbc"))
+
+
+class _Place(caching.CompileResultCacheImpl):
+    """Numba's cache in the one folder that it is given, none of the others that it would try."""
+
+    _locator_classes: list[type[object]] = [caching.UserProvidedCacheLocator]  # noqa: RUF012
+
+
+class Cache(caching.FunctionCache):
+    """Numba's cache of one function, which never stops a computation.
+
+    A full disk, one that cannot be written any more and a damaged file are reasons to compile,
+    not to fail.
+    """
+
+    _impl_class = _Place
+
+    def load_overload(self, *arguments: object) -> object:
+        """Return the compiled code, None when it cannot be read."""
+        numba: Any = super()
+        try:
+            return numba.load_overload(*arguments)
+        except Exception:  # noqa: BLE001 - a damaged pickle raises anything
+            self._forget()
+            return None
+
+    def save_overload(self, *arguments: object) -> None:
+        """Write the compiled code, if it can be written."""
+        numba: Any = super()
+        try:
+            numba.save_overload(*arguments)
+        except Exception:  # noqa: BLE001 - the code is in memory, which is enough
+            self._forget()
+
+    def _forget(self) -> None:
+        """Remove the index, which may name a file that was not written, or an older one."""
+        files: Any = self._cache_file
+        with suppress(OSError):
+            Path(files._index_path).unlink()  # noqa: SLF001 - numba would write an empty one
+
+
+def cache_of(function: Callable[..., object]) -> Cache | None:
+    """Return the cache of a kernel, None when there is no folder for it.
+
+    Numba's settings are put back at once because they belong to the whole process, which may hold
+    other users of numba.
+    """
+    folder = cache_folder(function.__module__.rpartition(".")[2])
+    if folder is None:
+        return None
+    named = ("CACHE_DIR", "CACHE_LOCATOR_CLASSES")
+    before = {name: getattr(_settings, name, "") for name in named}
+    _settings.CACHE_DIR, _settings.CACHE_LOCATOR_CLASSES = folder, ""
+    make: Any = Cache
+    try:
+        cache: Cache = make(function)
+    except RuntimeError:  # no locator: the folder went away, or the disk is full
+        return None
+    finally:
+        for name, value in before.items():
+            setattr(_settings, name, value)
+    return cache

@@ -1,0 +1,109 @@
+"""Metadata that was damaged comes back, or is named."""
+
+import sys
+
+import pytest
+
+import dbanon
+from dbanon.actions.init import init
+from dbanon.cli import main
+from dbanon.db import metadata
+
+POLICY = """
+table = "public.people"
+algorithm = "mdav"
+[models]
+k = 5
+[columns.id]
+role = "identifier"
+[columns.age]
+role = "quasi"
+"""
+
+
+@pytest.fixture
+def published(database, tmp_path, monkeypatch):
+    """A table that is published."""
+    database.execute("CREATE TABLE public.people (id int PRIMARY KEY, age int)")
+    database.execute("INSERT INTO public.people SELECT i, i % 7 FROM generate_series(1, 40) AS i")
+    file = tmp_path / "policy.toml"
+    file.write_text(POLICY)
+    dbanon.set_policy("people", file, settings=database.settings)
+    dbanon.publish("people", settings=database.settings)
+    monkeypatch.setenv("DBANON_DSN", database.dsn)
+    return database
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["dbanon", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return ended.value.code, printed.out + printed.err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ("DELETE FROM dbanon.alembic_version", "lost its revision"),
+        ("DROP TABLE dbanon.alembic_version", "lost its revision"),
+        ("DROP TABLE dbanon.verification", "dbanon.verification is gone"),
+        ("ALTER TABLE dbanon.verification DROP COLUMN reason", "verification.reason is gone"),
+        ("ALTER TABLE dbanon.release DROP COLUMN created_at", "release.created_at is gone"),
+        ("DROP FUNCTION dbanon.check_k_and_l", "dbanon.check_k_and_l is gone"),
+        ("DROP FUNCTION dbanon.verify(regclass)", "dbanon.verify is gone"),
+    ],
+)
+def test_init_mends_what_was_damaged(published, run, damage, told):
+    published.execute(damage)
+    code, printed = run("doctor")
+    assert (1, True, True) == (code, told in printed, "dbanon init" in printed)
+    assert "DROP" not in printed  # all is served as it was
+    assert {"changed": True, "revision": metadata.REVISION, "lost": []} == init(published.settings)
+    code, printed = run("doctor")
+    assert (0, False) == (code, "failure" in printed)
+    dbanon.refresh("people", settings=published.settings)
+    assert dbanon.check("anon.people", settings=published.settings).passed
+
+
+def test_release_data_that_was_dropped_is_named_and_can_be_published_again(published, run):
+    published.execute("DROP SCHEMA dbanon_data CASCADE")
+    code, printed = run("doctor")
+    assert (1, True) == (code, "schema dbanon_data is gone" in printed)
+    assert [] == init(published.settings)["lost"]
+    code, printed = run("doctor")
+    assert (1, True) == (code, "dbanon release drop 1" in printed)
+    assert 0 == run("release", "drop", "1")[0]
+    assert 2 == dbanon.publish("people", settings=published.settings).id
+    assert 0 == run("doctor")[0]
+
+
+def test_what_nobody_can_mend_is_named(published, run):
+    published.execute("ALTER TABLE dbanon.release DROP COLUMN policy")
+    code, printed = run("init")
+    assert (0, True) == (code, "release.policy is gone; next: dbanon doctor" in printed)
+    code, printed = run("doctor")
+    assert (1, True) == (code, "from a backup" in printed)
+
+
+@pytest.mark.parametrize("kind", ["table", "view"])
+def test_views_that_outlive_the_ledger_are_named(published, run, kind, tmp_path):
+    dbanon.publish("people", kind=kind, name="others", settings=published.settings)
+    published.execute("DROP SCHEMA dbanon CASCADE")
+    code, printed = run("doctor")
+    assert code == 1
+    assert 2 == printed.count("DROP SCHEMA dbanon_data CASCADE")
+    code, printed = run("init")
+    assert (0, True) == (code, "anon.others is served" in printed)
+    code, printed = run("doctor")
+    assert (1, True) == (code, "DROP VIEW anon.people, then" in printed)
+    published.execute("DROP SCHEMA dbanon_data CASCADE")
+    assert [] == init(published.settings)["lost"]
+    published.execute("INSERT INTO public.people VALUES (1000, 3)")  # no guard is left
+    dbanon.set_policy("people", tmp_path / "policy.toml", settings=published.settings)
+    assert dbanon.publish("people", settings=published.settings).checks.passed
+    assert run("doctor")[0] == 0
