@@ -18,6 +18,7 @@ from psycopg import sql
 from dbanon.db import access, copies, guards, identity, relations, seals, store, views
 from dbanon.db.locks import Held, patiently
 from dbanon.db.queries import query, template
+from dbanon.domain.errors import DbanonError
 from dbanon.domain.release import ReleaseKind
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def sweep(session: Session) -> None:
 
 def tidy(session: Session, table: TableName) -> None:
     """Do after a publication of a table what need not succeed."""
-    with suppress(psycopg.Error, sa.exc.DBAPIError):
+    with suppress(psycopg.Error, sa.exc.DBAPIError, DbanonError):
         with session.transaction():
             sweep(session)
             served = store.releases(session, table=table, served=True)
