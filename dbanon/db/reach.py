@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dbanon.db.metadata import DATA_SCHEMA, SCHEMA
 from dbanon.db.queries import query
 from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -79,12 +80,14 @@ class Reach(NamedTuple):
     def __str__(self) -> str:
         """Say who does what, and by which role if it is not the reader's own right."""
         means = _MEANINGS[self.kind].format(
-            what=TableName(self.schema, self.name), schema=self.schema, name=self.name
+            what=TableName(self.schema, self.name),
+            schema=visible(self.schema),
+            name=visible(self.name),
         )
         if self.kind == "replication" and self.name:
-            means += f" (publication {self.name})"
-        role = "" if self.acting == self.reader else f" as {self.acting}"
-        return f"{self.reader} {means}{role}"
+            means += f" (publication {visible(self.name)})"
+        role = "" if self.acting == self.reader else f" as {visible(self.acting)}"
+        return f"{visible(self.reader)} {means}{role}"
 
     @property
     def remedy(self) -> str:
