@@ -104,24 +104,11 @@ def publish_in(
         publication, candidate = _build(session, publication, previous)
     with stages("check"):
         report = _prove(session, publication, candidate, prepared)
-    if request.forgets:
-        for statement in relations.forget_statements(publication):
+        for statement in relations.forget_statements(publication) if request.forgets else ():
             session.pg.execute(statement)
     with stages("record"):
-        release = Release(
-            id=publication.id,
-            table=info.name,
-            relation=view,
-            kind=request.kind,
-            policy=prepared.policy,
-            seed=request.seed,
-            checks=report,
-            loss=prepared.outcome.loss,
-            fingerprint=fingerprint(session, info, prepared.policy, request),
-            overrides=request.options(),
-            taxonomies=prepared.taxonomies,
-            content=_content(session, publication, candidate),
-            data_id=publication.data_id,
+        release = _release(
+            session, publication, candidate, prepared, request=request, report=report
         )
         release = store.add_release(session, release)
         store.save_baseline(session, info.name, baseline(session, info, prepared.policy))
@@ -130,6 +117,33 @@ def publish_in(
         if previous is not None:
             withdrawal.retire(session, previous, by=release)
     return replace(release, warnings=prepared.warnings)
+
+
+def _release(
+    session: Session,
+    publication: Publication,
+    candidate: TableInfo,
+    prepared: Prepared,
+    *,
+    request: Request,
+    report: CheckReport,
+) -> Release:
+    """Describe a release as the ledger keeps it."""
+    return Release(
+        id=publication.id,
+        table=publication.info.name,
+        relation=publication.view,
+        kind=publication.kind,
+        policy=prepared.policy,
+        seed=request.seed,
+        checks=report,
+        loss=prepared.outcome.loss,
+        fingerprint=fingerprint(session, publication.info, prepared.policy, request),
+        overrides=request.options(),
+        taxonomies=prepared.taxonomies,
+        content=_content(session, publication, candidate),
+        data_id=publication.data_id,
+    )
 
 
 def _previous(session: Session, info: TableInfo, view: TableName) -> Release | None:

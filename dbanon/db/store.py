@@ -211,7 +211,8 @@ def next_release_id(session: Session) -> int:
 
 def add_release(session: Session, release: Release) -> Release:
     """Enter a release into the ledger as the one that its relation serves; return it dated."""
-    retire(session, release.relation)
+    before = (*_of_relation(release.relation), m.release.c.served)
+    session.sa.execute(sa.update(m.release).where(*before).values(served=False))
     session.sa.execute(
         sa.insert(m.release).values(
             release_id=release.id,
@@ -233,14 +234,6 @@ def add_release(session: Session, release: Release) -> Release:
         )
     )
     return next(_releases(session, m.release.c.release_id == release.id))
-
-
-def retire(session: Session, relation: TableName) -> None:
-    """Mark whatever the relation served as no longer served."""
-    table = m.release
-    session.sa.execute(
-        sa.update(table).where(*_of_relation(relation), table.c.served).values(served=False)
-    )
 
 
 def served_release(session: Session, relation: TableName) -> Release | None:

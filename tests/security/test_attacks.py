@@ -396,12 +396,12 @@ def test_doctor_tells_the_guards_of_one_release_from_those_of_another(database):
 
     def failing():
         findings = dbanon.doctor(settings=database.settings)
-        return [finding.subject for finding in findings if finding.exit_code]
+        return {finding.subject for finding in findings if finding.exit_code}
 
-    assert [] == failing()
+    assert set() == failing()
     for event in ("delete", "update", "truncate", "fence"):
         database.execute(f"DROP TRIGGER dbanon_guard_1_{event} ON public.patients")
-    assert ["anon.patients"] == failing()
+    assert {"anon.patients"} == failing()
 
 
 def test_a_guard_cannot_be_set_on_another_table(database):
@@ -409,10 +409,10 @@ def test_a_guard_cannot_be_set_on_another_table(database):
     dbanon.set_policy(table, patients_policy(table), settings=database.settings)
     dbanon.publish(table, kind="view", settings=database.settings)
     found = database.execute(
-        "SELECT count(*) FROM pg_proc WHERE pronamespace = 'dbanon_data'::regnamespace"
+        "SELECT proname FROM pg_proc WHERE pronamespace = 'dbanon_data'::regnamespace"
         " AND has_function_privilege('public', oid, 'EXECUTE')"
     )
-    assert found == [(0,)]
+    assert found == [("seen_1",)]  # which every reader calls, and which is no trigger function
 
 
 # Time.

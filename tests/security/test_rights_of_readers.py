@@ -125,10 +125,14 @@ def test_who_points_a_key_at_the_source_of_a_table_release_is_no_reader(live):
 
 
 def test_who_calls_a_guard_from_a_trigger_of_its_own_is_no_reader(live):
+    mole = live.connect_as("mole")
+    members = "SELECT count(*) FROM dbanon_data.rows_1"
+    assert mole.execute("SELECT count(*) FROM anon.people").fetchone() == (40,)
     live.execute("GRANT USAGE ON SCHEMA dbanon_data TO mole")
     live.execute("GRANT EXECUTE ON FUNCTION dbanon_data.guard_1_delete() TO mole")
-    mole = live.connect_as("mole")
-    before = mole.execute("SELECT count(*) FROM anon.people").fetchone()
+    # To grant a guard is to change it, and all is hidden at once.
+    assert mole.execute("SELECT count(*) FROM anon.people").fetchone() == (0,)
+    before = live.execute(members)
     mole.execute(
         "CREATE TABLE mole.bait (id int, practice int, age int, disease text);"
         "INSERT INTO mole.bait VALUES (7, 7, 1, 'd2');"
@@ -136,7 +140,7 @@ def test_who_calls_a_guard_from_a_trigger_of_its_own_is_no_reader(live):
         " FOR EACH STATEMENT EXECUTE FUNCTION dbanon_data.guard_1_delete();"
         "DELETE FROM mole.bait"
     )
-    assert mole.execute("SELECT count(*) FROM anon.people").fetchone() < before
+    assert live.execute(members) < before
     assert_refused(live, "mole can call dbanon_data.guard_1_delete")
 
 
