@@ -99,7 +99,7 @@ def publish_in(
     prepared = prepare(session, info, request, stages, strict=strict)
     publication = _publication(session, prepared, request)
     with stages("write"):
-        _write(session, publication, prepared)
+        publication = _write(session, publication, prepared)
     with stages("publish"):
         publication, candidate = _build(session, publication, previous)
     with stages("check"):
@@ -207,9 +207,11 @@ def _publication(session: Session, prepared: Prepared, request: Request) -> Publ
     )
 
 
-def _write(session: Session, publication: Publication, prepared: Prepared) -> None:
+def _write(session: Session, publication: Publication, prepared: Prepared) -> Publication:
+    """Write the groups, and return the publication as the source is read from now on."""
     from dbanon.db import contents, keys, relations
 
+    publication = contents.staged(session, publication)
     for statement in relations.build_statements(publication):
         session.pg.execute(statement)
     contents.fill(
@@ -220,6 +222,7 @@ def _write(session: Session, publication: Publication, prepared: Prepared) -> No
         values=prepared.outcome.values,
     )
     keys.require_unique(session, publication)
+    return publication
 
 
 def _content(session: Session, publication: Publication, published: TableInfo) -> str:

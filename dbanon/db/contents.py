@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import psycopg
 import pyarrow as pa
+from psycopg import sql
 
+from dbanon.db import identity, relations
 from dbanon.db.transfer import ROWS_AT_ONCE, copy_statement, write
 from dbanon.domain.errors import PolicyError
+from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
-    from psycopg import sql
 
     from dbanon.db.relations import Publication
     from dbanon.db.session import Session
@@ -44,6 +47,22 @@ def _group_columns(publication: Publication) -> list[str]:
 
 def _draft_columns(publication: Publication) -> list[str]:
     return ["group_id", *(f"v{i}" for i in range(1, len(publication.kept) + 1))]
+
+
+def staged(session: Session, publication: Publication) -> Publication:
+    """Return the publication as it reads a temporary copy of the source from now on.
+
+    Only an owner publishes live, and what is drafted was read already, but for the subject.
+    """
+    drafted = publication.drafted and publication.policy.subject is None
+    if publication.kind is ReleaseKind.VIEW or drafted:
+        return publication
+    create, fill_it = relations.stage_statements(publication)
+    session.pg.execute(create)
+    with identity.harmless(session, keep=True):
+        session.pg.execute(fill_it)
+    session.pg.execute(sql.SQL("ANALYZE {}").format(publication.stage))
+    return replace(publication, pin=publication.stage)
 
 
 def fill(

@@ -71,8 +71,9 @@ def _guarded(session: Session, new: Publication, former: Publication) -> bool:
 
     Of a partitioned source it cannot: which partitions there are, and where, may have changed.
     """
-    tables = [former.rows.as_string(), former.groups.as_string()]
-    row = session.pg.execute(query("plain_tables"), {"tables": tables}).fetchone()
+    tables = [former.rows, former.groups, relations.data_table("marks", former.data_id)]
+    names = {"tables": [table.as_string() for table in tables], "unkeyed": tables[-1].as_string()}
+    row = session.pg.execute(query("plain_tables"), names).fetchone()
     return (
         not new.info.partitions
         and row is not None

@@ -8,6 +8,7 @@ until the end, and so does that of a relation whose name meant another one for a
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -29,6 +30,7 @@ _AGAIN = "run the command again; if it fails again, find out who owns the schema
 # Relations that LOCK TABLE takes; what has another kind cannot be replaced by one statement.
 _LOCKED = frozenset({"r", "p", "v"})
 _TABLES = frozenset({"r", "p"})
+_ACTING = "SELECT current_user, session_user, current_setting('search_path')"
 
 
 def admit(session: Session, info: TableInfo) -> None:
@@ -117,6 +119,25 @@ def readable_elsewhere(session: Session, info: TableInfo) -> sql.Identifier:
         raise NotPermitted(f"{info.name} is not known to be safe to read", hint="dbanon doctor")
     _require_unmoved(session, {info.oid: info.name})
     return relation(info.name)
+
+
+@contextmanager
+def harmless(session: Session, *, keep: bool = False) -> Iterator[None]:
+    """Let nothing write that the block runs, unless into temporary tables if it is to be kept.
+
+    The owner of a table can make statistics of it at any moment, and PostgreSQL computes what is
+    constant in them with the rights of whoever plans a query next. No lock of a reader prevents it.
+    """
+    if session.pg.read_only:
+        yield
+        return
+    with session.pg.transaction(force_rollback=not keep):
+        acting = session.pg.execute(_ACTING).fetchone()
+        session.pg.execute("SET TRANSACTION READ ONLY")
+        yield
+        _require_nothing_else(session)
+        if session.pg.execute(_ACTING).fetchone() != acting:
+            raise NotPermitted("reading the table changed what this session acts as")
 
 
 def require_admitted(session: Session) -> None:

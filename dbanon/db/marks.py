@@ -49,12 +49,24 @@ def mark_statements(publication: Publication, triggers: Sequence[str]) -> Iterat
         triggers=_array(sorted(set(triggers))),
         enums=_array(_enums(publication)),
     )
-    yield template("create_marks", marks=marks)
-    yield sql.SQL("DELETE FROM {}").format(marks)
+    if publication.former is None:
+        yield template("create_marks", marks=marks)
+    yield sql.SQL("DELETE FROM ONLY {}").format(marks)
     yield template("note_marks", marks=marks, now=now)
-    body = template("altered_body", marks=marks, now=now).as_string()
+    body = template("altered_body", marks=marks, now=_as_noted(marks)).as_string()
     yield template("create_altered", altered=altered, body=sql.Literal(body))
     yield sql.SQL("REVOKE ALL ON FUNCTION {}() FROM PUBLIC").format(altered)
+
+
+def _as_noted(marks: sql.Identifier) -> sql.Composed:
+    """Compose the present state of what was noted; an older snapshot sees what was noted then."""
+    named = "ARRAY(SELECT m.name FROM {} AS m WHERE m.kind = {})"
+    kinds = {"columns": "column", "triggers": "trigger", "enums": "label"}
+    return template(
+        "source_marks",
+        tables=sql.SQL("ARRAY(SELECT m.relation FROM {} AS m)").format(marks),
+        **{slot: sql.SQL(named).format(marks, sql.Literal(kind)) for slot, kind in kinds.items()},
+    )
 
 
 def seen_body(publication: Publication) -> str:

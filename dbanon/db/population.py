@@ -97,7 +97,8 @@ def _misfits(info: TableInfo, found: TableInfo, policy: Policy) -> Iterator[str]
 
 def _count(session: Session, info: TableInfo) -> int:
     statement = sql.SQL("SELECT count(*) FROM {}").format(identity.readable(session, info))
-    row = session.pg.execute(statement).fetchone()
+    with identity.harmless(session):
+        row = session.pg.execute(statement).fetchone()
     return row[0] if row else 0
 
 
@@ -131,7 +132,8 @@ def prove(
     results = list(report.results)
     for spec in specs:
         call = statement(spec, info.oid, people, [rule.column for rule in quasi], trees)
-        row = session.pg.execute(call).fetchone()
+        with identity.harmless(session):
+            row = session.pg.execute(call).fetchone()
         assert row is not None  # noqa: S101 - an aggregate always has a row
         required, achieved, classes, failing, n_rows, verdict = row
         results.append(

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
 import sqlalchemy as sa
+from psycopg import sql
 
 from dbanon.db.failures import is_overtaken
 from dbanon.db.guards import lock_source
+from dbanon.db.locks import ATTEMPT, PAUSE, Held, holders
 from dbanon.db.queries import query
+from dbanon.db.session import LOCK_TIMEOUT
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.table import quote_identifier
 
@@ -32,6 +35,10 @@ class _Overtaken(Exception):
     """Another publication was first, or was committed after this one's snapshot."""
 
 
+class _Busy(Exception):
+    """Somebody writes the source; who also wants to write it waits no longer than an attempt."""
+
+
 @contextmanager
 def alone(
     session: Session, source: TableInfo, *, exclude_writers: bool, keep: bool, deed: Deed
@@ -50,12 +57,40 @@ def alone(
         _await(session, source, deadline)
         try:
             with session.transaction(snapshot=True, keep=keep, deed=deed):
-                lock_source(session, source, exclude_writers=exclude_writers)
+                _lock(session, source, exclude_writers=exclude_writers)
                 _take(session, source)
                 yield
                 return
         except _Overtaken:
             session.deeds.withdraw()
+        except _Busy:
+            session.deeds.withdraw()
+            _pause(session, source, deadline)
+
+
+def _lock(session: Session, source: TableInfo, *, exclude_writers: bool) -> None:
+    """Lock the source in a short attempt, with statements that take no snapshot."""
+    session.pg.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(ATTEMPT))
+    try:
+        lock_source(session, source, exclude_writers=exclude_writers)
+    except psycopg.errors.LockNotAvailable:
+        raise _Busy from None
+    session.pg.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(LOCK_TIMEOUT))
+
+
+def _pause(session: Session, source: TableInfo, deadline: float) -> None:
+    """Let writers get on; raises DatabaseError that names who is in the way when time is up."""
+    if time.monotonic() + PAUSE < deadline:
+        time.sleep(PAUSE)
+        return
+    oids = [part.oid for part in source.partitions] or [source.oid]
+    with session.transaction(keep=False):
+        held = Held(holders(session, oids))
+    raise DatabaseError(
+        f"{source.name} cannot be locked, because of {held}, which is using it; what is served"
+        " stays as it is",
+        hint=f"{held.remedy}run the command again",
+    )
 
 
 def _await(session: Session, source: TableInfo, deadline: float) -> None:

@@ -34,6 +34,8 @@ SELECT DISTINCT o.name
    AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
    AND l.relation >= 16384
    AND coalesce(n.nspname, '') NOT IN ('dbanon', 'dbanon_data', 'pg_toast')
+   AND c.relnamespace IS DISTINCT FROM pg_my_temp_schema()
+   AND coalesce(n.nspname, '') !~ '^pg_toast_temp_'
    AND o.name !~ '^[0-9]+$'
    AND NOT EXISTS (SELECT FROM known AS k WHERE k.relation = l.relation)
  ORDER BY o.name

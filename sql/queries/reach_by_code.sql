@@ -57,6 +57,9 @@ WITH RECURSIVE reached (class, id) AS (
            SELECT r.class, y.oid
              FROM pg_type AS t
              JOIN pg_type AS y ON y.oid IN (t.typbasetype, t.typelem)
+                 OR y.oid IN (SELECT a.atttypid FROM pg_attribute AS a
+                               WHERE a.attrelid = t.typrelid AND a.attnum > 0)
+                 OR y.oid IN (SELECT g.rngsubtype FROM pg_range AS g WHERE g.rngtypid = t.oid)
             WHERE r.class = 'pg_type'::regclass
               AND t.oid = r.id
             UNION ALL

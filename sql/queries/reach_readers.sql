@@ -55,7 +55,7 @@ insider (role) AS MATERIALIZED (
       FROM pg_roles AS r
      WHERE has_table_privilege(r.oid, %(source)s::oid, 'SELECT')
 ),
--- Before PostgreSQL 16 there is no right to SET.
+-- Before PostgreSQL 16 there is no right to SET; who may give a role to others may give it to itself.
 known (role, name) AS (
     SELECT g.role, coalesce(r.rolname::text, 'PUBLIC')
       FROM grantee AS g
@@ -68,6 +68,7 @@ known (role, name) AS (
         OR pg_has_role(c.oid, g.role,
                        CASE WHEN current_setting('server_version_num')::integer >= 160000
                             THEN 'SET' ELSE 'MEMBER' END)
+        OR pg_has_role(c.oid, g.role, 'MEMBER WITH ADMIN OPTION')
      WHERE g.role <> 0
 ),
 reader (role, name, is_stranger) AS (

@@ -1,5 +1,5 @@
 -- Where it is noted what the guards of a live view rely on.
-CREATE TABLE IF NOT EXISTS {marks} (
+CREATE TABLE {marks} (
     relation oid,
     kind text,
     name text,
