@@ -107,3 +107,11 @@ def test_views_that_outlive_the_ledger_are_named(published, run, kind, tmp_path)
     dbanon.set_policy("people", tmp_path / "policy.toml", settings=published.settings)
     assert dbanon.publish("people", settings=published.settings).checks.passed
     assert run("doctor")[0] == 0
+
+
+@pytest.mark.parametrize("kind", ["table", "view"])
+def test_what_is_filled_anew_is_in_the_ledger(published, kind):
+    for _ in range(2):
+        dbanon.publish("people", kind=kind, settings=published.settings)
+    assert [] == init(published.settings)["lost"]
+    assert [] == [f for f in dbanon.doctor(settings=published.settings) if f.level != "ok"]
