@@ -79,7 +79,7 @@ def _alike(session: Session, publication: Publication, subject: str) -> CheckRes
         "prove_occurrences",
         k=sql.Literal(publication.policy.k),
         subject=sql.Identifier(subject),
-        source=publication.source,
+        source=publication.reading,
         rows=publication.rows,
         groups=publication.groups,
         join=publication.join,
