@@ -121,16 +121,16 @@ def _lost(session: Session) -> Iterator[Finding]:
 
     if damage.ledger_is_gone(session):
         hint = "DROP SCHEMA dbanon_data CASCADE drops it; then dbanon init, and publish again"
-        for view in damage.unrecorded_views(session, ()):
+        for view, _ in damage.views_of_data(session):
             message = "it is served, and the ledger is gone: nobody checks what it shows"
             yield _failure(str(view), message, hint)
 
 
-def _unrecorded(session: Session, served: Sequence[Release]) -> Iterator[Finding]:
+def _unrecorded(session: Session) -> Iterator[Finding]:
     """Yield the views that serve what the ledger does not know."""
     from dbanon.db import damage
 
-    for view in damage.unrecorded_views(session, [release.data_id for release in served]):
+    for view in damage.unrecorded_views(session):
         message = "it is served, and the ledger says nothing of it: nobody checks what it shows"
         yield _failure(str(view), message, f"DROP VIEW {view}, then publish again")
 
@@ -148,7 +148,7 @@ def _policies(session: Session) -> Iterator[Finding]:
 def _leftovers(session: Session, served: Sequence[Release]) -> Iterator[Finding]:
     from dbanon.db import diagnosis
 
-    yield from _unrecorded(session, served)
+    yield from _unrecorded(session)
     orphans = diagnosis.orphans(session, served)
     if orphans:
         orphan = TableName("dbanon_data", orphans[0])

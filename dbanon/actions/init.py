@@ -23,7 +23,7 @@ def init(settings: Settings | None = None, *, role: str | None = None) -> Mappin
     Raises NotPermitted, DatabaseError, SchemaOutOfDate (when the schema is newer than this
     program), ConfigError when there is no such role.
     """
-    from dbanon.db import access, damage, metadata, migrate, store
+    from dbanon.db import access, damage, metadata, migrate
     from dbanon.db.session import connect
 
     with (
@@ -36,8 +36,7 @@ def init(settings: Settings | None = None, *, role: str | None = None) -> Mappin
             migrate.grant_everyday(session, role)
         lost = [str(part) for part in damage.missing(session)]
         if not lost:
-            served = [release.id for release in store.releases(session, served=True)]
-            views = damage.unrecorded_views(session, served)
+            views = damage.unrecorded_views(session)
             lost = [f"{view} is served, and the ledger says nothing of it" for view in views]
     return {"changed": changed, "revision": metadata.REVISION, "lost": lost}
 

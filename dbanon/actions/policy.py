@@ -109,7 +109,7 @@ def _name(table: str | TableName) -> TableName:
 
 def _deed(table: str | TableName, done: str) -> Deed:
     name = _name(table)
-    return Deed(f"the policy of {name}", done, f"dbanon policy show {name}")
+    return Deed(f"the policy of {name}", done, command("dbanon policy show", name))
 
 
 def _same_table(session: Session, written: TableName, info: TableInfo) -> TableName:

@@ -6,12 +6,13 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon import resources
+from dbanon.db import store
 from dbanon.db.metadata import DATA_SCHEMA, SCHEMA, metadata
 from dbanon.db.queries import query
 from dbanon.domain.table import TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     import sqlalchemy as sa
 
@@ -78,7 +79,13 @@ def ledger_is_gone(session: Session) -> bool:
     return any((part.kind, part.name) == ("table", "release") for part in missing(session))
 
 
-def unrecorded_views(session: Session, served: Sequence[int]) -> list[TableName]:
-    """Return the views over release data that serve none of these releases."""
-    rows = session.pg.execute(query("unrecorded_views"), (list(served),)).fetchall()
-    return [TableName(*row) for row in rows]
+def views_of_data(session: Session) -> list[tuple[TableName, int]]:
+    """Return the views over release data, each with the number of the data."""
+    rows = session.pg.execute(query("views_of_data")).fetchall()
+    return [(TableName(schema, name), data_id) for schema, name, data_id in rows]
+
+
+def unrecorded_views(session: Session) -> list[TableName]:
+    """Return the views over release data of which the ledger says nothing."""
+    found = views_of_data(session)
+    return [view for view, data_id in found if store.release_by_id(session, data_id) is None]

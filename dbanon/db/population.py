@@ -53,7 +53,7 @@ def admitted(session: Session, name: TableName) -> TableInfo:
     if problems:
         raise PolicyError(
             f"the population {found.name} is not read: {'; '.join(problems)}",
-            hint=f"dbanon inspect {found.name}",
+            hint=command("dbanon inspect", found.name),
         )
     identity.admit(session, found)
     return found

@@ -134,7 +134,8 @@ def sweep(session: Session) -> None:
 def tidy(session: Session, table: TableName) -> None:
     """Do after a publication of a table what need not succeed."""
     with suppress(psycopg.Error, sa.exc.DBAPIError, DbanonError):
-        with session.transaction():
+        # On one snapshot: what is published between two looks would seem to be left over.
+        with session.transaction(snapshot=True):
             sweep(session)
             served = store.releases(session, table=table, served=True)
         copies.vacuum(session, served)

@@ -104,7 +104,8 @@ def _of_owner(before: Shape, now: Shape, table: TableName) -> Iterator[Change]:
     """Yield a new owner: whoever owns the schema can put a table of their own in its place."""
     if before.owner is not None and now.owner is not None and before.owner != now.owner:
         old, new = quote_identifier(before.owner), quote_identifier(now.owner)
-        hint = f"find out whether it is the same table; then dbanon policy set {table}"
+        store = command("dbanon policy set", table, options="--file policy.toml")
+        hint = f"find out whether it is the same table; then {store}"
         yield Change(None, f"it belongs to {new} now, and belonged to {old}", hint)
 
 

@@ -1,5 +1,6 @@
 -- What is no longer as publishing left it: each column tells one way in which a private copy was opened,
--- or its view changed. Servers before 16 spell the columns of a view with the alias of their relation.
+-- or its view changed. An older dbanon made views without a function. Servers before 16 spell the
+-- columns of a view with the alias of their relation.
 SELECT c.reloftype = 0,
        NOT EXISTS (SELECT
                      FROM pg_trigger AS t
@@ -28,28 +29,19 @@ SELECT c.reloftype = 0,
               WHERE k.attrelid = c.oid AND k.attnum > 0 AND NOT k.attisdropped ORDER BY 1)
            <> ARRAY(SELECT k.attname FROM pg_attribute AS k
                      WHERE k.attrelid = %(view)s AND k.attnum > 0 AND NOT k.attisdropped ORDER BY 1),
-       NOT EXISTS (SELECT
-                     FROM unnest(ARRAY['', 's.']) AS p (prefix)
-                    CROSS JOIN LATERAL (
-                          SELECT string_agg(p.prefix || quote_ident(k.attname), ', ' ORDER BY k.attnum)
-                            FROM pg_attribute AS k
-                           WHERE k.attrelid = %(view)s
-                             AND k.attnum > 0
-                             AND NOT k.attisdropped) AS d (columns)
-                    WHERE regexp_replace(pg_get_viewdef(%(view)s::oid), '\s+', ' ', 'g')
-                        = regexp_replace(format(' SELECT %%s FROM ONLY %%s s WHERE dbanon_data.%%s();',
-                                                d.columns, c.oid::regclass, %(seen)s::text),
-                                         '\s+', ' ', 'g')),
-       NOT EXISTS (SELECT
-                     FROM pg_proc AS p
-                    WHERE p.pronamespace = c.relnamespace
-                      AND p.proname = %(seen)s
-                      AND p.pronargs = 0
-                      AND p.proowner = c.relowner
-                      AND p.prosecdef
-                      AND p.provolatile = 's'
-                      AND p.proconfig = ARRAY['search_path=pg_catalog, pg_temp']
-                      AND p.prosrc = %(body)s),
+       o.is_older,
+       NOT o.is_older AND NOT o.is_ours,
+       NOT o.is_older
+           AND NOT EXISTS (SELECT
+                        FROM pg_proc AS p
+                       WHERE p.pronamespace = c.relnamespace
+                         AND p.proname = %(seen)s
+                         AND p.pronargs = 0
+                         AND p.proowner = c.relowner
+                         AND p.prosecdef
+                         AND p.provolatile = 's'
+                         AND p.proconfig = ARRAY['search_path=pg_catalog, pg_temp']
+                         AND p.prosrc = %(body)s),
        EXISTS (SELECT FROM pg_rewrite AS w WHERE w.ev_class = %(view)s AND w.rulename <> '_RETURN')
            OR EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = %(view)s),
        EXISTS (SELECT
@@ -59,4 +51,19 @@ SELECT c.reloftype = 0,
                   AND a.grantee <> v.relowner
                   AND a.privilege_type IN ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER'))
   FROM pg_class AS c
+ CROSS JOIN LATERAL (
+       SELECT bool_or(v.text = regexp_replace(v.older || ';', '\s+', ' ', 'g')),
+              bool_or(v.text = regexp_replace(format('%%s WHERE dbanon_data.%%s();', v.older, %(seen)s::text),
+                                              '\s+', ' ', 'g'))
+         FROM (SELECT regexp_replace(pg_get_viewdef(%(view)s::oid), '\s+', ' ', 'g'),
+                      format(' SELECT %%s FROM ONLY %%s s',
+                             string_agg(p.prefix || quote_ident(k.attname), ', ' ORDER BY k.attnum),
+                             c.oid::regclass)
+                 FROM unnest(ARRAY['', 's.']) AS p (prefix)
+                CROSS JOIN pg_attribute AS k
+                WHERE k.attrelid = %(view)s
+                  AND k.attnum > 0
+                  AND NOT k.attisdropped
+                GROUP BY p.prefix) AS v (text, older)
+       ) AS o (is_older, is_ours)
  WHERE c.oid = to_regclass(%(release)s)

@@ -11,6 +11,8 @@ from psycopg import IsolationLevel
 from tables import make_patients, patients_policy
 
 import dbanon
+from dbanon.db import store, withdrawal
+from dbanon.db.session import connect
 from dbanon.domain.policy import Role
 from dbanon.domain.stages import Stages
 
@@ -340,3 +342,18 @@ def test_rows_that_no_snapshot_needs_are_freed(patients, kind):
     for _ in range(3):
         refresh(patients)
     assert before == patients.execute(pages)
+
+
+def test_what_is_published_while_leftovers_are_looked_for_is_none_of_them(patients, monkeypatch):
+    releases = store.releases
+
+    def publish_after(session, **asked):
+        found = releases(session, **asked)
+        monkeypatch.setattr(store, "releases", releases)
+        publish(patients, keep_assignment=True)
+        return found
+
+    with connect(patients.settings) as session:
+        monkeypatch.setattr(store, "releases", publish_after)
+        withdrawal.tidy(session, dbanon.TableName("public", "patients"))
+    assert [(200,)] == patients.execute("SELECT count(*) FROM dbanon_data.rows_1")

@@ -107,3 +107,24 @@ def test_views_that_outlive_the_ledger_are_named(published, run, kind, tmp_path)
     dbanon.set_policy("people", tmp_path / "policy.toml", settings=published.settings)
     assert dbanon.publish("people", settings=published.settings).checks.passed
     assert run("doctor")[0] == 0
+
+
+@pytest.mark.parametrize("kind", ["table", "view"])
+def test_what_is_filled_anew_is_in_the_ledger(published, kind):
+    for _ in range(2):
+        dbanon.publish("people", kind=kind, settings=published.settings)
+    assert [] == init(published.settings)["lost"]
+    assert [] == [f for f in dbanon.doctor(settings=published.settings) if f.level != "ok"]
+
+
+def test_what_an_older_dbanon_published_is_called_so_and_mended(published, run):
+    published.execute(
+        "CREATE OR REPLACE VIEW anon.people WITH (security_barrier) AS"
+        " SELECT age FROM ONLY dbanon_data.release_1 AS s"
+    )
+    published.execute("DROP FUNCTION dbanon_data.seen_1")
+    findings = dbanon.doctor(settings=published.settings)
+    (found,) = (f.message for f in findings if f.level != "ok")
+    assert found == "an older dbanon published it: to a snapshot older than that it looks empty"
+    dbanon.refresh("people", settings=published.settings)
+    assert run("doctor")[0] == 0

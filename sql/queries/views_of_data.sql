@@ -1,5 +1,5 @@
--- Views over release data of which the ledger says nothing: what they show is not checked any more.
-SELECT DISTINCT n.nspname::text, v.relname::text
+-- Views outside over release data, each with the number of the data.
+SELECT DISTINCT n.nspname::text, v.relname::text, substring(c.relname FROM '[0-9]+$')::bigint
   FROM pg_depend AS d
   JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
   JOIN pg_class AS v ON v.oid = r.ev_class
@@ -7,5 +7,5 @@ SELECT DISTINCT n.nspname::text, v.relname::text
   JOIN pg_class AS c ON d.refclassid = 'pg_class'::regclass AND c.oid = d.refobjid
  WHERE c.relnamespace = to_regnamespace('dbanon_data')
    AND v.relnamespace <> c.relnamespace
-   AND NOT substring(c.relname FROM '[0-9]+$')::numeric = ANY (%s::numeric[])
- ORDER BY 1, 2
+   AND c.relname ~ '_[0-9]{1,18}$'
+ ORDER BY 1, 2, 3
