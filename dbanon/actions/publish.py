@@ -166,6 +166,8 @@ def _previous(session: Session, info: TableInfo, view: TableName) -> Release | N
             f"{view} exists and was not published by dbanon",
             hint="publish under another --name or --schema",
         )
+    if present is not None:
+        views.hold(session, view)
     return latest
 
 

@@ -57,14 +57,15 @@ def drop_release(
     """Withdraw a served release: its relation and its private tables go, the ledger stays.
 
     It is taken away at once, whoever is reading. What cannot be dropped, because somebody holds it
-    in an open transaction, is told in the remarks of ``stages``; to drop the release again drops
-    it. Returns the release as it was. Raises ConfigError when it is not served and nothing of it
-    is left, DatabaseError when other objects depend on the relation.
+    in an open transaction or has made something of it, is told in the remarks of ``stages``; to
+    drop the release again drops it. Returns the release as it was. Raises ConfigError when it is
+    not served and nothing of it is left.
     """
     from dbanon.db import store, withdrawal
     from dbanon.db.locks import Held
     from dbanon.db.migrate import require_current
     from dbanon.db.session import connect
+    from dbanon.db.views import DependedOn
 
     deed = Deed(f"release {release_id}", "withdrawn", _LIST)
     with connect(settings or Settings.load(), writes=True) as session:
@@ -79,9 +80,12 @@ def drop_release(
         try:
             with session.transaction():
                 withdrawal.drop(session, release)
-        except Held as held:
+        except (Held, DependedOn) as held:
             (stages or Stages()).remark(
                 f"its relation and its tables cannot be dropped yet, because of {held}:"
                 f" dbanon release drop {release_id} does so when that has ended"
+                if isinstance(held, Held)
+                else f"its relation stays, empty of rows, as long as {held}: drop these, then run"
+                f" dbanon release drop {release_id}"
             )
     return release

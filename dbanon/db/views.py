@@ -43,6 +43,15 @@ class Privilege:
         )
 
 
+class DependedOn(DatabaseError):
+    """Other objects depend on a view that was to be dropped."""
+
+
+def hold(session: Session, view: TableName) -> None:
+    """Keep a view from being altered or dropped until the end of the transaction."""
+    session.pg.execute(sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(relation(view)))
+
+
 def oid_of(session: Session, name: TableName) -> int | None:
     """Return the OID of whatever relation has that name, None if there is none."""
     row = session.pg.execute(query("relation_oid"), (name.schema, name.name)).fetchone()
@@ -60,7 +69,13 @@ def replace(session: Session, view: TableName, create: sql.Composed) -> None:
             session.pg.execute(create)
     except psycopg.errors.InvalidTableDefinition:
         held, oid = grants(session, view), oid_of(session, view)
-        _drop(session, view)
+        try:
+            _drop(session, view)
+        except DependedOn:
+            raise DatabaseError(
+                f"the columns of {view} change, and other objects depend on it",
+                hint="publish under another --name, or drop what depends on it first",
+            ) from None
         _require_same_rights(session, view, oid)
         session.pg.execute(create)
         for grant in held:
@@ -102,9 +117,8 @@ def _drop(session: Session, view: TableName) -> None:
     try:
         session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(view)))
     except psycopg.errors.DependentObjectsStillExist:
-        raise DatabaseError(
-            f"the columns of {view} change, and other objects depend on it",
-            hint="publish under another --name, or drop what depends on it first",
+        raise DependedOn(
+            f"other objects depend on {view}", hint="drop what depends on it first"
         ) from None
 
 
