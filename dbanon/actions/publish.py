@@ -151,7 +151,7 @@ def _previous(session: Session, info: TableInfo, view: TableName) -> Release | N
 
     It may be one that was withdrawn, when somebody has kept its view from being dropped.
     """
-    from dbanon.db import identity, store, views
+    from dbanon.db import catalog, identity, store, views
 
     identity.require_own_schema(session, view)
     latest = store.latest_release(session, view)
@@ -167,7 +167,10 @@ def _previous(session: Session, info: TableInfo, view: TableName) -> Release | N
             hint="publish under another --name or --schema",
         )
     if present is not None:
-        views.hold(session, view)
+        # Nobody alters or drops it from now on, so that it is still the same when it is compared.
+        held = catalog.describe(session, view)
+        identity.hold(session, held)
+        identity.admit(session, held)
     return latest
 
 
@@ -274,8 +277,9 @@ def _serve(
     session.pg.execute(relations.comment_statement(publication))
     for statement in access.grant_statements(view, grants):
         session.pg.execute(statement)
+    for name in (view, candidate.name):
+        identity.dismiss(session, name)
     published = catalog.describe_source(session, view)
-    identity.dismiss(session, candidate)
     identity.require_release(session, published, publication.data_id)
     access.require_readable(session, grants, published=published.oid)
     access.require_separation(session, published=published.oid, source=publication.info.oid)

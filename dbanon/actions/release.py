@@ -68,24 +68,24 @@ def drop_release(
     from dbanon.db.views import DependedOn
 
     deed = Deed(f"release {release_id}", "withdrawn", _LIST)
-    with connect(settings or Settings.load(), writes=True) as session:
-        with session.transaction(deed=deed):
-            require_current(session)
-            release = store.release_by_id(session, release_id)
-            if release is None or not (release.served or withdrawal.left(session, release)):
-                reason = "is not served any more" if release else "does not exist"
-                raise ConfigError(f"release {release_id} {reason}", hint=_LIST)
-            if release.served and not withdrawal.withdraw(session, release):
-                raise ConfigError(f"release {release_id} was replaced meanwhile", hint=_LIST)
-        try:
-            with session.transaction():
-                withdrawal.drop(session, release)
-        except (Held, DependedOn) as held:
-            (stages or Stages()).remark(
-                f"its relation and its tables cannot be dropped yet, because of {held}:"
-                f" dbanon release drop {release_id} does so when that has ended"
-                if isinstance(held, Held)
-                else f"its relation stays, empty of rows, as long as {held}: drop these, then run"
-                f" dbanon release drop {release_id}"
-            )
+    settings = settings or Settings.load()
+    with connect(settings, writes=True) as session, session.transaction(deed=deed):
+        require_current(session)
+        release = store.release_by_id(session, release_id)
+        if release is None or not (release.served or withdrawal.left(session, release)):
+            reason = "is not served any more" if release else "does not exist"
+            raise ConfigError(f"release {release_id} {reason}", hint=_LIST)
+        if release.served and not withdrawal.withdraw(session, release):
+            raise ConfigError(f"release {release_id} was replaced meanwhile", hint=_LIST)
+    again = f"dbanon release drop {release_id}"
+    try:
+        # The first connection may have been lost after its commit.
+        with connect(settings, writes=True) as session, session.transaction():
+            withdrawal.drop(session, release)
+    except Held as held:
+        message = f"its relation and its tables cannot be dropped yet, because of {held}: {again}"
+        (stages or Stages()).remark(f"{message} does so when that has ended")
+    except DependedOn as depended:
+        message = f"its relation stays, without rows, because {depended}: drop these, then {again}"
+        (stages or Stages()).remark(message)
     return release

@@ -54,7 +54,7 @@ def run_by_occurrence(
     require_alike(encoded, policy, subjects)
     level = _levels(encoded, policy, subjects, place)
     n_groups = 0
-    for number in np.unique(level):
+    for number in np.unique(level[level > 0]):
         rows = np.flatnonzero((level[subjects] == number) & (place < number))
         timed = _timed(policy, share=float((level == number).mean()))
         part = take(encoded, rows)
@@ -84,8 +84,8 @@ def _levels(
     """Return how many rows each person keeps, (p,).
 
     All that it has, up to the policy's number, where the persons with so many meet the policy among
-    themselves. Otherwise they keep as many as those who have the next fewer, and the last as many
-    as the least of all.
+    themselves. Otherwise they keep as many as those who have the next fewer. The last are left out
+    if they fit into the budget; otherwise the others keep as few as they do.
     """
     times = np.bincount(subjects)
     most = policy.rows_per_subject
@@ -101,6 +101,10 @@ def _levels(
         level[waiting] = number
         if holds(waiting):
             waiting[:] = False
+    few = int((waiting[subjects] & (place < level[subjects])).sum())
+    if few <= policy.max_suppressed * len(subjects):
+        level[waiting] = 0
+        return level
     for number in np.unique(level[~waiting]):
         if not waiting.any() or holds(waiting):
             break

@@ -54,9 +54,10 @@ def admit(session: Session, info: TableInfo) -> None:
         _pin(session, info)
 
 
-def dismiss(session: Session, info: TableInfo) -> None:
-    """Forget a relation that the open transaction itself has dropped."""
-    del session.admitted[info.oid]
+def dismiss(session: Session, name: TableName) -> None:
+    """Forget what had a name, which the open transaction itself has dropped or made anew."""
+    for oid in [oid for oid, known in session.admitted.items() if known == name]:
+        del session.admitted[oid]
 
 
 def _names(info: TableInfo) -> dict[int, TableName]:

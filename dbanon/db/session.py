@@ -121,6 +121,7 @@ class Session:
         """Ask the server what became of a transaction of this session, which is ended for it."""
         with suppress(psycopg.Error):
             self.pg.close()
+        self.sa.invalidate()  # else to roll back what is lost would hide what ended it
         deadline = time.monotonic() + _ASKING_SECONDS
         fates = {"committed": Fate.DONE, "aborted": Fate.NOT_DONE, None: Fate.UNKNOWN}
         while True:

@@ -47,11 +47,6 @@ class DependedOn(DatabaseError):
     """Other objects depend on a view that was to be dropped."""
 
 
-def hold(session: Session, view: TableName) -> None:
-    """Keep a view from being altered or dropped until the end of the transaction."""
-    session.pg.execute(sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(relation(view)))
-
-
 def oid_of(session: Session, name: TableName) -> int | None:
     """Return the OID of whatever relation has that name, None if there is none."""
     row = session.pg.execute(query("relation_oid"), (name.schema, name.name)).fetchone()

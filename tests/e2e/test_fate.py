@@ -31,8 +31,8 @@ COMMANDS = {
     "release drop": (
         ("release", "drop", "1"),
         "release 1 was withdrawn",
-        "SELECT to_regclass('anon.patients') IS NULL",
-        b"DROP VIEW",
+        "SELECT NOT served FROM dbanon.release WHERE release_id = 1",
+        b"DELETE FROM ONLY",
     ),
     "grant": (
         ("grant", "anon.patients", "fate_other"),
@@ -157,7 +157,7 @@ def test_ctrl_c_at_the_commit_says_what_became_of_it(patients, run, monkeypatch,
     begin = Deeds.begin
     monkeypatch.setattr(Deeds, "begin", armed)
     code, shown = run(*words)
-    assert (130, [True]) == (code, begun)
+    assert (130, [True]) == (code, begun), shown.err
     told = sentence if late else f"nothing was {sentence.split()[-1]}"
     assert shown.err.endswith(f"interrupted; {told}\n")
     assert late == done(patients, name)

@@ -14,7 +14,7 @@ from typer.main import get_command
 
 import dbanon
 from dbanon.anonymize.registry import ALGORITHMS, MODELS, RECODINGS
-from dbanon.cli import INTERRUPTED, app
+from dbanon.cli import BROKEN_PIPE, INTERRUPTED, app
 from dbanon.db.published import published_type
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.policy import ColumnRule, Policy, Role
@@ -234,7 +234,13 @@ def test_every_exit_code_is_described():
     def kinds(error):
         return {error}.union(*map(kinds, error.__subclasses__()))
 
-    codes = {0, USAGE_ERROR, INTERRUPTED, *(error.exit_code for error in kinds(DbanonError))}
+    codes = {
+        0,
+        USAGE_ERROR,
+        INTERRUPTED,
+        BROKEN_PIPE,
+        *(error.exit_code for error in kinds(DbanonError)),
+    }
     assert {int(row[0]) for row in rows_of_table("### Exit codes")} == codes
 
 
