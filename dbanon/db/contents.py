@@ -12,7 +12,8 @@ import psycopg
 import pyarrow as pa
 from psycopg import sql
 
-from dbanon.db import identity, relations
+from dbanon.db import identity
+from dbanon.db.queries import template
 from dbanon.db.transfer import ROWS_AT_ONCE, copy_statement, write
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.release import ReleaseKind
@@ -57,12 +58,33 @@ def staged(session: Session, publication: Publication) -> Publication:
     drafted = publication.drafted and publication.policy.subject is None
     if publication.kind is ReleaseKind.VIEW or drafted:
         return publication
-    create, fill_it = relations.stage_statements(publication)
+    create, fill_it = _stage_statements(publication)
     session.pg.execute(create)
     with identity.harmless(session, keep=True):
         session.pg.execute(fill_it)
     session.pg.execute(sql.SQL("ANALYZE {}").format(publication.stage))
     return replace(publication, pin=publication.stage)
+
+
+def _stage_statements(publication: Publication) -> tuple[sql.Composed, sql.Composed]:
+    """Compose what makes an empty temporary table like the source, and what fills it.
+
+    It has the columns that are read again once the groups are known; without the domains, whose
+    constraints would be checked of each row.
+    """
+    info, subject = publication.info, publication.policy.subject
+    names = {*info.primary_key, *publication.kept, *([] if subject is None else [subject])}
+    columns = sql.SQL(", ").join(
+        sql.SQL("s.{0}::{1} AS {0}").format(
+            sql.Identifier(column.name), sql.Identifier(column.base_schema, column.base_type)
+        )
+        if column.is_domain
+        else sql.Identifier("s", column.name)
+        for column in info.columns
+        if column.name in names
+    )
+    slots = {"stage": publication.stage, "columns": columns, "source": publication.reading}
+    return template("create_stage", **slots), template("fill_stage", **slots)
 
 
 def fill(

@@ -244,27 +244,6 @@ def membership_id(release: Release) -> int:
     return release.data_id if release.kind is ReleaseKind.VIEW else release.id
 
 
-def stage_statements(publication: Publication) -> tuple[sql.Composed, sql.Composed]:
-    """Compose what makes an empty temporary table like the source, and what fills it.
-
-    It has the columns that are read again once the groups are known; without the domains, whose
-    constraints would be checked of each row.
-    """
-    info, subject = publication.info, publication.policy.subject
-    names = {*info.primary_key, *publication.kept, *([] if subject is None else [subject])}
-    columns = sql.SQL(", ").join(
-        sql.SQL("s.{0}::{1} AS {0}").format(
-            sql.Identifier(column.name), sql.Identifier(column.base_schema, column.base_type)
-        )
-        if column.is_domain
-        else sql.Identifier("s", column.name)
-        for column in info.columns
-        if column.name in names
-    )
-    slots = {"stage": publication.stage, "columns": columns, "source": publication.reading}
-    return template("create_stage", **slots), template("fill_stage", **slots)
-
-
 def build_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield what makes the empty private tables."""
     keys = sql.SQL(", ").join(
