@@ -195,13 +195,13 @@ def _policy(
         top.require(key)
     table = _table(top, "table")
     algorithm = top.text("algorithm", among=known.algorithms)
+    subject, class_label = top.text("subject"), top.text("class_label")
     rows_per_subject = _rows_per_subject(top)
     population = _table(top, "population")
     if population is not None and population.schema is None:
         top.report("population", "must name its schema, as in public.people")
     max_suppressed = _fraction(top, "max_suppressed")
     block = top.integer("block", least=1)
-    subject, class_label = top.text("subject"), top.text("class_label")
     params = _params(top.section("params"))
     specs = [_model(name, section, known) for name, section in models]
     rules = [_rule(name, section, known) for name, section in columns]

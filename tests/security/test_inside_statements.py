@@ -116,8 +116,9 @@ CODE = {
     ),
     "a domain": (
         (
-            "CREATE DOMAIN public.number AS int CHECK (mole.look());"
-            "ALTER TABLE public.people ADD note public.number"
+            "CREATE DOMAIN public.number AS int;"
+            "ALTER TABLE public.people ADD note public.number;"
+            "ALTER DOMAIN public.number ADD CHECK (mole.look()) NOT VALID"
         ),
         "UPDATE public.people SET id = id + 1000, note = id WHERE id % 2 = 0",
     ),
