@@ -1,0 +1,289 @@
+"""Break what guards the promise, one place at a time, and see whether a test notices.
+
+    python tests/benchmarks/mutation.py --list                 # the mutants, how many a file has
+    python tests/benchmarks/mutation.py --sample 20 --jobs 2   # 20 of each file, two at a time
+    python tests/benchmarks/mutation.py --only dbanon/actions/publish.py
+
+A mutant is one edit of a copy of the tree: a condition turned round, a raise or a call left out, a
+comparison moved by one, a clause of SQL dropped. The tests named for its file run on the embedded
+server until the first that fails. What no test notices has survived and is printed with its line;
+the exit code is 1 if there is one. An edit that no longer compiles is no mutant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT = 600
+
+# What guards the promise, and the tests that are to notice: few enough to be run for each mutant.
+_PROOF = ["tests/security/test_proof_alone.py", "tests/db/test_checks.py"]
+_GUARDS = [
+    "tests/db/test_guards.py",
+    "tests/db/test_guarded_writes.py",
+    "tests/db/test_write_skew.py",
+]
+_NAMES = ["tests/security/test_names.py"]
+_REACH = ["tests/security/test_rights_of_readers.py", "tests/security/test_inside_statements.py"]
+TARGETS = {
+    "dbanon/actions/publish.py": [*_PROOF, *_NAMES, "tests/security/test_access.py"],
+    "dbanon/db/access.py": ["tests/e2e/test_grant.py", "tests/security/test_access.py"],
+    "dbanon/db/checks.py": _PROOF,
+    "dbanon/db/copies.py": ["tests/e2e/test_idle_readers.py"],
+    "dbanon/db/guards.py": _GUARDS,
+    "dbanon/db/identity.py": [*_NAMES, "tests/security/test_owner.py"],
+    "dbanon/db/judgements.py": ["tests/db/test_guarded_models.py", *_GUARDS],
+    "dbanon/db/keys.py": ["tests/security/test_keys.py"],
+    "dbanon/db/marks.py": ["tests/db/test_altered_sources.py"],
+    "dbanon/db/population.py": ["tests/db/test_population_checks.py", *_PROOF],
+    "dbanon/db/reach.py": _REACH,
+    "dbanon/db/seals.py": ["tests/security/test_immutable.py", *_NAMES],
+    "dbanon/db/subjects.py": [*_PROOF, "tests/security/test_numbers_of_rows.py"],
+    "dbanon/db/turns.py": ["tests/e2e/test_turns.py"],
+    "sql/functions/check_k_anonymity.sql": ["tests/db/test_checks.py"],
+    "sql/functions/check_k_and_l.sql": ["tests/db/test_checks.py"],
+    "sql/functions/check_l_diversity.sql": ["tests/db/test_checks.py"],
+    "sql/functions/tally.sql": ["tests/db/test_model_checks.py"],
+    "sql/queries/broken_seals.sql": ["tests/security/test_immutable.py"],
+    "sql/queries/foreign_code.sql": ["tests/security/test_owner.py", *_NAMES],
+    "sql/queries/moved_names.sql": _NAMES,
+    "sql/queries/opened_relations.sql": _NAMES,
+    "sql/queries/reach_by_reading.sql": ["tests/security/test_reach.py", *_REACH],
+    "sql/queries/reach_by_writing.sql": _REACH,
+    "sql/queries/reach_in_statements.sql": _REACH,
+    "sql/queries/reach_private.sql": ["tests/security/test_reach.py", *_REACH],
+    "sql/queries/reach_readers.sql": ["tests/security/test_reach.py", *_REACH],
+    "sql/queries/serves_release.sql": _NAMES,
+    "sql/templates/guard_body.sql": _GUARDS,
+    "sql/templates/guard_first.sql": _GUARDS,
+    "sql/templates/guard_model.sql": ["tests/db/test_guarded_models.py"],
+    "sql/templates/guard_plain.sql": _GUARDS,
+    "sql/templates/guard_route_body.sql": ["tests/db/test_live_partitions.py"],
+    "sql/templates/guard_truncate_body.sql": _GUARDS,
+    "sql/templates/live_seen_body.sql": ["tests/db/test_altered_sources.py"],
+    "sql/templates/prove_keys.sql": ["tests/security/test_keys.py"],
+    "sql/templates/prove_occurrences.sql": _PROOF,
+    "sql/templates/prove_persons.sql": _PROOF,
+    "sql/templates/prove_subjects.sql": _PROOF,
+    "sql/templates/seen_body.sql": ["tests/e2e/test_idle_readers.py"],
+    "sql/templates/source_marks.sql": ["tests/db/test_altered_sources.py"],
+}
+
+COMPARISONS = {
+    ast.Eq: "!=",
+    ast.NotEq: "==",
+    ast.Lt: "<=",
+    ast.LtE: "<",
+    ast.Gt: ">=",
+    ast.GtE: ">",
+    ast.Is: "is not",
+    ast.IsNot: "is",
+    ast.In: "not in",
+    ast.NotIn: "in",
+}
+SQL_EDITS = (
+    (r">=", ">"),
+    (r"<=", "<"),
+    (r"(?<![<>=])<(?![>=])", "<="),
+    (r"(?<![<>=-])>(?![>=])", ">="),
+    (r"<>", "="),
+    (r"(?<![<>=!:])=(?![>=])", "<>"),
+    (r"\bAND\b", "OR"),
+    (r"(?<!CREATE )\bOR\b", "AND"),
+    (r"\bNOT EXISTS\b", "EXISTS"),
+    (r"(?<!NOT )\bEXISTS\b", "NOT EXISTS"),
+    (r"\bNOT (?!EXISTS|NULL)", ""),
+    (r"\bDISTINCT\b(?! ON| FROM)", ""),
+    (r"\bUNION ALL\b", "EXCEPT"),
+    (r"\bEXCEPT\b(?! ALL)", "INTERSECT"),
+    (r"\bEXCEPT ALL\b", "EXCEPT"),
+    (r"\bFOR UPDATE\b", ""),
+    (r"\bmin\(", "max("),
+    (r"\bmax\(", "min("),
+    (r"\btrue\b", "false"),
+    (r"\bfalse\b", "true"),
+    (r"'[a-z_A-Z]+'(?=[,)])", "'another'"),
+)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One edit: the file, where it begins and ends, what stands there and what is put there."""
+
+    path: str
+    start: int
+    end: int
+    before: str
+    after: str
+    line: int
+
+    def __str__(self) -> str:
+        was, now = (" ".join(text.split())[:60] for text in (self.before, self.after))
+        return f"{self.path}:{self.line}: {was!r} -> {now!r}"
+
+
+def mutants(path: str) -> list[Mutant]:
+    """Return every mutant of a file, in the order of its lines."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    edits = _python(text) if path.endswith(".py") else _sql(text)
+    found = [
+        Mutant(path, start, end, text[start:end], after, text.count("\n", 0, start) + 1)
+        for start, end, after in edits
+    ]
+    return sorted(set(found), key=lambda mutant: (mutant.start, mutant.end, mutant.after))
+
+
+def _python(text: str) -> Iterator[tuple[int, int, str]]:
+    tree = ast.parse(text)
+    starts = [0]
+    for line in text.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    docstrings = {
+        id(node.body[0])
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
+    }
+    annotations = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+            annotations |= {id(part) for part in ast.walk(node)}
+    for node in ast.walk(tree):
+        if id(node) in docstrings | annotations or not hasattr(node, "lineno"):
+            continue
+        start = starts[node.lineno - 1] + node.col_offset
+        end = starts[node.end_lineno - 1] + node.end_col_offset
+        for after in _edited(node, text[start:end]):
+            yield start, end, after
+
+
+def _edited(node: ast.AST, source: str) -> Iterator[str]:
+    """Yield what may stand in a node's place; sources are ASCII, so columns are characters."""
+    if isinstance(node, (ast.Raise, ast.Expr)):
+        yield "pass"
+    elif isinstance(node, ast.Compare) and len(node.ops) == 1:
+        left, right = ast.unparse(node.left), ast.unparse(node.comparators[0])
+        yield f"{left} {COMPARISONS[type(node.ops[0])]} {right}"
+    elif isinstance(node, ast.BoolOp):
+        word = " or " if isinstance(node.op, ast.And) else " and "
+        yield "(" + word.join(f"({ast.unparse(value)})" for value in node.values) + ")"
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield ast.unparse(node.operand)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        yield str(not node.value)
+    elif isinstance(node, (ast.If, ast.IfExp)):
+        test = ast.unparse(node.test)
+        yield source.replace(test, f"not ({test})", 1) if test in source else source
+    elif isinstance(node, ast.Return) and isinstance(node.value, (ast.List, ast.ListComp)):
+        yield "return []"
+
+
+def _sql(text: str) -> Iterator[tuple[int, int, str]]:
+    comments = [match.span() for match in re.finditer(r"--.*", text)]
+    for pattern, after in SQL_EDITS:
+        for match in re.finditer(pattern, text):
+            if not any(start <= match.start() < end for start, end in comments):
+                yield *match.span(), after
+
+
+def survives(mutant: Mutant, tree: Path) -> bool | None:
+    """Whether every test passes on the mutant; None if it does not compile or is no change."""
+    path = tree / mutant.path
+    text = path.read_text(encoding="utf-8")
+    edited = text[: mutant.start] + mutant.after + text[mutant.end :]
+    if edited == text:
+        return None
+    if path.suffix == ".py":
+        try:
+            compile(edited, str(path), "exec")
+        except SyntaxError:
+            return None
+    path.write_text(edited, encoding="utf-8")
+    try:
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-k", "not pg15", "--no-header"]
+        names = list(dict.fromkeys(TARGETS[mutant.path]))
+        run = subprocess.run(
+            [*command, "-p", "no:cacheprovider", "-W", "default", *names],
+            cwd=tree,
+            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(tree), "HOME": str(Path.home())},
+            capture_output=True,
+            timeout=LIMIT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        path.write_text(text, encoding="utf-8")
+    return run.returncode == 0
+
+
+def main() -> int:
+    """Run the mutants that were asked for, and print what became of each."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", action="append", choices=sorted(TARGETS), metavar="FILE")
+    parser.add_argument("--sample", type=int, help="at most so many of each file, at random")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--list", action="store_true", help="print the mutants and run none")
+    options = parser.parse_args()
+    chosen: list[Mutant] = []
+    for path in options.only or TARGETS:
+        found = mutants(path)
+        if options.sample is not None and len(found) > options.sample:
+            found = random.Random(options.seed).sample(found, options.sample)  # noqa: S311
+        chosen += sorted(found, key=lambda mutant: mutant.line)
+        print(f"{path}: {len(found)} mutants", flush=True)  # noqa: T201
+    if options.list:
+        print(*chosen, sep="\n")  # noqa: T201
+        return 0
+    counts = _run(chosen, options.jobs)
+    print(*(f"{word}: {count}" for word, count in sorted(counts.items())), sep=", ")  # noqa: T201
+    return 1 if counts["survived"] else 0
+
+
+def _run(chosen: list[Mutant], jobs: int) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory(prefix="dbanon-mutation-") as folder:
+        trees: SimpleQueue[Path] = SimpleQueue()
+        for i in range(jobs):
+            tree = Path(folder) / str(i)
+            skip = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", "build")
+            shutil.copytree(ROOT, tree, ignore=skip)
+            trees.put(tree)
+        Path(folder).chmod(0o755)
+
+        def judge(mutant: Mutant) -> tuple[Mutant, str, float]:
+            tree, began = trees.get(), time.monotonic()
+            try:
+                found = survives(mutant, tree)
+            finally:
+                trees.put(tree)
+            word = {True: "survived", False: "killed", None: "no mutant"}[found]
+            return mutant, word, time.monotonic() - began
+
+        with ThreadPoolExecutor(jobs) as pool:
+            for mutant, word, seconds in pool.map(judge, chosen):
+                counts[word] += 1
+                print(f"{word:>9} {seconds:6.1f} s  {mutant}", flush=True)  # noqa: T201
+    return counts
+
+
+if __name__ == "__main__":
+    sys.exit(main())
