@@ -121,7 +121,10 @@ def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedCo
 
 
 def _render(session: Session, publication: Publication, request: Request) -> Iterator[str]:
-    """Spell the statements of a publication as publish runs them."""
+    """Spell the statements of a publication as publish runs them.
+
+    Those that prove it are comments: without rows a release is not read, but refused.
+    """
     from dbanon.db import access, checks, contents, relations, views
     from dbanon.db.printing import printed
     from dbanon.db.promise import promise_of
@@ -135,8 +138,10 @@ def _render(session: Session, publication: Publication, request: Request) -> Ite
         relations.view_statement(publication),
         relations.comment_statement(publication),
         *access.grant_statements(publication.view, request.grants),
-        *(proof.statement for proof in proofs),
-        *(relations.forget_statements(publication) if request.forgets else ()),
     ]
     for statement in statements:
         yield printed(statement).strip()
+    for proof in proofs:
+        yield "\n".join(f"-- {line}" for line in printed(proof.statement).strip().splitlines())
+    for statement in relations.forget_statements(publication) if request.forgets else ():
+        yield printed(statement)

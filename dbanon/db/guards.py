@@ -111,7 +111,8 @@ def mark_statements(publication: Publication) -> Iterator[sql.Composed]:
 
 def function_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield the trigger functions, which know the release and its models, and what they read."""
-    yield sql.SQL("DROP VIEW IF EXISTS {}").format(publication.members)
+    if publication.former is not None:
+        yield sql.SQL("DROP VIEW {}").format(publication.members)
     yield template(
         "create_members",
         members=publication.members,

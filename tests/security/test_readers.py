@@ -138,7 +138,7 @@ def test_a_function_of_the_reader_is_not_run_on_hidden_rows(patients, analyst):
 
     publish(patients, kind="view")
     release = publish(patients, kind="view")  # which replaces the view
-    hidden = hide_a_class(patients, release.id)
+    hidden = hide_a_class(patients, release.data_id)
     heard = overheard(analyst, "anon.patients")
     assert (True, False) == (len(heard) > 100, hidden in heard)
 
