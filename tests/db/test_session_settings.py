@@ -3,12 +3,13 @@
 import time
 
 import pytest
+from adbc_driver_manager import AdbcStatement
 from psycopg import sql
 from tables import make_patients, patients_policy
 
 import dbanon
 from dbanon.anonymize import pipeline
-from dbanon.db import transfer
+from dbanon.db import identity, transfer
 from dbanon.db.session import connect
 from dbanon.domain.errors import NotPermitted
 from dbanon.domain.policy import ColumnRule, Role
@@ -52,18 +53,23 @@ def set_for_role(database, **settings):
             admin.execute(statement)
 
 
+def slowly(read):
+    def slow(session, info):
+        return sql.SQL("(SELECT pg_sleep(0.8)) AS nap, {}").format(read(session, info))
+
+    return slow
+
+
 def publish_slowly(patients, monkeypatch):
     """Publish with statements and a search that each take most of a second."""
-    read, run = transfer.relation, pipeline.run
+    run = pipeline.run
 
     def search(*arguments, **options):
         time.sleep(0.8)
         return run(*arguments, **options)
 
-    def slow(name):
-        return sql.SQL("(SELECT pg_sleep(0.8)) AS nap, {}").format(read(name))
-
-    monkeypatch.setattr(transfer, "relation", slow)
+    for name in ("readable", "readable_elsewhere"):
+        monkeypatch.setattr(identity, name, slowly(getattr(identity, name)))
     monkeypatch.setattr(pipeline, "run", search)
     release = dbanon.publish("patients", settings=patients.settings)
     with patients.admin() as admin:
@@ -100,7 +106,10 @@ def test_every_session_goes_by_settings_of_its_own(patients, server):
         values = sql.SQL(", ").join(
             sql.SQL("current_setting({})").format(sql.Literal(name)) for name in asked
         )
-        with transfer._query(session, snapshot) as query:  # noqa: SLF001 - the very session
+        with (
+            transfer._reader(session, snapshot) as reader,  # noqa: SLF001 - the very session
+            AdbcStatement(reader) as query,
+        ):
             query.set_sql_query(sql.SQL("SELECT {}").format(values).as_string(session.pg))
             read = transfer._fetch(query, list(asked), keys=len(asked))  # noqa: SLF001
         assert [wanted] == read.keys.to_pylist()
