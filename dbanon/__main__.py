@@ -12,7 +12,7 @@ def main() -> None:
 
         run()
     except KeyboardInterrupt:
-        sys.stderr.write("interrupted; nothing was published\n")
+        sys.stderr.write("interrupted; nothing was changed\n")
         sys.exit(INTERRUPTED)
 
 

@@ -10,7 +10,7 @@ from builders import encoded
 from dbanon.anonymize.algorithms.auto import Auto
 from dbanon.anonymize.engine import ahead
 from dbanon.anonymize.interfaces import Requirement
-from dbanon.kernels import compile as compilation
+from dbanon.kernels import cache
 from dbanon.kernels.compile import on_compile
 from dbanon.kernels.improve import improve_block
 
@@ -31,7 +31,7 @@ def test_the_round_of_twelve_rows_compiles_what_a_search_calls():
 @pytest.fixture
 def uncached(monkeypatch, tmp_path):
     """Have a cold cache, and another process that runs a script of the test's."""
-    monkeypatch.setattr(compilation, "is_cached", lambda _: False)
+    monkeypatch.setattr(cache, "is_cached", lambda _: False)
     monkeypatch.setattr(ahead, "processors", lambda: 2)
 
     def run(script):

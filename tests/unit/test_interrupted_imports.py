@@ -29,7 +29,7 @@ getattr(importlib.import_module(module), function)()
 
 
 @pytest.mark.parametrize(
-    "module", ["dbanon.cli", "typer", "dbanon.cli.server", "psycopg", "sqlalchemy", "numpy"]
+    "module", ["dbanon.cli", "typer", "dbanon.cli.server", "psycopg", "sqlalchemy"]
 )
 def test_an_interrupted_import_prints_no_traceback(module):
     script = PYPROJECT["project"]["scripts"]["dbanon"]
@@ -37,7 +37,7 @@ def test_an_interrupted_import_prints_no_traceback(module):
     answer = subprocess.run(
         [sys.executable, "-c", CODE, *words], capture_output=True, text=True, check=False
     )
-    assert (130, "", "interrupted; nothing was published\n") == (
+    assert (130, "", "interrupted; nothing was changed\n") == (
         answer.returncode,
         answer.stdout,
         answer.stderr.removeprefix("Aborted!\n").lstrip("\n"),
