@@ -125,10 +125,10 @@ def test_types_of_extensions_are_user_defined(bare_database):
     assert [column.user_defined for column in info.columns] == [True, True, False]
 
 
-def test_statistics_count_rows_nulls_and_distinct_values(bare_database):
-    bare_database.execute("CREATE TABLE public.t (a int, b json)")
-    bare_database.execute("INSERT INTO public.t VALUES (1, '{}'), (1, NULL), (NULL, '[]')")
-    with connect(bare_database.settings) as session, session.transaction():
+def test_statistics_count_rows_nulls_and_distinct_values(database):
+    database.execute("CREATE TABLE public.t (a int, b json)")
+    database.execute("INSERT INTO public.t VALUES (1, '{}'), (1, NULL), (NULL, '[]')")
+    with connect(database.settings) as session, session.transaction():
         info = catalog.describe_source(session, TableName("public", "t"))
         n_rows, stats = catalog.statistics(session, info)
     assert n_rows == 3
@@ -150,29 +150,29 @@ def test_statistics_count_rows_nulls_and_distinct_values(bare_database):
         ("INSERT INTO public.t VALUES (1, 'x', 5)", True),
     ],
 )
-def test_a_digest_tells_other_contents_and_no_other_order(bare_database, change, seen):
-    bare_database.execute("CREATE TABLE public.t (a int, b text, c int)")
-    bare_database.execute("INSERT INTO public.t VALUES (1, 'x', 0), (2, '2', 0), (4, NULL, 0)")
+def test_a_digest_tells_other_contents_and_no_other_order(database, change, seen):
+    database.execute("CREATE TABLE public.t (a int, b text, c int)")
+    database.execute("INSERT INTO public.t VALUES (1, 'x', 0), (2, '2', 0), (4, NULL, 0)")
 
     def digest():
-        with connect(bare_database.settings) as session, session.transaction():
+        with connect(database.settings) as session, session.transaction():
             info = catalog.describe_source(session, TableName("public", "t"))
             return catalog.content_digest(session, info, ["a", "b"])
 
     before = digest()
-    bare_database.execute(change)
+    database.execute(change)
     assert (digest() != before) == seen
 
 
-def test_columns_of_a_domain_are_known(bare_database):
-    bare_database.execute("CREATE DOMAIN public.small AS int")
-    bare_database.execute("CREATE TABLE public.t (a public.small, b int)")
-    info = describe(bare_database, TableName("public", "t"))
+def test_columns_of_a_domain_are_known(database):
+    database.execute("CREATE DOMAIN public.small AS int")
+    database.execute("CREATE TABLE public.t (a public.small, b int)")
+    info = describe(database, TableName("public", "t"))
     assert [column.is_domain for column in info.columns] == [True, False]
 
 
-def test_the_columns_of_unique_indexes_are_those_that_tell_rows_apart(bare_database):
-    bare_database.execute(
+def test_the_columns_of_unique_indexes_are_those_that_tell_rows_apart(database):
+    database.execute(
         "CREATE TABLE public.keys (id int PRIMARY KEY, a text, b text, c int, d int, e int)"
         " PARTITION BY HASH (id);"
         "CREATE TABLE public.part PARTITION OF public.keys"
@@ -181,7 +181,7 @@ def test_the_columns_of_unique_indexes_are_those_that_tell_rows_apart(bare_datab
         "CREATE UNIQUE INDEX ON public.part (lower(a), c) WHERE e > 0;"
         "CREATE INDEX ON public.part (b)"
     )
-    with connect(bare_database.settings) as session, session.transaction():
+    with connect(database.settings) as session, session.transaction():
         info = catalog.describe(session, TableName("public", "keys"))
         assert [("a", "c"), ("d",), ("id",)] == catalog.unique_columns(session, info)
         info = catalog.describe(session, TableName("public", "part"))

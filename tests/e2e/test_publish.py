@@ -201,7 +201,7 @@ def test_which_row_is_in_which_class_of_a_copy_is_kept_only_if_asked(patients):
     publish(patients, keep_assignment=True)
     assert private() == ["groups_2", "release_1", "rows_2"]
     dbanon.refresh("patients", settings=patients.settings)
-    assert private() == ["groups_3", "release_3", "rows_3"]
+    assert private() == ["groups_3", "release_1", "rows_3"]
     publish(patients)
     dbanon.refresh("patients", settings=patients.settings)
     assert private() == ["release_5"]
