@@ -5,15 +5,17 @@
     python tests/benchmarks/mutation.py --only dbanon/actions/publish.py
 
 A mutant is one edit of a copy of the tree: a condition turned round, a raise or a call left out, a
-comparison moved by one, a clause of SQL dropped. The tests named for its file run on the embedded
-server until the first that fails. What no test notices has survived and is printed with its line;
-the exit code is 1 if there is one. An edit that no longer compiles is no mutant.
+comparison moved by one, a clause of SQL dropped. The tests named for its file run on one server,
+those first that have killed before, until one fails. What no test notices has survived and is
+printed with its line; the exit code is 1 if there is one. An edit that no longer compiles is none.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import multiprocessing
+import os
 import random
 import re
 import shutil
@@ -22,14 +24,25 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
 from typing import TYPE_CHECKING
+
+# Loaded once, before the forks: what tests and targets import takes longer than most mutants live.
+import adbc_driver_postgresql.dbapi  # noqa: F401
+import hypothesis  # noqa: F401
+import numba  # noqa: F401
+import pytest
+import scipy.optimize  # noqa: F401
+import sqlalchemy as sa  # noqa: F401
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from multiprocessing.connection import Connection
+    from multiprocessing.queues import Queue
+
+_FORKS = multiprocessing.get_context("fork")
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 600
@@ -203,8 +216,8 @@ def _sql(text: str) -> Iterator[tuple[int, int, str]]:
                 yield *match.span(), after
 
 
-def survives(mutant: Mutant, tree: Path) -> bool | None:
-    """Whether every test passes on the mutant; None if it does not compile or is no change."""
+def survives(mutant: Mutant, tree: Path, judge: Judge) -> str | None:
+    """Return the test that fails on the mutant, "" if none does; None if it is no mutant."""
     path = tree / mutant.path
     text = path.read_text(encoding="utf-8")
     edited = text[: mutant.start] + mutant.after + text[mutant.end :]
@@ -217,21 +230,58 @@ def survives(mutant: Mutant, tree: Path) -> bool | None:
             return None
     path.write_text(edited, encoding="utf-8")
     try:
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-k", "not pg15", "--no-header"]
-        names = list(dict.fromkeys(TARGETS[mutant.path]))
-        run = subprocess.run(
-            [*command, "-p", "no:cacheprovider", "-W", "default", *names],
-            cwd=tree,
-            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(tree), "HOME": str(Path.home())},
-            capture_output=True,
-            timeout=LIMIT,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return False
+        return judge(list(dict.fromkeys(TARGETS[mutant.path])))
     finally:
         path.write_text(text, encoding="utf-8")
-    return run.returncode == 0
+
+
+class Verdict:
+    """A plugin of pytest: runs first what has killed before, and keeps the name of what fails."""
+
+    def __init__(self, killers: list[str]) -> None:
+        self.killers = killers
+        self.failed = ""
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        rank = {name: i for i, name in enumerate(self.killers)}
+        items.sort(key=lambda item: rank.get(item.nodeid, len(rank)))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed = self.failed or report.nodeid
+
+
+class Judge:
+    """Runs tests in forks of a process that has loaded the libraries and none of the targets."""
+
+    def __init__(self, tree: Path, dsn: str) -> None:
+        self.tree = tree
+        self.dsn = dsn
+        self.killers: list[str] = []
+
+    def __call__(self, names: list[str]) -> str:
+        heard, said = _FORKS.Pipe(duplex=False)
+        child = _FORKS.Process(target=self._run, args=(names, said))
+        child.start()
+        said.close()
+        try:
+            failed = heard.recv() if heard.poll(LIMIT) else "time limit"
+        except EOFError:
+            failed = "a crash"
+        child.kill()
+        child.join()
+        if "::" in failed:
+            self.killers = [failed, *(name for name in self.killers if name != failed)]
+        return failed
+
+    def _run(self, names: list[str], said: Connection) -> None:
+        with Path(os.devnull).open("w") as nowhere:
+            for stream in (sys.stdout, sys.stderr):
+                os.dup2(nowhere.fileno(), stream.fileno())
+        verdict = Verdict(self.killers)
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "default"]
+        code = pytest.main([*options, "--dsn", self.dsn, *names], plugins=[verdict])
+        said.send(verdict.failed or ("" if code == 0 else f"exit code {code}"))
 
 
 def main() -> int:
@@ -260,29 +310,60 @@ def main() -> int:
 
 def _run(chosen: list[Mutant], jobs: int) -> Counter[str]:
     counts: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory(prefix="dbanon-mutation-") as folder:
-        trees: SimpleQueue[Path] = SimpleQueue()
-        for i in range(jobs):
-            tree = Path(folder) / str(i)
-            skip = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", "build")
-            shutil.copytree(ROOT, tree, ignore=skip)
-            trees.put(tree)
-        Path(folder).chmod(0o755)
-
-        def judge(mutant: Mutant) -> tuple[Mutant, str, float]:
-            tree, began = trees.get(), time.monotonic()
-            try:
-                found = survives(mutant, tree)
-            finally:
-                trees.put(tree)
-            word = {True: "survived", False: "killed", None: "no mutant"}[found]
-            return mutant, word, time.monotonic() - began
-
-        with ThreadPoolExecutor(jobs) as pool:
-            for mutant, word, seconds in pool.map(judge, chosen):
-                counts[word] += 1
-                print(f"{word:>9} {seconds:6.1f} s  {mutant}", flush=True)  # noqa: T201
+    todo, done = _FORKS.Queue(), _FORKS.Queue()
+    for mutant in chosen:
+        todo.put(mutant)
+    workers = [_FORKS.Process(target=_work, args=(todo, done)) for _ in range(jobs)]
+    for worker in workers:
+        todo.put(None)
+        worker.start()
+    for _ in chosen:
+        mutant, failed, seconds = done.get()
+        word = "no mutant" if failed is None else "killed" if failed else "survived"
+        counts[word] += 1
+        print(f"{word:>9} {seconds:6.1f} s  {mutant}  {failed or ''}", flush=True)  # noqa: T201
+    for worker in workers:
+        worker.join()
     return counts
+
+
+def _work(todo: Queue[Mutant | None], done: Queue[tuple[Mutant, str | None, float]]) -> None:
+    """Judge mutants, in a copy of the tree and on a server of this process's own."""
+    with tempfile.TemporaryDirectory(prefix="dbanon-mutation-") as folder:
+        tree = Path(folder) / "tree"
+        skip = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", "build")
+        shutil.copytree(ROOT, tree, ignore=skip)
+        Path(folder).chmod(0o755)
+        os.chdir(tree)
+        os.environ["PYTHONPATH"] = str(tree)  # of the commands that tests start
+        sys.dont_write_bytecode = True  # an edit that keeps size and second would not be seen
+        sys.path[:0] = [str(tree), str(tree / "tests")]
+        with _server(tree) as dsn:
+            judge = Judge(tree, dsn)
+            while (mutant := todo.get()) is not None:
+                began = time.monotonic()
+                done.put((mutant, survives(mutant, tree, judge), time.monotonic() - began))
+
+
+@contextmanager
+def _server(tree: Path) -> Iterator[str]:
+    """Start a server by the code of the tests, which a process that judges must not have loaded."""
+    code = (
+        "from servers import available\n"
+        "with available(None)[0][0].open() as dsn:\n"
+        "    print(dsn, flush=True)\n"
+        "    input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=tree,
+        env=os.environ | {"PYTHONPATH": f"{tree}:{tree / 'tests'}"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process.stdout.readline().strip()
+        process.communicate("\n")
 
 
 if __name__ == "__main__":
