@@ -81,17 +81,28 @@ def _guarded(session: Session, new: Publication, former: Publication) -> bool:
         and _same_shape(session, new.rows, former.rows)
         and _same_shape(session, new.groups, former.groups)
         and guards.stand(session, former)
-        and _same_view(session, former)
+        and _same_views(session, former)
     )
 
 
-def _same_view(session: Session, former: Publication) -> bool:
-    """Whether readers keep their view: under another, old classes would show what is new."""
-    session.pg.execute(relations.view_statement(former, former.candidate))
-    candidate = views.oid_of(session, former.candidate) or 0
-    same = views.same(session, candidate, views.oid_of(session, former.view) or 0)
-    session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(former.candidate)))
-    return same
+def _same_views(session: Session, former: Publication) -> bool:
+    """Whether readers and guards keep their views.
+
+    Under another, readers would see in old classes what is new. That of guards could be made anew,
+    but then a dump of the database that has begun waits for it, and fails to find it.
+    """
+    candidate = former.candidate
+    for view, create in (
+        (former.view, relations.view_statement(former, candidate)),
+        (former.members, guards.members_statement(former, candidate)),
+    ):
+        session.pg.execute(create)
+        like, present = views.oid_of(session, candidate) or 0, views.oid_of(session, view) or 0
+        same = views.same(session, present, like)
+        session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(candidate)))
+        if not same:
+            return False
+    return True
 
 
 def _move(session: Session, new: Publication, former: Publication) -> None:

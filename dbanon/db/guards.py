@@ -111,15 +111,16 @@ def mark_statements(publication: Publication) -> Iterator[sql.Composed]:
 
 def function_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield the trigger functions, which know the release and its models, and what they read."""
-    if publication.former is not None:
-        yield sql.SQL("DROP VIEW {}").format(publication.members)
-    yield template(
-        "create_members",
-        members=publication.members,
-        live=publication.live_members(judgements.watched(publication)),
-    )
+    if publication.former is None:
+        yield members_statement(publication, publication.members)
     for event in (*_EVENTS, *_ROW_EVENTS, *([_ROUTE] if publication.info.partitions else [])):
         yield from _create(publication, event)
+
+
+def members_statement(publication: Publication, view: TableName) -> sql.Composed:
+    """Compose the view by which guards read the source, under a name of its own or another."""
+    live = publication.live_members(judgements.watched(publication))
+    return template("create_members", members=relation(view), live=live)
 
 
 def class_statements(publication: Publication) -> Iterator[sql.Composed]:
@@ -224,7 +225,7 @@ def _body(publication: Publication, event: str) -> sql.Composed:
     changed_is_row = sql.SQL(" AND ").join(
         sql.SQL("r.{0} = c.{0}").format(sql.Identifier(name)) for name in publication.key_columns
     )
-    members = sql.SQL("TABLE {}").format(publication.members)
+    members = sql.SQL("TABLE {}").format(relation(publication.members))
     return template(
         "guard_body",
         rows=publication.rows,

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 # longer than an attempt and what is done under the lock, and everybody gets on between attempts.
 ATTEMPT = "300ms"
 PAUSE = 0.7
-BUDGET = 60.0
 
 _HELD = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 
@@ -54,12 +53,12 @@ class Held(Exception):
 
 
 def patiently(
-    session: Session, act: Callable[[], None], *, on: Collection[int], budget: float = BUDGET
+    session: Session, act: Callable[[], None], *, on: Collection[int], budget: float
 ) -> None:
     """Do something that needs exclusive locks ``on`` relations, given by OID, in short attempts.
 
-    Each attempt is a savepoint in the open transaction; a budget of 0 is for one attempt. Raises
-    Held when none succeeded.
+    Each attempt is a savepoint in the open transaction; a budget of 0 seconds is for one attempt.
+    Raises Held when none succeeded.
     """
     end = time.monotonic() + budget
     row = session.pg.execute("SELECT current_setting('lock_timeout')").fetchone()

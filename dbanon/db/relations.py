@@ -133,9 +133,9 @@ class Publication:
         )
 
     @property
-    def members(self) -> sql.Identifier:
+    def members(self) -> TableName:
         """The private view of ``live_members``, by which guards read the source."""
-        return data_table("members", self.data_id)
+        return TableName(DATA_SCHEMA, f"members_{self.data_id}")
 
     def live_members(self, columns: Mapping[str, sql.Identifier]) -> sql.Composed:
         """Select the class of each row of a live release with those of the columns, renamed."""

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.table import TableName
 
+# How long, in seconds, to try to replace a view that others are reading.
+PATIENCE = 60.0
+
 
 @dataclass(frozen=True, slots=True)
 class Privilege:
@@ -95,7 +98,7 @@ def put_in_place(
     like, present = oid_of(session, candidate) or 0, oid_of(session, view)
     if present is None or not same(session, present, like):
         on = [] if present is None else [present]
-        patiently(session, lambda: replace(session, view, create), on=on)
+        patiently(session, lambda: replace(session, view, create), on=on, budget=PATIENCE)
     made = oid_of(session, view)
     if made is None or not same(session, made, like):
         raise DatabaseError(f"{view} is not the view that was proved", hint="dbanon doctor")

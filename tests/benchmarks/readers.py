@@ -130,8 +130,9 @@ def keep_snapshot(dsn: str, end: float, tally: Tally) -> None:
             connection.rollback()
 
 
-def dump(dsn: str, binaries: Path, end: float, tally: Tally) -> None:
+def dump(dsn: str, kind: str, binaries: Path, end: float, tally: Tally) -> None:
     """Dump all that the owner of the database can read; the tables of releases are never empty."""
+    filled = f"INSERT INTO dbanon_data.{'release' if kind == 'table' else 'groups'}_"
     while time.monotonic() < end:
         command = [binaries / "pg_dump", "--inserts", "--schema=dbanon_data", "--dbname", dsn]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -140,7 +141,7 @@ def dump(dsn: str, binaries: Path, end: float, tally: Tally) -> None:
             tally.add("  " + run.stderr.strip().splitlines()[0])
             continue
         tally.add("dumps")
-        if "INSERT INTO dbanon_data.groups_" not in run.stdout:
+        if filled not in run.stdout:
             tally.add("empty dumps")
 
 
@@ -164,7 +165,7 @@ def run(settings: dbanon.Settings, kind: str, seconds: float, binaries: Path) ->
         working = [pool.submit(read, dsn, seed, end, tally) for seed in range(2)]
         working.append(pool.submit(stay_idle, dsn, end, tally))
         working.append(pool.submit(keep_snapshot, dsn, end, tally))
-        working.append(pool.submit(dump, dsn, binaries, end, tally))
+        working.append(pool.submit(dump, dsn, kind, binaries, end, tally))
         working.append(pool.submit(publish, settings, end, tally))
         working.append(pool.submit(watch, dsn, end, tally))
         for work in working:

@@ -106,6 +106,19 @@ def test_a_refresh_waits_for_no_reader_and_no_reader_for_it(patients, kind):
 
 
 @KINDS
+def test_a_dump_that_has_begun_finds_every_relation_that_it_has_listed(patients, kind):
+    publish(patients, kind)
+    listed = (
+        "SELECT c.oid FROM pg_class AS c WHERE c.relnamespace = 'dbanon_data'::regnamespace"
+        " AND c.relkind IN ('r', 'v') ORDER BY c.oid"
+    )
+    before = patients.execute(listed)
+    refresh(patients)
+    assert len(before) >= 1
+    assert before == patients.execute(listed)
+
+
+@KINDS
 @pytest.mark.parametrize("level", [IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE])
 @pytest.mark.parametrize("read", [True, False])
 def test_a_snapshot_sees_the_one_release_of_its_time(patients, kind, level, read):
@@ -173,7 +186,7 @@ def test_a_snapshot_older_than_the_tables_of_a_release_gets_an_error(patients, k
 def test_a_change_of_columns_gives_up_in_time_and_names_who_is_in_the_way(
     patients, kind, monkeypatch
 ):
-    monkeypatch.setattr("dbanon.db.locks.BUDGET", 3.0)
+    monkeypatch.setattr("dbanon.db.views.PATIENCE", 3.0)
     publish(patients, kind)
     idle = begin(patients)
     pid = idle.info.backend_pid
