@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +13,7 @@ from servers import Choice, Server, available
 from dbanon.settings import LIBPQ_VARIABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from servers import Database
 
@@ -54,6 +56,8 @@ def pytest_report_header(config):
 def pytest_generate_tests(metafunc):
     if "server" in metafunc.fixturenames:
         choices = metafunc.config.stash[CHOICES] or [None]
+        if metafunc.definition.get_closest_marker("one_server"):
+            choices = choices[:1]
         ids = [choice.id if choice else "no-server" for choice in choices]
         metafunc.parametrize("server", choices, indirect=True, ids=ids, scope="session")
 
@@ -79,24 +83,41 @@ def own_settings(tmp_path_factory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def server(request) -> Iterator[Server]:
+def start() -> Iterator[Callable[[Choice], Server]]:
+    """Return a server with a template database: a new one, or that of an earlier test.
+
+    It runs until the last test of the process, as it takes longer to start than most tests last.
+    """
+    from dbanon.actions.init import init
+
+    with ExitStack() as stack:
+
+        @cache
+        def start(choice: Choice) -> Server:
+            dsn = stack.enter_context(choice.open())
+            server = stack.enter_context(Server(dsn, choice.major).prepared())
+            template = stack.enter_context(server.database())
+            init(template.settings)
+            server.template = template.name
+            return server
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def server(request, start) -> Server:
     """A running server; tests that take it run once on each that was found."""
     choice = request.param
     if choice is None:
         complain = pytest.fail if request.config.getoption("--require-db") else pytest.skip
         complain("no PostgreSQL: " + "; ".join(request.config.stash[REASONS]))
-    with choice.open() as dsn, Server(dsn, choice.major).prepared() as server:
-        yield server
+    return start(choice)
 
 
 @pytest.fixture(scope="session")
-def template(server) -> Iterator[str]:
+def template(server) -> str:
     """The name of a database with dbanon's metadata schema in it, to make others from."""
-    from dbanon.actions.init import init
-
-    with server.database() as database:
-        init(database.settings)
-        yield database.name
+    return server.template
 
 
 @pytest.fixture

@@ -61,6 +61,7 @@ class Server:
     version: int
     password: str = field(default_factory=lambda: secrets.token_hex(8), repr=False)
     owner: str = field(default_factory=lambda: f"owner_{secrets.token_hex(4)}")
+    template: str = ""  # a database with dbanon's metadata schema
 
     @contextmanager
     def prepared(self) -> Iterator[Server]:

@@ -9,6 +9,8 @@ import dbanon
 from dbanon.cli import main
 from dbanon.db import store
 
+pytestmark = pytest.mark.one_server
+
 
 @pytest.fixture
 def patients(database):

@@ -10,6 +10,8 @@ import dbanon
 from dbanon.cli import main
 from dbanon.formats import policies
 
+pytestmark = pytest.mark.one_server
+
 
 class Finished(NamedTuple):
     """What a command printed."""

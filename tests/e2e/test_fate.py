@@ -123,6 +123,7 @@ def test_a_connection_lost_at_the_commit_is_looked_up(patients, run, monkeypatch
         assert f"error: the connection was lost; nothing was {what}\n" in shown.err
 
 
+@pytest.mark.one_server
 @EVERY
 def test_what_cannot_be_looked_up_is_called_unknown(patients, run, monkeypatch, name):
     monkeypatch.setattr(session, "_ASKING_SECONDS", 0.5)
@@ -138,6 +139,7 @@ def test_what_cannot_be_looked_up_is_called_unknown(patients, run, monkeypatch, 
     assert done(patients, name)
 
 
+@pytest.mark.one_server
 @EVERY
 @pytest.mark.parametrize("late", [True, False])
 def test_ctrl_c_at_the_commit_says_what_became_of_it(patients, run, monkeypatch, name, late):
@@ -163,6 +165,7 @@ def test_ctrl_c_at_the_commit_says_what_became_of_it(patients, run, monkeypatch,
     assert late == done(patients, name)
 
 
+@pytest.mark.one_server
 @EVERY
 @pytest.mark.parametrize(
     ("redirection", "reason"),
@@ -184,6 +187,7 @@ def test_what_was_done_is_not_called_undone_for_want_of_an_output(
     assert done(patients, name)
 
 
+@pytest.mark.one_server
 def test_a_command_that_only_shows_fails_when_its_output_is_lost(patients):
     for redirection, code in (("> /dev/full", 1), (">&-", 1), ("| true", 141)):
         ended = shell(["release", "list"], redirection)
@@ -191,6 +195,7 @@ def test_a_command_that_only_shows_fails_when_its_output_is_lost(patients):
         assert ("error: the output could not be written" in ended.stderr) == (code == 1)
 
 
+@pytest.mark.one_server
 def test_a_dry_run_whose_output_is_lost_says_that_nothing_was_published(patients):
     ended = shell(["publish", "patients", "--k", "7", "--dry-run"], "> /dev/full")
     assert 1 == ended.returncode
@@ -198,6 +203,7 @@ def test_a_dry_run_whose_output_is_lost_says_that_nothing_was_published(patients
     assert not done(patients, "publish")
 
 
+@pytest.mark.one_server
 def test_lost_errors_do_not_change_what_is_returned(patients):
     assert 0 == shell(["publish", "patients", "--k", "7"], "> /dev/full 2> /dev/full").returncode
     assert done(patients, "publish")
@@ -205,6 +211,7 @@ def test_lost_errors_do_not_change_what_is_returned(patients):
     assert 1 == shell(["publish", "nobody"], "> /dev/full 2> /dev/full").returncode
 
 
+@pytest.mark.one_server
 def test_a_refresh_of_several_fails_although_its_output_is_lost(patients):
     make_patients(patients, name="others")
     table = dbanon.TableName("public", "others")

@@ -14,6 +14,9 @@ pytestmark = pytest.mark.slow
 
 # Runs the command, tells when the stage has begun, and waits there for the signal. The search
 # waits until it is asked to stop, as a search does that would improve its groups for hours.
+
+pytestmark = pytest.mark.one_server
+
 WAITER = """
 import select, signal, socket, sys, time
 from contextlib import contextmanager

@@ -73,11 +73,11 @@ def test_imports_of_one_name_at_once_are_versions_of_it(database, tmp_path, monk
 STORED = Deed("the taxonomy large", "stored")
 
 
-@pytest.mark.slow
-def test_a_million_leaves_are_stored_and_read_back(database):
-    lines = (f"{i};{i // 100}~;{i // 10_000}~~;*" for i in range(1_000_000))
+@pytest.mark.one_server
+def test_many_leaves_are_stored_and_read_back(database):
+    lines = (f"{i};{i // 100}~;{i // 10_000}~~;*" for i in range(100_000))
     taxonomy = taxonomies.read_csv("\n".join(lines), name="large")
     with migrate.current_session(database.settings, deed=STORED) as session:
         assert 1 == store.add_taxonomy(session, taxonomy)
         found = store.load_taxonomies(session, ["large"])["large"]
-    assert (1_000_000, taxonomy.labels) == (found.n_leaves, found.labels)
+    assert (100_000, taxonomy.labels) == (found.n_leaves, found.labels)

@@ -7,6 +7,8 @@ from dbanon import ColumnRule, ModelSpec, Policy, Role
 from dbanon.anonymize.registry import RECODINGS
 from dbanon.domain.table import TableName
 
+pytestmark = pytest.mark.one_server
+
 VALUES = {
     "integer": "1",
     "numeric": "1.5",

@@ -340,6 +340,7 @@ def test_suppression_stays_within_the_budget(patients):
     assert patients.execute(COUNT) == [(200 - release.loss.n_suppressed,)]
 
 
+@pytest.mark.one_server
 def test_every_algorithm_publishes_what_holds(patients):
     for algorithm in ALGORITHMS:
         release = publish(patients, algorithm=algorithm, k=2, l=2)

@@ -155,6 +155,7 @@ def test_what_is_impossible_is_told_with_what_is_possible(patients):
     assert "distinct 5-diversity, or probabilistic l <= " in text
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize(
     ("words", "models"),
     [
@@ -189,6 +190,7 @@ def test_the_command_line_asks_for_models(patients, monkeypatch, capsys, words, 
     assert policy["models"][2:] == expected
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize(
     "words",
     [

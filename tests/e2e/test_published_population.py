@@ -165,6 +165,7 @@ def test_a_live_view_is_refused(patients):
             publish(patients, spec, kind="view")
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize(
     ("words", "models"),
     [
@@ -191,6 +192,7 @@ def test_the_command_line_asks_for_them(patients, monkeypatch, capsys, words, mo
     assert "id" == policy["subject"]
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize(
     "words",
     [

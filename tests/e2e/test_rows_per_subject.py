@@ -48,6 +48,7 @@ def kept(database, release):
     return [row[0] for row in rows], dict(persons)
 
 
+@pytest.mark.one_server
 def test_the_command_line_asks_for_it_and_a_refresh_again(visits, monkeypatch, capsys):
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["dbanon", *words, "--dsn", visits.dsn])

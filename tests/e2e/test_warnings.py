@@ -8,6 +8,8 @@ import pytest
 import dbanon
 from dbanon.cli import main
 
+pytestmark = pytest.mark.one_server
+
 POLICY = """
 table = "public.people"
 models = { k = 5, l = 2 }
