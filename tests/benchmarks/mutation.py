@@ -209,10 +209,10 @@ def _edited(node: ast.AST, source: str) -> Iterator[str]:
 
 
 def _sql(text: str) -> Iterator[tuple[int, int, str]]:
-    comments = [match.span() for match in re.finditer(r"--.*", text)]
+    prose = [match.span() for match in re.finditer(r"--.*|RAISE EXCEPTION '.*'", text)]
     for pattern, after in SQL_EDITS:
         for match in re.finditer(pattern, text):
-            if not any(start <= match.start() < end for start, end in comments):
+            if not any(start <= match.start() < end for start, end in prose):
                 yield *match.span(), after
 
 

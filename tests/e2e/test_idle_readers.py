@@ -347,12 +347,12 @@ def test_a_writer_with_a_snapshot_older_than_a_refresh_cannot_slip_past_the_guar
 @KINDS
 def test_rows_that_no_snapshot_needs_are_freed(patients, kind):
     publish(patients, kind)
-    for _ in range(4):
+    for _ in range(2):
         refresh(patients)
     table = "release_1" if kind == "table" else "rows_1"
     pages = f"SELECT pg_relation_size('dbanon_data.{table}') / 8192"
     before = patients.execute(pages)
-    for _ in range(3):
+    for _ in range(2):
         refresh(patients)
     assert before == patients.execute(pages)
 
