@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from dbanon.actions.prepare import Prepared
     from dbanon.actions.request import Options
-    from dbanon.db.relations import Publication
+    from dbanon.db.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.checks import CheckReport
     from dbanon.domain.table import TableInfo
@@ -199,7 +199,7 @@ def _require_guardable(session: Session, info: TableInfo) -> None:
 
 def _publication(session: Session, prepared: Prepared, request: Request) -> Publication:
     from dbanon.db import identity, store
-    from dbanon.db.relations import Publication
+    from dbanon.db.publication import Publication
 
     return Publication(
         id=store.next_release_id(session),
