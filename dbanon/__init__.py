@@ -42,8 +42,8 @@ if TYPE_CHECKING:
         load_taxonomy,
     )
     from dbanon.anonymize.frame import anonymize
+    from dbanon.domain.checks import CheckFailed, CheckReport, CheckResult, Verdict
     from dbanon.domain.errors import (
-        CheckFailed,
         CommitUnknown,
         ConfigError,
         DatabaseError,
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         Unsatisfiable,
     )
     from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
-    from dbanon.domain.release import CheckReport, CheckResult, Release, ReleaseKind, Verdict
+    from dbanon.domain.release import Release, ReleaseKind
     from dbanon.domain.table import TableName
     from dbanon.domain.taxonomy import Taxonomy
     from dbanon.settings import Settings
@@ -81,10 +81,11 @@ _HOMES = {
     "actions.taxonomy": "derive_taxonomy drop_taxonomy export_taxonomy import_taxonomy"
     " list_taxonomies load_taxonomy",
     "anonymize.frame": "anonymize",
-    "domain.errors": "CheckFailed CommitUnknown ConfigError DatabaseError DbanonError DriftError"
-    " NotPermitted PolicyError SchemaOutOfDate TableNotFound TaxonomyError Unsatisfiable",
+    "domain.checks": "CheckFailed CheckReport CheckResult Verdict",
+    "domain.errors": "CommitUnknown ConfigError DatabaseError DbanonError DriftError NotPermitted"
+    " PolicyError SchemaOutOfDate TableNotFound TaxonomyError Unsatisfiable",
     "domain.policy": "ColumnRule ModelSpec Policy Role",
-    "domain.release": "CheckReport CheckResult Release ReleaseKind Verdict",
+    "domain.release": "Release ReleaseKind",
     "domain.table": "TableName",
     "domain.taxonomy": "Taxonomy",
     "settings": "Settings",

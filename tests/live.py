@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db import catalog, relations, views
-from dbanon.db.relations import Publication
+from dbanon.db.publication import Publication
 from dbanon.db.session import connect
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.release import ReleaseKind

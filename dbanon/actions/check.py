@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbanon.domain.errors import CheckFailed, ConfigError, DbanonError
-from dbanon.domain.release import CheckReport, Verdict
+from dbanon.domain.checks import CheckFailed, CheckReport, Verdict
+from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.settings import Settings
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from dbanon.db.promise import Promise
     from dbanon.db.session import Session
-    from dbanon.domain.release import CheckResult, Release
+    from dbanon.domain.checks import CheckResult
+    from dbanon.domain.release import Release
     from dbanon.domain.table import TableInfo
 
 

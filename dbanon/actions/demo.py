@@ -20,7 +20,8 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dbanon.domain.release import CheckReport, Release
+    from dbanon.domain.checks import CheckReport
+    from dbanon.domain.release import Release
 
 
 @dataclass(frozen=True, slots=True)

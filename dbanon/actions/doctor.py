@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from dbanon.actions.drift import changes, gained_rights, gone, misfits, strays
+from dbanon.domain.checks import Verdict
 from dbanon.domain.errors import (
     DbanonError,
     DriftError,
@@ -16,7 +17,7 @@ from dbanon.domain.errors import (
     SchemaOutOfDate,
     TableNotFound,
 )
-from dbanon.domain.release import ReleaseKind, Verdict
+from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.settings import Settings

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from dbanon.actions.prepare import Prepared
     from dbanon.actions.request import Options
-    from dbanon.db.relations import Publication
+    from dbanon.db.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.caution import Caution
@@ -72,7 +72,7 @@ def plan(
     """
     from dbanon.db import identity
     from dbanon.db.migrate import require_current
-    from dbanon.db.relations import Publication
+    from dbanon.db.publication import Publication
     from dbanon.db.session import connect
 
     request = Request.of(options)

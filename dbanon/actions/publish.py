@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Unpack
 
 from dbanon.actions.prepare import fingerprint, prepare
 from dbanon.actions.request import Request
+from dbanon.domain.checks import CheckFailed
 from dbanon.domain.deeds import Deed
-from dbanon.domain.errors import CheckFailed, ConfigError, DatabaseError
+from dbanon.domain.errors import ConfigError, DatabaseError
 from dbanon.domain.release import Release, ReleaseKind
 from dbanon.domain.stages import Stages
 from dbanon.domain.table import TableName
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
     from dbanon.actions.prepare import Prepared
     from dbanon.actions.request import Options
-    from dbanon.db.relations import Publication
+    from dbanon.db.publication import Publication
     from dbanon.db.session import Session
-    from dbanon.domain.release import CheckReport
+    from dbanon.domain.checks import CheckReport
     from dbanon.domain.table import TableInfo
 
 
@@ -198,7 +199,7 @@ def _require_guardable(session: Session, info: TableInfo) -> None:
 
 def _publication(session: Session, prepared: Prepared, request: Request) -> Publication:
     from dbanon.db import identity, store
-    from dbanon.db.relations import Publication
+    from dbanon.db.publication import Publication
 
     return Publication(
         id=store.next_release_id(session),

@@ -11,7 +11,8 @@ from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from dbanon.domain.release import Release, Verification
+    from dbanon.domain.checks import Verification
+    from dbanon.domain.release import Release
 
 _LIST = "dbanon release list"
 

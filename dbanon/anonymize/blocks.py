@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymize.algorithms.mondrian import RelaxedMondrian
 from dbanon.anonymize.boxes import column_costs, pack
+from dbanon.anonymize.cutting import cut
 from dbanon.anonymize.interfaces import Requirement
 from dbanon.domain.assignment import Assignment, EncodedTable
 from dbanon.domain.errors import Unsatisfiable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from dbanon.anonymize.interfaces import Algorithm
@@ -42,13 +45,15 @@ def assign_in_blocks(
         return algorithm.assign(table, requirement, seed=seed)
     requirement = replace(requirement, demands=())
     wide = Requirement(max(block // 2, requirement.k), requirement.l)
-    blocks = _members(RelaxedMondrian().assign(table, wide, seed=seed))
+    blocks = _members(cut(table, wide, relaxed=True))
     group = np.empty(table.n_rows, np.int32)
     n_groups, cost, grouped = 0, 0.0, 0
     for done, rows in enumerate(blocks, 1):
-        chosen = RelaxedMondrian() if stages.stopped else algorithm
+        assign = (
+            partial(cut, relaxed=True) if stages.stopped else partial(algorithm.assign, seed=seed)
+        )
         part = part_of(table, rows)
-        found = _assign(chosen, part, requirement, block=block, seed=seed)
+        found = _assign(assign, part, requirement, block=block)
         group[rows] = np.where(found.group < 0, found.group, found.group + n_groups)
         n_groups += found.n_groups
         cost += _cost(part, found)
@@ -78,12 +83,16 @@ def part_of(table: EncodedTable, rows: NDArray[np.int64]) -> EncodedTable:
 
 
 def _assign(
-    algorithm: Algorithm, part: EncodedTable, requirement: Requirement, *, block: int, seed: int
+    assign: Callable[[EncodedTable, Requirement], Assignment],
+    part: EncodedTable,
+    requirement: Requirement,
+    *,
+    block: int,
 ) -> Assignment:
     if all((column.codes == column.codes[0]).all() for column in part.quasi):
         return Assignment(np.zeros(part.n_rows, np.int32), 1)
     try:
-        return algorithm.assign(part, requirement, seed=seed)
+        return assign(part, requirement)
     except Unsatisfiable as error:
         if part.n_rows <= max(block, 2 * requirement.k - 1):
             raise

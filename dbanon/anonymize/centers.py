@@ -1,4 +1,4 @@
-"""Clusters around a record: how far their members are, and what that costs."""
+"""Clusters around a record."""
 
 from __future__ import annotations
 
@@ -30,23 +30,3 @@ def best_centers(
     """
     farthest = (distances[:, group == g].max(axis=1) for g in range(n_groups))
     return np.array([apart.argmin() for apart in farthest], np.int64)
-
-
-def radii(distances: NDArray[np.float64], clusters: Clusters) -> NDArray[np.float64]:
-    """Return the distance of each center to its farthest member, (g,)."""
-    shown = np.flatnonzero(clusters.group >= 0)
-    group = clusters.group[shown]
-    radius = np.zeros(len(clusters.center))
-    np.maximum.at(radius, group, distances[clusters.center[group], shown])
-    return radius
-
-
-def gather_radius(distances: NDArray[np.float64], clusters: Clusters) -> float:
-    """Return the greatest radius (Aggarwal et al., PODS 2006, section 2)."""
-    return float(radii(distances, clusters).max())
-
-
-def cellular_cost(distances: NDArray[np.float64], clusters: Clusters) -> float:
-    """Return the sum over clusters of rows times radius (the same paper, section 4)."""
-    size = np.bincount(clusters.group[clusters.group >= 0])
-    return float((size * radii(distances, clusters)).sum())

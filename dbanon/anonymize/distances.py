@@ -1,4 +1,4 @@
-"""How far apart two rows, or two sets of rows, are."""
+"""How far apart two rows are."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
+from dbanon.anonymize.embedding import embed
 from dbanon.anonymize.limits import require_at_most
-from dbanon.anonymize.value_distances import eq, num_or_tax, z_or_tax
+from dbanon.anonymize.value_distances import eq, log_or_tax, num_or_edit, num_or_tax, z_or_tax
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import EncodedTable
 
 MAX_ROWS = 20_000  # a matrix of all pairs takes 3.2 GB then
+_NO_LENGTH = 1e-24  # squared; what is shorter is what rounding left of nothing
 _CELLS = 1 << 22  # of all pairs that are measured at a time
 
 
@@ -84,6 +86,34 @@ class Gower:
         return mean
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Angle:
+    """One less the cosine of the angle between two rows, which are points as ``embed`` has them.
+
+    is_centered: from the mean of each point's own coordinates, which makes the cosine Pearson's
+    correlation. A row without a direction is 0 from another such and 1 from any with one. The
+    triangle inequality does not hold.
+    """
+
+    is_centered: bool
+    is_metric: ClassVar[bool] = False
+
+    def between(self, table: EncodedTable, rows: slice) -> NDArray[np.float64]:
+        """Return the distances of some rows from all rows, (len(rows), n)."""
+        points = embed(table)
+        if self.is_centered:
+            points = points - points.mean(axis=1, keepdims=True)
+        products, squares = np.zeros((len(points[rows]), len(points))), np.zeros(len(points))
+        for column in points.T:  # one after the other, in which order no sum depends on the block
+            products += column[rows, None] * column
+            squares += column * column
+        squares[squares < _NO_LENGTH] = 0.0
+        lengths = np.sqrt(squares[rows, None] * squares)
+        cosines = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0.0)
+        cosines[(squares[rows, None] == 0.0) & (squares == 0.0)] = 1.0
+        return 1.0 - np.clip(cosines, -1.0, 1.0)
+
+
 DISTANCES: Mapping[str, Distance] = {
     "manhattan": Minkowski(num_or_tax),
     "mixed": Minkowski(num_or_tax),  # the same, by the name of Byun et al., DASFAA 2007
@@ -92,7 +122,12 @@ DISTANCES: Mapping[str, Distance] = {
     "minkowski": Minkowski(num_or_tax, order=3.0),
     "hamming": Minkowski(eq),
     "gower": Gower(),
+    "log": Minkowski(log_or_tax),
+    "edit": Minkowski(num_or_edit),
+    "cosine": Angle(is_centered=False),
+    "pearson": Angle(is_centered=True),
 }
+"""What the parameter ``distance`` of an algorithm may name."""
 
 
 def require_metric(name: str, *, algorithm: str) -> None:
@@ -110,20 +145,13 @@ def _named(name: str) -> Distance:
     return DISTANCES[name]
 
 
-def pairwise(
-    table: EncodedTable, name: str = "manhattan", *, order: float = 3.0
-) -> NDArray[np.float64]:
+def pairwise(table: EncodedTable, name: str = "manhattan") -> NDArray[np.float64]:
     """Return the distances of all pairs of rows, (n, n), each column times the weight of its rule.
 
-    name: of ``DISTANCES``; order: of ``minkowski`` only. Raises Unsatisfiable above 20,000 rows,
-    PolicyError for an unknown name or an order below 1. O(n^2 d) time, O(n^2) memory.
+    name: of ``DISTANCES``. Raises Unsatisfiable above 20,000 rows, PolicyError for an unknown name
+    or for values that have no such distance. O(n^2 d) time, O(n^2) memory.
     """
     distance = _named(name)
-    if name == "minkowski":
-        if order < 1:
-            msg = f"a Minkowski distance of order {order} is no metric"
-            raise PolicyError(msg, hint="the order is at least 1")
-        distance = Minkowski(num_or_tax, order=order)
     require_at_most(MAX_ROWS, table, algorithm="a matrix of distances")
     apart = np.empty((table.n_rows, table.n_rows))
     height = max(_CELLS // (table.n_rows * len(table.quasi) + 1), 1)
@@ -157,26 +185,3 @@ def _steps(
 
 def _weights(table: EncodedTable) -> NDArray[np.float64]:
     return np.array([column.rule.weight for column in table.quasi])
-
-
-def single_link(between: NDArray[np.float64]) -> float:
-    """Return the distance of two sets of rows as that of their closest pair.
-
-    between: (a, b) the distances of the rows of one from those of the other.
-    """
-    return float(between.min())
-
-
-def complete_link(between: NDArray[np.float64]) -> float:
-    """Return the distance of two sets of rows as that of their farthest pair."""
-    return float(between.max())
-
-
-def average_link(between: NDArray[np.float64]) -> float:
-    """Return the distance of two sets of rows as the mean over all pairs."""
-    return float(between.mean())
-
-
-def centroid_link(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Return the Euclidean distance of the means of two sets of points, (a, p) and (b, p)."""
-    return float(np.linalg.norm(a.mean(axis=0) - b.mean(axis=0)))

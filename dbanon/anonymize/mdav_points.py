@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymize.algorithms.mdav import ordinal_places, standardized
 from dbanon.anonymize.boxes import height_shares
+from dbanon.anonymize.scores import ordinal_places, standardized
 from dbanon.domain.table import Structure
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymize.algorithms.mdav import standardized
 from dbanon.anonymize.boxes import height_costs, leaf_excess, pack
+from dbanon.anonymize.scores import standardized
 from dbanon.domain.assignment import LossReport
 from dbanon.domain.table import Structure
 

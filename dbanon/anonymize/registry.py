@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbanon.anonymize import distances, metrics
+from dbanon.anonymize import metrics
 from dbanon.anonymize.algorithms.agglomerative import Agglomerative
 from dbanon.anonymize.algorithms.auto import Auto
 from dbanon.anonymize.algorithms.bottom_up import BottomUp
@@ -136,7 +136,6 @@ RECODINGS: Mapping[str, Recoding] = {
 MASKING: Mapping[str, Callable[..., NDArray[np.float64]]] = {
     "individual-ranking": individual_ranking,
 }
-DISTANCES: Mapping[str, distances.Distance] = distances.DISTANCES
 
 METRICS: Mapping[str, metrics.Metric] = {
     "il": metrics.information_loss,

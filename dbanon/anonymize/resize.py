@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymize.algorithms.mondrian import RelaxedMondrian
+from dbanon.anonymize.cutting import cut
 from dbanon.anonymize.repair import repair
 from dbanon.anonymize.unions import Unions
 from dbanon.domain.assignment import Assignment
@@ -29,8 +29,8 @@ def resize(
     cluster whose cost it raises least, or is left out, dearest first, where that is cheaper and
     within ``requirement.max_suppressed``. Then the clusters of fewer than k rows are dissolved,
     smallest first, each row joining the cluster whose cost it raises least; groups that lack
-    distinct sensitive values are merged (see ``repair``); and what has 2k rows is cut (see
-    ``RelaxedMondrian``). Ties go to the lowest cluster. O(moved rows * clusters * d + n d log n).
+    distinct sensitive values are merged (see ``repair``); and what has 2k rows is cut as
+    relaxed Mondrian does. Ties go to the lowest cluster. O(moved rows * clusters * d + n d log n).
     """
     group = np.full(table.n_rows, -1, np.int32)
     shown = clusters >= 0
@@ -112,7 +112,7 @@ def _cut(table: EncodedTable, before: Assignment, requirement: Requirement) -> A
     members = np.split(order[before.n_suppressed :], np.cumsum(sizes)[:-1])
     for rows in members:
         if len(rows) >= 2 * requirement.k:
-            parts = RelaxedMondrian().assign(take(table, rows), requirement, seed=0)
+            parts = cut(take(table, rows), requirement, relaxed=True)
             group[rows] = n_groups + parts.group
             n_groups += parts.n_groups
     return _numbered(group)

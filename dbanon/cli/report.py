@@ -8,8 +8,8 @@ from dbanon.cli import console
 
 if TYPE_CHECKING:
     from dbanon.domain.assignment import LossReport
+    from dbanon.domain.checks import CheckReport
     from dbanon.domain.policy import Policy
-    from dbanon.domain.release import CheckReport
 
 # Metrics from here on are read by their size, not by their decimals.
 _WHOLE = 1000

@@ -9,9 +9,9 @@ from psycopg import sql
 
 from dbanon.db.models import asked, model_statement
 from dbanon.db.queries import relation as relation_name
+from dbanon.domain.checks import CheckReport, CheckResult, Verdict
 from dbanon.domain.errors import SchemaOutOfDate
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
-from dbanon.domain.release import CheckReport, CheckResult, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

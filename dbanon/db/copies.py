@@ -16,13 +16,14 @@ import psycopg
 from psycopg import sql
 
 from dbanon.db import guards, relations, seals, views
+from dbanon.db.publication import data_table
 from dbanon.db.queries import query, relation, template
 from dbanon.domain.release import ReleaseKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dbanon.db.relations import Publication
+    from dbanon.db.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.release import Release
 
@@ -54,7 +55,7 @@ def _sealed(session: Session, publication: Publication, previous: Release) -> bo
         return False
     served = relations.served_rows(publication)
     session.pg.execute(template("shape_release", release=publication.release, served=served))
-    former = relations.data_table("release", previous.data_id)
+    former = data_table("release", previous.data_id)
     same = _same_shape(session, publication.release, former)
     session.pg.execute(sql.SQL("DROP TABLE {}").format(publication.release))
     return same
@@ -71,7 +72,7 @@ def _guarded(session: Session, new: Publication, former: Publication) -> bool:
 
     Of a partitioned source it cannot: which partitions there are, and where, may have changed.
     """
-    tables = [former.rows, former.groups, relations.data_table("marks", former.data_id)]
+    tables = [former.rows, former.groups, data_table("marks", former.data_id)]
     names = {"tables": [table.as_string() for table in tables], "unkeyed": tables[-1].as_string()}
     row = session.pg.execute(query("plain_tables"), names).fetchone()
     return (
@@ -145,7 +146,7 @@ def vacuum(session: Session, releases: Iterable[Release]) -> None:
         for release in releases:
             of_copy = release.kind is ReleaseKind.TABLE
             for prefix in ("release",) if of_copy else ("rows", "groups"):
-                table = relations.data_table(prefix, release.data_id)
+                table = data_table(prefix, release.data_id)
                 statement = sql.SQL("VACUUM (SKIP_LOCKED, TRUNCATE false) {}")
                 with suppress(psycopg.Error):
                     session.pg.execute(statement.format(table))

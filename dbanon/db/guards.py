@@ -17,7 +17,7 @@ from dbanon.domain.policy import Role
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dbanon.db.relations import Publication
+    from dbanon.db.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.table import TableInfo, TableName
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dbanon.db.models import Asked
-    from dbanon.db.relations import Publication
+    from dbanon.db.publication import Publication
     from dbanon.domain.table import ColumnInfo
 
 _TRIED = 4  # times k or l: where values are skewed, l of them take some rows to find

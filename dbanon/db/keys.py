@@ -10,7 +10,7 @@ from dbanon.db.queries import identifiers, template
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
-    from dbanon.db.relations import Publication
+    from dbanon.db.publication import Publication
     from dbanon.db.session import Session
 
 

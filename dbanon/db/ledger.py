@@ -10,7 +10,7 @@ from dbanon.domain.deeds import Deed
 
 if TYPE_CHECKING:
     from dbanon.db.session import Session
-    from dbanon.domain.release import CheckReport
+    from dbanon.domain.checks import CheckReport
 
 
 def record(

@@ -15,7 +15,7 @@ from dbanon.domain.release import ReleaseKind
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dbanon.db.relations import Publication
+    from dbanon.db.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.release import Release
     from dbanon.domain.table import TableInfo

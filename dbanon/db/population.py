@@ -10,10 +10,10 @@ from psycopg.types.json import Jsonb
 
 from dbanon.db import catalog, identity, store
 from dbanon.db.queries import query
+from dbanon.domain.checks import CheckReport, CheckResult, Verdict
 from dbanon.domain.errors import NotPermitted, PolicyError, TableNotFound
 from dbanon.domain.models import K_MAP, MODEL_KINDS, arguments
 from dbanon.domain.policy import Role
-from dbanon.domain.release import CheckReport, CheckResult, Verdict
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
 

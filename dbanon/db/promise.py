@@ -14,7 +14,7 @@ from dbanon.formats.policies import model_documents, models_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dbanon.db.relations import Publication
+    from dbanon.db.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.table import TableInfo
 

@@ -14,15 +14,9 @@ from sqlalchemy.dialects.postgresql import insert
 from dbanon.db import metadata as m
 from dbanon.db.queries import identifiers
 from dbanon.domain.assignment import LossReport
+from dbanon.domain.checks import CheckReport, CheckResult, Verdict, Verification
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.release import (
-    CheckReport,
-    CheckResult,
-    Release,
-    ReleaseKind,
-    Verdict,
-    Verification,
-)
+from dbanon.domain.release import Release, ReleaseKind
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.formats import baselines, policies, taxonomies

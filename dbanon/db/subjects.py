@@ -9,15 +9,15 @@ from psycopg import sql
 
 from dbanon.db.models import asked, model_statement
 from dbanon.db.queries import identifiers, template
+from dbanon.domain.checks import CheckReport, CheckResult, Verdict
 from dbanon.domain.models import X_Y_ANONYMITY, arguments
 from dbanon.domain.policy import K_ANONYMITY, Role
-from dbanon.domain.release import CheckReport, CheckResult, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from dbanon.db.models import Asked
-    from dbanon.db.relations import Publication
+    from dbanon.db.publication import Publication
     from dbanon.db.session import Session
 
 # What a class achieves of models that are safe where a person has several values.

@@ -17,6 +17,7 @@ from psycopg import sql
 
 from dbanon.db import access, copies, guards, identity, relations, seals, store, views
 from dbanon.db.locks import Held, patiently
+from dbanon.db.publication import data_table
 from dbanon.db.queries import query, template
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.release import ReleaseKind
@@ -65,7 +66,7 @@ def withdraw(session: Session, release: Release) -> bool:
 
 
 def _empty_copy(session: Session, release: Release) -> None:
-    copy = relations.data_table("release", release.data_id)
+    copy = data_table("release", release.data_id)
     if _exists(session, copy):
         copies.empty(session, copy)
         for statement in seals.close_statements(copy):
@@ -75,7 +76,7 @@ def _empty_copy(session: Session, release: Release) -> None:
 def _hide(session: Session, release: Release) -> None:
     """Let writers go on and readers not; what a writer has under way cannot be deleted."""
     guards.disarm(session, release.data_id)
-    groups = relations.data_table("groups", release.data_id)
+    groups = data_table("groups", release.data_id)
     if _exists(session, groups):
         session.pg.execute(
             template(

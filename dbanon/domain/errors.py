@@ -12,7 +12,7 @@
           AccessDrift          and a reader of the release gained a right (NotPermitted as well)
       TaxonomyError
       Unsatisfiable            no partition of these rows meets the models
-      CheckFailed              the published relation does not (exit code 3)
+      CheckFailed              the published relation does not (exit code 3; in ``checks``)
 
 A message says what is wrong and where; ``hint`` names the next command. Neither ever
 holds a cell value, a password or a key.
@@ -20,10 +20,7 @@ holds a cell value, a password or a key.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
-
-if TYPE_CHECKING:
-    from dbanon.domain.release import CheckReport
+from typing import ClassVar
 
 
 class DbanonError(Exception):
@@ -80,13 +77,3 @@ class TaxonomyError(DbanonError):
 
 class Unsatisfiable(DbanonError):
     """No partition of these rows can meet the models."""
-
-
-class CheckFailed(DbanonError):
-    """The relation does not hold what it promises."""
-
-    exit_code = 3
-
-    def __init__(self, message: str, report: CheckReport, *, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.report = report

@@ -1,4 +1,4 @@
-"""What was published, and what the database proved of it."""
+"""What was published."""
 
 from __future__ import annotations
 
@@ -12,67 +12,9 @@ if TYPE_CHECKING:
 
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.caution import Caution
+    from dbanon.domain.checks import CheckReport
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableName
-
-
-class Verdict(StrEnum):
-    """The outcome of one check; an empty relation is not checked, never passed."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    NOT_CHECKED = "not checked"
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """One model on one relation, as the database counted it.
-
-    ``column`` is the sensitive column, None for k-anonymity; ``achieved`` is what the worst class
-    achieves, None when nothing was checked.
-    """
-
-    model: str
-    column: str | None
-    required: float
-    achieved: float | None
-    classes: int
-    failing_classes: int
-    n_rows: int
-    verdict: Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class CheckReport:
-    """Every model of a release, checked on the relation that readers see."""
-
-    relation: TableName
-    results: tuple[CheckResult, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Whether there was something to check and all of it held."""
-        return self.verdict is Verdict.PASSED
-
-    @property
-    def verdict(self) -> Verdict:
-        """Failed if anything failed, and passed only if all that was asked was checked."""
-        found = {result.verdict for result in self.results}
-        if Verdict.FAILED in found:
-            return Verdict.FAILED
-        return Verdict.PASSED if found == {Verdict.PASSED} else Verdict.NOT_CHECKED
-
-
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """A later check of a release, as the ledger keeps it; ``reason`` is why it did not pass."""
-
-    release: int
-    verdict: Verdict
-    results: tuple[CheckResult, ...]
-    reason: str | None
-    verified_at: datetime
-    verified_by: str
 
 
 class ReleaseKind(StrEnum):

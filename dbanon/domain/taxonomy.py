@@ -48,10 +48,3 @@ class Taxonomy:
     def height(self) -> int:
         """The length of the longest path from the root to a leaf."""
         return int(self.depth.max())
-
-    def lowest_common_ancestor(self, lo: int, hi: int) -> int:
-        """Return the deepest node whose leaves include numbers ``lo`` and ``hi``; O(height)."""
-        node = int(self.leaves[lo])
-        while self.leaf_hi[node] < hi or self.leaf_lo[node] > lo:
-            node = int(self.parent[node])
-        return node

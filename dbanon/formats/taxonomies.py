@@ -35,7 +35,6 @@ def read_csv(
     *,
     name: str,
     form: Literal["auto", "levels", "edges"] = "auto",
-    require_levels: bool = False,
 ) -> Taxonomy:
     """Read a file (a Path) or a text (a str), UTF-8 with or without a byte order mark.
 
@@ -51,7 +50,7 @@ def read_csv(
         return from_levels(name, rows, lines=lines)
     if rows and [label.strip().lower() for label in rows[0]] == _HEADER:
         rows, lines = rows[1:], lines[1:]
-    return from_edges(name, rows, lines=lines, require_levels=require_levels)
+    return from_edges(name, rows, lines=lines)
 
 
 def write_csv(taxonomy: Taxonomy) -> str:
@@ -117,11 +116,6 @@ def from_rows(name: str, stored: Iterable[Sequence[object]], *, version: int) ->
             problems.add(node.node_id, "stored depth, leaves or order contradict the tree")
     problems.raise_if_any()
     return taxonomy
-
-
-def lacks(taxonomy: Taxonomy, values: Iterable[str]) -> int:
-    """Count the distinct values that are not leaves."""
-    return len(set(values).difference(taxonomy.leaf_labels))
 
 
 def render_tree(taxonomy: Taxonomy, *, max_leaves: int = 60) -> list[str]:

@@ -70,7 +70,6 @@ def from_levels(
     rows: Iterable[Sequence[str]],
     *,
     lines: Sequence[int] | None = None,
-    version: int = 0,
 ) -> Taxonomy:
     """Build from one row for each leaf: the leaf, then its ancestors up to the root.
 
@@ -89,7 +88,7 @@ def from_levels(
     if len(set(columns[-1])) > 1:
         columns.append((ROOT_LABEL,) * len(kept))
     nodes = _nodes_of_levels(columns, [line for line, _ in kept], problems)
-    return assemble(nodes, problems, version=version)
+    return assemble(nodes, problems)
 
 
 def from_edges(
@@ -97,13 +96,10 @@ def from_edges(
     edges: Iterable[Sequence[str]],
     *,
     lines: Sequence[int] | None = None,
-    require_levels: bool = False,
-    version: int = 0,
 ) -> Taxonomy:
     """Build from pairs of a parent's and a child's label; ``("", label)`` names the root.
 
-    ``require_levels`` refuses leaves of unequal depth. lines: the line number of each edge,
-    1, 2, ... by default. O(edges).
+    lines: the line number of each edge, 1, 2, ... by default. O(edges).
     """
     records = list(edges)
     problems = Problems(name)
@@ -112,12 +108,10 @@ def from_edges(
     _check_roots(nodes, problems)
     _check_cycles(nodes, problems)
     problems.raise_if_any()
-    return assemble(nodes, problems, version=version, require_levels=require_levels)
+    return assemble(nodes, problems)
 
 
-def assemble(
-    nodes: Nodes, problems: Problems, *, version: int = 0, require_levels: bool = False
-) -> Taxonomy:
+def assemble(nodes: Nodes, problems: Problems, *, version: int = 0) -> Taxonomy:
     """Build the tree, its nodes numbered in depth-first preorder.
 
     Raises everything in ``problems`` together with what the finished tree shows. O(nodes).
@@ -138,7 +132,7 @@ def assemble(
         version=version,
     )
     _check_labels(labels, [nodes.line[node] for node in order], taxonomy, problems=problems)
-    _check_shape(taxonomy, problems, require_levels=require_levels)
+    _check_shape(taxonomy, problems)
     problems.raise_if_any()
     return taxonomy
 
@@ -303,7 +297,7 @@ def _check_labels(
             problems.add(late, f"a label that names another node on {problems.unit} {early}")
 
 
-def _check_shape(taxonomy: Taxonomy, problems: Problems, *, require_levels: bool) -> None:
+def _check_shape(taxonomy: Taxonomy, problems: Problems) -> None:
     if not taxonomy.name or "\x00" in taxonomy.name:
         problems.add(0, "the name of a taxonomy is not empty and holds no NUL character")
     if taxonomy.height > MAX_HEIGHT:
@@ -311,6 +305,6 @@ def _check_shape(taxonomy: Taxonomy, problems: Problems, *, require_levels: bool
     depths = Counter(taxonomy.depth[taxonomy.leaves].tolist())
     # Only the levels form can say that a label recurs, and it needs leaves of equal depth.
     recurs = len(set(taxonomy.labels)) < len(taxonomy.labels)
-    if len(depths) > 1 and (require_levels or recurs):
+    if len(depths) > 1 and recurs:
         found = ", ".join(f"{count} at depth {depth}" for depth, count in sorted(depths.items()))
         problems.add(0, f"all leaves must have one depth, found {found}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from dbanon.kernels.compile import kernel
 from dbanon.kernels.layout import SIZE, STRIDE
 from dbanon.kernels.slots import (
     SLOTS,
+    Work,
     allowable_cuts,
     child_slots,
     grid_slots,
@@ -23,41 +24,6 @@ if TYPE_CHECKING:
 
 TIE = 1e-9
 NONE = -1
-
-
-class Work(NamedTuple):
-    """The costs of boxes, and memory that every box uses anew.
-
-    open: (d,) the columns that have more than one value; lo, hi, top: (d,) least and greatest code
-    of the box, and the greatest that is not NULL; cost: (d,) what it costs; slot, keys: (n,);
-    counts, lows, highs: (SLOTS,) rows, least and greatest code of each slot; box_lo, box_hi:
-    (SLOTS, d) its box; below, above: (SLOTS,) costs of the boxes up to and from each slot on;
-    arrivals, departures: (SLOTS,) sensitive values met first and last; first, last, seen: by
-    sensitive value.
-    """
-
-    flat: NDArray[np.float64]
-    layout: NDArray[np.int64]
-    open: NDArray[np.int32]
-    lo: NDArray[np.int32]
-    hi: NDArray[np.int32]
-    top: NDArray[np.int32]
-    cost: NDArray[np.float64]
-    slot: NDArray[np.int32]
-    keys: NDArray[np.int32]
-    pairs: NDArray[np.int64]
-    counts: NDArray[np.int32]
-    lows: NDArray[np.int32]
-    highs: NDArray[np.int32]
-    box_lo: NDArray[np.int32]
-    box_hi: NDArray[np.int32]
-    below: NDArray[np.float64]
-    above: NDArray[np.float64]
-    arrivals: NDArray[np.int32]
-    departures: NDArray[np.int32]
-    first: NDArray[np.int32]
-    last: NDArray[np.int32]
-    seen: NDArray[np.int32]
 
 
 @kernel

@@ -1,13 +1,13 @@
 """The values of one column of a box as at most SLOTS neighbouring slots, between which it is cut.
 
-``w`` is the work memory of :mod:`dbanon.kernels.mondrian`. Each function fills ``w.slot`` (the slot
-of each row), ``w.counts``, ``w.lows`` and ``w.highs`` (rows, least and greatest code of each slot)
-and returns how many slots there are. NULL has a slot of its own, the last.
+Each function fills ``w.slot`` (the slot of each row), ``w.counts``, ``w.lows`` and ``w.highs``
+(rows, least and greatest code of each slot) of the work memory, and returns how many slots there
+are. NULL has a slot of its own, the last.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,9 +18,42 @@ from dbanon.kernels.layout import SIZE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dbanon.kernels.mondrian import Work
-
 SLOTS = 65
+
+
+class Work(NamedTuple):
+    """The costs of boxes, and memory that every box uses anew.
+
+    open: (d,) the columns that have more than one value; lo, hi, top: (d,) least and greatest code
+    of the box, and the greatest that is not NULL; cost: (d,) what it costs; slot, keys: (n,);
+    counts, lows, highs: (SLOTS,) rows, least and greatest code of each slot; box_lo, box_hi:
+    (SLOTS, d) its box; below, above: (SLOTS,) costs of the boxes up to and from each slot on;
+    arrivals, departures: (SLOTS,) sensitive values met first and last; first, last, seen: by
+    sensitive value.
+    """
+
+    flat: NDArray[np.float64]
+    layout: NDArray[np.int64]
+    open: NDArray[np.int32]
+    lo: NDArray[np.int32]
+    hi: NDArray[np.int32]
+    top: NDArray[np.int32]
+    cost: NDArray[np.float64]
+    slot: NDArray[np.int32]
+    keys: NDArray[np.int32]
+    pairs: NDArray[np.int64]
+    counts: NDArray[np.int32]
+    lows: NDArray[np.int32]
+    highs: NDArray[np.int32]
+    box_lo: NDArray[np.int32]
+    box_hi: NDArray[np.int32]
+    below: NDArray[np.float64]
+    above: NDArray[np.float64]
+    arrivals: NDArray[np.int32]
+    departures: NDArray[np.int32]
+    first: NDArray[np.int32]
+    last: NDArray[np.int32]
+    seen: NDArray[np.int32]
 
 
 @kernel

@@ -9,6 +9,7 @@ import pytest
 from builders import ARROW_TYPES, LETTERS, encoded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from naive.models import worst
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
@@ -148,7 +149,7 @@ def test_the_database_covers_what_python_covers(connection, drawn):
         assert (row[5] == "passed") == (not bad.any()), spec
         assert row[2] == len(published.size)
         if row[0] == model.required:
-            assert row[1] == pytest.approx(model.bound.worst(model.achieved(presence)))
+            assert row[1] == pytest.approx(worst(model.bound, model.achieved(presence)))
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -241,11 +241,10 @@ def mdav(records, k, code_distance):
 
 def merge_groups(table, groups, l):
     """Return the groups after merging those that are not diverse, in order of their number."""
-    return merge_until(table, groups, lambda rows: is_diverse(table, rows, l))
 
+    def meets(rows):
+        return is_diverse(table, rows, l)
 
-def merge_until(table, groups, meets):
-    """Return the groups after merging those that do not meet a test, in order of their number."""
     alive = dict(enumerate(map(list, groups)))
     for a in range(len(groups)):
         while a in alive and not meets(alive[a]) and len(alive) > 1:

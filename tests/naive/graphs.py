@@ -34,6 +34,24 @@ def radius(distances, part):
     return min(max(from_center[row] for row in part) for from_center in distances)
 
 
+def radii(distances, clusters):
+    """Return the distance of each center to its farthest member."""
+    group = clusters.group.tolist()
+    return [
+        max(apart for apart, g in zip(distances[center], group, strict=True) if g == number)
+        for number, center in enumerate(clusters.center.tolist())
+    ]
+
+
+def gather_radius(distances, clusters):
+    return max(radii(distances, clusters))
+
+
+def cellular_cost(distances, clusters):
+    group = clusters.group.tolist()
+    return sum(group.count(g) * radius for g, radius in enumerate(radii(distances, clusters)))
+
+
 def least_radius(distances, k, *, left_out=0):
     """Return the least greatest radius when some rows may be left out."""
     n = len(distances)

@@ -7,6 +7,13 @@ achieves.
 import math
 from collections import Counter
 
+from naive import height, leaves_below
+
+
+def worst(bound, achieved):
+    """Return what the worst class achieves."""
+    return min(achieved) if bound == "at least" else max(achieved)
+
 
 def shares(values):
     return {value: count / len(values) for value, count in Counter(values).items()}
@@ -62,6 +69,17 @@ def transport_by_rank(values, whole, domain):
     there = sorted(rank[value] for value in whole for _ in values)
     steps = sum(abs(a - b) for a, b in zip(here, there, strict=True))
     return steps / len(here) / max(len(domain) - 1, 1)
+
+
+def hierarchical_distance(values, whole, taxonomy):
+    """What a subtree has too much or too little of pays half the rise of the edge above it."""
+    p, q, top = shares(values), shares(whole), height(taxonomy, 0)
+    total = 0.0
+    for node in range(1, len(taxonomy.labels)):
+        below = [taxonomy.labels[leaf] for leaf in leaves_below(taxonomy, node)]
+        rise = height(taxonomy, taxonomy.parent[node]) - height(taxonomy, node)
+        total += rise / top / 2 * abs(sum(p.get(v, 0) - q.get(v, 0) for v in below))
+    return total
 
 
 def beta(values, whole, limit=None):

@@ -126,9 +126,9 @@ def test_names_of_objects_are_published_as_they_were(database, serve):
 
 
 def test_doctor_names_a_release_whose_type_has_an_owner(database, serve, monkeypatch):
-    from dbanon.db import relations
+    from dbanon.db import publication
 
-    monkeypatch.setattr(relations, "lasting_value", lambda _, value: value)
+    monkeypatch.setattr(publication, "lasting_value", lambda _, value: value)
     declared, value, _ = TYPES["an enum"]
     serve(f"dealer.{declared}", value, role=Role.INSENSITIVE)
     found = [found.message for found in dbanon.doctor(settings=database.settings)]

@@ -10,9 +10,9 @@ from dbanon.anonymize.metrics import publication, report
 from dbanon.anonymize.pipeline import Outcome, published_values
 from dbanon.anonymize.registry import METRICS
 from dbanon.domain.assignment import Assignment
+from dbanon.domain.checks import Verdict
 from dbanon.domain.models import MODEL_KINDS
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
-from dbanon.domain.release import Verdict
 from dbanon.domain.table import TableName
 
 K2, K4 = (ModelSpec("k-anonymity", {"k": k}) for k in (2, 4))

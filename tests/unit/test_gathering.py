@@ -9,13 +9,7 @@ from naive import graphs
 
 from dbanon.anonymize.algorithms.cellular import Cellular, cellular, raise_prices, regroup
 from dbanon.anonymize.algorithms.gather import Gather, GatherOutliers, gather, gather_most
-from dbanon.anonymize.centers import (
-    Clusters,
-    best_centers,
-    cellular_cost,
-    gather_radius,
-    radii,
-)
+from dbanon.anonymize.centers import Clusters, best_centers
 from dbanon.anonymize.distances import pairwise
 from dbanon.anonymize.interfaces import Requirement
 from dbanon.anonymize.pipeline import run
@@ -54,7 +48,7 @@ def test_a_center_keeps_more_than_suppression():
     center = best_centers(distances, group, 1)
     assert [4] == center.tolist()
     assert (20, 4) == (graphs.stars(rows, range(5)), distances[4].sum())
-    assert 1 == gather_radius(distances, Clusters(group, center))
+    assert 1 == graphs.gather_radius(distances, Clusters(group, center))
 
 
 def test_the_costs_of_three_clusters_are_known():
@@ -64,8 +58,11 @@ def test_the_costs_of_three_clusters_are_known():
         group += [number] * size
     clusters = Clusters(np.array(group, np.int32), np.array([0, 50, 70]))
     distances = apart(points)
-    assert [10, 5, 3] == radii(distances, clusters).tolist()
-    assert (10, 624) == (gather_radius(distances, clusters), cellular_cost(distances, clusters))
+    assert [10, 5, 3] == graphs.radii(distances, clusters)
+    assert (10, 624) == (
+        graphs.gather_radius(distances, clusters),
+        graphs.cellular_cost(distances, clusters),
+    )
 
 
 def test_attached_groups_are_regrouped():
@@ -82,30 +79,30 @@ def test_points_on_a_line_gather_at_the_known_radius():
     clusters = gather(distances, 3)
     assert [[0, 1, 2], [3, 4, 5, 6]] == members(clusters)
     assert [0, 3] == clusters.center.tolist()
-    assert 3 == gather_radius(distances, clusters)
+    assert 3 == graphs.gather_radius(distances, clusters)
 
 
 def test_points_on_a_line_have_the_known_cellular_cost():
     distances = apart(LINE)
     assert 11 == graphs.least_cellular_cost(distances.tolist(), 3)
     clusters = cellular(distances, 3)
-    assert 11 == cellular_cost(distances, clusters)
+    assert 11 == graphs.cellular_cost(distances, clusters)
     assert [[0, 1, 2], [3, 4, 5, 6]] == members(clusters)
 
 
 def test_an_outlier_is_dear():
     distances = apart([*LINE, 100])
     assert 87 == graphs.least_radius(distances.tolist(), 3)
-    assert 88 == gather_radius(distances, gather(distances, 3))
+    assert 88 == graphs.gather_radius(distances, gather(distances, 3))
     assert 301 == graphs.least_cellular_cost(distances.tolist(), 3)
-    assert 301 <= cellular_cost(distances, cellular(distances, 3)) <= 6 * 301
+    assert 301 <= graphs.cellular_cost(distances, cellular(distances, 3)) <= 6 * 301
 
 
 def test_an_outlier_can_be_left_out():
     distances = apart([*LINE, 100])
     clusters = gather_most(distances, 3, n_kept=7)
     assert [[0, 1, 2], [3, 4, 5, 6]] == members(clusters)
-    assert 3 == gather_radius(distances, clusters)
+    assert 3 == graphs.gather_radius(distances, clusters)
 
 
 def test_a_row_beyond_twice_the_threshold_is_left_out_though_three_times_would_reach_it():
@@ -126,7 +123,7 @@ def test_gather_keeps_its_bound(seed, k):
     clusters = gather(distances, k)
     assert k <= np.bincount(clusters.group).min()
     optimum = graphs.least_radius(distances.tolist(), k)
-    assert gather_radius(distances, clusters) <= 2 * optimum + TIE
+    assert graphs.gather_radius(distances, clusters) <= 2 * optimum + TIE
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -138,7 +135,7 @@ def test_gather_with_outliers_keeps_its_bound(seed, k, left_out):
     assert k <= np.bincount(clusters.group[clusters.group >= 0]).min()
     assert (clusters.group < 0).sum() <= left_out
     optimum = graphs.least_radius(distances.tolist(), k, left_out=left_out)
-    assert gather_radius(distances, clusters) <= 4 * optimum + TIE
+    assert graphs.gather_radius(distances, clusters) <= 4 * optimum + TIE
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -148,7 +145,7 @@ def test_cellular_keeps_its_bound(seed, k):
     clusters = cellular(distances, k)
     assert k <= np.bincount(clusters.group).min()
     optimum = graphs.least_cellular_cost(distances.tolist(), k)
-    assert optimum - TIE <= cellular_cost(distances, clusters) <= 6 * optimum + TIE
+    assert optimum - TIE <= graphs.cellular_cost(distances, clusters) <= 6 * optimum + TIE
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -156,7 +153,7 @@ def test_groups_of_equal_rows_cost_nothing_when_one_row_is_enough(seed):
     distances = instances(seed, 1, most=30)
     found = gather(distances, 1), gather_most(distances, 1, n_kept=len(distances))
     for clusters in (*found, cellular(distances, 1)):
-        assert 0 == gather_radius(distances, clusters)
+        assert 0 == graphs.gather_radius(distances, clusters)
 
 
 @pytest.mark.parametrize("seed", range(30))

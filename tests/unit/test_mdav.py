@@ -7,10 +7,11 @@ from builders import encoded, read_numbers, tables_and_requirements
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymize.algorithms.mdav import Mdav, standardized
+from dbanon.anonymize.algorithms.mdav import Mdav
 from dbanon.anonymize.interfaces import Requirement
 from dbanon.anonymize.metrics import publication, sse_ratio
 from dbanon.anonymize.recodings.interval import Interval
+from dbanon.anonymize.scores import standardized
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.kernels.mdav import mdav

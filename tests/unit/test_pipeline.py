@@ -127,14 +127,14 @@ def test_a_budget_of_29_percent_of_100_rows_is_29_rows(monkeypatch):
 @pytest.mark.parametrize("groups", [[0, 1, 2, 3, 4, 5], [0, 0, -1, -1, -1, -1], [-1] * 6])
 def test_nothing_is_returned_that_does_not_meet_the_models(monkeypatch, groups):
     broken = Assignment(np.array(groups, np.int32), max(groups) + 1)
-    monkeypatch.setattr(mondrian, "_cut", lambda *_, **__: broken)
+    monkeypatch.setattr(mondrian, "cut", lambda *_, **__: broken)
     with pytest.raises(DbanonError, match="do not meet the policy"):
         outcome(encoded(PEOPLE), algorithm="mondrian")
 
 
 def test_groups_below_l_are_not_returned(monkeypatch):
     groups = Assignment(np.array([0, 0, 0, 1, 1, 2], np.int32), 3)
-    monkeypatch.setattr(mondrian, "_cut", lambda *_, **__: groups)
+    monkeypatch.setattr(mondrian, "cut", lambda *_, **__: groups)
     with pytest.raises(DbanonError, match="do not meet"):
         outcome(encoded(PEOPLE, DISEASES), k=1, l=2, algorithm="mondrian")
 

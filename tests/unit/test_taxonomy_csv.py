@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from dbanon.domain.errors import ConfigError, TaxonomyError
 from dbanon.formats import taxonomies
-from dbanon.formats.taxonomies import lacks, read_csv, render_tree, rows, write_csv
+from dbanon.formats.taxonomies import read_csv, render_tree, rows, write_csv
 from dbanon.formats.trees import from_edges, from_levels
 
 ODD = st.sampled_from(["parent", "child", "*", ";", ",", '"', "\r\n", "\ufeffa", " ", "a;b", "''"])
@@ -81,12 +81,6 @@ def test_broken_quotes_and_endless_fields_are_refused(text):
         read_csv(text, name="t", form="levels")
 
 
-def test_unequal_depth_can_be_refused():
-    text = "*,X\nX,a\n*,b\n"
-    with pytest.raises(TaxonomyError, match="one depth"):
-        read_csv(text, name="t", require_levels=True)
-
-
 def test_a_file_that_is_missing_or_not_text_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="cannot read"):
         read_csv(tmp_path / "none.csv", name="t")
@@ -94,10 +88,6 @@ def test_a_file_that_is_missing_or_not_text_is_refused(tmp_path):
     path.write_bytes("é;*".encode("latin-1"))
     with pytest.raises(TaxonomyError, match="not UTF-8"):
         read_csv(path, name="t")
-
-
-def test_values_that_are_not_leaves_are_counted_once():
-    assert 2 == lacks(read_csv("a;X;*\n", name="t"), ["a", "X", "b", "b"])
 
 
 def test_a_drawing_is_cut_and_escapes_what_could_steer_a_terminal():

@@ -10,6 +10,7 @@ import numpy as np
 from dbanon.anonymize.boxes import BoxCosts, ColumnCosts, Shape, height_costs, pack
 from dbanon.anonymize.limits import require_at_most
 from dbanon.anonymize.repair import repair
+from dbanon.anonymize.scores import ordinal_places, standardized
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.table import Structure
 
@@ -77,32 +78,6 @@ def _steps(column: EncodedColumn) -> ColumnCosts:
     if column.structure is Structure.TREE:
         return height_costs(column).times(root)
     return ColumnCosts(column.size, ordinal_places(column), Shape.ORDER, everything=root)
-
-
-def ordinal_places(column: EncodedColumn) -> NDArray[np.float64]:
-    """Return where the values of an ordinal column are on a line, (size,), weighted.
-
-    They differ by the steps between them over the number of values. The step is a multiple of
-    2**-40, so that as many steps are as far wherever they begin, and ties stay ties.
-    """
-    step = np.rint(column.rule.weight**0.5 / max(column.size, 1) * 2.0**40) / 2.0**40
-    places: NDArray[np.float64] = np.arange(column.size) * step
-    return places
-
-
-def standardized(column: EncodedColumn) -> NDArray[np.float64]:
-    """Return the z-scores of the rows' values times the root of the weight, NaN for NULL."""
-    values = column.values.astype(np.float64)
-    # Scores do not depend on the scale; a power of two changes no digit and keeps squares finite.
-    _, exponent = np.frexp(np.abs(values).max(initial=0.0))
-    values = np.ldexp(values, -exponent)
-    numbers = np.append(values, np.nan)[column.codes]
-    present = numbers[~np.isnan(numbers)]
-    spread = present.std() if present.size else 0.0
-    if spread == 0.0:
-        return np.where(np.isnan(numbers), np.nan, 0.0)
-    scores: NDArray[np.float64] = (numbers - present.mean()) / spread * column.rule.weight**0.5
-    return scores
 
 
 def _points(columns: list[EncodedColumn], n_rows: int) -> NDArray[np.float64]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymize.algorithms.mdav import standardized
 from dbanon.anonymize.repair import repair
+from dbanon.anonymize.scores import standardized
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import Structure, quote_identifier

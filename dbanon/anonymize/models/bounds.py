@@ -28,10 +28,6 @@ class Bound(StrEnum):
             return achieved <= required + TOLERANCE
         return achieved < required - TOLERANCE
 
-    def worst(self, achieved: NDArray[np.float64]) -> float:
-        """Return what the worst class achieves."""
-        return float(achieved.min() if self is Bound.AT_LEAST else achieved.max())
-
     def gap(self, achieved: NDArray[np.float64], required: float) -> NDArray[np.float64]:
         """Return how far each class is from what is required, relatively; 0 when it is there."""
         over = required - achieved if self is Bound.AT_LEAST else achieved - required

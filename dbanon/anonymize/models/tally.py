@@ -34,10 +34,6 @@ class Tally(NamedTuple):
         """How many classes there are."""
         return len(self.size)
 
-    def of_class(self, per_class: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Repeat a number of each class for each of its entries."""
-        return per_class[self.classes]
-
     def shares(self) -> NDArray[np.float64]:
         """Return the share of each entry in its class."""
         shares: NDArray[np.float64] = self.counts / self.size[self.classes]
