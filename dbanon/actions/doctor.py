@@ -252,8 +252,12 @@ def _defined(
         elif not same:
             yield _failure(subject, "its definition is not the one that was published", repair)
     else:
-        for problem, remedy in seals.broken_seals(session, published.oid, release.data_id):
-            yield _failure(subject, problem, remedy or repair)
+        for broken in seals.broken_seals(session, published.oid, release.data_id):
+            hint = broken.remedy or repair
+            if broken.is_harmless:
+                yield Finding(Level.WARNING, subject, broken.problem, hint)
+            else:
+                yield _failure(subject, broken.problem, hint)
 
 
 def _rows(session: Session, release: Release) -> Iterator[Finding]:

@@ -117,14 +117,43 @@ def test_what_is_filled_anew_is_in_the_ledger(published, kind):
     assert [] == [f for f in dbanon.doctor(settings=published.settings) if f.level != "ok"]
 
 
+OLDER = (
+    "CREATE OR REPLACE VIEW anon.people WITH (security_barrier) AS"
+    " SELECT age FROM ONLY dbanon_data.release_1 AS s"
+)
+
+
+def findings(published):
+    return [f for f in dbanon.doctor(settings=published.settings) if f.level != "ok"]
+
+
 def test_what_an_older_dbanon_published_is_called_so_and_mended(published, run):
-    published.execute(
-        "CREATE OR REPLACE VIEW anon.people WITH (security_barrier) AS"
-        " SELECT age FROM ONLY dbanon_data.release_1 AS s"
-    )
+    published.execute(OLDER)
     published.execute("DROP FUNCTION dbanon_data.seen_1")
-    findings = dbanon.doctor(settings=published.settings)
-    (found,) = (f.message for f in findings if f.level != "ok")
-    assert found == "an older dbanon published it: to a snapshot older than that it looks empty"
-    dbanon.refresh("people", settings=published.settings)
+    (found,) = findings(published)
+    assert (
+        found.message
+        == "an older dbanon published it: to a snapshot older than that it looks empty"
+    )
+    assert ("warning", 0) == (found.level, found.exit_code)
+    assert found.hint == "dbanon refresh public.people"
     assert run("doctor")[0] == 0
+    dbanon.refresh("people", settings=published.settings)
+    assert findings(published) == []
+
+
+def test_what_an_older_dbanon_published_and_somebody_changed_is_a_failure(published, run):
+    published.execute(OLDER)
+    published.execute("DROP FUNCTION dbanon_data.seen_1")
+    published.execute("GRANT UPDATE ON anon.people TO public")
+    levels = {found.message.partition(":")[0]: found.level for found in findings(published)}
+    assert levels["an older dbanon published it"] == "warning"
+    assert levels["a role has a right on it other than to read it"] == "failure"
+    assert run("doctor")[0] == 1
+
+
+def test_a_view_that_looks_old_beside_what_only_a_new_dbanon_makes_is_a_failure(published, run):
+    published.execute(OLDER)
+    (found,) = findings(published)
+    assert found.message == "its definition is not the one that was published"
+    assert ("failure", 1) == (found.level, run("doctor")[0])
