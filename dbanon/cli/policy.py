@@ -120,7 +120,7 @@ def list_(*, dsn: options.Dsn = None, json: options.Json = False) -> None:
     if json:
         console.document(found)
         return
-    rows = [(p.table, p.k, p.l, p.algorithm, len(p.columns)) for p in found]
+    rows = [(p.table, p.k, report.diversity(p), p.algorithm, len(p.columns)) for p in found]
     console.table(("table", "k", "l", "algorithm", "columns"), rows)
 
 

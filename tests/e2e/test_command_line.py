@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -156,6 +157,23 @@ def test_a_taxonomy_that_lacks_a_value(run, patients, tmp_path):
     (tmp_path / "sex.csv").write_text("F;*\nX;*\n")
     run("taxonomy", "import", "sex", tmp_path / "sex.csv")
     policy = policies.dump(patients_policy(dbanon.TableName("public", "patients")))
+def test_lists_show_the_l_of_columns_that_are_named(run, database):
+    table = make_patients(database)
+    policy = patients_policy(table, l=None)
+    named = dbanon.ModelSpec("l-diversity", {"l": 3, "columns": ("disease",)})
+    asked = replace(policy, models=(*policy.models, named))
+    dbanon.set_policy(table, asked, settings=database.settings)
+    run("publish", "patients")
+    for words in (("policy", "list"), ("release", "list")):
+        assert "3 (disease)" in run(*words).stdout
+    strict = dbanon.ModelSpec("l-diversity", {"l": 2, "multi": "strict"})
+    for model, shown in ((strict, "2"), (dbanon.ModelSpec("l-diversity", {"l": 3}), "3")):
+        asked = replace(policy, models=(*policy.models, model))
+        dbanon.set_policy(table, asked, settings=database.settings)
+        (row,) = [line.split() for line in run("policy", "list").stdout.splitlines()[2:] if line]
+        assert ["public.patients", "5", shown] == row[:3]
+
+
     policy = policy.replace("[columns.sex]", '[columns.sex]\ntaxonomy = "sex"')
     (tmp_path / "policy.toml").write_text(policy)
     run("policy", "set", "patients", "--file", tmp_path / "policy.toml")
