@@ -58,16 +58,15 @@ def doctor(*, settings: Settings | None = None) -> list[Finding]:
     from dbanon.db import store
     from dbanon.db.session import connect
 
-    served: list[Release] = []
     with connect(settings or Settings.load()) as session:
         with session.transaction(read_only=True, keep=False):
-            findings = [*_server(session), *_role(session)]
             damaged = [*_metadata(session)]
+            served = [] if damaged else store.releases(session, served=True)
+            findings = [*_server(session), *_role(session, served)]
             findings += damaged or [Finding(Level.OK, "metadata", "the metadata schema is current")]
             if damaged:
                 findings += _lost(session)
             else:
-                served = store.releases(session, served=True)
                 findings += [*_policies(session), *_leftovers(session, served)]
         for release in served:
             findings += _looked_at(session, release)
@@ -84,10 +83,10 @@ def _server(session: Session) -> Iterator[Finding]:
         yield Finding(Level.OK, "server", f"PostgreSQL {name}")
 
 
-def _role(session: Session) -> Iterator[Finding]:
+def _role(session: Session, served: Sequence[Release]) -> Iterator[Finding]:
     from dbanon.db.diagnosis import role_facts
 
-    role = role_facts(session)
+    role = role_facts(session, served)
     if role.superuser:
         yield Finding(
             Level.WARNING,
@@ -253,8 +252,12 @@ def _defined(
         elif not same:
             yield _failure(subject, "its definition is not the one that was published", repair)
     else:
-        for problem, remedy in seals.broken_seals(session, published.oid, release.data_id):
-            yield _failure(subject, problem, remedy or repair)
+        for broken in seals.broken_seals(session, published.oid, release.data_id):
+            hint = broken.remedy or repair
+            if broken.is_harmless:
+                yield Finding(Level.WARNING, subject, broken.problem, hint)
+            else:
+                yield _failure(subject, broken.problem, hint)
 
 
 def _rows(session: Session, release: Release) -> Iterator[Finding]:

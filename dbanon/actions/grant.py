@@ -122,7 +122,7 @@ def _served(session: Session, relation: str | TableName) -> list[Release]:
     from dbanon.db import catalog, store
 
     where = relation if isinstance(relation, TableName) else TableName.parse(relation)
-    name = catalog.describe(session, where).name
+    name = catalog.describe(session, where, hint="dbanon release list").name
     served = store.served_release(session, name)
     releases = [served] if served else store.releases(session, table=name, served=True)
     if not releases:

@@ -18,8 +18,9 @@ def init(settings: Settings | None = None, *, role: str | None = None) -> Mappin
     """Install, upgrade or mend the metadata schema and the check functions; idempotent.
 
     ``role`` is another one that will publish, and is given all that it needs but SELECT on the
-    tables. Returns ``changed``, ``revision`` and ``lost``, what dbanon does not know how to mend,
-    each part in a sentence. Needs CREATE on the database the first time.
+    tables. Returns ``changed``, ``revision``, ``former``, the revision that was there before, and
+    ``lost``, what dbanon does not know how to mend, each part in a sentence. Needs CREATE on the
+    database the first time.
     Raises NotPermitted, DatabaseError, SchemaOutOfDate (when the schema is newer than this
     program), ConfigError when there is no such role.
     """
@@ -30,7 +31,7 @@ def init(settings: Settings | None = None, *, role: str | None = None) -> Mappin
         connect(settings or Settings.load(), writes=True) as session,
         session.transaction(deed=_DEED),
     ):
-        changed = migrate.install(session)
+        changed, former = migrate.install(session)
         if role is not None:
             access.require_roles(session, [role])
             migrate.grant_everyday(session, role)
@@ -38,7 +39,7 @@ def init(settings: Settings | None = None, *, role: str | None = None) -> Mappin
         if not lost:
             views = damage.unrecorded_views(session)
             lost = [f"{view} is served, and the ledger says nothing of it" for view in views]
-    return {"changed": changed, "revision": metadata.REVISION, "lost": lost}
+    return {"changed": changed, "revision": metadata.REVISION, "former": former, "lost": lost}
 
 
 def init_sql(*, role: str | None = None, owner: str | None = None) -> str:

@@ -1,10 +1,13 @@
 """``dbanon init``."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dbanon.cli import console, options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def init(
@@ -45,7 +48,18 @@ def init(
     if json:
         console.document(result)
     else:
-        state = "installed" if result["changed"] else "was current already"
-        console.say(f"metadata schema {state} (revision {result['revision']})")
+        console.say(f"metadata schema {_state(result)}")
     for sentence in result["lost"]:
         console.warn(f"{sentence}; next: dbanon doctor")
+
+
+def _state(result: "Mapping[str, Any]") -> str:
+    """Say what became of the metadata schema."""
+    former, revision = result["former"], result["revision"]
+    if not result["changed"]:
+        return f"was current already (revision {revision})"
+    if former is None:
+        return f"installed (revision {revision})"
+    if former != revision:
+        return f"upgraded from revision {former} to {revision}"
+    return f"brought up to date (revision {revision})"

@@ -66,7 +66,8 @@ def suggest(
         with output.open("x", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise ConfigError(f"cannot write {output}: {error.strerror}") from None
+        hint = "name another file, or leave -o out to have it printed"
+        raise ConfigError(f"cannot write {output}: {error.strerror}", hint=hint) from None
     then = command("dbanon policy set", table, options=command("--file", output))
     console.say(f"{output} written; edit it, then: {then}")
 
@@ -120,7 +121,7 @@ def list_(*, dsn: options.Dsn = None, json: options.Json = False) -> None:
     if json:
         console.document(found)
         return
-    rows = [(p.table, p.k, p.l, p.algorithm, len(p.columns)) for p in found]
+    rows = [(p.table, p.k, report.diversity(p), p.algorithm, len(p.columns)) for p in found]
     console.table(("table", "k", "l", "algorithm", "columns"), rows)
 
 

@@ -49,6 +49,8 @@ def refresh(
         )
     if json:
         console.document(results)
+    if not results:
+        console.warn("nothing is published, so there was nothing to refresh")
     for result in results:
         _show(result, json=json)
     if any(result.changed for result in results):

@@ -39,7 +39,7 @@ def list_(
             r.relation,
             r.kind.value,
             r.policy.k,
-            r.policy.l,
+            report.diversity(r.policy),
             r.loss.ncp,
             r.served,
             r.created_at,

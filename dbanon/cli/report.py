@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.cli import console
+from dbanon.domain.models import COLUMNS
+from dbanon.domain.policy import L_DIVERSITY
 
 if TYPE_CHECKING:
     from dbanon.domain.assignment import LossReport
@@ -64,6 +66,16 @@ def search(policy: Policy) -> str:
     chosen = {**policy.params} | ({} if policy.block is None else {"block": policy.block})
     spelled = ", ".join(f"{name} = {value}" for name, value in chosen.items())
     return f"{policy.algorithm} ({spelled})" if spelled else policy.algorithm
+
+
+def diversity(policy: Policy) -> str:
+    """Spell the least number of distinct values, with the columns unless it is asked of all."""
+    spec = policy.model(L_DIVERSITY)
+    if spec is None:
+        return "1"
+    columns = spec.params.get(COLUMNS)
+    named = f" ({', '.join(columns)})" if isinstance(columns, tuple) and columns else ""
+    return f"{spec.params['l']:,}{named}"
 
 
 def _brief(value: float) -> str:

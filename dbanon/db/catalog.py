@@ -45,8 +45,13 @@ _KINDS = {
 }
 
 
-def describe(session: Session, name: TableName) -> TableInfo:
-    """Read everything that publishing depends on; raises TableNotFound."""
+def describe(
+    session: Session, name: TableName, *, hint: str = "dbanon inspect schema.table"
+) -> TableInfo:
+    """Read everything that publishing depends on; raises TableNotFound.
+
+    hint: what to do next when no relation has a similar name.
+    """
     found = session.pg.execute(
         query("find_relation"),
         {
@@ -55,7 +60,7 @@ def describe(session: Session, name: TableName) -> TableInfo:
         },
     ).fetchone()
     if found is None:
-        raise TableNotFound(_not_found(session, name), hint=_suggestion(session, name))
+        raise TableNotFound(_not_found(session, name), hint=_similar(session, name) or hint)
     oid, schema, relkind, row_security, has_children, has_parents, comment, key, flaw = found
     return TableInfo(
         oid=oid,
@@ -97,12 +102,10 @@ def _not_found(session: Session, name: TableName) -> str:
     return f"there is no table {name} in the search path ({where})"
 
 
-def _suggestion(session: Session, name: TableName) -> str | None:
+def _similar(session: Session, name: TableName) -> str | None:
     similar = session.pg.execute(query("similar_relations"), (name.name,)).fetchall()
-    if not similar:
-        return "dbanon inspect schema.table"
     names = " or ".join(str(TableName(*row)) for row in similar)
-    return f"did you mean {names}?"
+    return f"did you mean {names}?" if similar else None
 
 
 def _columns(session: Session, oid: int) -> tuple[ColumnInfo, ...]:

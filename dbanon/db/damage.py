@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.session import Session
 
-_FUNCTION = re.compile(r"FUNCTION dbanon\.(\w+)")
+_FUNCTION = re.compile(r"CREATE OR REPLACE FUNCTION dbanon\.(\w+)")
 
 
 class Missing(NamedTuple):

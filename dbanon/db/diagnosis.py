@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dbanon.db.guards import triggers
+from dbanon.db.metadata import DATA_SCHEMA, DEFAULT_VIEWS
 from dbanon.db.promise import read_promise
 from dbanon.db.queries import query
 from dbanon.db.relations import needed_tables
@@ -24,7 +25,10 @@ OLDEST = 13
 
 @dataclass(frozen=True, slots=True)
 class RoleFacts:
-    """The role that acts: its name, and what matters of its rights."""
+    """The role that acts: its name, and what matters of its rights.
+
+    ``can_create`` tells whether it may make schemas, or needs none that is not there.
+    """
 
     name: str
     superuser: bool
@@ -37,9 +41,11 @@ def server_version(session: Session) -> tuple[int, str]:
     return session.pg.info.server_version, name.split()[0]
 
 
-def role_facts(session: Session) -> RoleFacts:
-    """Return what the current role is."""
-    row = session.pg.execute(query("role_facts")).fetchone()
+def role_facts(session: Session, served: Iterable[Release]) -> RoleFacts:
+    """Return what the current role is, where that is published which is served, or anything yet."""
+    schemas = {release.relation.schema for release in served} or {DEFAULT_VIEWS}
+    named = {"schemas": [DATA_SCHEMA, *schemas]}
+    row = session.pg.execute(query("role_facts"), named).fetchone()
     assert row is not None  # noqa: S101 - the current role always exists
     return RoleFacts(*row)
 

@@ -21,9 +21,14 @@ _QUOTABLE = frozenset({"08", "0A", "25", "28", "2B", "3D", "3F", "42", "53", "54
 _FULL = re.compile("too many (clients|connections)|connection slots are reserved")
 
 _AGAIN = "run the command again"
+_LACKING = ("something that dbanon needs is not there", "dbanon doctor")
 _POOLER = "connect to the server itself: a pooler loses what dbanon sets for its session"
 _MEANINGS = {
+    "3F000": _LACKING,
     "42501": ("a right is missing", "dbanon doctor"),
+    "42703": _LACKING,
+    "42883": _LACKING,
+    "42P01": _LACKING,
     "55P03": ("a lock was not granted in time: the relation is in use", _AGAIN),
     "40001": ("the table changed at the same time", _AGAIN),
     "40P01": ("the table changed at the same time", _AGAIN),
@@ -40,6 +45,8 @@ _MEANINGS = {
     "57P01": ("somebody ended the session, or stopped the server", _AGAIN),
     "57P02": ("the server crashed", _AGAIN),
     "57P05": ("idle_session_timeout ended the session", _POOLER),
+    # Most often it met a catalog that another session was changing.
+    "XX000": ("the server met an internal error", _AGAIN),
 }
 # After these, the session is over, and with it whatever it had not committed.
 _ENDING = frozenset({"25P03", "25P04", "57P01", "57P02", "57P05"})

@@ -129,12 +129,12 @@ def class_statements(publication: Publication) -> Iterator[sql.Composed]:
     classes = identifiers((f"q{i}" for i, _ in enumerate(publication.recodings, 1)), of="g")
     for name in ("merge_rows", "merge_groups"):
         yield template(name, rows=rows, groups=groups, columns=classes)
-    for number, leaf in publication.numbered_leaves:
+    if publication.info.leaves:
         yield template(
             "place_rows",
             rows=rows,
-            leaf=sql.Literal(number),
-            source=relation(leaf.name),
+            leaves=sql.Literal([str(leaf.oid) for _, leaf in publication.numbered_leaves]),
+            source=publication.reading,
             join=publication.join,
         )
 

@@ -68,12 +68,13 @@ def _pin(session: Session, info: TableInfo) -> None:
     """Make a private view of a table, for a transaction in which foreign code could write.
 
     A view finds its table once. To make it runs nothing, and the lock that it leaves tells which
-    table it found: then no exchange of names can lead to another one.
+    table it found: then no exchange of names can lead to another one. It shows which partition a
+    row lies in, too.
     """
     if info.oid in session.pins:
         return
     pin = TableName(DATA_SCHEMA, f"pin_{session.pg.info.backend_pid}_{info.oid}")
-    statement = sql.SQL("CREATE VIEW {} AS SELECT * FROM {}")
+    statement = sql.SQL("CREATE VIEW {} AS SELECT s.*, s.tableoid FROM {} AS s")
     session.pg.execute(statement.format(relation(pin), relation(info.name)))
     _require_nothing_else(session)
     session.pins[info.oid] = pin

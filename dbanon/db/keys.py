@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from psycopg import sql
-
 from dbanon.db.queries import identifiers, template
 from dbanon.domain.errors import PolicyError
 
@@ -21,16 +19,7 @@ def require_unique(session: Session, publication: Publication) -> None:
     it was sorted by, or by damage. Copies of a person would count as members of their class.
     """
     keys = identifiers(publication.key_columns, of="r")
-    complete = [
-        sql.SQL(" AND count(*) = count(r.{})").format(sql.Identifier(name))
-        for name in publication.key_columns
-    ]
-    statement = template(
-        "prove_keys",
-        rows=publication.rows,
-        key=sql.SQL("({})").format(keys),
-        complete=sql.SQL("").join(complete),
-    )
+    statement = template("prove_keys", rows=publication.rows, keys=keys)
     row = session.pg.execute(statement).fetchone()
     if row is None or not row[0]:
         raise PolicyError(

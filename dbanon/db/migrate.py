@@ -7,7 +7,7 @@ import io
 import re
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from psycopg import sql
 
@@ -41,22 +41,29 @@ def stamp() -> str:
     return f"dbanon metadata: revision {REVISION}, functions {digest.hexdigest()[:16]}"
 
 
-def install(session: Session) -> bool:
+class Installed(NamedTuple):
+    """Whether anything had to change, and the revision that was found, None if there was none."""
+
+    changed: bool
+    former: str | None
+
+
+def install(session: Session) -> Installed:
     """Bring both schemas, the tables and the functions up to date in the open transaction.
 
-    What is missing of them is made again, where it held nothing that is lost with it. Returns
-    whether anything had to change. Raises SchemaOutOfDate when the database was initialized by a
-    newer dbanon. Of two that run at once one waits for the other.
+    What is missing of them is made again, where it held nothing that is lost with it. Raises
+    SchemaOutOfDate when the database was initialized by a newer dbanon. Of two that run at once
+    one waits for the other.
     """
     return session.unless_overtaken(partial(_install, session))
 
 
-def _install(session: Session) -> bool:
+def _install(session: Session) -> Installed:
     _refuse_strangers(session)
     revision, installed = state(session)
     whole = revision is not None and not any(part.mendable for part in missing(session))
     if whole and installed == stamp():
-        return False
+        return Installed(changed=False, former=revision)
     known = revision
     if revision is None and installed is not None:  # the row or the table of Alembic is gone
         found = _STAMPED.match(installed)
@@ -73,7 +80,7 @@ def _install(session: Session) -> bool:
     mend_tables(session)
     for statement in _function_statements():
         session.pg.execute(statement)
-    return True
+    return Installed(changed=True, former=revision)
 
 
 def _upgrade(session: Session, *, lost: str | None) -> None:

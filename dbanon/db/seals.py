@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from psycopg import sql
 
@@ -22,23 +22,37 @@ if TYPE_CHECKING:
 _TRIGGER = "released_table_is_immutable"
 _RIGHTS = sql.SQL("INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER")
 
-# What may be broken, and what mends it where publishing again does not.
+
+class Broken(NamedTuple):
+    """A seal that does not hold, and what mends it, None where publishing again does.
+
+    ``is_harmless`` tells that readers are still served just what was proved.
+    """
+
+    problem: str
+    remedy: str | None = None
+    is_harmless: bool = False
+
+
 _BROKEN = (
-    ("its private copy is bound to no type: columns can be added to it", None),
-    ("the trigger that refuses changes of its private copy is missing or disabled", None),
-    ("its private copy has a rule or a trigger that is not dbanon's", None),
-    ("row-level security on its private copy hides rows", None),
-    (
+    Broken("its private copy is bound to no type: columns can be added to it"),
+    Broken("the trigger that refuses changes of its private copy is missing or disabled"),
+    Broken("its private copy has a rule or a trigger that is not dbanon's"),
+    Broken("row-level security on its private copy hides rows"),
+    Broken(
         "its private copy has children or a parent",
         "DROP TABLE the children, or ALTER TABLE ... NO INHERIT; then dbanon refresh",
     ),
-    ("a role has the right to change its private copy", None),
-    ("its private copy has other columns than it shows", None),
-    ("an older dbanon published it: to a snapshot older than that it looks empty", None),
-    ("its definition is not the one that was published", None),
-    ("the function that tells who can see it is not the one that was published", None),
-    ("it has a rule or a trigger that is not dbanon's", "DROP RULE, or DROP TRIGGER"),
-    ("a role has a right on it other than to read it", "REVOKE all but SELECT from the role"),
+    Broken("a role has the right to change its private copy"),
+    Broken("its private copy has other columns than it shows"),
+    Broken(
+        "an older dbanon published it: to a snapshot older than that it looks empty",
+        is_harmless=True,
+    ),
+    Broken("its definition is not the one that was published"),
+    Broken("the function that tells who can see it is not the one that was published"),
+    Broken("it has a rule or a trigger that is not dbanon's", "DROP RULE, or DROP TRIGGER"),
+    Broken("a role has a right on it other than to read it", "REVOKE all but SELECT from the role"),
 )
 
 
@@ -95,13 +109,10 @@ def close_statements(release: sql.Identifier) -> Iterator[sql.Composed]:
     yield sql.SQL("REVOKE {} ON {} FROM CURRENT_USER, PUBLIC").format(_RIGHTS, release)
 
 
-def broken_seals(
-    session: Session, published: int, data_id: int
-) -> Iterator[tuple[str, str | None]]:
+def broken_seals(session: Session, published: int, data_id: int) -> Iterator[Broken]:
     """Yield in which ways the copy behind a published view is open, or the view was changed.
 
-    published: the view, by OID; data_id: the number of the copy. Each comes with what mends it,
-    None where publishing again does.
+    published: the view, by OID; data_id: the number of the copy.
     """
     copy = sql.Identifier(DATA_SCHEMA, f"release_{data_id}")
     asked = {
@@ -113,9 +124,9 @@ def broken_seals(
     }
     row = session.pg.execute(query("broken_seals"), asked).fetchone()
     if row is None:
-        yield "its private copy is gone", None
+        yield Broken("its private copy is gone")
         return
-    yield from (problem for problem, broken in zip(_BROKEN, row, strict=True) if broken)
+    yield from (seal for seal, is_broken in zip(_BROKEN, row, strict=True) if is_broken)
 
 
 def definition(session: Session, published: TableInfo) -> str:

@@ -72,7 +72,10 @@ def validate(
         msg = "\n".join(
             [f"{info.name} cannot be published: {count}", *(f"  {text}" for text in problems)]
         )
-        raise PolicyError(msg, hint=command("dbanon policy suggest", info.name))
+        hint = command("dbanon policy suggest", info.name)
+        if all(text in _without_population(policy) for text in problems):
+            hint = "--population schema.table, or population in the policy"
+        raise PolicyError(msg, hint=hint)
 
 
 def _of_relation(policy: Policy, info: TableInfo) -> Iterator[str]:
@@ -112,7 +115,19 @@ def _of_roles(policy: Policy, info: TableInfo) -> Iterator[str]:
     yield from _of_models(policy, info)
 
 
+def _without_population(policy: Policy) -> list[str]:
+    """Return what speaks against models that count a population, if none is named."""
+    return [
+        f'{spec.name} needs a population: population = "schema.table"'
+        for spec in policy.models
+        if policy.population is None
+        and spec.name in MODEL_KINDS
+        and MODEL_KINDS[spec.name].of_population
+    ]
+
+
 def _of_models(policy: Policy, info: TableInfo) -> Iterator[str]:
+    yield from _without_population(policy)
     sensitive = {rule.column: rule for rule in policy.with_role(Role.SENSITIVE)}
     in_order = {column.name for column in info.columns if column.kind.has_order}
     for spec in policy.models:
@@ -137,10 +152,7 @@ def _of_models(policy: Policy, info: TableInfo) -> Iterator[str]:
 
 def _of_rows(spec: ModelSpec, policy: Policy) -> Iterator[str]:
     """Yield what speaks against a model that is not about a sensitive column."""
-    if spec.name in MODEL_KINDS and MODEL_KINDS[spec.name].of_population:
-        if policy.population is None:
-            yield f'{spec.name} needs a population: population = "schema.table"'
-    elif spec.name == X_Y_ANONYMITY:
+    if spec.name == X_Y_ANONYMITY:
         known = {rule.column for rule in policy.columns if rule.role in _COUNTED}
         for name in (*_texts(spec, "x"), *_texts(spec, "y")):
             if name not in known:

@@ -1,6 +1,6 @@
 -- What is no longer as publishing left it: each column tells one way in which a private copy was opened,
--- or its view changed. An older dbanon made views without a function. Servers before 16 spell the
--- columns of a view with the alias of their relation.
+-- or its view changed. An older dbanon made no function, and views without one. Servers before
+-- 16 spell the columns of a view with the alias of their relation.
 SELECT c.reloftype = 0,
        NOT EXISTS (SELECT
                      FROM pg_trigger AS t
@@ -52,7 +52,8 @@ SELECT c.reloftype = 0,
                   AND a.privilege_type IN ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER'))
   FROM pg_class AS c
  CROSS JOIN LATERAL (
-       SELECT bool_or(v.text = regexp_replace(v.older || ';', '\s+', ' ', 'g')),
+       SELECT bool_or(v.text = regexp_replace(v.older || ';', '\s+', ' ', 'g'))
+                  AND to_regprocedure(format('dbanon_data.%%s()', %(seen)s::text)) IS NULL,
               bool_or(v.text = regexp_replace(format('%%s WHERE dbanon_data.%%s();', v.older, %(seen)s::text),
                                               '\s+', ' ', 'g'))
          FROM (SELECT regexp_replace(pg_get_viewdef(%(view)s::oid), '\s+', ' ', 'g'),

@@ -35,7 +35,11 @@ def test_an_owner_that_the_role_is_no_member_of_is_named(database):
 
 @pytest.mark.parametrize(
     ("state", "message"),
-    [("53100", "the disk of the server is full"), ("53200", "the server is out of memory")],
+    [
+        ("53100", "the disk of the server is full"),
+        ("53200", "the server is out of memory"),
+        ("XX000", "the server met an internal error"),
+    ],
 )
 def test_what_the_server_lacks_is_named(database, state, message):
     raising = "DO $$ BEGIN RAISE EXCEPTION 'lacking' USING ERRCODE = '{}'; END $$"

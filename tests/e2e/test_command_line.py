@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -8,6 +9,7 @@ from tables import make_patients, patients_policy, unseal
 
 import dbanon
 from dbanon.cli import main
+from dbanon.db import metadata
 from dbanon.formats import policies
 
 pytestmark = pytest.mark.one_server
@@ -120,6 +122,21 @@ def test_refresh_all_goes_on_after_a_failure_and_reports_the_worst_code(run, pat
     assert "unknown" in results["anon.others"]["error"]
 
 
+def test_refresh_all_says_that_nothing_is_published(run, patients):
+    process = run("refresh", "--all")
+    assert process.stdout == ""
+    assert "nothing is published" in process.stderr
+    assert json.loads(run("refresh", "--all", "--json").stdout) == []
+
+
+def test_a_policy_is_not_written_over_a_file(run, patients, tmp_path):
+    file = tmp_path / "policy.toml"
+    file.write_text("mine")
+    process = run("policy", "suggest", "patients", "-o", file, code=1)
+    assert_error(process, "File exists", next_command="name another file")
+    assert file.read_text() == "mine"
+
+
 def test_no_server(run):
     process = run("doctor", code=1, dsn="host=/nowhere/at/all dbname=x")
     assert_error(process, "cannot connect", next_command="check --dsn")
@@ -140,6 +157,23 @@ def test_no_policy(run, database):
     make_patients(database)
     process = run("publish", "patients", "--k", 5, code=1)
     assert_error(process, "no policy", next_command="dbanon policy suggest public.patients")
+
+
+def test_lists_show_the_l_of_columns_that_are_named(run, database):
+    table = make_patients(database)
+    policy = patients_policy(table, l=None)
+    named = dbanon.ModelSpec("l-diversity", {"l": 3, "columns": ("disease",)})
+    asked = replace(policy, models=(*policy.models, named))
+    dbanon.set_policy(table, asked, settings=database.settings)
+    run("publish", "patients")
+    for words in (("policy", "list"), ("release", "list")):
+        assert "3 (disease)" in run(*words).stdout
+    strict = dbanon.ModelSpec("l-diversity", {"l": 2, "multi": "strict"})
+    for model, shown in ((strict, "2"), (dbanon.ModelSpec("l-diversity", {"l": 3}), "3")):
+        asked = replace(policy, models=(*policy.models, model))
+        dbanon.set_policy(table, asked, settings=database.settings)
+        (row,) = [line.split() for line in run("policy", "list").stdout.splitlines()[2:] if line]
+        assert ["public.patients", "5", shown] == row[:3]
 
 
 def test_no_k(run, patients):
@@ -301,8 +335,18 @@ def test_the_version_is_told(run):
 
 
 def test_init_says_what_it_did(run, bare_database):
-    assert "installed" in run("init", dsn=bare_database.dsn).stdout
+    revision = metadata.REVISION
+    assert f"installed (revision {revision})" in run("init", dsn=bare_database.dsn).stdout
     assert json.loads(run("init", "--json").stdout)["changed"] is False
+    assert "was current already" in run("init").stdout
+    bare_database.execute("COMMENT ON SCHEMA dbanon IS 'of another version'")
+    assert f"brought up to date (revision {revision})" in run("init").stdout
+    bare_database.execute(
+        "DROP TABLE dbanon.publishing;"
+        "UPDATE dbanon.alembic_version SET version_num = '0004';"
+        "COMMENT ON SCHEMA dbanon IS 'of another version'"
+    )
+    assert f"upgraded from revision 0004 to {revision}" in run("init").stdout
     assert "CREATE TABLE dbanon.release" in run("init", "--print-sql").stdout
 
 

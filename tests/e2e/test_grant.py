@@ -80,6 +80,14 @@ def test_a_table_stands_for_all_that_is_served_of_it(twice, patients, run):
     assert not usage(patients, analyst, "anon")
 
 
+def test_what_is_not_there_is_looked_up_among_the_releases(patients, run):
+    analyst = patients.role("grant_nothing")
+    assert "try: dbanon release list" in run("grant", "anon.nothing", analyst, code=1).err
+    assert "try: dbanon release list" in run("revoke", "anon.nothing", analyst, code=1).err
+    near = run("grant", "anon.Patients", analyst, code=1).err
+    assert "did you mean public.patients?" in near
+
+
 @pytest.mark.parametrize("option", ["--dry-run", "--print-sql"])
 def test_a_dry_run_changes_nothing(patients, run, option):
     analyst = patients.role("grant_dry")

@@ -71,8 +71,26 @@ def test_what_a_superuser_ran_by_hand_is_all_that_a_publisher_needs(bare_databas
     bare_database.execute(f"GRANT SELECT ON public.patients TO {publisher}")
     settings = Settings(dsn=bare_database.dsn_as(publisher))
     assert init(settings)["changed"] is False
+    assert warnings(settings) == []
     the_whole_work(bare_database, settings, table)
+    assert warnings(settings) == []
     dbanon.drop_release(2, settings=settings)
+
+
+def test_doctor_warns_of_a_role_that_lacks_a_schema_and_cannot_create_it(bare_database):
+    publisher = bare_database.role("rights_publisher")
+    bare_database.admin().execute(init_sql(role=publisher))
+    settings = Settings(dsn=bare_database.dsn_as(publisher))
+    bare_database.admin().execute(f"REVOKE CREATE ON SCHEMA anon FROM {publisher}")
+    assert warnings(settings) == ["rights_publisher cannot create schemas in this database"]
+    bare_database.admin().execute("DROP SCHEMA anon")
+    assert warnings(settings) == ["rights_publisher cannot create schemas in this database"]
+    bare_database.admin().execute(f"CREATE SCHEMA anon AUTHORIZATION {publisher}")
+    assert warnings(settings) == []
+
+
+def warnings(settings):
+    return [f.message for f in dbanon.doctor(settings=settings) if f.level == "warning"]
 
 
 def publishes(database, settings):

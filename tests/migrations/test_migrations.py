@@ -43,8 +43,9 @@ def test_migrations_make_exactly_the_metadata(database):
 
 
 def test_init_is_idempotent(bare_database):
-    assert {"changed": True, **CURRENT} == init(bare_database.settings)
-    assert {"changed": False, **CURRENT} == init(bare_database.settings)
+    assert {"changed": True, "former": None, **CURRENT} == init(bare_database.settings)
+    again = {"changed": False, "former": metadata.REVISION, **CURRENT}
+    assert again == init(bare_database.settings)
 
 
 def test_the_printed_sql_installs_the_same(bare_database):
@@ -108,5 +109,5 @@ def test_init_brings_an_older_schema_up_to_date(database):
     database.execute("COMMENT ON SCHEMA dbanon IS 'dbanon metadata: revision 0001'")
     with pytest.raises(SchemaOutOfDate), current_session(database.settings):
         pass
-    assert {"changed": True, **CURRENT} == init(database.settings)
+    assert {"changed": True, "former": "0001", **CURRENT} == init(database.settings)
     assert database.execute("SELECT content FROM dbanon.release") == []

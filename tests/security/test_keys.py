@@ -1,11 +1,17 @@
 """Keys that do not tell persons apart at every moment: copies of one must not count as members."""
 
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import psycopg
 import pytest
 from live import K2, policy_of, serve, shown
+from psycopg import sql
 from tables import make_patients, patients_policy
 
 import dbanon
+from dbanon.db import keys
+from dbanon.db.session import connect
 from dbanon.domain.table import TableName
 
 DEFERRED = "DROP CONSTRAINT patients_pkey, ADD PRIMARY KEY (id) DEFERRABLE INITIALLY DEFERRED"
@@ -73,6 +79,50 @@ def test_copies_below_a_damaged_index_are_no_members(database, kind):
     with pytest.raises(dbanon.PolicyError, match="does not tell its rows apart"):
         publish(database, table, kind=kind, l=1)
     assert database.execute("SELECT to_regclass('anon.patients')") == [(None,)]
+
+
+KEYS = {
+    "one of each": ("k1 text", "('a'), ('b')", True),
+    "no rows": ("k1 text", None, True),
+    "a copy": ("k1 text", "('a'), ('b'), ('a')", False),
+    "a NULL": ("k1 text", "('a'), (NULL)", False),
+    "nothing but NULL": ("k1 text", "(NULL), (NULL)", False),
+    "a pair": ("k1 text, k2 int", "('a', 1), ('a', 2), ('b', 1)", True),
+    "a pair twice": ("k1 text, k2 int", "('a', 1), ('a', 2), ('a', 1)", False),
+    "half a pair": ("k1 text, k2 int", "('a', 1), ('a', NULL)", False),
+    "numbers spelled otherwise": ("k1 numeric", "(1), (1.00)", False),
+    "zeros of two signs": ("k1 float8", "('-0'), ('0')", False),
+    "no numbers": ("k1 float8", "('NaN'), ('NaN')", False),
+    "letters of two cases": ("k1 text COLLATE public.caseless", "('a'), ('A')", False),
+    "such a pair": ("k1 int, k2 text COLLATE public.caseless", "(1, 'a'), (1, 'A')", False),
+    "blanks at the end": ("k1 char(3)", "('a'), ('a ')", False),
+    "fields that are NULL": ("k1 public.pair", "(ROW(1, NULL)), (ROW(NULL, NULL))", True),
+    "a row of them twice": ("k1 public.pair", "(ROW(NULL, NULL)), (ROW(NULL, NULL))", False),
+}
+
+
+@pytest.mark.parametrize("case", KEYS)
+def test_a_key_is_proved_by_its_own_equality(database, case):
+    columns, values, is_key = KEYS[case]
+    if "caseless" in columns:
+        if database.execute("SELECT FROM pg_collation WHERE collprovider = 'i' LIMIT 1") == []:
+            pytest.skip("this server was built without ICU")
+        database.execute(
+            "CREATE COLLATION public.caseless"
+            " (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
+        )
+    database.execute("CREATE TYPE public.pair AS (a int, b int)")
+    database.execute(f"CREATE TABLE public.keys ({columns})")
+    if values is not None:
+        database.execute(f"INSERT INTO public.keys VALUES {values}")
+    publication = SimpleNamespace(
+        rows=sql.Identifier("public", "keys"),
+        key_columns=[name.split()[0] for name in columns.split(", ")],
+        info=SimpleNamespace(name=TableName("public", "keys")),
+    )
+    expected = nullcontext() if is_key else pytest.raises(dbanon.PolicyError, match="same key")
+    with connect(database.settings) as session, expected:
+        keys.require_unique(session, publication)
 
 
 def test_copies_of_a_person_keep_no_class_in_sight(database):

@@ -1,8 +1,10 @@
 """Names that mean what somebody else decides: schemas of strangers, relations put in a place."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
+from tables import rows_proved
 from test_attacks import wait_for_lock
 
 import dbanon
@@ -291,6 +293,35 @@ def test_a_schema_exchanged_for_the_moment_of_reading_is_found_out(
         dbanon.refresh(TABLE, settings=database.settings)
     assert certified(database) == {"true"}
     assert not caught(stranger)
+
+
+PARTED = f"""
+CREATE TABLE clinic.parted (id int PRIMARY KEY, age int, disease text) PARTITION BY RANGE (id);
+CREATE TABLE clinic.part PARTITION OF clinic.parted DEFAULT;
+INSERT INTO clinic.parted {ROWS};
+"""
+
+
+def test_no_partition_is_read_by_a_name_that_is_exchanged(database, stranger, monkeypatch):
+    database.execute(PARTED)
+    table = TableName("clinic", "parted")
+    dbanon.set_policy(table, replace(POLICY, table=table), settings=database.settings)
+    trap(stranger, "a view")
+    stranger.execute(
+        "ALTER VIEW trap.people RENAME TO parted;"
+        "CREATE VIEW trap.part AS SELECT * FROM trap.parted; GRANT SELECT ON trap.part TO PUBLIC"
+    )
+    at(monkeypatch, copies, "make", lambda: stranger.execute(SWAP))
+    with pytest.raises(dbanon.DbanonError):
+        dbanon.publish(table, kind="view", settings=database.settings)
+    assert not caught(stranger)
+    stranger.execute(SWAP_BACK)
+    release = dbanon.publish(table, kind="view", settings=database.settings)
+    assert rows_proved(release) == 100
+    (placed,) = database.execute(
+        f"SELECT array_agg(DISTINCT leaf) FROM dbanon_data.rows_{release.id}"
+    )
+    assert placed == ([1],)
 
 
 def test_a_table_of_a_stranger_that_took_the_name_before_is_drift(database, stranger):

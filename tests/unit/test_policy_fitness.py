@@ -148,6 +148,16 @@ def test_models_of_rows_name_what_is_there():
     validate(replace(named, models=(ModelSpec("k-map", {"k": 3}),)), INFO, taxonomies=["sex"])
 
 
+def test_who_lacks_a_population_only_is_told_how_to_name_one():
+    policy = replace(POLICY, models=(ModelSpec("k-map", {"k": 3}),))
+    with pytest.raises(PolicyError) as caught:
+        validate(policy, INFO, taxonomies=["sex"])
+    assert caught.value.hint == "--population schema.table, or population in the policy"
+    with pytest.raises(PolicyError) as caught:
+        validate(replace(policy, columns=policy.columns[:-1]), INFO, taxonomies=["sex"])
+    assert "dbanon policy suggest" in caught.value.hint
+
+
 @pytest.mark.parametrize(
     "declared", ["jsonb", "json", "xml", "text[]", "int4range", "bytea", "point"]
 )
