@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.anonymize.algorithms.mdav import ordinal_places, standardized
-from dbanon.anonymize.boxes import height_shares
 from dbanon.domain.table import Structure
+from dbanon.domain.taxonomy import height_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

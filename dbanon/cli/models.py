@@ -198,7 +198,7 @@ def _number_or_word(text: str | None) -> int | str | None:
 def asked(arguments: Mapping[str, Any]) -> tuple[ModelSpec, ...]:
     """Pick from a command's arguments the models that it asks for beyond k and distinct l."""
     from dbanon.domain.errors import PolicyError
-    from dbanon.domain.models import require_valid
+    from dbanon.models.specs import require_valid
 
     specs = tuple(_specs(arguments))
     for spec in specs:

@@ -10,8 +10,10 @@ from psycopg import sql
 from dbanon import resources
 from dbanon.db.models import asked
 from dbanon.db.queries import template, text_of
-from dbanon.domain.models import MODEL_KINDS, arguments
 from dbanon.domain.policy import Role
+from dbanon.models.base import Reads
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
 
 _TRIED = 4  # times k or l: where values are skewed, l of them take some rows to find
 _TYPES = {int: "integer", float: "double precision", tuple: "text[]"}
-_OF_TEXTS = frozenset({"pd-recursive-l-diversity", "npd-recursive-l-diversity"})
-_OF_NUMBERS = frozenset({"k-e-anonymity"})
 _NUMBERS = frozenset({"int2", "int4", "int8", "numeric", "float4", "float8"})
 _ARITHMETIC = re.compile(
     r"dbanon\.tally\(relation, quasi_identifiers, sensitive\)\n    \),\n"
@@ -96,7 +96,7 @@ def plain_conditions(publication: Publication) -> sql.Composed:
 
 def depends_on_settings(publication: Publication) -> bool:
     """Whether a model compares texts or numbers that a session's settings would spell anew."""
-    return any(spec.name in _OF_TEXTS | _OF_NUMBERS for spec in publication.policy.models)
+    return any(MODELS[s.name].reads is not Reads.NOTHING for s in publication.policy.models)
 
 
 def model_blocks(publication: Publication, members: sql.Composable) -> Iterator[sql.Composed]:
@@ -117,7 +117,7 @@ def arithmetic(model: str) -> tuple[str, str]:
     p-sensitivity is the same with them.
     """
     name = "p-sensitivity" if model == "l-diversity" else model
-    assert not MODEL_KINDS[name].of_whole  # noqa: S101 - refused before anything is read
+    assert not MODELS[name].of_whole  # noqa: S101 - refused before anything is read
     found = _ARITHMETIC.search(resources.sql("functions", check_name(name)))
     assert found is not None  # noqa: S101 - a test looks at all of them
     return found["steps"], found["fails"]
@@ -131,7 +131,7 @@ def check_name(model: str) -> str:
 def _block(publication: Publication, question: Asked, members: sql.Composable) -> sql.Composed:
     model, columns = question.spec.name, watched(publication)
     steps, fails = arithmetic(model)
-    distinct = model == "l-diversity"
+    distinct, reads = model == "l-diversity", MODELS[model].reads
     others = [columns[name] for name in question.quasi]
     column = publication.info.column(question.column)
     return template(
@@ -139,8 +139,8 @@ def _block(publication: Publication, question: Asked, members: sql.Composable) -
         check=sql.Identifier(check_name("p-sensitivity" if distinct else model)),
         parameters=_constants(question, renamed={"l": "p"} if distinct else {}),
         part=_part(others),
-        label=_label(column) if model in _OF_TEXTS else sql.SQL("NULL::text"),
-        number=_number(column) if model in _OF_NUMBERS else sql.SQL("NULL::double precision"),
+        label=_label(column) if reads is Reads.LABELS else sql.SQL("NULL::text"),
+        number=_number(column) if reads is Reads.NUMBERS else sql.SQL("NULL::double precision"),
         others=sql.SQL("").join(sql.SQL("s.{}, ").format(name) for name in others),
         column=columns[question.column],
         members=members,
@@ -151,7 +151,7 @@ def _block(publication: Publication, question: Asked, members: sql.Composable) -
 
 
 def _constants(question: Asked, *, renamed: dict[str, str]) -> sql.Composed:
-    kinds = MODEL_KINDS[question.spec.name].parameters
+    kinds = MODELS[question.spec.name].parameters()
     return sql.SQL("\n    ").join(
         sql.SQL("{} CONSTANT {} := {};").format(
             sql.Identifier(renamed.get(name, name)),

@@ -11,11 +11,12 @@ from psycopg.types.json import Jsonb
 from dbanon.db import catalog, identity, store
 from dbanon.db.queries import query
 from dbanon.domain.errors import NotPermitted, PolicyError, TableNotFound
-from dbanon.domain.models import K_MAP, MODEL_KINDS, arguments
 from dbanon.domain.policy import Role
 from dbanon.domain.release import CheckReport, CheckResult, Verdict
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
+from dbanon.models.base import Scope
+from dbanon.models.specs import arguments, model_of, of_scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -114,7 +115,7 @@ def prove(
 
     versions: of the taxonomies that it was published by.
     """
-    specs = [spec for spec in policy.models if MODEL_KINDS[spec.name].of_population]
+    specs = of_scope(policy.models, Scope.POPULATION)
     if not specs or policy.population is None:
         return report
     found = catalog.describe(session, policy.population)
@@ -148,7 +149,7 @@ def prove_again(
     session: Session, info: TableInfo, promise: Promise, report: CheckReport
 ) -> CheckReport:
     """Add the same to the report of a check, as not checked for who cannot read what it takes."""
-    specs = [spec for spec in promise.models if MODEL_KINDS[spec.name].of_population]
+    specs = of_scope(promise.models, Scope.POPULATION)
     if not specs:
         return report
     release = None
@@ -156,10 +157,11 @@ def prove_again(
     if row is not None and row[0]:
         release = store.release_by_id(session, promise.release)
     if release is not None and _is_there(session, release):
-        policy = replace(release.policy, models=tuple(specs))
+        policy = replace(release.policy, models=specs)
         return prove(session, info, policy, report, versions=release.taxonomies)
     unseen = (
-        CheckResult(s.name, None, _required(s), None, 0, 0, 0, Verdict.NOT_CHECKED) for s in specs
+        CheckResult(s.name, None, model_of(s).required, None, 0, 0, 0, Verdict.NOT_CHECKED)
+        for s in specs
     )
     return CheckReport(report.relation, (*report.results, *unseen))
 
@@ -177,10 +179,6 @@ def _is_there(session: Session, release: Release) -> bool:
     except (TableNotFound, NotPermitted, PolicyError):
         return False
     return True
-
-
-def _required(spec: ModelSpec) -> float:
-    return float(str(arguments(spec)["k" if spec.name == K_MAP else "dmax"]))
 
 
 def statement(

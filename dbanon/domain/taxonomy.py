@@ -55,3 +55,14 @@ class Taxonomy:
         while self.leaf_hi[node] < hi or self.leaf_lo[node] > lo:
             node = int(self.parent[node])
         return node
+
+
+def height_shares(taxonomy: Taxonomy) -> NDArray[np.float64]:
+    """Return the height of the subtree at each node over the height of the tree."""
+    import numpy as np
+
+    deepest = taxonomy.depth.copy()
+    for depth in range(taxonomy.height, 0, -1):
+        nodes = np.flatnonzero(taxonomy.depth == depth)
+        np.maximum.at(deepest, taxonomy.parent[nodes], deepest[nodes])
+    return (deepest - taxonomy.depth) / max(taxonomy.height, 1)

@@ -10,8 +10,10 @@ from tables import make_patients, patients_policy
 import dbanon
 from dbanon.db.judgements import arithmetic
 from dbanon.db.models import asked, model_statement
-from dbanon.domain.models import MODEL_KINDS, SHORT, title
 from dbanon.domain.policy import ModelSpec
+from dbanon.models.base import Scope
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import SHORT, title
 
 OF_ONE_CLASS = [
     ModelSpec("l-diversity", {"l": 2}),
@@ -120,8 +122,8 @@ def test_a_class_is_hidden_when_its_check_fails_and_not_before(shared, spec):
 
 
 def test_the_arithmetic_of_every_check_of_one_class_is_found():
-    kinds = {name for name, kind in MODEL_KINDS.items() if kind.per_sensitive}
-    whole = {name for name in kinds if MODEL_KINDS[name].of_whole}
+    kinds = {name for name, kind in MODELS.items() if kind.scope is Scope.SENSITIVE}
+    whole = {name for name in kinds if MODELS[name].of_whole}
     assert {"t-closeness", "n-t-closeness", "beta-likeness", "delta-disclosure"} == whole
     for name in kinds - whole:
         steps, fails_ = arithmetic(name)

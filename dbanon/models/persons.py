@@ -6,17 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymize.models.tally import joint_codes, tally
+from dbanon.models.base import OfPersons
+from dbanon.models.tally import joint_codes, tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-SAFE = frozenset({"l-diversity", "p-sensitivity", "alpha-k-anonymity", "probabilistic-l-diversity"})
-"""Models of which it is known what they mean when a person has several values.
-
-Entropy, recursive diversity and the models that compare distributions divide by a sum that counts
-such a person several times, and a value that everybody in a class has may still look rare to them.
-"""
 
 
 def persons_of(classes: NDArray[np.int32], subjects: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -26,24 +20,26 @@ def persons_of(classes: NDArray[np.int32], subjects: NDArray[np.int32]) -> NDArr
 
 
 def achieved_by_persons(
-    name: str,
+    measure: OfPersons,
     classes: NDArray[np.int32],
     subjects: NDArray[np.int32],
     values: NDArray[np.int32],
 ) -> NDArray[np.float64]:
-    """Return what each class achieves of one of the safe models; all (n,).
+    """Return what each class achieves by a measure of persons; all (n,).
 
-    A value is as frequent as the persons who have it are among the persons of the class. Of
-    different values there are as many as are left, and one, when any one person's rows go.
+    Models that say no measure divide by a sum that counts a person of several values several times,
+    and a value that everybody in a class has may still look rare to them.
     """
     rows = joint_codes(np.column_stack([classes, subjects, values]))
     first = np.unique(rows, return_index=True)[1]
     held = tally(classes[first], values[first])
     persons = persons_of(classes, subjects).astype(float)
     most = held.most(held.counts.astype(float))
-    if name in {"alpha-k-anonymity", "probabilistic-l-diversity"}:
-        share: NDArray[np.float64] = most / persons
-        return share if name == "alpha-k-anonymity" else 1.0 / share
+    share: NDArray[np.float64] = most / persons
+    if measure is OfPersons.TOP_SHARE:
+        return share
+    if measure is OfPersons.INVERSE_TOP_SHARE:
+        return 1.0 / share
     sole = held.counts == 1
     by_value = np.zeros((len(held.size), int(values.max()) + 1), np.bool_)
     by_value[held.classes[sole], held.values[sole]] = True

@@ -6,33 +6,33 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymize.interfaces import Demand
-from dbanon.anonymize.models.closeness import NTCloseness
-from dbanon.anonymize.models.tally import joint_codes, tally, whole_of
-from dbanon.anonymize.registry import CLASS_MODELS
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.models import (
-    COLUMNS,
-    HIERARCHICAL,
-    MODEL_KINDS,
-    MULTI,
-    ORDERED,
-    STRICT,
-    arguments,
-    require_valid,
-    title,
-)
-from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
 from dbanon.domain.table import quote_identifier
+from dbanon.models.base import ClassModel, Demand, Reads, Scope
+from dbanon.models.bounds import Bound
+from dbanon.models.explanation import Case
+from dbanon.models.parameters import HIERARCHICAL, ORDERED
+from dbanon.models.specs import (
+    is_plain,
+    is_strict,
+    model_of,
+    of_scope,
+    require_valid,
+    sensitive_of,
+)
+from dbanon.models.tally import joint_codes, tally, whole_of
+from dbanon.models.x_y_anonymity import XYAnonymity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymize.models.tally import Whole
     from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.policy import ModelSpec, Policy
+    from dbanon.models.explanation import Told
+    from dbanon.models.tally import Whole
+    from dbanon.models.x_y_anonymity import Published
 
 
 def demands_of(table: EncodedTable, policy: Policy) -> tuple[Demand, ...]:
@@ -40,12 +40,7 @@ def demands_of(table: EncodedTable, policy: Policy) -> tuple[Demand, ...]:
 
     Raises PolicyError for a model that does not fit the sensitive columns.
     """
-    asked = all_demands(table, policy)
-    return tuple(demand for demand in asked if not _is_plain(demand.spec))
-
-
-def _is_plain(spec: ModelSpec) -> bool:
-    return spec.name in {K_ANONYMITY, L_DIVERSITY} and len(spec.params) == 1
+    return tuple(demand for demand in all_demands(table, policy) if not is_plain(demand.spec))
 
 
 def all_demands(table: EncodedTable, policy: Policy) -> tuple[Demand, ...]:
@@ -55,37 +50,57 @@ def all_demands(table: EncodedTable, policy: Policy) -> tuple[Demand, ...]:
 
 def _demands(table: EncodedTable, spec: ModelSpec) -> Iterator[Demand]:
     require_valid(spec)
-    if spec.name not in CLASS_MODELS:
+    model = model_of(spec)
+    if not isinstance(model, ClassModel) or model.scope is Scope.LINKS:
         return
-    model = CLASS_MODELS[spec.name](**arguments(spec))
-    if not MODEL_KINDS[spec.name].per_sensitive:
+    if model.scope is Scope.CLASSES:
         yield Demand(spec, model, None)
-        return
-    chosen = spec.params.get(COLUMNS, ())
-    wanted = chosen if isinstance(chosen, tuple) and chosen else table.sensitive_names
-    for name in wanted:
+    for name in sensitive_of(spec, table.sensitive_names):
         if name not in table.sensitive_names:
             msg = f"{spec.name}: {quote_identifier(name)} is no sensitive column"
             raise PolicyError(msg, hint="give the column the role sensitive")
         column = table.sensitive_names.index(name)
         _require_fit(table, spec, column)
         others = tuple(i for i in range(len(table.sensitive_names)) if i != column)
-        strict = spec.params.get(MULTI) == STRICT
-        yield Demand(spec, model, column, others if strict else ())
+        yield Demand(spec, model, column, others if is_strict(spec) else ())
 
 
 def _require_fit(table: EncodedTable, spec: ModelSpec, column: int) -> None:
     domain, name = table.domains[column], quote_identifier(table.sensitive_names[column])
-    if arguments(spec).get("distance") == HIERARCHICAL and domain.tree is None:
-        msg = f"{title(spec)} needs a taxonomy of sensitive column {name}"
+    model = model_of(spec)
+    distance = getattr(model, "distance", None)
+    if distance == HIERARCHICAL and domain.tree is None:
+        msg = f"{model} needs a taxonomy of sensitive column {name}"
         raise PolicyError(msg, hint="give the column a taxonomy, or choose another distance")
-    if arguments(spec).get("distance") == ORDERED and not domain.has_order:
-        msg = f"{title(spec)} needs an order of sensitive column {name}, and nothing says which"
+    if distance == ORDERED and not domain.has_order:
+        msg = f"{model} needs an order of sensitive column {name}, and nothing says which"
         raise PolicyError(msg, hint='list its values: order = ["low", "medium", "high"]')
     odd = [domain.labels[code] for code in np.flatnonzero(np.isnan(domain.numbers[:-1]))]
-    if spec.name == "k-e-anonymity" and set(odd) - {"NaN"}:
-        msg = f"{title(spec)} needs numbers, and sensitive column {name} holds others"
+    if model.reads is Reads.NUMBERS and set(odd) - {"NaN"}:
+        msg = f"{model} needs numbers, and sensitive column {name} holds others"
         raise PolicyError(msg, hint='name the columns it is about: columns = ["salary"]')
+
+
+def linked_demands(table: EncodedTable, policy: Policy) -> tuple[Demand, ...]:
+    """Return what groups can be merged for of models that link columns to others.
+
+    Raises Unsatisfiable when all rows together do not meet them.
+    """
+    return tuple(
+        demand for spec, model in _linking(policy) for demand in model.demands(spec, table)
+    )
+
+
+def unlinked(published: Published, policy: Policy) -> ModelSpec | None:
+    """Return a model that links columns to others and is not met by what is published."""
+    return next((spec for spec, model in _linking(policy) if not model.holds(published)), None)
+
+
+def _linking(policy: Policy) -> Iterator[tuple[ModelSpec, XYAnonymity]]:
+    for spec in of_scope(policy.models, Scope.LINKS):
+        model = model_of(spec)
+        if isinstance(model, XYAnonymity):
+            yield spec, model
 
 
 def achieved(
@@ -110,7 +125,7 @@ def achieved(
     parts, part = _parts(table, demand, rows, classes)
     found = demand.model.achieved(tally(part, values), _refined(whole, parts))
     worst = np.full(int(classes.max()) + 1, np.nan)
-    combine = np.fmin if demand.model.bound == "at least" else np.fmax
+    combine = np.fmin if demand.model.bound is Bound.AT_LEAST else np.fmax
     combine.at(worst, parts[:, 0], found)
     return worst
 
@@ -149,6 +164,19 @@ def wholes(
         column = demand.column
         values = np.zeros(len(rows), np.int32) if column is None else table.sensitive[rows, column]
         whole = whole_of(values, table.domains[column or 0] if table.domains else None)
-        near = coarser if isinstance(demand.model, NTCloseness) else ()
+        near = coarser if demand.model.is_around else ()
         found.append(whole._replace(coarser=near))
     return found
+
+
+def explained(table: EncodedTable, demand: Demand) -> Told:
+    """Say what stands against a demand that the rows as one class do not meet."""
+    column = demand.column or 0
+    values = table.sensitive[:, column]
+    case = Case(
+        quote_identifier(table.sensitive_names[column]),
+        tally(np.zeros(len(values), np.int32), values),
+        wholes(table, [demand], np.arange(table.n_rows))[0],
+        strictly=bool(demand.among),
+    )
+    return demand.model.explain(case)

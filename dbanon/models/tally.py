@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymize.boxes import height_shares
 from dbanon.domain.assignment import SensitiveDomain
+from dbanon.domain.taxonomy import height_shares
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,6 +61,21 @@ class Tally(NamedTuple):
         """Return the sum of the entries' numbers in each class."""
         total: NDArray[np.float64] = np.add.reduceat(numbers, self.start)
         return total
+
+    def ranks(self) -> NDArray[np.int64]:
+        """Return the place of each entry in its class by falling count, from 1 on."""
+        order = np.lexsort((-self.counts, self.classes))
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.arange(len(order)) - self.start[self.classes[order]] + 1
+        return ranks
+
+    def of(self, some: NDArray[np.int64]) -> Tally:
+        """Return the tally of some classes, numbered in the order given."""
+        lengths = self.distinct()[some]
+        start = np.cumsum(lengths) - lengths
+        places = np.repeat(self.start[some] - start, lengths) + np.arange(lengths.sum())
+        classes = np.repeat(np.arange(len(some)), lengths)
+        return Tally(classes, self.values[places], self.counts[places], start, self.size[some])
 
 
 def tally(classes: NDArray[np.int32], values: NDArray[np.int32]) -> Tally:
