@@ -8,6 +8,7 @@ import numpy as np
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from dbanon.db.functions import check_name
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.registry import MODELS
@@ -58,29 +59,23 @@ def model_statement(
     relation: sql.Composable, question: Asked, *, trees: Mapping[str, object]
 ) -> sql.Composed:
     """Compose the call of the check; trees: of the sensitive columns that have one, or an order."""
-    if MODELS[question.spec.name].scope is Scope.LINKS:
-        return sql.SQL("SELECT * FROM dbanon.check_x_y_anonymity({}, {}, {}, {})").format(
-            relation,
-            sql.Literal(list(question.quasi)),
-            sql.Literal(list(texts(question.spec, "y"))),
-            sql.Literal(question.spec.params["k"]),
-        )
+    spec = question.spec
     given: dict[str, object] = {
         name: list(value) if isinstance(value, tuple) else value
-        for name, value in arguments(question.spec).items()
+        for name, value in arguments(spec).items()
     }
     if given.get("distance") in {HIERARCHICAL, ORDERED} and question.column in trees:
         given["tree"] = Jsonb(trees[question.column])
+    columns = [sql.Literal(list(question.quasi)), sql.Literal(question.column)]
+    if MODELS[spec.name].scope is Scope.LINKS:
+        columns, given["x"] = [], list(question.quasi)
     named = [
         sql.SQL("{} => {}").format(sql.Identifier(name), sql.Literal(value))
         for name, value in given.items()
     ]
-    return sql.SQL("SELECT * FROM {}({}, {}, {}, {})").format(
-        sql.Identifier("dbanon", f"check_{question.spec.name.replace('-', '_')}"),
-        relation,
-        sql.Literal(list(question.quasi)),
-        sql.Literal(question.column),
-        sql.SQL(", ").join(named),
+    return sql.SQL("SELECT * FROM {}({})").format(
+        sql.Identifier("dbanon", check_name(spec.name)),
+        sql.SQL(", ").join([relation, *columns, *named]),
     )
 
 

@@ -9,6 +9,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from dbanon.db import catalog, identity, store
+from dbanon.db.functions import check_name
 from dbanon.db.queries import query
 from dbanon.domain.errors import NotPermitted, PolicyError, TableNotFound
 from dbanon.domain.policy import Role
@@ -190,7 +191,7 @@ def statement(
         for name, value in arguments(spec).items()
     ]
     return sql.SQL("SELECT * FROM {}({}::oid::regclass, {}, {}, trees => {}, {})").format(
-        sql.Identifier("dbanon", f"check_{spec.name.replace('-', '_')}"),
+        sql.Identifier("dbanon", check_name(spec.name)),
         sql.Literal(published),
         sql.Literal(quasi),
         population,

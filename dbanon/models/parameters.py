@@ -36,6 +36,16 @@ class Parameter:
         """Return the metadata of the field that holds such a parameter."""
         return {"parameter": replace(self, flag=flag, help=help)}
 
+    def spelled(self, name: str) -> str:
+        """Spell what its values are: ``t in [0, 1]``."""
+        if self.kind is tuple:
+            return f"{name} with a text or more"
+        if self.kind is str:
+            return f"{name} among {', '.join(self.among)}"
+        if self.kind is float and self.most < math.inf:
+            return f"{name} in {'(' if self.above else '['}{self.least:g}, {self.most:g}]"
+        return f"{name} {'>' if self.above else '>='} {self.least:g}"
+
     def problem(self, value: object) -> str | None:
         """Say what is wrong with a value, None if nothing is."""
         if self.kind is tuple:

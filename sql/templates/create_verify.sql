@@ -21,7 +21,8 @@ DECLARE
     promise jsonb;
     all_quasi text[];
     all_sensitive text[];
-    of_rows text[] := ARRAY['k-anonymity', 'x-y-anonymity', 'k-map', 'delta-presence'];
+    of_columns text[] := {of_columns};
+    of_links text[] := {of_links};
     asked record;
 BEGIN
     promise := dbanon.promise(relation);
@@ -40,7 +41,7 @@ BEGIN
             SELECT m.position,
                    c.place,
                    m.model ->> 'name' AS name,
-                   coalesce(m.model -> 'params', '{}') AS params,
+                   coalesce(m.model -> 'params', '{{}}') AS params,
                    c.name AS column_name,
                    CASE WHEN m.model -> 'params' ->> 'multi' = 'strict'
                         THEN all_quasi || array_remove(all_sensitive, c.name)
@@ -48,19 +49,19 @@ BEGIN
                    promise -> 'trees' -> c.name AS tree
               FROM jsonb_array_elements(promise -> 'models') WITH ORDINALITY AS m (model, position)
              CROSS JOIN LATERAL (
-                   SELECT CASE WHEN m.model ->> 'name' = 'x-y-anonymity'
+                   SELECT CASE WHEN m.model ->> 'name' = ANY (of_links)
                                THEN (SELECT string_agg(y.name, ', ' ORDER BY y.place)
                                        FROM jsonb_array_elements_text(m.model -> 'params' -> 'y')
                                             WITH ORDINALITY AS y (name, place)) END AS name,
                           0::bigint AS place
-                    WHERE m.model ->> 'name' = ANY (of_rows)
+                    WHERE m.model ->> 'name' <> ALL (of_columns)
                     UNION ALL
                    SELECT s.name, s.place
                      FROM unnest(CASE WHEN m.model -> 'params' ? 'columns'
                                       THEN ARRAY(SELECT jsonb_array_elements_text(
                                                             m.model -> 'params' -> 'columns'))
                                       ELSE all_sensitive END) WITH ORDINALITY AS s (name, place)
-                    WHERE m.model ->> 'name' <> ALL (of_rows)) AS c
+                    WHERE m.model ->> 'name' = ANY (of_columns)) AS c
         ),
         partner AS (
             SELECT q.position, q.place, q.name, q.column_name, q.params
@@ -68,13 +69,13 @@ BEGIN
              WHERE q.name = 'l-diversity'
                AND q.quasi = all_quasi
                AND EXISTS (SELECT FROM question AS k
-                            WHERE k.name = 'k-anonymity' AND k.params - 'k' = '{}')
+                            WHERE k.name = 'k-anonymity' AND k.params - 'k' = '{{}}')
              ORDER BY q.position, q.place
              LIMIT 1
         )
         SELECT q.*, p.name AS partner, p.column_name AS partner_column, p.params AS partner_params
           FROM question AS q
-          LEFT JOIN partner AS p ON q.name = 'k-anonymity' AND q.params - 'k' = '{}'
+          LEFT JOIN partner AS p ON q.name = 'k-anonymity' AND q.params - 'k' = '{{}}'
          WHERE NOT EXISTS (SELECT FROM partner AS o
                             WHERE o.position = q.position AND o.place = q.place)
          ORDER BY q.position, q.place
