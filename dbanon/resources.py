@@ -20,7 +20,7 @@ def migrations() -> Path:
 
 @cache
 def sql(kind: str, name: str) -> str:
-    """Return the text of ``sql/<kind>/<name>.sql``; kind is functions, queries or templates."""
+    """Return the text of ``sql/<kind>/<name>.sql``; kind is a folder, such as functions."""
     return (_folder("sql") / kind / f"{name}.sql").read_text(encoding="utf-8")
 
 

@@ -89,8 +89,9 @@ def _cautions(session: Session, policy: Policy, info: TableInfo) -> list[Caution
 def _read(path: str | Path) -> Policy:
     from pathlib import Path
 
-    from dbanon.anonymize.registry import ALGORITHMS, MODELS, RECODINGS
+    from dbanon.anonymize.registry import ALGORITHMS, RECODINGS
     from dbanon.formats import policies
+    from dbanon.models.registry import MODELS
 
     try:
         text = Path(path).read_text(encoding="utf-8")

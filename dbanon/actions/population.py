@@ -20,11 +20,12 @@ def read_population(
     session: Session, info: TableInfo, policy: Policy, encoded: EncodedTable, stages: Stages
 ) -> Population | None:
     """Read the population, if a model counts it; raises PolicyError when it is none of this."""
-    from dbanon.anonymize.covering import of_population
     from dbanon.anonymize.population import encode_population
     from dbanon.db import population, transfer
+    from dbanon.models.base import Scope
+    from dbanon.models.specs import of_scope
 
-    if not of_population(policy):
+    if not of_scope(policy.models, Scope.POPULATION):
         return None
     everybody = population.describe(session, info, policy, n_rows=encoded.n_rows)
     quasi = replace(policy, columns=policy.with_role(Role.QUASI))

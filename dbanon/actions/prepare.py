@@ -14,11 +14,11 @@ from dbanon.domain.errors import (
     PolicyError,
     TaxonomyError,
 )
-from dbanon.domain.models import HIERARCHICAL, ORDERED
 from dbanon.domain.policy import K_ANONYMITY, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
+from dbanon.models.parameters import HIERARCHICAL, ORDERED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -224,10 +224,11 @@ def _require_guarded(policy: Policy, info: TableInfo) -> None:
     writer in at a time, for every statement. And the transition tables of PostgreSQL hold no value
     that is generated on reading, so that a guard would not see it change.
     """
-    from dbanon.domain.models import MODEL_KINDS, title
+    from dbanon.models.registry import MODELS
+    from dbanon.models.specs import title
 
     for spec in policy.models:
-        if MODEL_KINDS[spec.name].of_whole:
+        if MODELS[spec.name].of_whole:
             raise ConfigError(
                 f"a live view cannot keep {title(spec)}: any write changes the whole that its"
                 " classes are compared with",

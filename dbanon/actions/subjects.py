@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import ConfigError
-from dbanon.domain.policy import K_ANONYMITY, Role
+from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import quote_identifier
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from dbanon.domain.table import TableInfo
 
 
-_OF_PERSONS = frozenset({K_ANONYMITY, "l-diversity", "p-sensitivity"})
-
-
 def several_a_person(session: Session, policy: Policy, info: TableInfo, kind: ReleaseKind) -> bool:
     """Whether some person owns several rows.
 
@@ -30,12 +27,13 @@ def several_a_person(session: Session, policy: Policy, info: TableInfo, kind: Re
     persons. Distinct values are as many of both, for guards hide a class with a person of two.
     """
     from dbanon.db import catalog
-    from dbanon.domain.models import title
+    from dbanon.models.registry import MODELS
+    from dbanon.models.specs import title
 
     if policy.subject is None:
         return False
     rows, subjects = catalog.count_subjects(session, info, policy.subject)
-    by_rows = [spec for spec in policy.models if spec.name not in _OF_PERSONS]
+    by_rows = [spec for spec in policy.models if not MODELS[spec.name].guards_persons]
     if rows == subjects or policy.rows_per_subject == 1:
         by_rows = []
     if kind is ReleaseKind.VIEW and by_rows:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dbanon.domain.taxonomy import height_shares
 from dbanon.kernels.layout import HALF, SET, TABLE
 
 if TYPE_CHECKING:
@@ -59,15 +60,6 @@ class ColumnCosts(NamedTuple):
 def leaf_shares(taxonomy: Taxonomy) -> NDArray[np.float64]:
     """Return the normalized certainty penalty of each node: the share of leaves below it."""
     return (taxonomy.leaf_hi - taxonomy.leaf_lo + 1) / taxonomy.n_leaves
-
-
-def height_shares(taxonomy: Taxonomy) -> NDArray[np.float64]:
-    """Return the height of the subtree at each node over the height of the tree."""
-    deepest = taxonomy.depth.copy()
-    for depth in range(taxonomy.height, 0, -1):
-        nodes = np.flatnonzero(taxonomy.depth == depth)
-        np.maximum.at(deepest, taxonomy.parent[nodes], deepest[nodes])
-    return (deepest - taxonomy.depth) / max(taxonomy.height, 1)
 
 
 def adjacent_costs(

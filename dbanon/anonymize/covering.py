@@ -9,11 +9,12 @@ import numpy as np
 
 from dbanon.anonymize.merging import merge_with_nearest
 from dbanon.anonymize.metrics import publication, report
-from dbanon.anonymize.models.presence import DeltaPresence, KMap
 from dbanon.anonymize.population import missing_rows, presence_of, require_regions
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import PolicyError, Unsatisfiable
-from dbanon.domain.models import K_MAP, MODEL_KINDS, arguments, title
+from dbanon.models.base import Scope
+from dbanon.models.presence import PopulationModel
+from dbanon.models.specs import model_of, of_scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,29 +22,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymize.metrics import Publication
-    from dbanon.anonymize.population import Population, Presence
+    from dbanon.anonymize.population import Population
     from dbanon.domain.assignment import EncodedTable
-    from dbanon.domain.policy import ModelSpec, Policy
+    from dbanon.domain.policy import Policy
+    from dbanon.models.presence import Presence
 
-PopulationModel = KMap | DeltaPresence
 Publish = Callable[[Assignment], GroupValues]
 
 
-def of_population(policy: Policy) -> tuple[ModelSpec, ...]:
+def population_models(policy: Policy) -> tuple[PopulationModel, ...]:
     """Return the models of a policy that count a population."""
-    return tuple(
-        spec
-        for spec in policy.models
-        if spec.name in MODEL_KINDS and MODEL_KINDS[spec.name].of_population
-    )
-
-
-def population_model(spec: ModelSpec) -> PopulationModel:
-    """Return the model of a specification."""
-    given = arguments(spec)
-    if spec.name == K_MAP:
-        return KMap(int(str(given["k"])))
-    return DeltaPresence(float(str(given["dmin"])), float(str(given["dmax"])))
+    models = map(model_of, of_scope(policy.models, Scope.POPULATION))
+    return tuple(model for model in models if isinstance(model, PopulationModel))
 
 
 def failing(
@@ -64,35 +54,34 @@ def require_possible(
 
     Larger classes cover more, so that nothing else does then.
     """
-    specs = of_population(policy)
-    if not specs:
+    models = population_models(policy)
+    if not models:
         return
     if population is None:
-        msg = f"{title(specs[0])} counts the rows of a population, and the policy names none"
+        msg = f"{models[0]} counts the rows of a population, and the policy names none"
         raise PolicyError(msg, hint='population = "schema.table", or --population schema.table')
     everyone = Assignment(np.zeros(table.n_rows, np.int32), 1)
     values = publish(everyone)
     recodings = {column.name: column.recoding for column in values.columns}
-    require_regions(recodings, model=title(specs[0]))
+    require_regions(recodings, model=str(models[0]))
     published = publication(table, everyone, values, k=policy.k)
-    for spec in specs:
-        model = population_model(spec)
-        missing = missing_rows(table, population) if isinstance(model, DeltaPresence) else 0
+    for model in models:
+        missing = missing_rows(table, population) if model.is_part else 0
         if missing:
             msg = f"{missing:,} rows of the table have no row of their own in the population"
             raise Unsatisfiable(
-                f"{msg}: {title(spec)} is about a part of it", hint="bring both up to date"
+                f"{msg}: {model} is about a part of it", hint="bring both up to date"
             )
         bad, presence = failing(published, [model], population)
         if bad.any():
-            raise _unsatisfiable(spec, presence)
+            raise _unsatisfiable(model, presence)
 
 
-def _unsatisfiable(spec: ModelSpec, presence: Presence) -> Unsatisfiable:
+def _unsatisfiable(model: PopulationModel, presence: Presence) -> Unsatisfiable:
     msg = (
         f"all rows as one class cover {int(presence.covered[0]):,} rows of the population with"
         f" {int(presence.rows[0]):,} and leave {presence.uncovered:,} uncovered:"
-        f" {title(spec)} is impossible"
+        f" {model} is impossible"
     )
     return Unsatisfiable(msg, hint="ask for less, or for a larger dmax and dmin = 0")
 
@@ -112,14 +101,14 @@ def cover(
     some do. All rows as one class meet the models (``require_possible``); when some were left out
     and the others do not, raises Unsatisfiable. O(rounds * classes * population) at worst.
     """
-    models = [population_model(spec) for spec in of_population(policy)]
+    models = population_models(policy)
     while True:
         published = publication(table, assignment, publish(assignment), k=policy.k)
         bad, presence = failing(published, models, population)
         if not bad.any():
             return assignment
         if len(bad) == 1:
-            raise _unsatisfiable(of_population(policy)[0], presence)
+            raise _unsatisfiable(models[0], presence)
         classes = Assignment(published.classes, len(bad))
         assignment = merge_with_nearest(table, classes, bad, near=presence.near)
 
@@ -139,8 +128,8 @@ def cover_or_coarsen(
     were merged may share people with all others, and delta-presence then leaves one class of all.
     """
     merged = cover(table, assignment, policy, population, publish=publish)
-    models = [population_model(spec) for spec in of_population(policy)]
-    if merged is assignment or not any(isinstance(model, DeltaPresence) for model in models):
+    models = population_models(policy)
+    if merged is assignment or not any(model.is_part for model in models):
         return merged
     k = policy.k
     while 2 * k <= table.n_rows:

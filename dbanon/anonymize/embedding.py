@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymize.boxes import height_shares
+from dbanon.domain.taxonomy import height_shares
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,22 +9,23 @@ import numpy as np
 
 from dbanon.anonymize.engine.shares import recut, shares_of, start_by_shares
 from dbanon.anonymize.engine.space import make_space, total_cost
-from dbanon.anonymize.models.demands import achieved, wholes
-from dbanon.anonymize.models.tally import tally_of_counts
 from dbanon.anonymize.resize import take
 from dbanon.anonymize.threads import GivenUp, aside, given_up
 from dbanon.anonymize.unions import Unions
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.stages import Stages
+from dbanon.models.demands import achieved, wholes
+from dbanon.models.tally import tally_of_counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymize.interfaces import Demand, Requirement
-    from dbanon.anonymize.models.tally import Whole
+    from dbanon.anonymize.interfaces import Requirement
     from dbanon.domain.assignment import EncodedTable
+    from dbanon.models.base import Demand
+    from dbanon.models.tally import Whole
 
 _NEAR = (64, 512)  # partners that are looked at, first and at most, where all can be counted
 _FEW = (64,)  # and where not
@@ -57,7 +58,7 @@ def enforce(
     method learns from a merge that it was needed. Once ``stages`` is stopped, all groups that
     still fail become one. O(groups d) for each merge.
     """
-    demands = [demand for demand in requirement.demands if is_monotone(demand)]
+    demands = [demand for demand in requirement.demands if demand.model.is_monotone]
     if not demands:
         return assignment
     stages = stages or Stages()
@@ -141,11 +142,6 @@ def _restored(assignment: Assignment) -> Assignment:
     """Return the groups with one more, of the rows that were left out."""
     group = np.where(assignment.group < 0, assignment.n_groups, assignment.group)
     return Assignment(group.astype(np.int32), assignment.n_groups + 1)
-
-
-def is_monotone(demand: Demand) -> bool:
-    """Whether the union of two groups that meet a demand does, too."""
-    return demand.spec.name != "m-uniqueness"
 
 
 class _Merging:

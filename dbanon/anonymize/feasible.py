@@ -6,20 +6,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymize.enforce import is_monotone, rows_hold
-from dbanon.anonymize.models.demands import achieved, wholes
-from dbanon.anonymize.models.explain import explained
+from dbanon.anonymize.enforce import rows_hold
 from dbanon.domain.errors import Unsatisfiable
-from dbanon.domain.models import title
 from dbanon.domain.table import quote_identifier
+from dbanon.models.demands import achieved, explained, wholes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymize.interfaces import Demand, Requirement
+    from dbanon.anonymize.interfaces import Requirement
     from dbanon.domain.assignment import EncodedTable
+    from dbanon.models.base import Demand
 
 _CROWDED = 20  # times k rows in a class are worth a word
 
@@ -33,7 +32,7 @@ def rows_in_reach(table: EncodedTable, requirement: Requirement) -> NDArray[np.i
     left_out = np.zeros(table.n_rows, bool)
     budget = min(requirement.budget(table.n_rows), table.n_rows - requirement.k)
     for demand in requirement.demands:
-        if not is_monotone(demand):
+        if not demand.model.is_monotone:
             _require_eligible(table, demand, requirement)
             continue
         enough = _thin(table, demand, left_out, most=budget)
@@ -41,7 +40,7 @@ def rows_in_reach(table: EncodedTable, requirement: Requirement) -> NDArray[np.i
             raise _unsatisfiable(table, demand, requirement)
     rows = np.flatnonzero(~left_out)
     for demand in requirement.demands:
-        if is_monotone(demand) and not rows_hold(table, rows, demand):
+        if demand.model.is_monotone and not rows_hold(table, rows, demand):
             raise _unsatisfiable(table, demand, requirement)
     return rows
 
@@ -71,7 +70,7 @@ def _require_eligible(table: EncodedTable, demand: Demand, requirement: Requirem
 
 def _unsatisfiable(table: EncodedTable, demand: Demand, requirement: Requirement) -> Unsatisfiable:
     fact, possible = explained(table, demand)
-    msg = f"{fact}: {title(demand.spec)} is impossible"
+    msg = f"{fact}: {demand.model} is impossible"
     if demand.among:
         msg += " once the other sensitive columns are known"
     elif possible:
@@ -89,13 +88,13 @@ def crowding(
     Values are dealt to classes as evenly as they go; O(n log n) for each demand.
     """
     for demand in requirement.demands:
-        if demand.column is None or demand.among or not is_monotone(demand):
+        if demand.column is None or demand.among or not demand.model.is_monotone:
             continue
         size = _least_dealt(table, rows, demand, least=requirement.k)
         if size > _CROWDED * requirement.k:
             name = quote_identifier(table.sensitive_names[demand.column])
             yield (
-                f"{title(demand.spec)} of {name} is nearly out of reach:"
+                f"{demand.model} of {name} is nearly out of reach:"
                 f" expect classes of about {size:,} of {len(rows):,} rows"
             )
 

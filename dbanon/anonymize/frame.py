@@ -58,7 +58,7 @@ def anonymize(
 ) -> Any:  # noqa: ANN401 - the kind of table that came in
     """Return the table k-anonymous and l-diverse, with every quasi-identifier recoded to text.
 
-    models: what else is asked (``dbanon.domain.models``). data: a pyarrow Table or anything with
+    models: what else is asked (``dbanon.models``). data: a pyarrow Table or anything with
     ``__arrow_c_stream__`` (pandas, polars); a pandas frame comes back as one, everything else as a
     pyarrow Table. Ordered categories of texts are compared by their order. taxonomies go by
     quasi-identifier or sensitive column, recodings and weights (how dear a loss is, 1 if left out)

@@ -1,37 +1,16 @@
-"""What an algorithm, a model and a recoding are."""
+"""What an algorithm and a recoding are."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from dbanon.anonymize.models.bounds import Bound
-    from dbanon.anonymize.models.tally import Tally, Whole
     from dbanon.domain.assignment import Assignment, EncodedColumn, EncodedTable, ValueColumn
-    from dbanon.domain.policy import ModelSpec
     from dbanon.domain.table import Structure
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """A model asked of one sensitive column.
-
-    column: its number, None for a model about rows; among: the sensitive columns that join the
-    quasi-identifier, so that a group is judged in parts of equal values in them; jointly: those
-    that make up a value together with it.
-    """
-
-    spec: ModelSpec
-    model: Model
-    column: int | None
-    among: tuple[int, ...] = ()
-    jointly: tuple[int, ...] = ()
+    from dbanon.models.base import Demand
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +48,6 @@ class Algorithm(Protocol):
         Unsatisfiable when no partition exists, or when the table is larger than the algorithm can
         take, naming the limit and what to use instead.
         """
-        ...
-
-
-class Model(Protocol):
-    """A privacy model, certified on the published classes; a dataclass of its parameters.
-
-    ``bound`` tells how what a class achieves must lie to what is ``required``.
-    """
-
-    bound: ClassVar[Bound]
-
-    @property
-    def required(self) -> float:
-        """What every class must achieve."""
-        ...
-
-    def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:
-        """Return what each class achieves, (n_classes,), in the numbers of the SQL check."""
         ...
 
 

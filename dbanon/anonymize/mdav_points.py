@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymize.boxes import height_shares
 from dbanon.anonymize.scores import ordinal_places, standardized
 from dbanon.domain.table import Structure
+from dbanon.domain.taxonomy import height_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

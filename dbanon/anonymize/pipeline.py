@@ -13,27 +13,33 @@ from dbanon.anonymize.blocks import assign_in_blocks
 from dbanon.anonymize.covering import (
     cover_or_coarsen,
     failing,
-    of_population,
-    population_model,
+    population_models,
     require_possible,
 )
-from dbanon.anonymize.enforce import enforce, is_monotone
+from dbanon.anonymize.enforce import enforce
 from dbanon.anonymize.feasible import crowding, rows_in_reach
 from dbanon.anonymize.interfaces import Requirement
 from dbanon.anonymize.metrics import prefixes, publication, report
-from dbanon.anonymize.models.closeness import NTCloseness
-from dbanon.anonymize.models.demands import achieved, all_demands, demands_of, wholes
-from dbanon.anonymize.models.x_y_anonymity import x_y_demands, x_y_holds
 from dbanon.anonymize.parameters import LISTENER, listens, typed
-from dbanon.anonymize.registry import ALGORITHMS, METRICS, MODELS, RECODINGS, default_recoding
+from dbanon.anonymize.registry import ALGORITHMS, METRICS, RECODINGS, default_recoding
 from dbanon.anonymize.resize import take
 from dbanon.anonymize.threads import GivenUp, aside
 from dbanon.anonymize.trim import trim
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
-from dbanon.domain.models import MODEL_KINDS, X_Y_ANONYMITY, require_valid, title
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.sections import did_you_mean
+from dbanon.models.base import Scope
+from dbanon.models.demands import (
+    achieved,
+    all_demands,
+    demands_of,
+    linked_demands,
+    unlinked,
+    wholes,
+)
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import require_valid, title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -182,7 +188,7 @@ def check_feasible(encoded: EncodedTable, policy: Policy) -> Requirement:
                 f" fewer than l = {requirement.l}"
             )
             raise Unsatisfiable(msg, hint="lower --l")
-    more = tuple(x_y_demands(encoded, policy))
+    more = linked_demands(encoded, policy)
     return dataclasses.replace(requirement, demands=(*demands, *more)) if more else requirement
 
 
@@ -191,7 +197,7 @@ def _check_policy(encoded: EncodedTable, policy: Policy) -> None:
         if spec.name not in MODELS:
             raise _unknown("privacy model", spec.name, MODELS)
         require_valid(spec)
-        asks = MODEL_KINDS[spec.name].per_sensitive and spec.params.get("l", 2) != 1
+        asks = MODELS[spec.name].scope is Scope.SENSITIVE and spec.params.get("l", 2) != 1
         if asks and not encoded.sensitive_names:
             msg = f"the policy asks for {title(spec)} but names no sensitive column"
             raise PolicyError(msg, hint="give a column the role sensitive")
@@ -282,20 +288,19 @@ def certify(
     if published.n_suppressed > budget or not len(rows):
         raise _defect(policy)
     demands = all_demands(table, policy)
-    around = any(isinstance(demand.model, NTCloseness) for demand in demands)
+    around = any(demand.model.is_around for demand in demands)
     coarser = prefixes(published) if around else ()
     compared = wholes(table, demands, rows, coarser=coarser)
     for demand, whole in zip(demands, compared, strict=True):
         level = achieved(table, demand, rows, published.classes[rows], whole=whole)
         if demand.model.bound.holds(level, demand.model.required).all():
             continue
-        if not is_monotone(demand):
+        if not demand.model.is_monotone:
             raise _unmet(demand.spec, policy)
         raise _defect(policy)
-    spec = policy.model(X_Y_ANONYMITY)
-    if spec is not None and not x_y_holds(published, spec):
+    if (spec := unlinked(published, policy)) is not None:
         raise _unmet(spec, policy)
-    counting = [population_model(spec) for spec in of_population(policy)]
+    counting = population_models(policy)
     if counting and (population is None or failing(published, counting, population)[0].any()):
         raise _defect(policy)
 

@@ -14,6 +14,7 @@ from dbanon.anonymize.encode import column_of, distinct_values, ordered_values
 from dbanon.anonymize.text import value_texts
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import ColumnKind, Structure, quote_identifier
+from dbanon.models.presence import Presence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,23 +49,6 @@ class Population:
     persons: NDArray[np.int64]
     sizes: tuple[int, ...]
     values: tuple[NDArray[Any] | None, ...]
-
-
-class Presence(NamedTuple):
-    """What the classes cover of a population.
-
-    rows: (g,) the published rows of each class; covered: (g,) the rows of the population in its
-    region; alone: (g,) those that are in no other class' region; taken: (g,) the published rows of
-    all classes that share some of it; near: with which classes each shares some; uncovered: how
-    many rows of the population are in no region.
-    """
-
-    rows: NDArray[np.int64]
-    covered: NDArray[np.int64]
-    alone: NDArray[np.int64]
-    taken: NDArray[np.int64]
-    near: tuple[frozenset[int], ...]
-    uncovered: int
 
 
 class _Regions(NamedTuple):

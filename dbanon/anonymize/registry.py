@@ -1,4 +1,4 @@
-"""Everything that can be chosen by name. Being listed here is being tested."""
+"""Everything but models that can be chosen by name. Being listed here is being tested."""
 
 from __future__ import annotations
 
@@ -31,28 +31,11 @@ from dbanon.anonymize.algorithms.top_down import TopDown
 from dbanon.anonymize.algorithms.two_factor import TwoFactor
 from dbanon.anonymize.algorithms.v_mdav import VMdav
 from dbanon.anonymize.masking.ranking import individual_ranking
-from dbanon.anonymize.models.closeness import NTCloseness, TCloseness
-from dbanon.anonymize.models.distinct import KEAnonymity, MUniqueness, PSensitivity
-from dbanon.anonymize.models.k_anonymity import KAnonymity
-from dbanon.anonymize.models.l_diversity import (
-    AlphaKAnonymity,
-    EntropyLDiversity,
-    LDiversity,
-    NpdRecursiveLDiversity,
-    PdRecursiveLDiversity,
-    ProbabilisticLDiversity,
-    RecursiveLDiversity,
-)
-from dbanon.anonymize.models.likeness import BetaLikeness, DeltaDisclosure
-from dbanon.anonymize.models.presence import DeltaPresence, KMap
-from dbanon.anonymize.models.x_y_anonymity import XYAnonymity
 from dbanon.anonymize.recodings.central import Mean, Median, Mode
 from dbanon.anonymize.recodings.interval import Interval, IntervalText
 from dbanon.anonymize.recodings.label import Label
 from dbanon.anonymize.recodings.suppress import Suppress
 from dbanon.anonymize.recodings.value_set import ValueSet
-from dbanon.domain.models import DELTA_PRESENCE, K_MAP, X_Y_ANONYMITY
-from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
 from dbanon.domain.table import Structure
 
 if TYPE_CHECKING:
@@ -61,7 +44,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.anonymize.interfaces import Algorithm, Model, Recoding
+    from dbanon.anonymize.interfaces import Algorithm, Recoding
     from dbanon.domain.assignment import EncodedColumn
 
 ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
@@ -94,32 +77,6 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "one-pass-k-means": OnePassKMeans,
     "v-mdav": VMdav,
     "microaggregation": Microaggregation,
-}
-
-CLASS_MODELS: Mapping[str, Callable[..., Model]] = {
-    K_ANONYMITY: KAnonymity,
-    L_DIVERSITY: LDiversity,
-    "probabilistic-l-diversity": ProbabilisticLDiversity,
-    "entropy-l-diversity": EntropyLDiversity,
-    "recursive-l-diversity": RecursiveLDiversity,
-    "pd-recursive-l-diversity": PdRecursiveLDiversity,
-    "npd-recursive-l-diversity": NpdRecursiveLDiversity,
-    "alpha-k-anonymity": AlphaKAnonymity,
-    "p-sensitivity": PSensitivity,
-    "t-closeness": TCloseness,
-    "n-t-closeness": NTCloseness,
-    "beta-likeness": BetaLikeness,
-    "delta-disclosure": DeltaDisclosure,
-    "k-e-anonymity": KEAnonymity,
-    "m-uniqueness": MUniqueness,
-}
-"""Models that every class meets, or not, by its own sensitive values."""
-
-MODELS: Mapping[str, Callable[..., object]] = {
-    **CLASS_MODELS,
-    X_Y_ANONYMITY: XYAnonymity,
-    K_MAP: KMap,
-    DELTA_PRESENCE: DeltaPresence,
 }
 
 RECODINGS: Mapping[str, Recoding] = {

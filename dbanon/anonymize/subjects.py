@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymize.enforce import enforce, is_monotone, rows_hold
+from dbanon.anonymize.enforce import enforce, rows_hold
 from dbanon.anonymize.feasible import rows_in_reach
 from dbanon.anonymize.merging import merge_with_nearest
 from dbanon.anonymize.metrics import publication, report
-from dbanon.anonymize.models.demands import all_demands
-from dbanon.anonymize.models.persons import SAFE, achieved_by_persons, persons_of
 from dbanon.anonymize.pipeline import (
     Outcome,
     certify,
@@ -24,9 +22,14 @@ from dbanon.anonymize.registry import METRICS
 from dbanon.anonymize.resize import take
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import Unsatisfiable
-from dbanon.domain.models import COLUMNS, MODEL_KINDS, MULTI, STRICT, X_Y_ANONYMITY, title
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.table import quote_identifier
+from dbanon.models.base import Scope
+from dbanon.models.demands import all_demands
+from dbanon.models.parameters import COLUMNS
+from dbanon.models.persons import achieved_by_persons, persons_of
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import is_strict, sensitive_of, texts, title
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -55,7 +58,7 @@ def run_by_subject(
     subjects: (n,) the person of each row, 0..p-1 without gaps. k counts persons, and every model
     holds of persons, each with its one value, as well as of rows, which is what readers can repeat.
     Where rows of a person differ in a sensitive column, only models that are safe then can be asked
-    of it (``dbanon.anonymize.models.persons``). Raises Unsatisfiable for other models, and for
+    of it (``of_persons`` of ``dbanon.models.base``). Raises Unsatisfiable for other models, and for
     persons whose rows differ in a quasi-identifier.
     """
     varying = require_alike(encoded, policy, subjects)
@@ -118,17 +121,14 @@ def is_possible(encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int3
 
 
 def _columns(spec: ModelSpec, encoded: EncodedTable) -> tuple[str, ...]:
-    """Return the sensitive columns that a model is asked of."""
-    if spec.name == X_Y_ANONYMITY:
-        given = (spec.params.get("x", ()), spec.params.get("y", ()))
-        named = [name for names in given if isinstance(names, tuple) for name in names]
+    """Return the sensitive columns that a model looks at."""
+    if MODELS[spec.name].scope is Scope.LINKS:
+        named = (*texts(spec, "x"), *texts(spec, "y"))
         return tuple(name for name in named if name in encoded.sensitive_names)
-    if not MODEL_KINDS[spec.name].per_sensitive or spec.params == {"l": 1}:
+    if spec.params == {"l": 1}:
         return ()
-    chosen = spec.params.get(COLUMNS, ())
-    strict = spec.params.get(MULTI) == STRICT
-    named = list(chosen) if isinstance(chosen, tuple) else []
-    return encoded.sensitive_names if strict or not named else tuple(named)
+    asked = sensitive_of(spec, encoded.sensitive_names)
+    return encoded.sensitive_names if asked and is_strict(spec) else asked
 
 
 def _require_safe(
@@ -140,25 +140,20 @@ def _require_safe(
     subject: str,
 ) -> None:
     """Raise Unsatisfiable for a model that does not say what it means of these persons."""
-    population = MODEL_KINDS[spec.name].of_population
-    if population or spec.name == "m-uniqueness":
-        counts = "a population of one row a person" if population else "rows that all differ"
+    model = MODELS[spec.name]
+    if model.one_row is not None:
         raise Unsatisfiable(
-            f"{title(spec)} is about {counts}, and {quote_identifier(subject)} has several rows of"
-            " one person",
+            f"{title(spec)} is about {model.one_row}, and {quote_identifier(subject)} has several"
+            " rows of one person",
             hint=_ONE_ROW,
         )
-    if _is_safe(spec):
+    if model.of_persons is not None and not is_strict(spec):
         return
     first = np.unique(subjects, return_index=True)[1]
     for name in _columns(spec, encoded):
         if name in varying:
             codes = encoded.sensitive[:, encoded.sensitive_names.index(name)]
             _require_same(codes, subjects, first, name=name, model=title(spec))
-
-
-def _is_safe(spec: ModelSpec) -> bool:
-    return spec.name in SAFE and spec.params.get(MULTI) != STRICT
 
 
 def _of_profiles(
@@ -188,7 +183,9 @@ class _Persons:
         self._demands = [
             demand
             for demand in all_demands(encoded, policy)
-            if demand.column is not None and encoded.sensitive_names[demand.column] in varying
+            if demand.column is not None
+            and encoded.sensitive_names[demand.column] in varying
+            and _columns(demand.spec, encoded)
         ]
 
     def merged(self, assignment: Assignment, requirement: Requirement) -> Assignment:
@@ -208,7 +205,7 @@ class _Persons:
         shown = np.flatnonzero(assignment.group >= 0)
         everyone = Assignment(np.where(assignment.group < 0, -1, 0).astype(np.int32), 1)
         for demand in requirement.demands:
-            if is_monotone(demand) and not rows_hold(self._encoded, shown, demand):
+            if demand.model.is_monotone and not rows_hold(self._encoded, shown, demand):
                 raise _unsatisfiable(title(demand.spec), "all rows as one class do not meet it")
         bad, reason = self._failing(everyone)
         if bad.any():
@@ -220,8 +217,10 @@ class _Persons:
         groups, subjects = assignment.group[shown], self._subjects[shown]
         bad, reason = persons_of(groups, subjects) < self._k, f"{self._k}-anonymity"
         for demand in self._demands:
+            measure = demand.model.of_persons
+            assert measure is not None  # noqa: S101 - ``require_alike`` has refused the others
             values = self._encoded.sensitive[shown, demand.column or 0]
-            level = achieved_by_persons(demand.spec.name, groups, subjects, values)
+            level = achieved_by_persons(measure, groups, subjects, values)
             missed = ~demand.model.bound.holds(level, demand.model.required)
             reason = title(demand.spec) if missed.any() else reason
             bad |= missed

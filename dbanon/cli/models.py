@@ -1,4 +1,4 @@
-"""The options that ask for privacy models."""
+"""The options that ask for privacy models, as the models declare them."""
 
 from __future__ import annotations
 
@@ -9,98 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dbanon.domain.errors import PolicyError
+from dbanon.domain.policy import GROUP, K_ANONYMITY, L_DIVERSITY, ModelSpec
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import require_valid
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
-    from dbanon.domain.policy import ModelSpec
+    from dbanon.domain.policy import Value
+    from dbanon.models.parameters import Parameter
 
-
-class LKind(StrEnum):
-    """The variants of l-diversity that ``--l`` can ask for."""
-
-    DISTINCT = "distinct"
-    PROBABILISTIC = "probabilistic"
-    ENTROPY = "entropy"
-    RECURSIVE = "recursive"
-
-
-class Distance(StrEnum):
-    """How far apart two sensitive values are."""
-
-    EQUAL = "equal"
-    ORDERED = "ordered"
-    HIERARCHICAL = "hierarchical"
-
-
-class BetaKind(StrEnum):
-    """The variants of beta-likeness."""
-
-    BASIC = "basic"
-    ENHANCED = "enhanced"
-
-
-LKindOf = Annotated[
-    LKind, typer.Option("--l-kind", help="how --l counts; recursive needs --c as well")
-]
-C = Annotated[
-    float | None,
-    typer.Option("--c", show_default=False, help="c of recursive (c, l)-diversity"),
-]
-T = Annotated[
-    float | None,
-    typer.Option(
-        "--t", show_default=False, help="t-closeness: largest distance from the whole table"
-    ),
-]
-TDistance = Annotated[
-    Distance,
-    typer.Option("--t-distance", help="of values: equal, ordered, or by the column's taxonomy"),
-]
-Alpha = Annotated[
-    float | None,
-    typer.Option("--alpha", show_default=False, help="largest share of a sensitive value"),
-]
-P = Annotated[
-    int | None,
-    typer.Option("--p", show_default=False, help="p-sensitivity: least distinct sensitive values"),
-]
-Beta = Annotated[
-    float | None,
-    typer.Option("--beta", show_default=False, help="beta-likeness: largest relative gain"),
-]
-BetaKindOf = Annotated[BetaKind, typer.Option("--beta-kind", help="basic or enhanced")]
-Delta = Annotated[
-    float | None,
-    typer.Option("--delta", show_default=False, help="delta-disclosure privacy: largest log ratio"),
-]
-M = Annotated[
-    int | None,
-    typer.Option("--m", show_default=False, help="m-uniqueness: least rows, of different values"),
-]
-XYK = Annotated[
-    int | None,
-    typer.Option("--xy-k", show_default=False, help="(X, Y)-anonymity: least --y values of an --x"),
-]
-X = Annotated[
-    list[str] | None,
-    typer.Option("--x", metavar="COLUMN", show_default=False, help="all quasi-identifiers if none"),
-]
-Y = Annotated[
-    list[str] | None,
-    typer.Option("--y", metavar="COLUMN", show_default=False, help="a column of Y; repeatable"),
-]
-KMapK = Annotated[
-    int | None,
-    typer.Option("--k-map", show_default=False, help="least rows of the population in a class"),
-]
-DMin = Annotated[
-    float | None,
-    typer.Option("--dmin", show_default=False, help="delta-presence: least share published; 0"),
-]
-DMax = Annotated[
-    float | None,
-    typer.Option("--dmax", show_default=False, help="delta-presence: largest share published"),
-]
 Population = Annotated[
     str | None,
     typer.Option(
@@ -126,32 +45,59 @@ RowsPerSubject = Annotated[
     ),
 ]
 
-
 Asked = dict[str, Any]
 """What a command's options ask for, as ``dbanon.actions.request.Options`` spells it."""
 
-_OPTIONS = {
-    "l_kind": (LKindOf, LKind.DISTINCT),
-    "c": (C, None),
-    "t": (T, None),
-    "t_distance": (TDistance, Distance.EQUAL),
-    "alpha": (Alpha, None),
-    "p": (P, None),
-    "beta": (Beta, None),
-    "beta_kind": (BetaKindOf, BetaKind.BASIC),
-    "delta": (Delta, None),
-    "m": (M, None),
-    "xy_k": (XYK, None),
-    "x": (X, None),
-    "y": (Y, None),
-    "k_map": (KMapK, None),
-    "dmin": (DMin, None),
-    "dmax": (DMax, None),
+Option = tuple[object, object]
+"""An annotation as Typer reads it, and a default."""
+
+_OF_TABLES: dict[str, Option] = {
     "population": (Population, None),
     "subject": (Subject, None),
     "rows_per_subject": (RowsPerSubject, None),
 }
-_OF_TABLES = ("population", "subject", "rows_per_subject")
+_OF_COMMANDS = frozenset({"k", "l"})  # which commands without further models take, too
+_BY_ARGUMENTS = frozenset({K_ANONYMITY, L_DIVERSITY})  # models that these two ask for
+
+
+def _argument(flag: str) -> str:
+    return flag.removeprefix("--").replace("-", "_")
+
+
+def _choice(flag: str, values: tuple[str, ...], default: str, *, help_: str) -> Option:
+    members = [(value.upper(), value) for value in values]
+    choices = StrEnum(_argument(flag).title(), members)  # type: ignore[misc] # named by a model
+    return Annotated[choices, typer.Option(flag, help=help_)], choices(default)
+
+
+def _option(parameter: Parameter, flag: str) -> Option:
+    if parameter.among:
+        default = str(parameter.default or parameter.among[0])
+        return _choice(flag, parameter.among, default, help_=parameter.help)
+    many = parameter.kind is tuple
+    said = typer.Option(
+        flag, metavar="COLUMN" if many else None, show_default=False, help=parameter.help
+    )
+    return Annotated[(list[str] if many else parameter.kind) | None, said], None
+
+
+def _options() -> dict[str, Option]:
+    """Return the options of all models by argument, but those that commands declare themselves."""
+    variants = [model.variant for model in MODELS.values() if model.variant is not None]
+    found: dict[str, Option] = {}
+    for model in MODELS.values():
+        if (variant := model.variant) is not None and _argument(variant.flag) not in found:
+            values = tuple(v.value for v in variants if v.flag == variant.flag)
+            found[_argument(variant.flag)] = _choice(
+                variant.flag, values, variant.value, help_=variant.help
+            )
+        for parameter in model.parameters().values():
+            if parameter.flag is not None:
+                found.setdefault(_argument(parameter.flag), _option(parameter, parameter.flag))
+    return {name: option for name, option in found.items() if name not in _OF_COMMANDS}
+
+
+_OPTIONS = _options() | _OF_TABLES
 
 
 def with_models(command: Callable[..., None]) -> Callable[..., None]:
@@ -165,7 +111,7 @@ def with_models(command: Callable[..., None]) -> Callable[..., None]:
         chosen = {name: arguments.pop(name) for name in _OPTIONS}
         chosen["rows_per_subject"] = _number_or_word(chosen["rows_per_subject"])
         models = asked({**chosen, "l": arguments["l"]})
-        if chosen["l_kind"] is not LKind.DISTINCT:
+        if not _is_chosen(L_DIVERSITY, chosen):
             arguments["l"] = None
         command(**arguments, models={"models": models} | {n: chosen[n] for n in _OF_TABLES})
 
@@ -186,8 +132,6 @@ def with_models(command: Callable[..., None]) -> Callable[..., None]:
 
 def _number_or_word(text: str | None) -> int | str | None:
     """Read a number, or the one word that may stand in its place."""
-    from dbanon.domain.policy import GROUP
-
     if text is None or text == GROUP:
         return text
     if not (text.isascii() and text.isdigit() and int(text) > 0):
@@ -197,10 +141,8 @@ def _number_or_word(text: str | None) -> int | str | None:
 
 def asked(arguments: Mapping[str, Any]) -> tuple[ModelSpec, ...]:
     """Pick from a command's arguments the models that it asks for beyond k and distinct l."""
-    from dbanon.domain.errors import PolicyError
-    from dbanon.domain.models import require_valid
-
-    specs = tuple(_specs(arguments))
+    found = (_spec(name, arguments) for name in MODELS if name not in _BY_ARGUMENTS)
+    specs = tuple(spec for spec in found if spec is not None)
     for spec in specs:
         try:
             require_valid(spec)
@@ -209,45 +151,40 @@ def asked(arguments: Mapping[str, Any]) -> tuple[ModelSpec, ...]:
     return specs
 
 
-def _specs(arguments: Mapping[str, Any]) -> Iterator[ModelSpec]:
-    from dbanon.domain.policy import ModelSpec
+def _spec(name: str, arguments: Mapping[str, Any]) -> ModelSpec | None:
+    """Return a model with what is given of it, None if it is not asked for.
 
-    kind, l, c = arguments["l_kind"], arguments["l"], arguments["c"]
-    if kind is LKind.RECURSIVE and c is None:
-        raise typer.BadParameter("recursive diversity needs c, such as --c 3", param_hint="--c")
-    if kind is not LKind.RECURSIVE and c is not None:
-        raise typer.BadParameter("belongs to --l-kind recursive", param_hint="--c")
-    if kind is not LKind.DISTINCT:
-        if l is None:
-            raise typer.BadParameter(f"{kind} diversity needs l, such as --l 3", param_hint="--l")
-        more = {"c": c} if kind is LKind.RECURSIVE else {}
-        yield ModelSpec(f"{kind}-l-diversity", {**more, "l": l})
-    for parameter, name, more in (
-        ("t", "t-closeness", {"distance": arguments["t_distance"].value}),
-        ("alpha", "alpha-k-anonymity", {}),
-        ("p", "p-sensitivity", {}),
-        ("beta", "beta-likeness", {"kind": arguments["beta_kind"].value}),
-        ("delta", "delta-disclosure", {}),
-        ("m", "m-uniqueness", {}),
-    ):
-        if arguments[parameter] is not None:
-            yield ModelSpec(name, {parameter: arguments[parameter], **more})
-    yield from _of_rows(arguments)
+    A model is asked for by its first option that has no default, or as the kind of another one that
+    is chosen; it then needs the others without default.
+    """
+    known = {p: declared for p, declared in MODELS[name].parameters().items() if declared.flag}
+    flags = {parameter: str(declared.flag) for parameter, declared in known.items()}
+    values = {p: _plain(arguments[_argument(flag)]) for p, flag in flags.items()}
+    given = {p: value for p, value in values.items() if value is not None}
+    needed = [p for p, declared in known.items() if declared.default is None]
+    if not needed:
+        return None
+    variant = MODELS[name].variant
+    asking = f"{variant.flag} {variant.value}" if variant else flags[needed[0]]
+    if _is_chosen(name, arguments) if variant else needed[0] in given:
+        if missing := next((p for p in needed if p not in given), None):
+            raise typer.BadParameter(f"needed by {asking}", param_hint=flags[missing])
+        return ModelSpec(name, given)
+    for parameter in given:
+        if not known[parameter].among and _argument(flags[parameter]) not in _OF_COMMANDS:
+            raise typer.BadParameter(f"belongs to {asking}", param_hint=flags[parameter])
+    return None
 
 
-def _of_rows(arguments: Mapping[str, Any]) -> Iterator[ModelSpec]:
-    from dbanon.domain.policy import ModelSpec
+def _is_chosen(name: str, arguments: Mapping[str, Any]) -> bool:
+    variant = MODELS[name].variant
+    return variant is not None and arguments[_argument(variant.flag)] == variant.value
 
-    given = {name: tuple(arguments[name] or ()) for name in ("x", "y")}
-    columns = {name: value for name, value in given.items() if value}
-    if arguments["xy_k"] is not None:
-        yield ModelSpec("x-y-anonymity", {"k": arguments["xy_k"], **columns})
-    elif columns:
-        raise typer.BadParameter("belongs to --xy-k", param_hint=f"--{next(iter(columns))}")
-    if arguments["k_map"] is not None:
-        yield ModelSpec("k-map", {"k": arguments["k_map"]})
-    least = {} if arguments["dmin"] is None else {"dmin": arguments["dmin"]}
-    if arguments["dmax"] is not None:
-        yield ModelSpec("delta-presence", {**least, "dmax": arguments["dmax"]})
-    elif least:
-        raise typer.BadParameter("belongs to --dmax", param_hint="--dmin")
+
+def _plain(value: object) -> Value | None:
+    """Return an option's value as a policy has it, None for one that was not given."""
+    if isinstance(value, StrEnum):
+        return value.value
+    if isinstance(value, list):
+        return tuple(value) or None
+    return value  # type: ignore[return-value] # a number

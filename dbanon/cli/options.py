@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dbanon.cli.interrupts import OnInterrupt
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
+from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -56,20 +58,21 @@ Timings = Annotated[bool, typer.Option("--timings", help="say on stderr where th
 LARGEST_COUNT = 2**31 - 1
 LARGEST_NUMBER = 2**63 - 1
 
-K = Annotated[
-    int | None,
-    typer.Option("--k", min=1, max=LARGEST_COUNT, show_default=False, help="least rows in a class"),
-]
-L = Annotated[
-    int | None,
-    typer.Option(
-        "--l",
-        min=1,
-        max=LARGEST_COUNT,
+
+def _least(model: str, parameter: str) -> Any:  # noqa: ANN401 - whatever Typer makes of it
+    """Return the option of a count that a model asks for."""
+    declared = MODELS[model].parameters()[parameter]
+    return typer.Option(
+        declared.flag,
+        min=int(declared.least),
+        max=int(declared.most),
         show_default=False,
-        help="least distinct sensitive values in a class",
-    ),
-]
+        help=declared.help,
+    )
+
+
+K = Annotated[int | None, _least(K_ANONYMITY, "k")]
+L = Annotated[int | None, _least(L_DIVERSITY, "l")]
 
 
 class Effort(StrEnum):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.cli import console
-from dbanon.domain.models import COLUMNS
 from dbanon.domain.policy import L_DIVERSITY
+from dbanon.models.parameters import COLUMNS
 
 if TYPE_CHECKING:
     from dbanon.domain.assignment import LossReport

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from dbanon import resources
-from dbanon.db import store
+from dbanon.db import functions, store
 from dbanon.db.metadata import DATA_SCHEMA, SCHEMA, metadata
 from dbanon.db.queries import query
 from dbanon.domain.table import TableName
@@ -17,8 +15,6 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
     from dbanon.db.session import Session
-
-_FUNCTION = re.compile(r"CREATE OR REPLACE FUNCTION dbanon\.(\w+)")
 
 
 class Missing(NamedTuple):
@@ -49,9 +45,8 @@ def _parts(found: set[tuple[str, ...]]) -> Iterator[Missing]:
         if ("table", table.name) in found:
             for column in table.columns:
                 yield Missing("column", f"{table.name}.{column.name}", _can_be_added(column))
-    for file in resources.sql_names("functions"):
-        for name in _FUNCTION.findall(resources.sql("functions", file)):
-            yield Missing("function", name)
+    for name in functions.names():
+        yield Missing("function", name)
 
 
 def _can_be_added(column: sa.Column[object]) -> bool:

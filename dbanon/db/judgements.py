@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon import resources
+from dbanon.db.functions import TYPES, arithmetic, fails
 from dbanon.db.models import asked
 from dbanon.db.queries import template, text_of
-from dbanon.domain.models import MODEL_KINDS, arguments
 from dbanon.domain.policy import Role
+from dbanon.models.base import Reads
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dbanon.db.models import Asked
     from dbanon.db.publication import Publication
+    from dbanon.domain.policy import ModelSpec
     from dbanon.domain.table import ColumnInfo
 
 _TRIED = 4  # times k or l: where values are skewed, l of them take some rows to find
-_TYPES = {int: "integer", float: "double precision", tuple: "text[]"}
-_OF_TEXTS = frozenset({"pd-recursive-l-diversity", "npd-recursive-l-diversity"})
-_OF_NUMBERS = frozenset({"k-e-anonymity"})
 _NUMBERS = frozenset({"int2", "int4", "int8", "numeric", "float4", "float8"})
-_ARITHMETIC = re.compile(
-    r"dbanon\.tally\(relation, quasi_identifiers, sensitive\)\n    \),\n"
-    r"(?P<steps>.*)"
-    r"\n    SELECT check_.*?FILTER \(WHERE (?P<fails>.*?)\),\n",
-    re.DOTALL,
-)
 
 
 def watched(publication: Publication) -> dict[str, sql.Identifier]:
@@ -96,7 +89,7 @@ def plain_conditions(publication: Publication) -> sql.Composed:
 
 def depends_on_settings(publication: Publication) -> bool:
     """Whether a model compares texts or numbers that a session's settings would spell anew."""
-    return any(spec.name in _OF_TEXTS | _OF_NUMBERS for spec in publication.policy.models)
+    return any(MODELS[s.name].reads is not Reads.NOTHING for s in publication.policy.models)
 
 
 def model_blocks(publication: Publication, members: sql.Composable) -> Iterator[sql.Composed]:
@@ -109,57 +102,38 @@ def model_blocks(publication: Publication, members: sql.Composable) -> Iterator[
         yield _block(publication, question, members)
 
 
-def arithmetic(model: str) -> tuple[str, str]:
-    """Return what the check of a model computes of ``cells``, and when ``each_class`` fails.
-
-    The text of the check itself is run, so that a guard and a proof cannot differ. Only for models
-    that judge a class by its own rows. Distinct l-diversity is counted without cells elsewhere;
-    p-sensitivity is the same with them.
-    """
-    name = "p-sensitivity" if model == "l-diversity" else model
-    assert not MODEL_KINDS[name].of_whole  # noqa: S101 - refused before anything is read
-    found = _ARITHMETIC.search(resources.sql("functions", check_name(name)))
-    assert found is not None  # noqa: S101 - a test looks at all of them
-    return found["steps"], found["fails"]
-
-
-def check_name(model: str) -> str:
-    """Name the function that checks a model."""
-    return f"check_{model.replace('-', '_')}"
-
-
 def _block(publication: Publication, question: Asked, members: sql.Composable) -> sql.Composed:
-    model, columns = question.spec.name, watched(publication)
-    steps, fails = arithmetic(model)
-    distinct = model == "l-diversity"
-    others = [columns[name] for name in question.quasi]
+    """Compose what hides the classes that fail one model, by the arithmetic of its check."""
+    name, columns = question.spec.name, watched(publication)
+    model, values = MODELS[name], _values(question.spec)
+    assert not model.of_whole  # noqa: S101 - refused before anything is read
+    others = [columns[other] for other in question.quasi]
     column = publication.info.column(question.column)
+    labels, numbers = model.reads is Reads.LABELS, model.reads is Reads.NUMBERS
     return template(
         "guard_model",
-        check=sql.Identifier(check_name("p-sensitivity" if distinct else model)),
-        parameters=_constants(question, renamed={"l": "p"} if distinct else {}),
         part=_part(others),
-        label=_label(column) if model in _OF_TEXTS else sql.SQL("NULL::text"),
-        number=_number(column) if model in _OF_NUMBERS else sql.SQL("NULL::double precision"),
-        others=sql.SQL("").join(sql.SQL("s.{}, ").format(name) for name in others),
+        label=_label(column) if labels else sql.SQL("NULL::text"),
+        number=_number(column) if numbers else sql.SQL("NULL::double precision"),
+        others=sql.SQL("").join(sql.SQL("s.{}, ").format(other) for other in others),
         column=columns[question.column],
         members=members,
-        arithmetic=sql.SQL(steps),
+        arithmetic=arithmetic(name, values),
         groups=publication.groups,
-        fails=sql.SQL(fails),
+        fails=fails(model, values),
     )
 
 
-def _constants(question: Asked, *, renamed: dict[str, str]) -> sql.Composed:
-    kinds = MODEL_KINDS[question.spec.name].parameters
-    return sql.SQL("\n    ").join(
-        sql.SQL("{} CONSTANT {} := {};").format(
-            sql.Identifier(renamed.get(name, name)),
-            sql.SQL(_TYPES[kinds[name].kind]),
+def _values(spec: ModelSpec) -> dict[str, sql.Composable]:
+    """Compose the values of a model's parameters, in the types of its check."""
+    known = MODELS[spec.name].parameters()
+    return {
+        name: sql.SQL("CAST({} AS {})").format(
             sql.Literal(list(value) if isinstance(value, tuple) else value),
+            TYPES[known[name].kind],
         )
-        for name, value in arguments(question.spec).items()
-    )
+        for name, value in arguments(spec).items()
+    }
 
 
 def _part(others: Sequence[sql.Identifier]) -> sql.Composable:

@@ -6,16 +6,17 @@ import hashlib
 import io
 import re
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from psycopg import sql
 
 from dbanon import resources
+from dbanon.db import functions
 from dbanon.db.damage import mend_tables, missing
 from dbanon.db.metadata import DATA_SCHEMA, DEFAULT_VIEWS, REVISION, SCHEMA
 from dbanon.db.printing import SETTINGS, printed
-from dbanon.db.queries import function, query, template
+from dbanon.db.queries import query, template
 from dbanon.db.session import connect
 from dbanon.domain.errors import NotPermitted, SchemaOutOfDate
 from dbanon.domain.table import quote_identifier
@@ -33,11 +34,12 @@ _INIT = "dbanon init"
 _STAMPED = re.compile(r"dbanon metadata: revision (\w+),")
 
 
+@cache
 def stamp() -> str:
     """Return what the comment of an up-to-date schema says: the revision and the functions."""
     digest = hashlib.sha256()
-    for name in resources.sql_names("functions"):
-        digest.update(resources.sql("functions", name).encode())
+    for statement in functions.statements():
+        digest.update(statement.as_string().encode())
     return f"dbanon metadata: revision {REVISION}, functions {digest.hexdigest()[:16]}"
 
 
@@ -209,9 +211,7 @@ def current_session(settings: Settings, *, deed: Deed | None = None) -> Iterator
 
 
 def _function_statements() -> list[sql.SQL | sql.Composed]:
-    statements: list[sql.SQL | sql.Composed] = [
-        function(n) for n in resources.sql_names("functions")
-    ]
+    statements: list[sql.SQL | sql.Composed] = [*functions.statements()]
     comment = sql.SQL("COMMENT ON SCHEMA {} IS {}")
     statements.append(comment.format(sql.Identifier(SCHEMA), sql.Literal(stamp())))
     return statements

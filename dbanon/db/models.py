@@ -8,17 +8,11 @@ import numpy as np
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from dbanon.domain.models import (
-    COLUMNS,
-    HIERARCHICAL,
-    MODEL_KINDS,
-    MULTI,
-    ORDERED,
-    STRICT,
-    X_Y_ANONYMITY,
-    arguments,
-)
-from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
+from dbanon.db.functions import check_name
+from dbanon.models.base import Scope
+from dbanon.models.parameters import HIERARCHICAL, ORDERED
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import arguments, is_plain, is_strict, sensitive_of, texts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -41,11 +35,6 @@ class Asked(NamedTuple):
     quasi: tuple[str, ...]
 
 
-def is_plain(spec: ModelSpec) -> bool:
-    """Whether a model asks for k rows, or for l distinct values of every sensitive column."""
-    return spec.name in {K_ANONYMITY, L_DIVERSITY} and len(spec.params) == 1
-
-
 def asked(
     models: Iterable[ModelSpec],
     *,
@@ -55,50 +44,38 @@ def asked(
 ) -> Iterator[Asked]:
     """Yield what is asked of columns, l distinct values of every sensitive one if ``plain``."""
     for spec in models:
-        if spec.name == X_Y_ANONYMITY:
-            y = _texts(spec, "y")
-            x = _texts(spec, "x") or tuple(name for name in quasi if name not in y)
+        if MODELS[spec.name].scope is Scope.LINKS:
+            y = texts(spec, "y")
+            x = texts(spec, "x") or tuple(name for name in quasi if name not in y)
             yield Asked(spec, ", ".join(y), x)
-        if (is_plain(spec) and not plain) or not MODEL_KINDS[spec.name].per_sensitive:
+        if is_plain(spec) and not plain:
             continue
-        for column in _texts(spec, COLUMNS) or sensitive:
+        for column in sensitive_of(spec, sensitive):
             others = [name for name in sensitive if name != column]
-            strict = spec.params.get(MULTI) == STRICT
-            yield Asked(spec, column, (*quasi, *others) if strict else tuple(quasi))
-
-
-def _texts(spec: ModelSpec, parameter: str) -> tuple[str, ...]:
-    chosen = spec.params.get(parameter, ())
-    return chosen if isinstance(chosen, tuple) else ()
+            yield Asked(spec, column, (*quasi, *others) if is_strict(spec) else tuple(quasi))
 
 
 def model_statement(
     relation: sql.Composable, question: Asked, *, trees: Mapping[str, object]
 ) -> sql.Composed:
     """Compose the call of the check; trees: of the sensitive columns that have one, or an order."""
-    if question.spec.name == X_Y_ANONYMITY:
-        return sql.SQL("SELECT * FROM dbanon.check_x_y_anonymity({}, {}, {}, {})").format(
-            relation,
-            sql.Literal(list(question.quasi)),
-            sql.Literal(list(_texts(question.spec, "y"))),
-            sql.Literal(question.spec.params["k"]),
-        )
+    spec = question.spec
     given: dict[str, object] = {
         name: list(value) if isinstance(value, tuple) else value
-        for name, value in arguments(question.spec).items()
+        for name, value in arguments(spec).items()
     }
     if given.get("distance") in {HIERARCHICAL, ORDERED} and question.column in trees:
         given["tree"] = Jsonb(trees[question.column])
+    columns = [sql.Literal(list(question.quasi)), sql.Literal(question.column)]
+    if MODELS[spec.name].scope is Scope.LINKS:
+        columns, given["x"] = [], list(question.quasi)
     named = [
         sql.SQL("{} => {}").format(sql.Identifier(name), sql.Literal(value))
         for name, value in given.items()
     ]
-    return sql.SQL("SELECT * FROM {}({}, {}, {}, {})").format(
-        sql.Identifier("dbanon", f"check_{question.spec.name.replace('-', '_')}"),
-        relation,
-        sql.Literal(list(question.quasi)),
-        sql.Literal(question.column),
-        sql.SQL(", ").join(named),
+    return sql.SQL("SELECT * FROM {}({})").format(
+        sql.Identifier("dbanon", check_name(spec.name)),
+        sql.SQL(", ").join([relation, *columns, *named]),
     )
 
 

@@ -9,13 +9,15 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from dbanon.db import catalog, identity, store
+from dbanon.db.functions import check_name
 from dbanon.db.queries import query
 from dbanon.domain.checks import CheckReport, CheckResult, Verdict
 from dbanon.domain.errors import NotPermitted, PolicyError, TableNotFound
-from dbanon.domain.models import K_MAP, MODEL_KINDS, arguments
 from dbanon.domain.policy import Role
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
+from dbanon.models.base import Scope
+from dbanon.models.specs import arguments, model_of, of_scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -114,7 +116,7 @@ def prove(
 
     versions: of the taxonomies that it was published by.
     """
-    specs = [spec for spec in policy.models if MODEL_KINDS[spec.name].of_population]
+    specs = of_scope(policy.models, Scope.POPULATION)
     if not specs or policy.population is None:
         return report
     found = catalog.describe(session, policy.population)
@@ -148,7 +150,7 @@ def prove_again(
     session: Session, info: TableInfo, promise: Promise, report: CheckReport
 ) -> CheckReport:
     """Add the same to the report of a check, as not checked for who cannot read what it takes."""
-    specs = [spec for spec in promise.models if MODEL_KINDS[spec.name].of_population]
+    specs = of_scope(promise.models, Scope.POPULATION)
     if not specs:
         return report
     release = None
@@ -156,10 +158,11 @@ def prove_again(
     if row is not None and row[0]:
         release = store.release_by_id(session, promise.release)
     if release is not None and _is_there(session, release):
-        policy = replace(release.policy, models=tuple(specs))
+        policy = replace(release.policy, models=specs)
         return prove(session, info, policy, report, versions=release.taxonomies)
     unseen = (
-        CheckResult(s.name, None, _required(s), None, 0, 0, 0, Verdict.NOT_CHECKED) for s in specs
+        CheckResult(s.name, None, model_of(s).required, None, 0, 0, 0, Verdict.NOT_CHECKED)
+        for s in specs
     )
     return CheckReport(report.relation, (*report.results, *unseen))
 
@@ -179,10 +182,6 @@ def _is_there(session: Session, release: Release) -> bool:
     return True
 
 
-def _required(spec: ModelSpec) -> float:
-    return float(str(arguments(spec)["k" if spec.name == K_MAP else "dmax"]))
-
-
 def statement(
     spec: ModelSpec, published: int, population: sql.Composable, quasi: list[str], trees: object
 ) -> sql.Composed:
@@ -192,7 +191,7 @@ def statement(
         for name, value in arguments(spec).items()
     ]
     return sql.SQL("SELECT * FROM {}({}::oid::regclass, {}, {}, trees => {}, {})").format(
-        sql.Identifier("dbanon", f"check_{spec.name.replace('-', '_')}"),
+        sql.Identifier("dbanon", check_name(spec.name)),
         sql.Literal(published),
         sql.Literal(quasi),
         population,

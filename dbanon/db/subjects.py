@@ -10,8 +10,11 @@ from psycopg import sql
 from dbanon.db.models import asked, model_statement
 from dbanon.db.queries import identifiers, template
 from dbanon.domain.checks import CheckReport, CheckResult, Verdict
-from dbanon.domain.models import X_Y_ANONYMITY, arguments
 from dbanon.domain.policy import K_ANONYMITY, Role
+from dbanon.models.base import OfPersons, Scope
+from dbanon.models.bounds import Bound
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import model_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -20,12 +23,10 @@ if TYPE_CHECKING:
     from dbanon.db.publication import Publication
     from dbanon.db.session import Session
 
-# What a class achieves of models that are safe where a person has several values.
-_SAFE = {
-    "alpha-k-anonymity": ("alpha", "x.most::double precision / o.persons"),
-    "probabilistic-l-diversity": ("l", "o.persons::double precision / x.most"),
-    "l-diversity": ("l", "x.different - greatest(o.sole - 1, 0)"),
-    "p-sensitivity": ("p", "x.different - greatest(o.sole - 1, 0)"),
+_MEASURES = {
+    OfPersons.TOP_SHARE: sql.SQL("x.most::double precision / o.persons"),
+    OfPersons.INVERSE_TOP_SHARE: sql.SQL("o.persons::double precision / x.most"),
+    OfPersons.DIFFERENT_VALUES: sql.SQL("x.different - greatest(o.sole - 1, 0)"),
 }
 
 
@@ -125,11 +126,11 @@ def _of_persons(
     by = _spelled(subject, alike=alike)
     every = [*quasi, *number]
     for question in asked(policy.models, quasi=every, sensitive=sensitive, plain=True):
-        if question.spec.name == X_Y_ANONYMITY:
+        if MODELS[question.spec.name].scope is Scope.LINKS:
             continue  # distinct values are as many among rows as among persons
         used = [name for name in sensitive if name in {question.column, *question.quasi}]
         session.pg.execute(_create(publication, subject, quasi, used, number=number))
-        if question.spec.name in _SAFE and set(question.quasi) == set(every):
+        if MODELS[question.spec.name].of_persons and set(question.quasi) == set(every):
             yield _safe(session, publication, question, subject, by=by)
         else:
             persons = sql.SQL("{}::regclass").format(
@@ -190,15 +191,16 @@ def _create(
 
 def persons_statement(persons: sql.Composable, question: Asked, *, subject: str) -> sql.Composed:
     """Compose what judges a table of persons; it returns what ``prove_persons.sql`` says."""
-    parameter, achieved = _SAFE[question.spec.name]
+    model = model_of(question.spec)
+    assert model.of_persons is not None  # noqa: S101 - only of those that say what they mean
     return template(
         "prove_persons",
         persons=persons,
         quasi=identifiers(question.quasi),
         value=sql.Identifier(question.column),
         subject=sql.Identifier(subject),
-        achieved=sql.SQL(achieved),
-        required=sql.Literal(float(str(arguments(question.spec)[parameter]))),
+        achieved=_MEASURES[model.of_persons],
+        required=sql.Literal(model.required),
     )
 
 
@@ -209,7 +211,7 @@ def _safe(
     found = session.pg.execute(statement).fetchone()
     assert found is not None  # noqa: S101 - an aggregate always has a row
     required, least, most, classes, below, above, members = found
-    at_most = question.spec.name == "alpha-k-anonymity"
+    at_most = MODELS[question.spec.name].bound is Bound.AT_MOST
     failing = above if at_most else below
     return CheckResult(
         question.spec.name,

@@ -61,7 +61,7 @@ Value = int | float | str | tuple[str, ...]
 class ModelSpec:
     """A privacy model and its parameters, such as ``("k-anonymity", {"k": 5})``.
 
-    ``dbanon.domain.models`` has all names and parameters. A model about sensitive values is asked
+    ``dbanon.models`` has all names and parameters. A model about sensitive values is asked
     of each sensitive column, or of ``columns``; with ``multi = "strict"`` the other sensitive
     columns join the quasi-identifier.
     """

@@ -48,3 +48,14 @@ class Taxonomy:
     def height(self) -> int:
         """The length of the longest path from the root to a leaf."""
         return int(self.depth.max())
+
+
+def height_shares(taxonomy: Taxonomy) -> NDArray[np.float64]:
+    """Return the height of the subtree at each node over the height of the tree."""
+    import numpy as np
+
+    deepest = taxonomy.depth.copy()
+    for depth in range(taxonomy.height, 0, -1):
+        nodes = np.flatnonzero(taxonomy.depth == depth)
+        np.maximum.at(deepest, taxonomy.parent[nodes], deepest[nodes])
+    return (deepest - taxonomy.depth) / max(taxonomy.height, 1)

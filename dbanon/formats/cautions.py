@@ -7,10 +7,11 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from dbanon.domain.caution import Caution
-from dbanon.domain.models import MODEL_KINDS
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Role
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.suggestions import identifies
+from dbanon.models.base import Scope
+from dbanon.models.specs import of_scope
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -74,11 +75,7 @@ def _of_models(policy: Policy, *, complete: bool) -> Iterator[Caution]:
             None, "k = 1: a class may be a single row, and then hides nobody", "--k 5 or more"
         )
     sensitive = [quote_identifier(rule.column) for rule in policy.with_role(Role.SENSITIVE)]
-    others = [
-        spec
-        for spec in policy.models
-        if spec.name != L_DIVERSITY and MODEL_KINDS[spec.name].per_sensitive
-    ]
+    others = [s for s in of_scope(policy.models, Scope.SENSITIVE) if s.name != L_DIVERSITY]
     asked = policy.model(L_DIVERSITY)
     if not sensitive or others or (asked is None and not complete):
         return

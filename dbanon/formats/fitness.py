@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.models import COLUMNS, HIERARCHICAL, MODEL_KINDS, ORDERED, X_Y_ANONYMITY
 from dbanon.domain.policy import Role
 from dbanon.domain.table import ColumnKind, Structure, quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.sections import did_you_mean
+from dbanon.models.base import Scope
+from dbanon.models.parameters import HIERARCHICAL, ORDERED
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import of_scope, sensitive_of, texts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from dbanon.domain.policy import ColumnRule, ModelSpec, Policy
+    from dbanon.domain.policy import ColumnRule, Policy
     from dbanon.domain.table import ColumnInfo, TableInfo
 
 _RELATIONS = {
@@ -117,12 +120,11 @@ def _of_roles(policy: Policy, info: TableInfo) -> Iterator[str]:
 
 def _without_population(policy: Policy) -> list[str]:
     """Return what speaks against models that count a population, if none is named."""
+    if policy.population is not None:
+        return []
     return [
         f'{spec.name} needs a population: population = "schema.table"'
-        for spec in policy.models
-        if policy.population is None
-        and spec.name in MODEL_KINDS
-        and MODEL_KINDS[spec.name].of_population
+        for spec in of_scope(policy.models, Scope.POPULATION)
     ]
 
 
@@ -130,13 +132,11 @@ def _of_models(policy: Policy, info: TableInfo) -> Iterator[str]:
     yield from _without_population(policy)
     sensitive = {rule.column: rule for rule in policy.with_role(Role.SENSITIVE)}
     in_order = {column.name for column in info.columns if column.kind.has_order}
-    for spec in policy.models:
-        yield from _of_rows(spec, policy)
-        if spec.name not in MODEL_KINDS or not MODEL_KINDS[spec.name].per_sensitive:
-            continue
+    yield from _of_rows(policy)
+    for spec in of_scope(policy.models, Scope.SENSITIVE):
         if not sensitive:
             yield f"{spec.name} needs a sensitive column"
-        for name in _texts(spec, COLUMNS) or tuple(sensitive):
+        for name in sensitive_of(spec, sensitive):
             if name not in sensitive:
                 yield f"{spec.name} is about {quote_identifier(name)}, which is not sensitive"
             elif spec.params.get("distance") == HIERARCHICAL and not sensitive[name].taxonomy:
@@ -150,21 +150,16 @@ def _of_models(policy: Policy, info: TableInfo) -> Iterator[str]:
                 )
 
 
-def _of_rows(spec: ModelSpec, policy: Policy) -> Iterator[str]:
-    """Yield what speaks against a model that is not about a sensitive column."""
-    if spec.name == X_Y_ANONYMITY:
-        known = {rule.column for rule in policy.columns if rule.role in _COUNTED}
-        for name in (*_texts(spec, "x"), *_texts(spec, "y")):
+def _of_rows(policy: Policy) -> Iterator[str]:
+    """Yield what speaks against models that are not about a sensitive column."""
+    known = {rule.column for rule in policy.columns if rule.role in _COUNTED}
+    for spec in of_scope(policy.models, Scope.LINKS):
+        for name in (*texts(spec, "x"), *texts(spec, "y")):
             if name not in known:
                 yield (
                     f"{spec.name} is about {quote_identifier(name)}, which is neither a"
                     " quasi-identifier nor sensitive"
                 )
-
-
-def _texts(spec: ModelSpec, parameter: str) -> tuple[str, ...]:
-    chosen = spec.params.get(parameter, ())
-    return chosen if isinstance(chosen, tuple) else ()
 
 
 def _of_subject(policy: Policy, info: TableInfo) -> Iterator[str]:
@@ -205,7 +200,7 @@ def _of_numbers(policy: Policy) -> Iterator[str]:
     if policy.rows_per_subject == 1:
         return
     for spec in policy.models:
-        if spec.name in MODEL_KINDS and MODEL_KINDS[spec.name].of_whole:
+        if spec.name in MODELS and MODELS[spec.name].of_whole:
             yield (
                 f"{spec.name} cannot be proved of the persons of a class who have equally many"
                 " rows: set rows_per_subject to 1, or leave one of them out"

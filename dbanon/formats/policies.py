@@ -1,7 +1,7 @@
 """Policies as TOML for people and as documents for jsonb; the round trip loses nothing.
 
 In TOML columns and models are tables by name, and ``k = 5`` stands for the model k-anonymity, as
-other parameters do for theirs (``dbanon.domain.models``). In a document they are lists, because
+other parameters do for theirs (``dbanon.models``). In a document they are lists, because
 jsonb does not keep the order of keys.
 """
 
@@ -13,12 +13,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.domain.errors import ConfigError, PolicyError
-from dbanon.domain.models import MODEL_KINDS, SHORT, problems
 from dbanon.domain.policy import GROUP, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 from dbanon.formats.fitness import validate
 from dbanon.formats.sections import Section, did_you_mean
 from dbanon.formats.suggestions import draft, suggest
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import SHORT, problems
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -125,7 +126,7 @@ def model_documents(models: Iterable[ModelSpec]) -> list[dict[str, object]]:
 def models_of(documents: object) -> tuple[ModelSpec, ...]:
     """Read what ``model_documents`` made, as suspiciously as a file; raises PolicyError."""
     top = Section({"models": documents}, "", [])
-    known = _Known(None, MODEL_KINDS, None)
+    known = _Known(None, MODELS, None)
     models = [_named(section) for section in top.sections("models")]
     specs = tuple(_model(name, section, known) for name, section in models)
     _raise(top.problems)
@@ -268,7 +269,7 @@ def _model(name: str | None, section: Section, known: _Known) -> ModelSpec:
         if value is not None:
             params[key] = value
     spec = ModelSpec(name or "", params)
-    if spec.name in MODEL_KINDS:
+    if spec.name in MODELS:
         for key, text in problems(spec):
             if key in params or key not in section.values:
                 section.report(key, text)

@@ -8,10 +8,9 @@ from psycopg import sql
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.db.judgements import arithmetic
 from dbanon.db.models import asked, model_statement
-from dbanon.domain.models import MODEL_KINDS, SHORT, title
 from dbanon.domain.policy import ModelSpec
+from dbanon.models.specs import SHORT, title
 
 OF_ONE_CLASS = [
     ModelSpec("l-diversity", {"l": 2}),
@@ -117,17 +116,6 @@ def test_a_class_is_hidden_when_its_check_fails_and_not_before(shared, spec):
         before = now
         write(connection, dice)
     assert 0 < judged
-
-
-def test_the_arithmetic_of_every_check_of_one_class_is_found():
-    kinds = {name for name, kind in MODEL_KINDS.items() if kind.per_sensitive}
-    whole = {name for name in kinds if MODEL_KINDS[name].of_whole}
-    assert {"t-closeness", "n-t-closeness", "beta-likeness", "delta-disclosure"} == whole
-    for name in kinds - whole:
-        steps, fails_ = arithmetic(name)
-        assert steps.rstrip().endswith(")"), name
-        assert "each_class AS" in steps, name
-        assert fails_.startswith("e.achieved"), name
 
 
 def test_groups_that_publish_alike_are_judged_as_one_class(shared):

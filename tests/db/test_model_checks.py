@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from naive.models import worst
 from psycopg import sql
 
-from dbanon.anonymize.models.demands import achieved, all_demands, wholes
-from dbanon.anonymize.registry import MODELS
 from dbanon.db.models import asked, model_statement, order_document, tree_document
-from dbanon.domain.models import MODEL_KINDS
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.table import ColumnKind
+from dbanon.models.base import Scope
+from dbanon.models.demands import achieved, all_demands, wholes
+from dbanon.models.registry import MODELS
 
 RELATION = sql.SQL("'public.t'::regclass")
 SPECS = [
@@ -163,12 +163,12 @@ def test_an_empty_relation_is_not_checked(connection, spec):
     assert (None, 0, 0, 0, "not checked") == found[1:]
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if MODEL_KINDS[name].per_sensitive])
+@pytest.mark.parametrize("name", [name for name in MODELS if MODELS[name].scope is Scope.SENSITIVE])
 def test_a_call_that_says_nothing_is_refused(connection, name):
     fill(connection, {"q1": "text", "s": "text"}, [("x", "a")])
     function = sql.Identifier("dbanon", f"check_{name.replace('-', '_')}")
     wrong = {"int": "0", "float": "'NaN'", "tuple": "'{}'", "str": "'x'"}
-    kinds = MODEL_KINDS[name].parameters
+    kinds = MODELS[name].parameters()
     for bad in kinds:
         good = {"int": "2", "float": "0.5" if name != "x" else "", "tuple": "'{a}'", "str": "NULL"}
         values = {p: (wrong if p == bad else good)[kind.kind.__name__] for p, kind in kinds.items()}
@@ -206,13 +206,13 @@ def test_the_hospital_tables_achieve_what_the_reference_says(connection, name, p
         (found,) = one(connection, spec, **columns)
         assert found[1] == pytest.approx(least, rel=1e-6)
         asked_for = next(iter(params))
-        if MODEL_KINDS[name].parameters[asked_for].kind is int:
+        if MODELS[name].parameters()[asked_for].kind is int:
             for limit in {int(level) + more for level in expected for more in (0, 1)}:
                 some = ModelSpec(name, {**spec.params, asked_for: limit})
                 (found,) = one(connection, some, **columns)
                 assert (sum(level < limit for level in expected), limit) == (found[3], found[0])
         for level in {level for level in expected if 0 < level < math.inf}:
-            if MODEL_KINDS[name].parameters[asked_for].kind is int:
+            if MODELS[name].parameters()[asked_for].kind is int:
                 continue
             near = level * (1 - 1e-4), min(level * (1 + 1e-4), 1.0 if asked_for == "alpha" else 99)
             for limit in near if level > 1 or asked_for != "l" else near[1:]:

@@ -12,8 +12,8 @@ from tables import make_patients, patients_policy, rows_proved
 
 import dbanon
 from dbanon.cli import main
-from dbanon.domain.models import MODEL_KINDS
 from dbanon.domain.policy import Role
+from dbanon.models.registry import MODELS
 
 VERIFY = "SELECT model, sensitive, required, achieved, classes, failing_classes, row_count, verdict"
 ASKED = [
@@ -120,10 +120,10 @@ def test_every_model_can_be_verified_by_name(database):
     connection = database.connect()
     connection.execute("CREATE TABLE public.plain (q int, s int)")
     samples = {int: 2, float: 0.5, tuple: ["a"]}
-    for name, kind in MODEL_KINDS.items():
+    for name, kind in MODELS.items():
         params = {
             p: samples[parameter.kind]
-            for p, parameter in kind.parameters.items()
+            for p, parameter in kind.parameters().items()
             if parameter.kind is not str
         }
         params |= {"l": 2} if "l" in params else {}
@@ -136,7 +136,7 @@ def test_every_model_can_be_verified_by_name(database):
 
 
 def test_a_live_view_keeps_the_models_that_it_promises(patients):
-    asked = [spec for spec in ASKED if not MODEL_KINDS[spec.name].of_whole]
+    asked = [spec for spec in ASKED if not MODELS[spec.name].of_whole]
     release = dbanon.publish("patients", models=asked, kind="view", settings=patients.settings)
     assert rows_proved(release) == 200
     patients.execute("UPDATE public.patients SET disease = 'flu' WHERE id % 5 = 0")

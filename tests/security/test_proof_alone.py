@@ -11,9 +11,9 @@ from dbanon.anonymize.pipeline import Outcome, published_values
 from dbanon.anonymize.registry import METRICS
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.checks import Verdict
-from dbanon.domain.models import MODEL_KINDS
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
+from dbanon.models.registry import MODELS
 
 K2, K4 = (ModelSpec("k-anonymity", {"k": k}) for k in (2, 4))
 L3 = ModelSpec("l-diversity", {"l": 3})
@@ -109,10 +109,10 @@ def test_classes_below_k_are_refused_and_the_release_before_is_served_on(patient
 
 def test_classes_that_fail_a_model_are_refused(patients, monkeypatch):
     asked = {spec.name for spec in (K2, *ONE_VALUE, *FEW_ROWS)}
-    assert asked == set(MODEL_KINDS) - {"k-e-anonymity"}  # which is about numbers
+    assert asked == set(MODELS) - {"k-e-anonymity"}  # which is about numbers
     hand_over(monkeypatch, by_disease)
     for spec in ONE_VALUE:
-        kinds = ("table",) if MODEL_KINDS[spec.name].of_whole else ("table", "view")
+        kinds = ("table",) if MODELS[spec.name].of_whole else ("table", "view")
         for kind in kinds:
             found = failures(patients, "patients", models=[spec], kind=kind)
             assert found == {(spec.name, "disease")}, (spec.name, kind)

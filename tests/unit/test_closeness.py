@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from dbanon.anonymize.models.closeness import TCloseness
-from dbanon.anonymize.models.tally import Whole, tally_of_counts
 from dbanon.domain.assignment import SensitiveDomain
+from dbanon.models.t_closeness import TCloseness
+from dbanon.models.tally import Whole, tally_of_counts
 
 
 def distances(counts, whole, distance, taxonomy=None):

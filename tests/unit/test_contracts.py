@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from dbanon.anonymize.boxes import column_costs, height_costs, pack
 from dbanon.anonymize.interfaces import Requirement
 from dbanon.anonymize.pipeline import run
-from dbanon.anonymize.registry import ALGORITHMS, MASKING, METRICS, MODELS, RECODINGS
+from dbanon.anonymize.registry import ALGORITHMS, MASKING, METRICS, RECODINGS
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.stages import Stages
 from dbanon.kernels.boxes import box_costs
+from dbanon.models.registry import MODELS
 
 
 def within_reach(name, k):

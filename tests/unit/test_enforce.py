@@ -7,10 +7,10 @@ from naive import models as defined
 
 from dbanon.anonymize.enforce import enforce
 from dbanon.anonymize.interfaces import Requirement
-from dbanon.anonymize.models.demands import demands_of
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.stages import Stages
+from dbanon.models.demands import demands_of
 
 
 def enforced(table, groups, *specs, k=1):

@@ -6,9 +6,9 @@ from builders import encoded, policy_of
 
 from dbanon.anonymize.feasible import crowding, rows_in_reach
 from dbanon.anonymize.interfaces import Requirement
-from dbanon.anonymize.models.demands import demands_of
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import ModelSpec
+from dbanon.models.demands import demands_of
 
 # 72 of 100 rows share a value; the others are of three more.
 CHAPTERS = [None] * 72 + ["a"] * 12 + ["b"] * 10 + ["c"] * 6

@@ -58,7 +58,7 @@ def test_help_starts_without_the_heavy_libraries():
     )
 
 
-@pytest.mark.parametrize("kind", ["functions", "queries", "templates"])
+@pytest.mark.parametrize("kind", ["functions", "models", "queries", "templates"])
 def test_every_sql_file_opens_with_a_sentence_and_is_used(kind):
     source = "".join(path.read_text(encoding="utf-8") for path in MODULES)
     names = resources.sql_names(kind)
@@ -66,7 +66,7 @@ def test_every_sql_file_opens_with_a_sentence_and_is_used(kind):
     for name in names:
         first = resources.sql(kind, name).splitlines()[0]
         assert first.startswith("-- "), name
-        if kind != "functions" and not name.startswith("create_demo_"):
+        if kind in {"queries", "templates"} and not name.startswith("create_demo_"):
             assert f'"{name}"' in source, name
 
 

@@ -13,13 +13,14 @@ from naive import metrics as twins
 
 from dbanon.anonymize import metrics
 from dbanon.anonymize.algorithms.mondrian import RelaxedMondrian
-from dbanon.anonymize.boxes import height_shares, leaf_shares
+from dbanon.anonymize.boxes import leaf_shares
 from dbanon.anonymize.encode import encode
 from dbanon.anonymize.interfaces import Requirement
 from dbanon.anonymize.registry import METRICS, RECODINGS, default_recoding
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import ColumnKind
+from dbanon.domain.taxonomy import height_shares
 
 COUNTRIES = tree(
     "countries",

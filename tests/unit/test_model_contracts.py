@@ -13,12 +13,13 @@ from naive import population as by_hand
 
 from dbanon.anonymize.pipeline import run
 from dbanon.anonymize.population import encode_population
-from dbanon.anonymize.registry import ALGORITHMS, MODELS
+from dbanon.anonymize.registry import ALGORITHMS
 from dbanon.domain.errors import Unsatisfiable
-from dbanon.domain.models import MODEL_KINDS
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.stages import Stages
 from dbanon.domain.table import ColumnKind
+from dbanon.models.base import Scope
+from dbanon.models.registry import MODELS
 
 SIZES = [6, 7, 12, 21]
 LETTER = st.sampled_from("aabbcdefg")
@@ -161,7 +162,7 @@ def test_a_published_class_meets_the_model(algorithm, model, data):
     person = st.tuples(st.integers(0, 9), st.none() | st.sampled_from("abcdefg"))
     people = [row[:2] for row in rows] + data.draw(st.lists(person, max_size=2 * n))
     source = pa.table({"x": [p[0] for p in people], "y": [p[1] for p in people]})
-    counted = MODEL_KINDS[model].of_population
+    counted = MODELS[model].scope is Scope.POPULATION
     outcome = publish(table, policy, encode_population(source, table) if counted else None)
     if isinstance(outcome, Unsatisfiable):
         assert "s" in str(outcome)

@@ -19,7 +19,6 @@ from dbanon.anonymize.distances import pairwise
 from dbanon.anonymize.frame import anonymize
 from dbanon.anonymize.interfaces import Requirement
 from dbanon.anonymize.mdav_points import mdav_points
-from dbanon.anonymize.models.demands import all_demands
 from dbanon.anonymize.pipeline import run
 from dbanon.anonymize.registry import ALGORITHMS, RECODINGS, default_recoding
 from dbanon.domain.assignment import Assignment
@@ -27,6 +26,7 @@ from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import ColumnRule, ModelSpec, Role
 from dbanon.domain.stages import Stages
 from dbanon.domain.table import ColumnKind, Structure
+from dbanon.models.demands import all_demands
 
 ORDER = ("low", "medium", "high", "grave", "fatal")
 VALUES = st.none() | st.sampled_from(ORDER)

@@ -11,13 +11,14 @@ from naive import population as naive
 
 from dbanon.anonymize.covering import cover
 from dbanon.anonymize.frame import anonymize
-from dbanon.anonymize.models.presence import DeltaPresence, KMap
 from dbanon.anonymize.pipeline import published_values, run
 from dbanon.anonymize.population import count_presence, encode_population, missing_rows
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.stages import Stages
+from dbanon.models.delta_presence import DeltaPresence
+from dbanon.models.k_map import KMap
 
 REGIONS = st.lists(
     st.tuples(st.integers(1, 2), st.frozensets(st.integers(0, 4))), min_size=1, max_size=3

@@ -13,7 +13,7 @@ import typer
 from typer.main import get_command
 
 import dbanon
-from dbanon.anonymize.registry import ALGORITHMS, MODELS, RECODINGS
+from dbanon.anonymize.registry import ALGORITHMS, RECODINGS
 from dbanon.cli import BROKEN_PIPE, INTERRUPTED, app
 from dbanon.db.published import published_type
 from dbanon.domain.errors import DbanonError
@@ -21,6 +21,7 @@ from dbanon.domain.policy import ColumnRule, Policy, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind
 from dbanon.formats import policies
 from dbanon.formats.sections import Section
+from dbanon.models.registry import MODELS
 from dbanon.settings import LIBPQ_VARIABLES
 
 ROOT = Path(__file__).parents[2]

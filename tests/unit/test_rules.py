@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from dbanon.anonymize.engine.rules import make_rules
 from dbanon.anonymize.interfaces import Requirement
-from dbanon.anonymize.models.demands import achieved, demands_of, wholes
 from dbanon.domain.policy import ModelSpec
+from dbanon.models.demands import achieved, demands_of, wholes
 
 SPECS = [
     ModelSpec("l-diversity", {"l": 2, "columns": ("s",)}),

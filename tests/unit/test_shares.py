@@ -9,9 +9,9 @@ from dbanon.anonymize.engine.quick import start_quickly
 from dbanon.anonymize.engine.shares import is_pressed, recut, shares_of, start_by_shares
 from dbanon.anonymize.engine.space import make_space, total_cost
 from dbanon.anonymize.interfaces import Requirement
-from dbanon.anonymize.models.demands import achieved, demands_of, wholes
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.policy import ModelSpec
+from dbanon.models.demands import achieved, demands_of, wholes
 
 SPECS = [
     ModelSpec("t-closeness", {"t": 0.2}),

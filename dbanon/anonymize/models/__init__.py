@@ -1,1 +1,0 @@
-"""Privacy models: what a class must achieve."""

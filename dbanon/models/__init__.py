@@ -1,0 +1,1 @@
+"""Privacy models, one a file: its parameters, its arithmetic, and what follows from both."""

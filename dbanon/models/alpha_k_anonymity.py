@@ -1,0 +1,45 @@
+"""The alpha of (alpha, k)-anonymity (Wong et al., KDD 2006); k is asked for apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dbanon.kernels import layout
+from dbanon.models.base import ClassModel, OfPersons
+from dbanon.models.bounds import Bound
+from dbanon.models.explanation import rounded_up
+from dbanon.models.parameters import SHARE
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbanon.models.base import Rule
+    from dbanon.models.explanation import Case, Told
+    from dbanon.models.tally import Tally, Whole
+
+
+@dataclass(frozen=True, slots=True)
+class AlphaKAnonymity(ClassModel):
+    """No value takes more than alpha of a class."""
+
+    alpha: float = field(metadata=SHARE.field("--alpha", help="largest share of a sensitive value"))
+
+    title = "a share of at most alpha = {alpha}"
+    limit = "alpha"
+    bound = Bound.AT_MOST
+    is_short = True
+    of_persons = OfPersons.TOP_SHARE
+
+    def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:  # noqa: ARG002 - counts
+        """Return the largest share of a value in each class."""
+        return tally.most(tally.shares())
+
+    def search_rule(self, whole: Whole) -> Rule:  # noqa: ARG002 - counts
+        """Return the largest share of a value."""
+        return layout.SHARE, [self.required, 0.0]
+
+    def explain(self, case: Case) -> Told:
+        """Say how many rows share a value."""
+        return case.shared, f"alpha >= {rounded_up(case.top)}"

@@ -1,0 +1,182 @@
+"""What a policy asks of the sensitive columns of a table, and whether classes meet it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.domain.errors import PolicyError
+from dbanon.domain.table import quote_identifier
+from dbanon.models.base import ClassModel, Demand, Reads, Scope
+from dbanon.models.bounds import Bound
+from dbanon.models.explanation import Case
+from dbanon.models.parameters import HIERARCHICAL, ORDERED
+from dbanon.models.specs import (
+    is_plain,
+    is_strict,
+    model_of,
+    of_scope,
+    require_valid,
+    sensitive_of,
+)
+from dbanon.models.tally import joint_codes, tally, whole_of
+from dbanon.models.x_y_anonymity import XYAnonymity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from dbanon.domain.assignment import EncodedTable
+    from dbanon.domain.policy import ModelSpec, Policy
+    from dbanon.models.explanation import Told
+    from dbanon.models.tally import Whole
+    from dbanon.models.x_y_anonymity import Published
+
+
+def demands_of(table: EncodedTable, policy: Policy) -> tuple[Demand, ...]:
+    """Return what is asked beyond k rows and l distinct values of all sensitive columns.
+
+    Raises PolicyError for a model that does not fit the sensitive columns.
+    """
+    return tuple(demand for demand in all_demands(table, policy) if not is_plain(demand.spec))
+
+
+def all_demands(table: EncodedTable, policy: Policy) -> tuple[Demand, ...]:
+    """Return everything that a class meets by its own values, k rows and l values included."""
+    return tuple(demand for spec in policy.models for demand in _demands(table, spec))
+
+
+def _demands(table: EncodedTable, spec: ModelSpec) -> Iterator[Demand]:
+    require_valid(spec)
+    model = model_of(spec)
+    if not isinstance(model, ClassModel) or model.scope is Scope.LINKS:
+        return
+    if model.scope is Scope.CLASSES:
+        yield Demand(spec, model, None)
+    for name in sensitive_of(spec, table.sensitive_names):
+        if name not in table.sensitive_names:
+            msg = f"{spec.name}: {quote_identifier(name)} is no sensitive column"
+            raise PolicyError(msg, hint="give the column the role sensitive")
+        column = table.sensitive_names.index(name)
+        _require_fit(table, spec, column)
+        others = tuple(i for i in range(len(table.sensitive_names)) if i != column)
+        yield Demand(spec, model, column, others if is_strict(spec) else ())
+
+
+def _require_fit(table: EncodedTable, spec: ModelSpec, column: int) -> None:
+    domain, name = table.domains[column], quote_identifier(table.sensitive_names[column])
+    model = model_of(spec)
+    distance = getattr(model, "distance", None)
+    if distance == HIERARCHICAL and domain.tree is None:
+        msg = f"{model} needs a taxonomy of sensitive column {name}"
+        raise PolicyError(msg, hint="give the column a taxonomy, or choose another distance")
+    if distance == ORDERED and not domain.has_order:
+        msg = f"{model} needs an order of sensitive column {name}, and nothing says which"
+        raise PolicyError(msg, hint='list its values: order = ["low", "medium", "high"]')
+    odd = [domain.labels[code] for code in np.flatnonzero(np.isnan(domain.numbers[:-1]))]
+    if model.reads is Reads.NUMBERS and set(odd) - {"NaN"}:
+        msg = f"{model} needs numbers, and sensitive column {name} holds others"
+        raise PolicyError(msg, hint='name the columns it is about: columns = ["salary"]')
+
+
+def linked_demands(table: EncodedTable, policy: Policy) -> tuple[Demand, ...]:
+    """Return what groups can be merged for of models that link columns to others.
+
+    Raises Unsatisfiable when all rows together do not meet them.
+    """
+    return tuple(
+        demand for spec, model in _linking(policy) for demand in model.demands(spec, table)
+    )
+
+
+def unlinked(published: Published, policy: Policy) -> ModelSpec | None:
+    """Return a model that links columns to others and is not met by what is published."""
+    return next((spec for spec, model in _linking(policy) if not model.holds(published)), None)
+
+
+def _linking(policy: Policy) -> Iterator[tuple[ModelSpec, XYAnonymity]]:
+    for spec in of_scope(policy.models, Scope.LINKS):
+        model = model_of(spec)
+        if isinstance(model, XYAnonymity):
+            yield spec, model
+
+
+def achieved(
+    table: EncodedTable,
+    demand: Demand,
+    rows: NDArray[np.int64],
+    classes: NDArray[np.int32],
+    *,
+    whole: Whole,
+) -> NDArray[np.float64]:
+    """Return what each class achieves, the worst of its parts where values are judged among others.
+
+    rows: (m,) of the table; classes: (m,) the class of each, 0..g-1 without gaps.
+    """
+    if demand.column is None:
+        return demand.model.achieved(tally(classes, np.zeros(len(rows), np.int32)), whole)
+    values = table.sensitive[rows, demand.column]
+    if demand.jointly:
+        values = joint_codes(table.sensitive[rows][:, [demand.column, *demand.jointly]])
+    if not demand.among:
+        return demand.model.achieved(tally(classes, values), whole)
+    parts, part = _parts(table, demand, rows, classes)
+    found = demand.model.achieved(tally(part, values), _refined(whole, parts))
+    worst = np.full(int(classes.max()) + 1, np.nan)
+    combine = np.fmin if demand.model.bound is Bound.AT_LEAST else np.fmax
+    combine.at(worst, parts[:, 0], found)
+    return worst
+
+
+def _parts(
+    table: EncodedTable, demand: Demand, rows: NDArray[np.int64], classes: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the parts, (p, 1 + others) class and values, and the part of each row."""
+    keys = np.column_stack([classes, table.sensitive[rows][:, list(demand.among)]])
+    parts, part = np.unique(keys, axis=0, return_inverse=True)
+    return parts, part.ravel().astype(np.int32)
+
+
+def _refined(whole: Whole, parts: NDArray[np.int32]) -> Whole:
+    """Return the sets around each part: those around its class, then by one more value a set."""
+    if not whole.coarser:
+        return whole
+    coarser = [joint[parts[:, 0]] for joint in whole.coarser]
+    coarser += [
+        np.unique(parts[:, :i], axis=0, return_inverse=True)[1].ravel()
+        for i in range(2, parts.shape[1] + 1)
+    ]
+    return whole._replace(coarser=tuple(coarser))
+
+
+def wholes(
+    table: EncodedTable,
+    demands: Sequence[Demand],
+    rows: NDArray[np.int64],
+    *,
+    coarser: tuple[NDArray[np.int64], ...] = (),
+) -> list[Whole]:
+    """Return for each demand the relation of these rows that classes are compared with."""
+    found = []
+    for demand in demands:
+        column = demand.column
+        values = np.zeros(len(rows), np.int32) if column is None else table.sensitive[rows, column]
+        whole = whole_of(values, table.domains[column or 0] if table.domains else None)
+        near = coarser if demand.model.is_around else ()
+        found.append(whole._replace(coarser=near))
+    return found
+
+
+def explained(table: EncodedTable, demand: Demand) -> Told:
+    """Say what stands against a demand that the rows as one class do not meet."""
+    column = demand.column or 0
+    values = table.sensitive[:, column]
+    case = Case(
+        quote_identifier(table.sensitive_names[column]),
+        tally(np.zeros(len(values), np.int32), values),
+        wholes(table, [demand], np.arange(table.n_rows))[0],
+        strictly=bool(demand.among),
+    )
+    return demand.model.explain(case)

@@ -1,0 +1,35 @@
+"""k-anonymity (Samarati 2001, Sweeney 2002)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dbanon.models.base import ClassModel, Scope
+from dbanon.models.bounds import Bound
+from dbanon.models.parameters import COUNT
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbanon.models.tally import Tally, Whole
+
+
+@dataclass(frozen=True, slots=True)
+class KAnonymity(ClassModel):
+    """Every class has at least k rows; a row counts itself."""
+
+    k: int = field(metadata=COUNT.field("--k", help="least rows in a class"))
+
+    title = "{k}-anonymity"
+    limit = "k"
+    bound = Bound.AT_LEAST
+    scope = Scope.CLASSES
+    is_short = True
+    counts = True
+    guards_persons = True
+
+    def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:  # noqa: ARG002 - rows
+        """Return the number of rows of each class."""
+        return tally.size.astype(float)

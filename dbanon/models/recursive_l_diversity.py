@@ -1,0 +1,75 @@
+"""Recursive (c, l)-diversity (Machanavajjhala et al., ICDE 2006, TKDD 2007)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dbanon.kernels.layout import RECURSIVE
+from dbanon.models.base import ClassModel, Variant
+from dbanon.models.bounds import MARGIN, Bound
+from dbanon.models.explanation import rounded_up
+from dbanon.models.parameters import COUNT, FACTOR
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbanon.models.base import Rule
+    from dbanon.models.explanation import Case, Told
+    from dbanon.models.tally import Tally, Whole
+
+
+@dataclass(frozen=True, slots=True)
+class RecursiveLDiversity(ClassModel):
+    """The most frequent value occurs less than c times as often as the l-th and all after it."""
+
+    c: float = field(metadata=FACTOR.field("--c", help="c of recursive (c, l)-diversity"))
+    l: int = field(metadata=COUNT.field("--l"))
+
+    title = "recursive ({c}, {l})-diversity"
+    limit = "c"
+    bound = Bound.BELOW
+    variant = Variant("--l-kind", "recursive")
+
+    def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:  # noqa: ARG002 - counts
+        """Return the least c that a class would not meet; infinite with fewer than l values."""
+        import numpy as np
+
+        if self.l == 1:
+            return np.zeros(tally.n_classes)
+        counts = tally.counts.astype(float)
+        tail = tally.total(np.where(tally.ranks() >= self.l, counts, 0.0))
+        return ratio(tally.most(counts), tail)
+
+    def search_rule(self, whole: Whole) -> Rule | None:  # noqa: ARG002 - counts
+        """Return c and l; l = 1 asks for nothing."""
+        if self.l == 1:
+            return None
+        return RECURSIVE, [self.required - MARGIN, float(self.l)]
+
+    def explain(self, case: Case) -> Told:
+        """Say which c would be possible."""
+        return least_c(self, case, self.l)
+
+
+def ratio(top: NDArray[np.float64], tail: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how many times the tail the top is, infinite without a tail."""
+    import numpy as np
+
+    return np.where(tail > 0, top / np.maximum(tail, 1), np.inf)
+
+
+def least_c(model: ClassModel, case: Case, l: int) -> Told:
+    """Tell of the least c, and where there are too few values for any, of the values."""
+    level = float(model.achieved(case.one, case.whole)[0])
+    if math.isfinite(level):
+        return case.shared, f"l = {l} with c > {rounded_up(level)}"
+    for less in range(min(l, case.distinct), 1, -1):
+        weaker = dataclasses.replace(model, l=less)  # type: ignore[call-arg] # all such have one
+        level = float(weaker.achieved(case.one, case.whole)[0])
+        if math.isfinite(level):
+            return case.several, f"l = {less} with c > {rounded_up(level)}"
+    return case.several, ""

@@ -1,0 +1,87 @@
+"""What a policy says of a model, held against the model of that name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from dbanon.domain.errors import PolicyError
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
+from dbanon.models.base import Scope
+from dbanon.models.parameters import COLUMNS, MULTI, STRICT
+from dbanon.models.registry import MODELS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from dbanon.domain.policy import ModelSpec, Value
+    from dbanon.models.base import Model
+
+SHORT: Mapping[str, str] = {model.limit: name for name, model in MODELS.items() if model.is_short}
+"""The parameters that stand for a model on their own."""
+
+
+def arguments(spec: ModelSpec) -> dict[str, Value]:
+    """Return a model's own parameters with the defaults filled in."""
+    known = MODELS[spec.name].parameters()
+    filled = {name: spec.params.get(name, p.default) for name, p in known.items()}
+    return {name: value for name, value in filled.items() if value is not None}
+
+
+def model_of(spec: ModelSpec) -> Model:
+    """Return the model that a valid specification asks for."""
+    return cast("Callable[..., Model]", MODELS[spec.name])(**arguments(spec))
+
+
+def title(spec: ModelSpec) -> str:
+    """Spell a model as a person would, such as ``entropy 3-diversity``."""
+    return str(model_of(spec))
+
+
+def texts(spec: ModelSpec, parameter: str) -> tuple[str, ...]:
+    """Return the texts that a parameter lists, none if it is left out."""
+    given = spec.params.get(parameter, ())
+    return given if isinstance(given, tuple) else ()
+
+
+def is_plain(spec: ModelSpec) -> bool:
+    """Whether a model asks for k rows, or for l distinct values of every sensitive column."""
+    return spec.name in {K_ANONYMITY, L_DIVERSITY} and len(spec.params) == 1
+
+
+def is_strict(spec: ModelSpec) -> bool:
+    """Whether the other sensitive columns join the quasi-identifier."""
+    return spec.params.get(MULTI) == STRICT
+
+
+def sensitive_of(spec: ModelSpec, sensitive: Iterable[str]) -> tuple[str, ...]:
+    """Return the sensitive columns that a model is asked of one by one, all if it names none."""
+    if MODELS[spec.name].scope is not Scope.SENSITIVE:
+        return ()
+    return texts(spec, COLUMNS) or tuple(sensitive)
+
+
+def of_scope(models: Iterable[ModelSpec], scope: Scope) -> tuple[ModelSpec, ...]:
+    """Return those models that are asked of a scope; unknown names are of none."""
+    return tuple(s for s in models if s.name in MODELS and MODELS[s.name].scope is scope)
+
+
+def problems(spec: ModelSpec) -> Iterator[tuple[str, str]]:
+    """Yield (parameter, what is wrong with it) of a model that exists."""
+    model = MODELS[spec.name]
+    accepted = model.accepted()
+    for name, value in spec.params.items():
+        if name not in accepted:
+            yield name, f"unknown key; {spec.name} takes {', '.join(accepted)}"
+        elif found := accepted[name].problem(value):
+            yield name, found
+    for name, parameter in accepted.items():
+        if parameter.default is None and name not in spec.params:
+            yield name, "is missing"
+    yield from model.contradictions(spec.params)
+
+
+def require_valid(spec: ModelSpec) -> None:
+    """Raise PolicyError for the first thing that is wrong with a model's parameters."""
+    for name, text in problems(spec):
+        msg = f"{spec.name}: {name} {text}"
+        raise PolicyError(msg, hint=f"{spec.name} takes {', '.join(MODELS[spec.name].accepted())}")

@@ -1,0 +1,171 @@
+"""(X, Y)-anonymity (Wang, Fung, KDD 2006): every X value is linked to at least k Y values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from dbanon.domain.errors import PolicyError, Unsatisfiable
+from dbanon.domain.table import quote_identifier
+from dbanon.kernels.layout import DISTINCT
+from dbanon.models.base import ClassModel, Demand, Scope
+from dbanon.models.bounds import Bound
+from dbanon.models.parameters import COUNT, TEXTS, Parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbanon.domain.assignment import Assignment, EncodedTable, GroupValues
+    from dbanon.domain.policy import ModelSpec
+    from dbanon.models.base import Rule
+    from dbanon.models.tally import Tally, Whole
+
+_SOME = Parameter(tuple, default=())
+
+
+class Published(Protocol):
+    """What readers see of a table; classes: (n,) the class of each row, -1 if it is left out."""
+
+    @property
+    def table(self) -> EncodedTable:
+        """The rows."""
+        ...
+
+    @property
+    def assignment(self) -> Assignment:
+        """The group of each row."""
+        ...
+
+    @property
+    def values(self) -> GroupValues:
+        """What is shown of each group."""
+        ...
+
+    @property
+    def classes(self) -> NDArray[np.int32]:
+        """The class of each row."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class XYAnonymity(ClassModel):
+    """Every published value of the columns ``x`` occurs with at least k of the columns ``y``.
+
+    x: all quasi-identifiers if none is named. Both are sets of published columns, and share none.
+    """
+
+    k: int = field(
+        metadata=COUNT.field("--xy-k", help="(X, Y)-anonymity: least --y values of an --x")
+    )
+    x: tuple[str, ...] = field(metadata=_SOME.field("--x", help="all quasi-identifiers if none"))
+    y: tuple[str, ...] = field(metadata=TEXTS.field("--y", help="a column of Y; repeatable"))
+
+    title = "(X, Y)-anonymity with k = {k}"
+    limit = "k"
+    bound = Bound.AT_LEAST
+    scope = Scope.LINKS
+    apart = ("x", "y")
+    of_whole = True
+
+    def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:  # noqa: ARG002 - counts
+        """Return the number of distinct values of y of each value of x."""
+        return tally.distinct().astype(float)
+
+    def search_rule(self, whole: Whole) -> Rule:  # noqa: ARG002 - counts
+        """Return the number of values."""
+        return DISTINCT, [self.required, 0.0]
+
+    def demands(self, spec: ModelSpec, table: EncodedTable) -> Iterator[Demand]:
+        """Yield what groups can be merged for; raises Unsatisfiable when all rows miss it.
+
+        A group with k values of y has them for every value of x that its rows show, so that this
+        is enough, and more than needed where x is not every quasi-identifier.
+        """
+        columns = _columns(self, table)
+        _require_reachable(self, table, columns)
+        if columns.searchable:
+            first, *others = columns.y_sensitive
+            yield Demand(spec, self, first, columns.x_sensitive, tuple(others))
+
+    def holds(self, published: Published) -> bool:
+        """Whether what is published meets it, counted on the values that readers see."""
+        import numpy as np
+
+        from dbanon.models.tally import joint_codes, tally, whole_of
+
+        table = published.table
+        columns, rows = _columns(self, table), np.flatnonzero(published.classes >= 0)
+        groups = published.assignment.group[rows]
+        shown = [column.index[groups] for column in published.values.columns]
+
+        def codes(quasi: tuple[int, ...], sensitive: tuple[int, ...]) -> NDArray[np.int32]:
+            picked = [shown[i] for i in quasi] + [table.sensitive[rows, i] for i in sensitive]
+            return joint_codes(np.column_stack(picked))
+
+        counted = tally(
+            codes(columns.x_quasi, columns.x_sensitive), codes(columns.y_quasi, columns.y_sensitive)
+        )
+        level = self.achieved(counted, whole_of(np.zeros(1, np.int32), None))
+        return bool(self.bound.holds(level, self.required).all())
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The columns of X and Y by their places; those of X that are quasi-identifiers first."""
+
+    x_quasi: tuple[int, ...]
+    x_sensitive: tuple[int, ...]
+    y_quasi: tuple[int, ...]
+    y_sensitive: tuple[int, ...]
+
+    @property
+    def searchable(self) -> bool:
+        """Whether it is enough that every group has k values, which merging groups can reach."""
+        return bool(self.x_quasi) and not self.y_quasi
+
+
+def _columns(model: XYAnonymity, table: EncodedTable) -> _Columns:
+    """Find the columns; raises PolicyError for one that is neither quasi nor sensitive."""
+    quasi = [column.name for column in table.quasi]
+    for name in (*model.x, *model.y):
+        if name not in quasi and name not in table.sensitive_names:
+            msg = (
+                f"x-y-anonymity: {quote_identifier(name)} is neither a quasi-identifier nor a"
+                " sensitive column"
+            )
+            raise PolicyError(msg, hint="for k distinct persons name them: subject = COLUMN")
+    x = model.x or tuple(name for name in quasi if name not in model.y)
+
+    def places(names: tuple[str, ...], known: list[str]) -> tuple[int, ...]:
+        return tuple(known.index(name) for name in names if name in known)
+
+    sensitive = list(table.sensitive_names)
+    return _Columns(
+        places(x, quasi), places(x, sensitive), places(model.y, quasi), places(model.y, sensitive)
+    )
+
+
+def _require_reachable(model: XYAnonymity, table: EncodedTable, columns: _Columns) -> None:
+    """Raise Unsatisfiable when some value of x has too few values of y in the whole table.
+
+    Values that are recoded only become fewer, so that this is necessary whatever is published.
+    """
+    import numpy as np
+
+    from dbanon.models.tally import joint_codes, tally
+
+    codes = [table.quasi[i].codes for i in columns.y_quasi]
+    codes += [table.sensitive[:, i] for i in columns.y_sensitive]
+    values = joint_codes(np.column_stack(codes))
+    of_x = np.zeros(table.n_rows, np.int32)
+    if columns.x_sensitive:
+        of_x = joint_codes(table.sensitive[:, list(columns.x_sensitive)])
+    fewest = int(tally(of_x, values).distinct().min())
+    if fewest < model.k:
+        among = " with some value of x" if columns.x_sensitive else ""
+        names = ", ".join(map(quote_identifier, model.y))
+        msg = f"{names} has {fewest} different values{among}: {model} is impossible"
+        raise Unsatisfiable(msg, hint=f"ask for k <= {fewest}, or take more columns into y")
