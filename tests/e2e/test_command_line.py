@@ -67,7 +67,7 @@ def test_the_whole_way_of_a_steward(run, database, tmp_path):
     assert "served as anon.patients" in run("publish", "patients", "--timings").stdout
     assert "passed" in run("check", "anon.patients").stdout
     assert "unchanged" in run("refresh", "patients", "--if-changed").stdout
-    assert "can compare" in run("refresh", "patients").stderr
+    assert "comparing releases" in run("refresh", "patients").stderr
     releases = json.loads(run("release", "list", "--json").stdout)
     assert [release["served"] for release in releases] == [True, False]
     assert "k-anonymity" in run("release", "show", releases[0]["id"]).stdout
@@ -101,9 +101,9 @@ def test_json_says_what_was_published(run, patients):
 
 
 def test_a_second_release_warns_that_the_two_can_be_compared(run, patients):
-    assert "can compare" not in run("publish", "patients", "--k", 5).stderr
-    assert "can compare" in run("publish", "patients", "--k", 5).stderr
-    assert "can compare" in run("publish", "patients", "--k", 5, "--name", "other").stderr
+    assert "comparing releases" not in run("publish", "patients", "--k", 5).stderr
+    assert "comparing releases" in run("publish", "patients", "--k", 5).stderr
+    assert "comparing releases" in run("publish", "patients", "--k", 5, "--name", "other").stderr
 
 
 def test_refresh_all_goes_on_after_a_failure_and_reports_the_worst_code(run, patients):
