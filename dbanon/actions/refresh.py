@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from dbanon.domain.release import Release
 
 COMPOSITION_WARNING = (
-    "whoever kept an earlier release can compare it with the new one: what changed between two"
-    " releases may be told of single persons, however anonymous each release is by itself"
+    "comparing releases may reveal individuals, however anonymous each release is by itself:"
+    " anyone who kept an earlier release can see what changed"
 )
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _WHOLE = 1000
 
 _AWARE = (
-    "sensitive values had a say in the classes: who knows the method may reason back from them"
-    " (minimality attack, see Privacy notes)"
+    "grouping used sensitive values, and anyone who knows the method may infer some of them;"
+    " see Minimality in the documentation"
 )
 
 

@@ -1,4 +1,4 @@
-"""Compare algorithms on Adult as a user would, and draw the picture of README.
+"""Compare algorithms on Adult as a user would, and draw the picture of the guide.
 
     python tests/benchmarks/compare.py                            # what --compare takes by itself
     python tests/benchmarks/compare.py --algorithms auto,mondrian

@@ -84,7 +84,7 @@ def test_what_is_not_there_is_looked_up_among_the_releases(patients, run):
     analyst = patients.role("grant_nothing")
     assert "try: dbanon release list" in run("grant", "anon.nothing", analyst, code=1).err
     assert "try: dbanon release list" in run("revoke", "anon.nothing", analyst, code=1).err
-    near = run("grant", "anon.Patients", analyst, code=1).err
+    near = run("grant", 'anon."Patients"', analyst, code=1).err
     assert "did you mean public.patients?" in near
 
 

@@ -1,4 +1,4 @@
-"""README is held to the code: what it tells to type exists, and what exists is told."""
+"""README and docs/ are held to the code: what they say to type exists, and what exists is there."""
 
 import ast
 import re
@@ -7,9 +7,10 @@ from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 
+import generated
 import pytest
-import readme
 import typer
+from pages import PAGES, ROOT, SITE, TEXT, WRITTEN, blocks, page
 from typer.main import get_command
 
 import dbanon
@@ -24,21 +25,18 @@ from dbanon.formats.sections import Section
 from dbanon.models.registry import MODELS
 from dbanon.settings import LIBPQ_VARIABLES
 
-ROOT = Path(__file__).parents[2]
 PACKAGE = Path(dbanon.__file__).parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-BLOCKS = [(match[1], match[2]) for match in FENCE.finditer(README)]
-PROSE = FENCE.sub("", README)
+README = page("README.md")
+POLICY = page("docs/reference/policy.md")
+ALGORITHMS_PAGE = page("docs/reference/algorithms.md")
+MODELS_PAGE = page("docs/reference/models.md")
+FUNCTIONS_PAGE = page("docs/reference/sql-functions.md")
+LONGEST_README = 200
 ONE_LINERS = [
     "python3 -m venv .venv && .venv/bin/pip install -e '.[embedded]' && .venv/bin/dbanon demo",
     "python3 -m venv .venv && .venv/bin/pip install -e '.[dev]' && .venv/bin/pytest",
 ]
 USAGE_ERROR = 2  # Click's own
-
-
-def blocks(language):
-    return [text for found, text in BLOCKS if found == language]
 
 
 def simple_commands(text):
@@ -92,18 +90,50 @@ SHELL = [
     for words in simple_commands(text)
     if (arguments := arguments_of_dbanon(words)) is not None
 ]
-SPOKEN = sorted(set(re.findall(r"`dbanon ([^`]+)`", PROSE)))
+SCHEDULED = [
+    shlex.split(words)
+    for text in [*blocks("text"), *blocks("ini")]
+    for words in re.findall(
+        r"^(?:[\d*/ ]+ publisher .*|ExecStart=.*)/dbanon (.+)$", text, re.MULTILINE
+    )
+] + [
+    re.findall(r'"([^"]+)"', words)
+    for text in blocks("yaml")
+    for words in re.findall(r"^ *args: \[(.+)\]$", text, re.MULTILINE)
+]
+SPOKEN = sorted({words for page in PAGES for words in re.findall(r"`dbanon ([^`]+)`", page.prose)})
+
+
+def test_the_readme_fits_one_look():
+    assert len(README.written.splitlines()) <= LONGEST_README
 
 
 @pytest.mark.parametrize("line", ONE_LINERS)
 def test_the_lines_to_start_with_stand_alone_in_a_block(line):
-    assert f"{line}\n" in blocks("sh")
+    assert f"{line}\n" in README.blocks("sh")
 
 
-@pytest.mark.parametrize("arguments", SHELL, ids=" ".join)
+@pytest.mark.parametrize("arguments", [*SHELL, *SCHEDULED], ids=" ".join)
 def test_every_command_of_a_block_is_one_that_the_program_takes(arguments, capsys):
     parse(arguments)
     assert capsys.readouterr().err == ""
+
+
+def test_every_scheduler_is_shown_a_command():
+    cron, systemd, kubernetes = ["refresh", "check", "doctor"], ["refresh", "check"], ["refresh"]
+    assert [words[0] for words in SCHEDULED] == [*cron, *systemd, *kubernetes]
+
+
+@pytest.mark.parametrize("model", generated.ASKED)
+def test_every_option_that_asks_for_a_model_is_one_that_the_program_takes(model, capsys):
+    parse(["publish", "t", *shlex.split(generated.ASKED[model])])
+    assert capsys.readouterr().err == ""
+
+
+def test_only_models_without_an_option_are_asked_for_in_a_policy_alone():
+    alone = {*MODELS} - {*generated.ASKED}
+    nested = {"pd-recursive-l-diversity", "npd-recursive-l-diversity"}
+    assert alone == {"n-t-closeness", "k-e-anonymity", *nested}
 
 
 @pytest.mark.parametrize("spoken", SPOKEN)
@@ -130,20 +160,14 @@ def test_every_option_of_a_command_is_named():
         for option in parameter.opts
         if option.startswith("--") and option != "--help"
     }
-    assert {option for option in options if option not in README} == set()
-
-
-def rows_of_table(heading):
-    """Return the cells of the first table under a heading."""
-    section = README.partition(f"{heading}\n")[2]
-    lines = re.search(r"(?:^\|.*\n)+", section, re.MULTILINE)[0].splitlines()
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+    explained = WRITTEN + generated.models()  # and not only in what --help prints
+    assert {option for option in options if option not in explained} == set()
 
 
 def test_the_policy_reference_has_every_key_and_no_other():
-    found = {row[0].strip("`") for row in rows_of_table("### Keys of the file")}
+    found = {row[0].strip("`") for row in POLICY.rows("## Keys of the file")}
     assert found == {field.name for field in fields(Policy)}
-    found = {row[0].strip("`") for row in rows_of_table("### Keys of a column")}
+    found = {row[0].strip("`") for row in POLICY.rows("## Keys of a column")}
     assert found == {field.name for field in fields(ColumnRule)} - {"column"}
 
 
@@ -153,8 +177,8 @@ def test_the_policy_reference_has_the_keys_that_the_reader_asks_for():
     asked = set(re.findall(rf'\.(?:{readers})\(\s*"(\w+)"', file)) - {"name", "column"}
     documented = {
         row[0].strip("`")
-        for heading in ("### Keys of the file", "### Keys of a column")
-        for row in rows_of_table(heading)
+        for heading in ("## Keys of the file", "## Keys of a column")
+        for row in POLICY.rows(heading)
     }
     assert asked <= documented
 
@@ -169,7 +193,7 @@ def test_every_policy_in_a_block_is_valid(text):
 
 @pytest.mark.parametrize("text", blocks("python"))
 def test_every_python_block_compiles_and_uses_public_names(text):
-    compile(text, "README.md", "exec")
+    compile(text, "a page", "exec")
     used = {
         node.attr
         for node in ast.walk(ast.parse(text))
@@ -189,27 +213,49 @@ def test_no_public_name_is_hidden_by_a_folder_of_that_name():
 
 @pytest.mark.parametrize("registry", [ALGORITHMS, MODELS, RECODINGS])
 def test_every_registered_name_is_described(registry):
-    assert [name for name in registry if f"`{name}`" not in README] == []
+    assert [name for name in registry if f"`{name}`" not in TEXT] == []
 
 
-def test_the_table_of_algorithms_is_that_of_the_registry():
-    assert readme.rewritten(README) == README, "run: python tests/readme.py"
-    assert [row[0].split()[0] for row in rows_of_table("\n## Algorithms")] == [
-        f"`{name}`" for name in ALGORITHMS
-    ]
+@pytest.mark.parametrize(
+    ("shown", "registry"), [(ALGORITHMS_PAGE, ALGORITHMS), (MODELS_PAGE, MODELS)]
+)
+def test_the_tables_are_those_of_the_registries(shown, registry):
+    rows = shown.rows(shown.text.splitlines()[0])
+    assert [row[0].split()[0] for row in rows] == [f"`{name}`" for name in registry]
+    assert all(row[1] and "``" not in row[1] for row in rows)
+
+
+def test_what_is_generated_has_one_place_each_and_is_not_tracked():
+    marks = [mark for page in PAGES for mark in generated.MARK.findall(page.written)]
+    assert sorted(marks) == sorted(generated.PARTS)
+    assert [name for name, part in generated.PARTS.items() if part() in WRITTEN] == []
+
+
+def test_every_check_function_is_described_and_every_described_one_exists():
+    described = set(re.findall(r"^## dbanon\.(\w+)$", FUNCTIONS_PAGE.text, re.MULTILINE))
+    assert {f"check_{name.replace('-', '_')}" for name in MODELS} < described
+    assert set(re.findall(r"dbanon\.(check_\w+[a-z]|verify\w*)", WRITTEN)) <= described
+
+
+def test_every_public_name_is_described():
+    text = page("docs/reference/python.md").text
+    assert [name for name in dbanon.__all__ if not re.search(rf"(### |`){name}\b", text)] == []
 
 
 def test_the_defaults_of_a_policy_are_described():
-    described = {row[0].strip("`"): row[2] for row in rows_of_table("### Keys of the file")}
+    described = {row[0].strip("`"): row[2] for row in POLICY.rows("## Keys of the file")}
     policy = Policy(None, ())
     assert described["algorithm"] == f"`{policy.algorithm}`"
     assert described["max_suppressed"] == f"{policy.max_suppressed:g}"
 
 
-def test_every_picture_is_there():
-    pictures = re.findall(r"!\[[^]]+\]\(([^)]+)\)", README)
-    assert pictures != []
-    assert [name for name in pictures if not (ROOT / name).is_file()] == []
+def test_every_picture_is_there_and_shown():
+    pictures = {
+        (page.path.parent / name).resolve()
+        for page in PAGES
+        for name in re.findall(r"!\[[^]]+\]\(([^)]+)\)", page.written)
+    }
+    assert pictures == {*(ROOT / "docs").glob("*.svg"), *(ROOT / "docs").glob("*.png")}
 
 
 def types_of(recoding, integer):
@@ -225,7 +271,8 @@ def types_of(recoding, integer):
 
 @pytest.mark.parametrize("recoding", sorted(RECODINGS))
 def test_the_published_types_are_described(recoding):
-    rows = {cells[0].strip("`"): cells[2] for cells in rows_of_table("\n## Recodings")}
+    recodings = page("docs/reference/recodings.md").rows("# Recodings")
+    rows = {cells[0].strip("`"): cells[2] for cells in recodings}
     described = set(re.findall(r"`([^`]+)`", rows[recoding]))
     assert types_of(recoding, "int4") <= described
     assert described <= types_of(recoding, "int4") | types_of(recoding, "int8")
@@ -242,19 +289,20 @@ def test_every_exit_code_is_described():
         BROKEN_PIPE,
         *(error.exit_code for error in kinds(DbanonError)),
     }
-    assert {int(row[0]) for row in rows_of_table("### Exit codes")} == codes
+    rows = page("docs/reference/exit-codes.md").rows("# Exit codes and errors")
+    assert {int(row[0]) for row in rows} == codes
 
 
 def test_every_environment_variable_is_described():
     texts = [path.read_text("utf-8") for path in Path(dbanon.__file__).parent.rglob("*.py")]
     ours = {name for text in texts for name in re.findall(r"\"(DBANON_[A-Z_]+)\"", text)}
     assert ours != set()
-    assert {name for name in {*ours, *LIBPQ_VARIABLES} if f"`{name}`" not in README} == set()
+    assert {name for name in {*ours, *LIBPQ_VARIABLES} if f"`{name}`" not in WRITTEN} == set()
 
 
 def test_every_part_of_the_tree_has_its_place_in_the_architecture():
     parts = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    architecture = README.partition("## Architecture\n")[2]
+    architecture = page("docs/development/architecture.md").written
     assert {part for part in parts if f"{part}/" not in architecture} == set()
 
 
@@ -266,14 +314,30 @@ def test_every_test_that_is_named_exists():
         for node in ast.parse(path.read_text(encoding="utf-8")).body
         if isinstance(node, ast.FunctionDef)
     }
-    named = set(re.findall(r"`(test_\w+)`", README))
+    named = set(re.findall(r"`(test_\w+)`", WRITTEN))
     assert len(named) > 10
     assert named - defined == set()
-    paths = {ROOT / path for path in re.findall(r"`(tests/[\w/.]+)", README)}
+    paths = {ROOT / path for path in re.findall(r"`((?:tests|docs|docker)/\w[\w/.]*)", WRITTEN)}
     assert {path for path in paths if not path.exists()} == set()
 
 
-def test_links_within_the_page_lead_somewhere():
-    titles = re.findall(r"^#+ (.+)$", PROSE, re.MULTILINE)
-    anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
-    assert set(re.findall(r"\]\(#([^)]+)\)", README)) <= anchors
+def test_every_promise_names_its_tests():
+    rows = page("docs/security/promises.md").rows("# Promises and the tests that keep them")
+    assert [promise for promise, tests in rows if "test" not in tests] == []
+
+
+@pytest.mark.parametrize("source", PAGES, ids=lambda source: str(source.path.relative_to(ROOT)))
+def test_every_link_leads_somewhere(source):
+    anchors = {page.path: page.anchors for page in PAGES}
+    for link in re.findall(r"\]\(([^)]+)\)", source.prose):
+        if link.startswith("https://"):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (source.path.parent / name).resolve() if name else source.path
+        assert target.exists(), link
+        assert not anchor or anchor in anchors[target], link
+
+
+def test_every_page_is_linked_from_readme():
+    linked = {(ROOT / link).resolve() for link in re.findall(r"\]\(([^)#]+)", README.written)}
+    assert {page.path for page in SITE} - linked == {ROOT / "docs" / "index.md"}

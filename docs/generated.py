@@ -1,0 +1,174 @@
+"""The parts of the pages that the code knows best, as Markdown.
+
+A page says ``<!-- generated: algorithms -->`` where such a part belongs. ``conf.py`` puts it there
+when the site is built, and the tests do so when they read the pages. Nothing of it is tracked.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import TYPE_CHECKING, Any
+
+from typer.main import get_command
+
+import dbanon
+from dbanon.anonymize.parameters import parameters
+from dbanon.anonymize.registry import ALGORITHMS
+from dbanon.cli import app
+from dbanon.models.registry import MODELS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from dbanon.models.parameters import Parameter
+
+MARK = re.compile(r"^<!-- generated: ([\w-]+) -->$", re.MULTILINE)
+FUNCTION = re.compile(
+    r'CREATE OR REPLACE FUNCTION dbanon\."?(?P<name>\w+)"?\((?P<arguments>.*?)\)\s*\nRETURNS '
+    r".*?COMMENT ON FUNCTION dbanon\.\"?(?P=name)\"?\(.*?\) IS\s+'(?P<comment>(?:[^']|'')*)'",
+    re.DOTALL,
+)
+ASKED = {
+    "k-anonymity": "--k 5",
+    "l-diversity": "--l 3",
+    "probabilistic-l-diversity": "--l 3 --l-kind probabilistic",
+    "entropy-l-diversity": "--l 3 --l-kind entropy",
+    "recursive-l-diversity": "--l 3 --l-kind recursive --c 3",
+    "alpha-k-anonymity": "--alpha 0.5",
+    "p-sensitivity": "--p 3",
+    "t-closeness": "--t 0.2 --t-distance ordered",
+    "beta-likeness": "--beta 1 --beta-kind enhanced",
+    "delta-disclosure": "--delta 1.5",
+    "m-uniqueness": "--m 3",
+    "x-y-anonymity": "--xy-k 3 --x age --y disease",
+    "k-map": "--k-map 20 --population public.people",
+    "delta-presence": "--dmin 0.01 --dmax 0.2 --population public.people",
+}
+"""How the command line asks for a model; the others are asked for in a policy only."""
+
+
+def expanded(text: str) -> str:
+    """Return a page with its generated parts."""
+    return MARK.sub(lambda mark: PARTS[mark[1]](), text)
+
+
+def algorithms() -> str:
+    """Return the table of the algorithms, with the parameters of each."""
+    head = ("algorithm", "what it does", "at most", "parameters")
+    return table(head, (_algorithm(*item) for item in ALGORITHMS.items()))
+
+
+def models() -> str:
+    """Return the table of the privacy models, with the parameters of each."""
+    head = ("model", "what holds", "parameters", "option", "`--as view`")
+    return table(head, (_model(name) for name in MODELS))
+
+
+def commands() -> str:
+    """Return a section for each command, with the text that its ``--help`` prints."""
+    return "\n".join(_commands("dbanon", get_command(app)))
+
+
+def sql_functions() -> str:
+    """Return a section for each function that proves something, as ``dbanon init`` creates them."""
+    found = sorted(FUNCTION.finditer(dbanon.init_sql()), key=lambda match: match["name"])
+    public = [match for match in found if match["name"].startswith(("check_", "verify"))]
+    return "\n".join(_function(match) for match in public)
+
+
+def python_names() -> str:
+    """Return what ``import dbanon`` offers: functions, then classes."""
+    named = [(name, getattr(dbanon, name)) for name in dbanon.__all__]
+    functions = [_callable(name, value) for name, value in named if not inspect.isclass(value)]
+    classes = ((f"`{name}`", sentence(value)) for name, value in named if inspect.isclass(value))
+    parts = ("## Functions", *functions, "## Values and errors", table(("name", "what"), classes))
+    return "\n\n".join(parts)
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "algorithms": algorithms,
+    "models": models,
+    "commands": commands,
+    "sql-functions": sql_functions,
+    "python-names": python_names,
+}
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table in Markdown."""
+    head = list(head)
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def sentence(value: object) -> str:
+    """Return the first line of a docstring."""
+    return (inspect.getdoc(value) or "").splitlines()[0].rstrip(".").replace("``", "`")
+
+
+def _algorithm(name: str, factory: Callable[..., Any]) -> tuple[str, ...]:
+    limit = getattr(factory, "MAX_ROWS", None)
+    needs = "library(" in inspect.getsource(inspect.getmodule(factory))
+    given = ", ".join(f"`{key} = {_shown(value)}`" for key, value in parameters(factory).items())
+    return (
+        f"`{name}`{' ¹' if needs else ''}",
+        sentence(factory),
+        f"{limit:,}" if limit else "any",
+        given or "-",
+    )
+
+
+def _model(name: str) -> tuple[str, ...]:
+    model = MODELS[name]
+    given = (f"`{key}` {_bounds(parameter)}" for key, parameter in model.parameters().items())
+    asked = ASKED.get(name)
+    return (
+        f"`{name}`",
+        sentence(model),
+        "; ".join(given),
+        f"`{asked}`" if asked else "-",
+        "no" if model.of_whole else "yes",
+    )
+
+
+def _bounds(parameter: Parameter) -> str:
+    """Describe the values that a parameter of a model takes."""
+    if parameter.kind is tuple:
+        text = "list of texts"
+    elif parameter.among:
+        text = " or ".join(f"`{choice}`" for choice in parameter.among)
+    else:
+        low = f"{'above' if parameter.above else 'from'} {parameter.least:g}"
+        high = f" to {parameter.most:g}" if parameter.most <= 1 else ""
+        text = f"{'integer' if parameter.kind is int else 'number'} {low}{high}"
+    return text if parameter.default is None else f"{text}, default {_shown(parameter.default)}"
+
+
+def _shown(value: object) -> object:
+    if value is None or value == ():
+        return "none"
+    if isinstance(value, float):
+        return f"{value:g}" if value else "0"
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _commands(path: str, command: Any) -> Iterator[str]:  # noqa: ANN401 - Typer's own Click
+    inner = getattr(command, "commands", None)
+    if inner is not None:
+        for name, child in inner.items():
+            yield from _commands(f"{path} {name}", child)
+        return
+    context = command.make_context(path, [], resilient_parsing=True, max_content_width=88)
+    yield f"## {path}\n\n```text\n{command.get_help(context)}\n```\n"
+
+
+def _function(match: re.Match[str]) -> str:
+    arguments = re.sub(r"\s+", " ", match["arguments"]).strip().replace('"', "")
+    name, comment = f"dbanon.{match['name']}", match["comment"].replace("''", "'")
+    return f"## {name}\n\n{comment}\n\n```sql\n{name}({arguments})\n```\n"
+
+
+def _callable(name: str, function: Callable[..., Any]) -> str:
+    signature = re.sub(r"(: |-> )(['\"])(.*?)\2", r"\1\3", str(inspect.signature(function)))
+    return f"### {name}\n\n{sentence(function)}.\n\n```text\ndbanon.{name}{signature}\n```"

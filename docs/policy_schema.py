@@ -1,0 +1,172 @@
+"""Write the JSON schema of policy files, for editors: python docs/policy_schema.py.
+
+Names, types and bounds come from the registries, descriptions from the tables of the page about
+policies. What depends on the table, only ``dbanon policy set`` knows.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+
+from dbanon.anonymize.parameters import parameters
+from dbanon.anonymize.registry import ALGORITHMS, RECODINGS
+from dbanon.domain.policy import GROUP, Policy, Role
+from dbanon.models.registry import MODELS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from dbanon.models.parameters import Parameter
+
+Schema = dict[str, Any]
+
+REFERENCE = Path(__file__).parent / "reference"
+FILE = REFERENCE / "policy.schema.json"
+TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
+TEXT: Schema = {"type": "string", "minLength": 1}
+POSITIVE: Schema = {"type": "number", "exclusiveMinimum": 0}
+COUNT: Schema = {"type": "integer", "minimum": 1}
+QUASI_ONLY = ("recoding", "weight", "snap", "digits")
+OF_VALUES = ("taxonomy", "order")
+
+
+def text() -> str:
+    """Return the schema as the file holds it."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def schema() -> Schema:
+    """Return the schema of a whole policy."""
+    properties = {
+        "table": TEXT,
+        "columns": {"type": "object", "minProperties": 1, "additionalProperties": _column()},
+        "models": _models(),
+        "algorithm": {"enum": list(ALGORITHMS), "default": Policy(None, ()).algorithm},
+        "params": {"type": "object"},
+        "block": COUNT,
+        "subject": TEXT,
+        "rows_per_subject": {"anyOf": [COUNT, {"const": GROUP}]},
+        "population": TEXT,
+        "class_label": TEXT,
+        "max_suppressed": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0},
+    }
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "A policy of dbanon",
+        **_table(properties, described=_descriptions("## Keys of the file")),
+        "required": ["table", "columns"],
+        "allOf": [_of_algorithm(name, factory) for name, factory in ALGORITHMS.items()],
+    }
+
+
+def _table(properties: Mapping[str, Schema], *, described: Mapping[str, str]) -> Schema:
+    """Return the schema of a table that has these keys and no other."""
+    keys = {
+        key: {"description": described[key], **value} if key in described else value
+        for key, value in properties.items()
+    }
+    return {"type": "object", "properties": keys, "additionalProperties": False}
+
+
+def _column() -> Schema:
+    properties = {
+        "role": {"enum": [role.value for role in Role]},
+        "recoding": {"enum": list(RECODINGS)},
+        "taxonomy": TEXT,
+        "order": {"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "string"}},
+        "weight": {**POSITIVE, "default": 1},
+        "snap": POSITIVE,
+        "digits": {"type": "integer", "minimum": 0},
+    }
+    roles = {
+        Role.SENSITIVE.value: QUASI_ONLY,
+        Role.INSENSITIVE.value: (*QUASI_ONLY, *OF_VALUES),
+        Role.IDENTIFIER.value: (*QUASI_ONLY, *OF_VALUES),
+    }
+    return {
+        **_table(properties, described=_descriptions("## Keys of a column")),
+        "required": ["role"],
+        "allOf": [_where("role", role, dict.fromkeys(no, False)) for role, no in roles.items()],
+    }
+
+
+def _where(key: str, value: str, properties: Mapping[str, Any]) -> Schema:
+    """Return what holds of other keys where a key has this value."""
+    given = {"required": [key], "properties": {key: {"const": value}}}
+    return {"if": given, "then": {"properties": dict(properties)}}
+
+
+def _models() -> Schema:
+    short = {
+        model.limit: {
+            **_parameter(model.parameters()[model.limit]),
+            "description": f"short for {name}",
+        }
+        for name, model in MODELS.items()
+        if model.is_short
+    }
+    full = {name: _model(name) for name in MODELS}
+    return _table({**short, **full}, described={})
+
+
+def _model(name: str) -> Schema:
+    accepted = MODELS[name].accepted()
+    properties = {key: _parameter(parameter) for key, parameter in accepted.items()}
+    required = [key for key, parameter in accepted.items() if parameter.default is None]
+    return {**_table(properties, described={}), "required": required}
+
+
+def _parameter(parameter: Parameter) -> Schema:
+    """Return the schema of a parameter of a privacy model."""
+    if parameter.kind is tuple:
+        return {"type": "array", "minItems": 1, "items": TEXT}
+    if parameter.kind is str:
+        return {"enum": list(parameter.among), "default": parameter.default}
+    found: Schema = {"type": TYPES[parameter.kind]}
+    found["exclusiveMinimum" if parameter.above else "minimum"] = parameter.least
+    if parameter.most < math.inf:
+        found["maximum"] = parameter.most
+    return found if parameter.default is None else {**found, "default": parameter.default}
+
+
+def _of_algorithm(name: str, factory: Callable[..., Any]) -> Schema:
+    """Return what ``params`` may hold where the policy names this algorithm."""
+    hints = get_type_hints(factory)
+    known = {key: _typed(hints[key]) for key in parameters(factory)}
+    params = _where("algorithm", name, {"params": _table(known, described={})})
+    if name == Policy(None, ()).algorithm:
+        del params["if"]["required"]  # which is the algorithm of a policy that names none
+    return params
+
+
+def _typed(hint: object) -> Schema:
+    """Return the schema of a parameter of an algorithm from its type."""
+    if get_origin(hint) is Literal:
+        return {"enum": list(get_args(hint))}
+    kinds = [kind for kind in (get_args(hint) or (hint,)) if kind is not NoneType]
+    return {"type": [TYPES[kind] for kind in kinds]}
+
+
+def _descriptions(heading: str) -> dict[str, str]:
+    """Return what the page about policies says of each key, without its markup."""
+    page = (REFERENCE / "policy.md").read_text(encoding="utf-8")
+    section = page.partition(f"\n{heading}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+?) \|$", section, re.MULTILINE)
+    return {key: _plain(_described(value, without)) for key, value, without in rows}
+
+
+def _described(value: str, without: str) -> str:
+    return f"{value} ({without})" if without == "required" else f"{value}. Without it: {without}"
+
+
+def _plain(markdown: str) -> str:
+    return re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", markdown).replace("`", "")
+
+
+if __name__ == "__main__":
+    FILE.write_text(text(), encoding="utf-8")
