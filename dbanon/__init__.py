@@ -7,9 +7,7 @@ server); ``anonymize`` works on a data frame and needs no database at all.
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
         list_taxonomies,
         load_taxonomy,
     )
-    from dbanon.anonymize.frame import anonymize
+    from dbanon.anonymization.data_frame import anonymize
     from dbanon.domain.checks import CheckFailed, CheckReport, CheckResult, Verdict
     from dbanon.domain.errors import (
         CommitUnknown,
@@ -80,7 +78,7 @@ _HOMES = {
     "actions.server": "server_psql server_status server_stop server_url",
     "actions.taxonomy": "derive_taxonomy drop_taxonomy export_taxonomy import_taxonomy"
     " list_taxonomies load_taxonomy",
-    "anonymize.frame": "anonymize",
+    "anonymization.data_frame": "anonymize",
     "domain.checks": "CheckFailed CheckReport CheckResult Verdict",
     "domain.errors": "CommitUnknown ConfigError DatabaseError DbanonError DriftError NotPermitted"
     " PolicyError SchemaOutOfDate TableNotFound TaxonomyError Unsatisfiable",
@@ -164,14 +162,3 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _Package(ModuleType):
-    """Keeps the name ``anonymize`` for the function when the folder of that name is imported."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name not in _HOME_OF or not isinstance(value, ModuleType):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

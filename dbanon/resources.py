@@ -20,13 +20,18 @@ def migrations() -> Path:
 
 @cache
 def sql(kind: str, name: str) -> str:
-    """Return the text of ``sql/<kind>/<name>.sql``; kind is a folder, such as functions."""
+    """Return the text of ``sql/<kind>/<name>.sql``.
+
+    kind: a folder, such as queries; name: with its family, such as ``catalog/columns``.
+    """
     return (_folder("sql") / kind / f"{name}.sql").read_text(encoding="utf-8")
 
 
 def sql_names(kind: str) -> tuple[str, ...]:
     """Return the names of the files of that kind, sorted."""
-    return tuple(sorted(path.stem for path in (_folder("sql") / kind).glob("*.sql")))
+    folder = _folder("sql") / kind
+    found = (path.relative_to(folder) for path in folder.rglob("*.sql"))
+    return tuple(sorted(path.with_suffix("").as_posix() for path in found))
 
 
 def data(name: str) -> Path:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from typer.main import get_command
 
 import dbanon
-from dbanon.anonymize.parameters import parameters
-from dbanon.anonymize.registry import ALGORITHMS
+from dbanon.anonymization.parameters import parameters
+from dbanon.anonymization.registry import ALGORITHMS
 from dbanon.cli import app
 from dbanon.models.registry import MODELS
 

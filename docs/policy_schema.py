@@ -13,8 +13,8 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
-from dbanon.anonymize.parameters import parameters
-from dbanon.anonymize.registry import ALGORITHMS, RECODINGS
+from dbanon.anonymization.parameters import parameters
+from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
 from dbanon.domain.policy import GROUP, Policy, Role
 from dbanon.models.registry import MODELS
 

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from dbanon.db.metadata import SCHEMA, metadata
+from dbanon.db.metadata.tables import SCHEMA, metadata
 
 config = context.config
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from dbanon.anonymize.encode import encode
+from dbanon.anonymization.encoding.encode import encode
 from dbanon.domain.policy import (
     K_ANONYMITY,
     L_DIVERSITY,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
+import pytest
 from psycopg import sql
 
-from dbanon.db import catalog, relations, views
-from dbanon.db.publication import Publication
+from dbanon.db import catalog
+from dbanon.db.releases import relations, views
+from dbanon.db.releases.publication import Publication
 from dbanon.db.session import connect
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.release import ReleaseKind
@@ -96,3 +99,13 @@ def serve(database: Database, policy: Policy, rows: Sequence[Sequence[object]]) 
 def shown(database: Database) -> int:
     """Count the rows that readers see."""
     return database.execute("SELECT count(*) FROM anon.people")[0][0]
+
+
+def wait_for_lock(database):
+    """Wait until somebody waits for a lock on a relation."""
+    waiting = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND relation IS NOT NULL"
+    for _ in range(500):
+        if database.execute(waiting) == [(True,)]:
+            return
+        time.sleep(0.02)
+    pytest.fail("nobody waits for a lock")

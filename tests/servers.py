@@ -19,10 +19,10 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from dbanon.db.embedded import EmbeddedServer
-from dbanon.db.embedded import server as embedded
-from dbanon.db.embedded.binaries import bundled_binaries
 from dbanon.domain.errors import ConfigError
+from dbanon.server import EmbeddedServer
+from dbanon.server import server as embedded
+from dbanon.server.binaries import bundled_binaries
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:

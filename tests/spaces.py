@@ -6,8 +6,8 @@ import numpy as np
 from builders import GUESSED, LETTERS, encoded, tree
 from hypothesis import strategies as st
 
-from dbanon.anonymize.engine.space import make_space
-from dbanon.anonymize.interfaces import Requirement
+from dbanon.anonymization.auto.space import make_space
+from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.table import ColumnKind
 
 # 154 leaves at two depths, more than have a table of all pairs; and 40, which fill a set's halves.

@@ -15,7 +15,7 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dbanon.db.promise import Promise
+    from dbanon.db.releases.guarantee import Promise
     from dbanon.db.session import Session
     from dbanon.domain.checks import CheckResult
     from dbanon.domain.release import Release
@@ -119,7 +119,8 @@ def _held(session: Session, found: TableInfo) -> Iterator[TableInfo]:
 
 
 def _proved(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
-    from dbanon.db import checks, identity, population
+    from dbanon.db import identity
+    from dbanon.db.proofs import checks, population
 
     identity.admit(session, info)
     report = checks.prove(session, info, promise)
@@ -132,8 +133,8 @@ def check_all(*, settings: Settings | None = None) -> list[Checked]:
     One that cannot be checked does not keep the others from being checked: its verdict is ``not
     checked``, and ``error`` says why.
     """
-    from dbanon.db import store
-    from dbanon.db.migrate import current_session
+    from dbanon.db.metadata import store
+    from dbanon.db.metadata.migrate import current_session
 
     settings = settings or Settings.load()
     with current_session(settings) as session:
@@ -144,7 +145,7 @@ def check_all(*, settings: Settings | None = None) -> list[Checked]:
 
 def _attempt(release: Release, settings: Settings) -> Checked | None:
     """Check what serves the relation by now; None if it was withdrawn meanwhile."""
-    from dbanon.db import store
+    from dbanon.db.metadata import store
     from dbanon.db.session import connect
 
     try:
@@ -171,7 +172,7 @@ def _attempt(release: Release, settings: Settings) -> Checked | None:
 def _kept_promise(session: Session, info: TableInfo, release: Release) -> Promise:
     """Return the promise of a release; raises ConfigError when it is not what was published."""
     from dbanon.db import identity
-    from dbanon.db.promise import read_promise
+    from dbanon.db.releases.guarantee import read_promise
     from dbanon.domain.policy import Role
 
     identity.require_release(session, info, release.data_id)
@@ -200,7 +201,7 @@ def _judged(
     error: DbanonError | None = None,
 ) -> Checked:
     """Say what failed, and enter it into the ledger if it is about a release."""
-    from dbanon.db import ledger
+    from dbanon.db.metadata import ledger
 
     if error is None and not report.passed:
         error = CheckFailed(explain(report), report, hint="dbanon release list")
@@ -230,7 +231,7 @@ def _promise(
 ) -> Promise:
     from dataclasses import replace
 
-    from dbanon.db.promise import Promise, read_promise
+    from dbanon.db.releases.guarantee import Promise, read_promise
 
     promise = read_promise(session, info)
     if promise is None:

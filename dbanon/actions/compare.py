@@ -6,19 +6,19 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
 
-from dbanon.actions.prepare import in_force, read_source, search
-from dbanon.actions.request import Request
+from dbanon.actions.preparation.prepare import in_force, read_source, search
+from dbanon.actions.preparation.request import Request
 from dbanon.domain.errors import DbanonError, PolicyError
 from dbanon.domain.policy import K_ANONYMITY, ModelSpec
-from dbanon.domain.stages import Stages
+from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from dbanon.actions.prepare import Source
-    from dbanon.actions.request import Options
+    from dbanon.actions.preparation.prepare import Source
+    from dbanon.actions.preparation.request import Options
     from dbanon.domain.assignment import EncodedTable, LossReport
     from dbanon.domain.policy import Policy
 
@@ -87,7 +87,7 @@ def compare(
     of them has.
     """
     from dbanon.db import catalog, identity
-    from dbanon.db.migrate import require_current
+    from dbanon.db.metadata.migrate import require_current
     from dbanon.db.session import connect
 
     stages = stages or Stages()
@@ -120,8 +120,8 @@ def compare(
 
 def _candidates(policy: Policy, request: Request, names: Sequence[str]) -> list[Policy]:
     """Return the policy once for each algorithm, with the parameters that it has."""
-    from dbanon.anonymize.parameters import listens, parameters
-    from dbanon.anonymize.pipeline import algorithm_named
+    from dbanon.anonymization.parameters import listens, parameters
+    from dbanon.anonymization.pipeline import algorithm_named
 
     factories = {name: algorithm_named(name) for name in names}
     known = {name: parameters(factory) for name, factory in factories.items()}
@@ -147,7 +147,7 @@ def _candidates(policy: Policy, request: Request, names: Sequence[str]) -> list[
 
 def _tried(encoded: EncodedTable, policy: Policy, ks: Collection[int]) -> tuple[int, ...]:
     """Return the numbers that the rows allow; raises Unsatisfiable when there is none."""
-    from dbanon.anonymize.pipeline import check_feasible
+    from dbanon.anonymization.pipeline import check_feasible
 
     check_feasible(encoded, _with_k(policy, min(ks)))
     return tuple(k for k in sorted(ks) if k <= encoded.n_rows)
@@ -163,8 +163,8 @@ def _warm_up(encoded: EncodedTable, policy: Policy, *, tell: Callable[[str], Non
     """Let an algorithm load what it needs, so that its seconds are those of the search."""
     import numpy as np
 
-    from dbanon.anonymize.blocks import part_of
-    from dbanon.anonymize.pipeline import run
+    from dbanon.anonymization.algorithms.blocks import part_of
+    from dbanon.anonymization.pipeline import run
 
     rows = np.arange(min(encoded.n_rows, _WARM_UP_ROWS))
     quick = replace(_with_k(policy, 2), params={}, block=None, max_suppressed=0.0)

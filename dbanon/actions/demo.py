@@ -13,7 +13,7 @@ from dbanon.actions.publish import publish
 from dbanon.actions.taxonomy import import_taxonomy, list_taxonomies
 from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError
-from dbanon.domain.stages import Stages
+from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
@@ -119,15 +119,15 @@ def demo(
 def _load(dataset: Dataset, table: TableName, settings: Settings) -> None:
     import gzip
 
-    from dbanon.db import samples
+    from dbanon.db import demo_tables
     from dbanon.db.session import connect
 
     deed = Deed(str(table), "loaded", "dbanon demo")
     with connect(settings, writes=True) as session, session.transaction(deed=deed):
-        if samples.is_loaded(session, table):
+        if demo_tables.is_loaded(session, table):
             return
         with gzip.open(resources.data(f"{dataset.name}.csv.gz")) as file:
-            samples.load(session, table, file.read(), delimiter=dataset.delimiter)
+            demo_tables.load(session, table, file.read(), delimiter=dataset.delimiter)
 
 
 def _define(dataset: Dataset, table: TableName, settings: Settings) -> None:
@@ -141,10 +141,10 @@ def _define(dataset: Dataset, table: TableName, settings: Settings) -> None:
 def _samples(
     relations: Sequence[TableName], settings: Settings
 ) -> list[tuple[tuple[str, ...], tuple[tuple[str | None, ...], ...]]]:
-    from dbanon.db import identity, samples
+    from dbanon.db import demo_tables, identity
     from dbanon.db.session import connect
 
     with connect(settings) as session, session.transaction(read_only=True):
-        rows = [samples.first_rows(session, relation, limit=8) for relation in relations]
+        rows = [demo_tables.first_rows(session, relation, limit=8) for relation in relations]
         identity.require_admitted(session)
         return rows

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from dbanon.actions.drift import changes, gained_rights, gone, misfits, strays
+from dbanon.actions.preparation.drift import changes, gained_rights, gone, misfits, strays
 from dbanon.domain.checks import Verdict
 from dbanon.domain.errors import (
     DbanonError,
@@ -55,7 +55,7 @@ class Finding:
 
 def doctor(*, settings: Settings | None = None) -> list[Finding]:
     """Look at the server, the role, the metadata and every served release; change nothing."""
-    from dbanon.db import store
+    from dbanon.db.metadata import store
     from dbanon.db.session import connect
 
     with connect(settings or Settings.load()) as session:
@@ -74,7 +74,7 @@ def doctor(*, settings: Settings | None = None) -> list[Finding]:
 
 
 def _server(session: Session) -> Iterator[Finding]:
-    from dbanon.db.diagnosis import OLDEST, server_version
+    from dbanon.db.audit import OLDEST, server_version
 
     number, name = server_version(session)
     if number < OLDEST * 10_000:
@@ -84,7 +84,7 @@ def _server(session: Session) -> Iterator[Finding]:
 
 
 def _role(session: Session, served: Sequence[Release]) -> Iterator[Finding]:
-    from dbanon.db.diagnosis import role_facts
+    from dbanon.db.audit import role_facts
 
     role = role_facts(session, served)
     if role.superuser:
@@ -104,7 +104,7 @@ def _role(session: Session, served: Sequence[Release]) -> Iterator[Finding]:
 
 def _metadata(session: Session) -> Iterator[Finding]:
     """Yield what is wrong with the metadata schema."""
-    from dbanon.db import damage, migrate
+    from dbanon.db.metadata import damage, migrate
 
     try:
         migrate.require_current(session)
@@ -117,7 +117,7 @@ def _metadata(session: Session) -> Iterator[Finding]:
 
 def _lost(session: Session) -> Iterator[Finding]:
     """Yield what is served though the ledger is gone."""
-    from dbanon.db import damage
+    from dbanon.db.metadata import damage
 
     if damage.ledger_is_gone(session):
         hint = "DROP SCHEMA dbanon_data CASCADE drops it; then dbanon init, and publish again"
@@ -128,7 +128,7 @@ def _lost(session: Session) -> Iterator[Finding]:
 
 def _unrecorded(session: Session) -> Iterator[Finding]:
     """Yield the views that serve what the ledger does not know."""
-    from dbanon.db import damage
+    from dbanon.db.metadata import damage
 
     for view in damage.unrecorded_views(session):
         message = "it is served, and the ledger says nothing of it: nobody checks what it shows"
@@ -137,7 +137,7 @@ def _unrecorded(session: Session) -> Iterator[Finding]:
 
 def _policies(session: Session) -> Iterator[Finding]:
     """Yield the policies that cannot be read."""
-    from dbanon.db import store
+    from dbanon.db.metadata import store
 
     found: list[PolicyError] = []
     store.list_policies(session, on_unreadable=found.append)
@@ -146,10 +146,10 @@ def _policies(session: Session) -> Iterator[Finding]:
 
 
 def _leftovers(session: Session, served: Sequence[Release]) -> Iterator[Finding]:
-    from dbanon.db import diagnosis
+    from dbanon.db import audit
 
     yield from _unrecorded(session)
-    orphans = diagnosis.orphans(session, served)
+    orphans = audit.orphans(session, served)
     if orphans:
         orphan = TableName("dbanon_data", orphans[0])
         message = f"{len(orphans)} relations in dbanon_data belong to no served release"
@@ -160,7 +160,7 @@ def _leftovers(session: Session, served: Sequence[Release]) -> Iterator[Finding]
 
 def _remedy(session: Session, orphan: TableName) -> str:
     """Return what drops a relation that no served release needs."""
-    from dbanon.db import store
+    from dbanon.db.metadata import store
 
     number = orphan.name.rpartition("_")[2]
     known = number.isdecimal() and store.release_by_id(session, int(number))
@@ -214,13 +214,13 @@ def _served(
     session: Session, release: Release, published: TableInfo, source: TableInfo
 ) -> Iterator[Finding]:
     """Yield what is wrong with what readers see."""
-    from dbanon.db import diagnosis, identity
+    from dbanon.db import audit, identity
 
     subject, repair = str(release.relation), command("dbanon refresh", release.table)
     if not identity.serves(session, published.oid, release.data_id):
         publish = command("dbanon publish", release.table)
         repair = f"DROP VIEW {release.relation}, then {publish}"
-    for problem in diagnosis.view_problems(session, published, release=release, source=source):
+    for problem in audit.view_problems(session, published, release=release, source=source):
         yield _failure(subject, problem, repair)
     for problem in identity.strangers(session, published, release.data_id):
         yield _failure(subject, problem, "let this role or the owner of the database own it")
@@ -236,7 +236,7 @@ def _defined(
     session: Session, release: Release, published: TableInfo, *, repair: str
 ) -> Iterator[Finding]:
     """Yield how a release differs from what was published, as far as the catalogs tell."""
-    from dbanon.db import marks, seals
+    from dbanon.db.releases import immutability, marks
 
     subject = str(release.relation)
     if release.content is None:
@@ -245,14 +245,14 @@ def _defined(
     elif release.kind is ReleaseKind.VIEW:
         for change in marks.alterations(session, release):
             yield _failure(subject, change, repair)
-        same = seals.same_definition(session, published, release.content)
+        same = immutability.same_definition(session, published, release.content)
         if same is None:
             message = "published on another version of PostgreSQL: its definition was not compared"
             yield Finding(Level.WARNING, subject, message, repair)
         elif not same:
             yield _failure(subject, "its definition is not the one that was published", repair)
     else:
-        for broken in seals.broken_seals(session, published.oid, release.data_id):
+        for broken in immutability.broken_seals(session, published.oid, release.data_id):
             hint = broken.remedy or repair
             if broken.is_harmless:
                 yield Finding(Level.WARNING, subject, broken.problem, hint)
@@ -262,12 +262,12 @@ def _defined(
 
 def _rows(session: Session, release: Release) -> Iterator[Finding]:
     """Yield what the rows tell that readers see, and those of the source."""
-    from dbanon.db import catalog, diagnosis, identity
+    from dbanon.db import audit, catalog, identity
 
     subject = str(release.relation)
     with suppress(TableNotFound):
         published = catalog.describe(session, release.relation)
-        if not diagnosis.can_read(session, published):
+        if not audit.can_read(session, published):
             yield _unread(release.relation, published.name)
         elif identity.is_release(session, published, release.data_id):
             identity.hold(session, published)
@@ -283,9 +283,9 @@ def _rows(session: Session, release: Release) -> Iterator[Finding]:
 
 def _copied(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
     """Yield how what a table release shows differs from what was published."""
-    from dbanon.db import seals
+    from dbanon.db.releases import immutability
 
-    if release.content is not None and seals.content(session, published) != release.content:
+    if release.content is not None and immutability.content(session, published) != release.content:
         message = "it shows other rows or columns than were published"
         yield _failure(str(release.relation), message, command("dbanon refresh", release.table))
 
@@ -293,8 +293,9 @@ def _copied(session: Session, release: Release, published: TableInfo) -> Iterato
 def _live(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
     """Yield whether what a live view shows holds by now: all is counted."""
     from dbanon.actions.check import explain
-    from dbanon.db import checks, marks
-    from dbanon.db.promise import read_promise
+    from dbanon.db.proofs import checks
+    from dbanon.db.releases import marks
+    from dbanon.db.releases.guarantee import read_promise
 
     subject, repair = str(release.relation), command("dbanon refresh", release.table)
     promise = read_promise(session, published)
@@ -310,8 +311,8 @@ def _live(session: Session, release: Release, published: TableInfo) -> Iterator[
 
 def _strays(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:
     """Yield the values of the source that its policy has no place for, if it fits otherwise."""
-    from dbanon.actions.policy import stored_policy
-    from dbanon.db import diagnosis, identity
+    from dbanon.actions.preparation.policies import stored_policy
+    from dbanon.db import audit, identity
 
     try:
         policy = stored_policy(session, source)
@@ -319,7 +320,7 @@ def _strays(session: Session, release: Release, source: TableInfo) -> Iterator[F
         return
     if changes(session, source) or [*misfits(session, source, policy)]:
         return
-    if not diagnosis.can_read(session, source):
+    if not audit.can_read(session, source):
         yield _unread(release.relation, source.name)
     elif not identity.foreign_code(session, source):
         identity.hold(session, source)
@@ -329,7 +330,7 @@ def _strays(session: Session, release: Release, source: TableInfo) -> Iterator[F
 
 def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:
     """Yield what changed about the source, and would keep it from being published again."""
-    from dbanon.actions.policy import stored_policy
+    from dbanon.actions.preparation.policies import stored_policy
 
     subject = str(release.relation)
     try:

@@ -14,7 +14,7 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from dbanon.db.access import Statement
+    from dbanon.db.rights import Statement
     from dbanon.db.session import Session
     from dbanon.domain.release import Release
 
@@ -48,17 +48,17 @@ def grant(
     One transaction: when a reader could then also read what a release hides, all of it is undone.
     With ``dry_run`` it is undone in any case. Raises NotPermitted, ConfigError, DatabaseError.
     """
-    from dbanon.db import access, catalog
+    from dbanon.db import catalog, rights
 
     def work(session: Session) -> list[Access]:
-        access.require_roles(session, roles)
+        rights.require_roles(session, roles)
         given = []
         for release, published in _published(session, _served(session, relation)):
-            statements = list(access.grant_statements(release.relation, roles))
+            statements = list(rights.grant_statements(release.relation, roles))
             given.append(_run(session, release, published, roles, statements=statements))
             source = catalog.describe(session, release.table)
-            access.require_readable(session, roles, published=published)
-            access.require_separation(session, published=published, source=source.oid)
+            rights.require_readable(session, roles, published=published)
+            rights.require_separation(session, published=published, source=source.oid)
         return given
 
     return _settled(_deed(relation, "granted"), work, settings, keep=not dry_run)
@@ -77,13 +77,13 @@ def revoke(
     it; what stays is told in ``remarks``. Raises NotPermitted when a right remains that somebody
     else gave, ConfigError, DatabaseError.
     """
-    from dbanon.db import access
+    from dbanon.db import rights
 
     def work(session: Session) -> list[Access]:
-        access.require_roles(session, roles)
+        rights.require_roles(session, roles)
         taken = []
         for release, published in _published(session, _served(session, relation)):
-            statements = [access.revoke_statement(release.relation, role) for role in roles]
+            statements = [rights.revoke_statement(release.relation, role) for role in roles]
             taken.append(_run(session, release, published, roles, statements=statements))
             _require_gone(session, release, roles, published=published)
         return [_with_schemas(session, one) for one in taken]
@@ -108,9 +108,9 @@ def _settled(
     to be committed puts the view in its place, and such a publication keeps what was changed
     before.
     """
-    from dbanon.db.migrate import require_current
+    from dbanon.db.metadata.migrate import require_current
+    from dbanon.db.releases.turns import settled
     from dbanon.db.session import connect
-    from dbanon.db.turns import settled
 
     with connect(settings or Settings.load(), writes=True) as session:
         require_current(session)
@@ -119,7 +119,8 @@ def _settled(
 
 def _served(session: Session, relation: str | TableName) -> list[Release]:
     """Return the release that a relation serves, or all of a table; raises ConfigError."""
-    from dbanon.db import catalog, store
+    from dbanon.db import catalog
+    from dbanon.db.metadata import store
 
     where = relation if isinstance(relation, TableName) else TableName.parse(relation)
     name = catalog.describe(session, where, hint="dbanon release list").name
@@ -146,7 +147,7 @@ def _published(session: Session, releases: Sequence[Release]) -> Iterator[tuple[
 
 def _schemas(relation: TableName) -> list[str]:
     """Return the schemas that a reader of a relation uses."""
-    from dbanon.db.metadata import SCHEMA
+    from dbanon.db.metadata.tables import SCHEMA
 
     return [relation.schema or "public", SCHEMA]
 
@@ -160,13 +161,13 @@ def _run(
     statements: list[Statement],
 ) -> Access:
     """Run the statements and tell whether they changed what the roles were given."""
-    from dbanon.db import access
+    from dbanon.db import rights
 
     schemas = _schemas(release.relation)
-    before = access.direct_grants(session, roles, published=published, schemas=schemas)
+    before = rights.direct_grants(session, roles, published=published, schemas=schemas)
     for statement in statements:
         session.pg.execute(statement)
-    after = access.direct_grants(session, roles, published=published, schemas=schemas)
+    after = rights.direct_grants(session, roles, published=published, schemas=schemas)
     from dbanon.db.printing import printed
 
     texts = tuple(map(printed, statements))
@@ -177,9 +178,9 @@ def _require_gone(
     session: Session, release: Release, roles: Sequence[str], *, published: int
 ) -> None:
     """Raise NotPermitted for a right that REVOKE left, as it does for what others gave."""
-    from dbanon.db import access
+    from dbanon.db import rights
 
-    left = access.direct_grants(session, roles, published=published, schemas=())
+    left = rights.direct_grants(session, roles, published=published, schemas=())
     if left:
         raise NotPermitted(
             f"{visible(left[0].role)} still has {left[0].privilege} on {release.relation},"
@@ -190,13 +191,14 @@ def _require_gone(
 
 def _with_schemas(session: Session, taken: Access) -> Access:
     """Take the use of schemas that are needed no more, and say what the roles still have."""
-    from dbanon.db import access, views
+    from dbanon.db import rights
     from dbanon.db.printing import printed
+    from dbanon.db.releases import views
 
     published = views.oid_of(session, taken.relation) or 0
     schemas = [schema for schema in _schemas(taken.relation) if schema != "public"]
-    has = access.direct_grants(session, taken.roles, published=published, schemas=schemas)
-    needed = access.needed_schemas(session, taken.roles, schemas=schemas)
+    has = rights.direct_grants(session, taken.roles, published=published, schemas=schemas)
+    needed = rights.needed_schemas(session, taken.roles, schemas=schemas)
     statements, remarks = list(taken.statements), []
     for role, schema in sorted(
         {(g.role, g.schema) for g in has if g.schema is not None and g.privilege == "USAGE"}
@@ -205,13 +207,13 @@ def _with_schemas(session: Session, taken: Access) -> Access:
             use = f"USAGE on {quote_identifier(schema)}, for {visible(needed[role, schema])}"
             remarks.append(f"{visible(role)} keeps {use}")
         else:
-            statement = access.schema_statement(schema, role)
+            statement = rights.schema_statement(schema, role)
             session.pg.execute(statement)
             statements.append(printed(statement))
     remarks += [
         f"{visible(role)} can still read {taken.relation}:"
         " as a member of another role, or like everybody"
-        for role in access.still_readable_by(session, taken.roles, published=published)
+        for role in rights.still_readable_by(session, taken.roles, published=published)
     ]
     changed = taken.changed or len(statements) > len(taken.statements)
     return replace(taken, statements=tuple(statements), remarks=tuple(remarks), changed=changed)

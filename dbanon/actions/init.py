@@ -24,7 +24,8 @@ def init(settings: Settings | None = None, *, role: str | None = None) -> Mappin
     Raises NotPermitted, DatabaseError, SchemaOutOfDate (when the schema is newer than this
     program), ConfigError when there is no such role.
     """
-    from dbanon.db import access, damage, metadata, migrate
+    from dbanon.db import rights
+    from dbanon.db.metadata import damage, migrate, tables
     from dbanon.db.session import connect
 
     with (
@@ -33,13 +34,13 @@ def init(settings: Settings | None = None, *, role: str | None = None) -> Mappin
     ):
         changed, former = migrate.install(session)
         if role is not None:
-            access.require_roles(session, [role])
+            rights.require_roles(session, [role])
             migrate.grant_everyday(session, role)
         lost = [str(part) for part in damage.missing(session)]
         if not lost:
             views = damage.unrecorded_views(session)
             lost = [f"{view} is served, and the ledger says nothing of it" for view in views]
-    return {"changed": changed, "revision": metadata.REVISION, "former": former, "lost": lost}
+    return {"changed": changed, "revision": tables.REVISION, "former": former, "lost": lost}
 
 
 def init_sql(*, role: str | None = None, owner: str | None = None) -> str:
@@ -49,6 +50,6 @@ def init_sql(*, role: str | None = None, owner: str | None = None) -> str:
     publish, which is given all that it needs but SELECT on the tables; ``owner`` is who shall own
     the objects, instead of whoever runs this.
     """
-    from dbanon.db import migrate
+    from dbanon.db.metadata import migrate
 
     return migrate.script(role=role, owner=owner)

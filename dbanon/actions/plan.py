@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
-from dbanon.actions.prepare import prepare
-from dbanon.actions.request import Request
-from dbanon.domain.stages import Stages
+from dbanon.actions.preparation.prepare import prepare
+from dbanon.actions.preparation.request import Request
+from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dbanon.actions.prepare import Prepared
-    from dbanon.actions.request import Options
-    from dbanon.db.publication import Publication
+    from dbanon.actions.preparation.prepare import Prepared
+    from dbanon.actions.preparation.request import Options
+    from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.caution import Caution
@@ -71,8 +71,8 @@ def plan(
     anything and takes no lock.
     """
     from dbanon.db import identity
-    from dbanon.db.migrate import require_current
-    from dbanon.db.publication import Publication
+    from dbanon.db.metadata.migrate import require_current
+    from dbanon.db.releases.publication import Publication
     from dbanon.db.session import connect
 
     request = Request.of(options)
@@ -106,7 +106,7 @@ def plan(
 
 
 def _source(session: Session, where: TableName, request: Request) -> TableInfo:
-    from dbanon.actions.drift import find_source, require_unchanged
+    from dbanon.actions.preparation.drift import find_source, require_unchanged
     from dbanon.db import identity
 
     info = find_source(session, where)
@@ -125,19 +125,21 @@ def _render(session: Session, publication: Publication, request: Request) -> Ite
 
     Those that prove it are comments: without rows a release is not read, but refused.
     """
-    from dbanon.db import access, checks, contents, relations, views
+    from dbanon.db import rights
     from dbanon.db.printing import printed
-    from dbanon.db.promise import promise_of
+    from dbanon.db.proofs import checks
+    from dbanon.db.releases import relations, release_rows, views
+    from dbanon.db.releases.guarantee import promise_of
 
     proofs = checks.proofs(checks.named(publication.view), promise_of(publication))
     statements = [
         *relations.build_statements(publication),
-        *contents.copy_statements(publication),
+        *release_rows.copy_statements(publication),
         *relations.serve_statements(publication),
         *views.schema_statements(session, publication.view),
         relations.view_statement(publication),
         relations.comment_statement(publication),
-        *access.grant_statements(publication.view, request.grants),
+        *rights.grant_statements(publication.view, request.grants),
     ]
     for statement in statements:
         yield printed(statement).strip()

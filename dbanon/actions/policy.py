@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dbanon.actions.preparation.policies import stored_policy, validate_policy
 from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import Policy
-from dbanon.domain.stages import Stages
+from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.settings import Settings
@@ -39,11 +40,12 @@ def set_policy(
     Raises PolicyError with every problem at once, ConfigError when the file cannot be read, and
     TableNotFound.
     """
-    from dbanon.actions.cautions import require_none
-    from dbanon.anonymize.pipeline import make_algorithm
-    from dbanon.db import identity, store
-    from dbanon.db.baselines import baseline
-    from dbanon.db.migrate import require_current
+    from dbanon.actions.preparation.cautions import require_none
+    from dbanon.anonymization.pipeline import make_algorithm
+    from dbanon.db import identity
+    from dbanon.db.metadata import store
+    from dbanon.db.metadata.migrate import require_current
+    from dbanon.db.metadata.schema_snapshot import baseline
     from dbanon.db.session import connect
 
     given = policy if isinstance(policy, Policy) else _read(policy)
@@ -78,7 +80,7 @@ def _fitted(session: Session, policy: Policy, table: TableName) -> tuple[TableIn
 
 
 def _cautions(session: Session, policy: Policy, info: TableInfo) -> list[Caution]:
-    from dbanon.actions.cautions import of_table
+    from dbanon.actions.preparation.cautions import of_table
     from dbanon.db import identity
 
     found = of_table(session, policy, info)
@@ -89,7 +91,7 @@ def _cautions(session: Session, policy: Policy, info: TableInfo) -> list[Caution
 def _read(path: str | Path) -> Policy:
     from pathlib import Path
 
-    from dbanon.anonymize.registry import ALGORITHMS, RECODINGS
+    from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
     from dbanon.formats import policies
     from dbanon.models.registry import MODELS
 
@@ -124,17 +126,6 @@ def _same_table(session: Session, written: TableName, info: TableInfo) -> TableN
     return info.name
 
 
-def validate_policy(session: Session, policy: Policy, info: TableInfo) -> None:
-    """Raise PolicyError with everything in the policy that does not fit the table."""
-    from dbanon.anonymize.registry import RECODINGS
-    from dbanon.db import store
-    from dbanon.formats import policies
-
-    named = {rule.taxonomy for rule in policy.columns if rule.taxonomy is not None}
-    known = store.load_taxonomies(session, named)
-    policies.validate(policy, info, taxonomies=known, recodings=RECODINGS)
-
-
 def suggest_policy(table: str | TableName, *, settings: Settings | None = None) -> str:
     """Return a policy file to edit: a role for every column, with the reason as a comment."""
     from dbanon.actions.inspect import inspect
@@ -148,22 +139,10 @@ def suggest_policy(table: str | TableName, *, settings: Settings | None = None) 
 def load_policy(table: str | TableName, *, settings: Settings | None = None) -> Policy:
     """Return the stored policy of a table; raises PolicyError when there is none."""
     from dbanon.db import catalog
-    from dbanon.db.migrate import current_session
+    from dbanon.db.metadata.migrate import current_session
 
     with current_session(settings or Settings.load()) as session:
         return stored_policy(session, catalog.describe(session, _name(table)))
-
-
-def stored_policy(session: Session, info: TableInfo) -> Policy:
-    """Return the policy of a table in an open session; raises PolicyError when there is none."""
-    from dbanon.db import store
-
-    policy = store.load_policy(session, info.name)
-    if policy is None:
-        raise PolicyError(
-            f"{info.name} has no policy yet", hint=command("dbanon policy suggest", info.name)
-        )
-    return policy
 
 
 def export_policy(table: str | TableName, *, settings: Settings | None = None) -> str:
@@ -183,8 +162,8 @@ def list_policies(
     ``on_unreadable`` is given the error of each one that cannot be read; without it the first
     such error is raised.
     """
-    from dbanon.db import store
-    from dbanon.db.migrate import current_session
+    from dbanon.db.metadata import store
+    from dbanon.db.metadata.migrate import current_session
 
     with current_session(settings or Settings.load()) as session:
         return store.list_policies(session, on_unreadable=on_unreadable or _raise)
@@ -196,8 +175,8 @@ def _raise(error: PolicyError) -> None:
 
 def drop_policy(table: str | TableName, *, settings: Settings | None = None) -> None:
     """Delete the policy of a table; what is published stays. Raises PolicyError."""
-    from dbanon.db import store
-    from dbanon.db.migrate import current_session
+    from dbanon.db.metadata import store
+    from dbanon.db.metadata.migrate import current_session
 
     name, deed = _name(table), _deed(table, "dropped")
     with current_session(settings or Settings.load(), deed=deed) as session:

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
-from dbanon.actions.prepare import fingerprint, prepare
-from dbanon.actions.request import Request
+from dbanon.actions.preparation.prepare import fingerprint, prepare
+from dbanon.actions.preparation.request import Request
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError, DatabaseError
+from dbanon.domain.progress import Stages
 from dbanon.domain.release import Release, ReleaseKind
-from dbanon.domain.stages import Stages
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.settings import Settings
@@ -20,9 +20,9 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dbanon.actions.prepare import Prepared
-    from dbanon.actions.request import Options
-    from dbanon.db.publication import Publication
+    from dbanon.actions.preparation.prepare import Prepared
+    from dbanon.actions.preparation.request import Options
+    from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.checks import CheckReport
     from dbanon.domain.table import TableInfo
@@ -40,9 +40,9 @@ def publish(
     """Publish a table by its stored policy and return the release; one transaction.
 
     ``options`` go over the policy: k, l, algorithm, max_suppressed, kind, schema, name, grants
-    and seed, as ``dbanon.actions.request.Options`` describes them. A release already there is
-    replaced atomically; if anything fails, it stays. With ``dry_run`` all is done and proved,
-    then rolled back. With ``strict`` nothing is published that would be warned of.
+    and seed, as ``dbanon.actions.preparation.request.Options`` describes them. A release already
+    there is replaced atomically; if anything fails, it stays. With ``dry_run`` all is done and
+    proved, then rolled back. With ``strict`` nothing is published that would be warned of.
 
     Raises Unsatisfiable, PolicyError, TaxonomyError, DriftError, CheckFailed, NotPermitted,
     ConfigError, DatabaseError.
@@ -59,9 +59,10 @@ def publishing(
     table: str | TableName, request: Request, settings: Settings, *, keep: bool = True
 ) -> Iterator[tuple[Session, TableInfo]]:
     """Open the one transaction of a publication, alone on its table."""
-    from dbanon.actions.drift import find_source, require_unchanged
-    from dbanon.db import catalog, guards, identity, turns, withdrawal
-    from dbanon.db.migrate import require_current
+    from dbanon.actions.preparation.drift import find_source, require_unchanged
+    from dbanon.db import catalog, identity
+    from dbanon.db.metadata.migrate import require_current
+    from dbanon.db.releases import guards, turns, withdrawal
     from dbanon.db.session import connect
 
     where = table if isinstance(table, TableName) else TableName.parse(table)
@@ -91,12 +92,14 @@ def publish_in(
     session: Session, info: TableInfo, request: Request, stages: Stages, *, strict: bool = False
 ) -> Release:
     """Do all of a publication inside the open transaction of ``publishing``."""
-    from dbanon.db import access, identity, relations, store, withdrawal
-    from dbanon.db.baselines import baseline
+    from dbanon.db import identity, rights
+    from dbanon.db.metadata import store
+    from dbanon.db.metadata.schema_snapshot import baseline
+    from dbanon.db.releases import relations, withdrawal
 
     view = request.view(info.name)
     previous = _previous(session, info, view)
-    access.require_roles(session, request.grants)
+    rights.require_roles(session, request.grants)
     prepared = prepare(session, info, request, stages, strict=strict)
     publication = _publication(session, prepared, request)
     with stages("write"):
@@ -152,7 +155,9 @@ def _previous(session: Session, info: TableInfo, view: TableName) -> Release | N
 
     It may be one that was withdrawn, when somebody has kept its view from being dropped.
     """
-    from dbanon.db import catalog, identity, store, views
+    from dbanon.db import catalog, identity
+    from dbanon.db.metadata import store
+    from dbanon.db.releases import views
 
     identity.require_own_schema(session, view)
     latest = store.latest_release(session, view)
@@ -176,7 +181,7 @@ def _previous(session: Session, info: TableInfo, view: TableName) -> Release | N
 
 
 def _require_guardable(session: Session, info: TableInfo) -> None:
-    from dbanon.db import marks
+    from dbanon.db.releases import marks
 
     foreign = [part.name for part in info.leaves if part.relkind != "r"]
     if foreign:
@@ -198,8 +203,9 @@ def _require_guardable(session: Session, info: TableInfo) -> None:
 
 
 def _publication(session: Session, prepared: Prepared, request: Request) -> Publication:
-    from dbanon.db import identity, store
-    from dbanon.db.publication import Publication
+    from dbanon.db import identity
+    from dbanon.db.metadata import store
+    from dbanon.db.releases.publication import Publication
 
     return Publication(
         id=store.next_release_id(session),
@@ -215,12 +221,13 @@ def _publication(session: Session, prepared: Prepared, request: Request) -> Publ
 
 def _write(session: Session, publication: Publication, prepared: Prepared) -> Publication:
     """Write the groups, and return the publication as the source is read from now on."""
-    from dbanon.db import contents, keys, relations
+    from dbanon.db.proofs import keys
+    from dbanon.db.releases import relations, release_rows
 
-    publication = contents.staged(session, publication)
+    publication = release_rows.staged(session, publication)
     for statement in relations.build_statements(publication):
         session.pg.execute(statement)
-    contents.fill(
+    release_rows.fill(
         session,
         publication,
         prepared.source,
@@ -232,18 +239,19 @@ def _write(session: Session, publication: Publication, prepared: Prepared) -> Pu
 
 
 def _content(session: Session, publication: Publication, published: TableInfo) -> str:
-    from dbanon.db import seals
+    from dbanon.db.releases import immutability
 
     if publication.kind is ReleaseKind.VIEW:
-        return seals.definition(session, published)
-    return seals.content(session, published)
+        return immutability.definition(session, published)
+    return immutability.content(session, published)
 
 
 def _build(
     session: Session, publication: Publication, previous: Release | None
 ) -> tuple[Publication, TableInfo]:
     """Make all that readers are to be served from, and a view of it that they cannot reach yet."""
-    from dbanon.db import catalog, copies, relations
+    from dbanon.db import catalog
+    from dbanon.db.releases import copies, relations
 
     publication = copies.make(session, publication, previous)
     session.pg.execute(relations.view_statement(publication, publication.candidate))
@@ -259,8 +267,9 @@ def _serve(
     previous: Release | None,
 ) -> None:
     """Let readers have what was proved. It comes last: they may have to wait until the end."""
-    from dbanon.db import access, catalog, identity, relations, views
+    from dbanon.db import catalog, identity, rights
     from dbanon.db.locks import Held
+    from dbanon.db.releases import relations, views
 
     view = publication.view
     views.ensure_schema(session, view)
@@ -276,23 +285,23 @@ def _serve(
             hint=f"{held.remedy}run the command again",
         ) from None
     session.pg.execute(relations.comment_statement(publication))
-    for statement in access.grant_statements(view, grants):
+    for statement in rights.grant_statements(view, grants):
         session.pg.execute(statement)
     for name in (view, candidate.name):
         identity.dismiss(session, name)
     published = catalog.describe_source(session, view)
     identity.require_release(session, published, publication.data_id)
-    access.require_readable(session, grants, published=published.oid)
-    access.require_separation(session, published=published.oid, source=publication.info.oid)
+    rights.require_readable(session, grants, published=published.oid)
+    rights.require_separation(session, published=published.oid, source=publication.info.oid)
 
 
 def _prove(
     session: Session, publication: Publication, published: TableInfo, prepared: Prepared
 ) -> CheckReport:
     """Prove the view that readers will have, before they have it."""
-    from dbanon.db import checks, population
-    from dbanon.db.promise import promise_of
-    from dbanon.db.subjects import prove_subjects
+    from dbanon.db.proofs import checks, population
+    from dbanon.db.proofs.subjects import prove_subjects
+    from dbanon.db.releases.guarantee import promise_of
 
     report = checks.prove(session, published, promise_of(publication))
     report = prove_subjects(session, publication, report, several=prepared.several)

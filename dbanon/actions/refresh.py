@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from dbanon.actions.prepare import fingerprint
+from dbanon.actions.preparation.prepare import fingerprint
+from dbanon.actions.preparation.request import Request
 from dbanon.actions.publish import publish_in, publishing
-from dbanon.actions.request import Request
 from dbanon.domain.errors import ConfigError, DbanonError
-from dbanon.domain.stages import Stages
+from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.settings import Settings
@@ -18,7 +18,7 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dbanon.actions.request import Options
+    from dbanon.actions.preparation.request import Options
     from dbanon.domain.release import Release
 
 COMPOSITION_WARNING = (
@@ -68,9 +68,9 @@ def refresh(
 
 
 def _served(table: str | TableName | None, settings: Settings) -> list[Release]:
-    from dbanon.actions.drift import find_source
-    from dbanon.db import store
-    from dbanon.db.migrate import current_session
+    from dbanon.actions.preparation.drift import find_source
+    from dbanon.db.metadata import store
+    from dbanon.db.metadata.migrate import current_session
 
     with current_session(settings) as session:
         if table is None:
@@ -94,8 +94,9 @@ def _attempt(release: Release, again: Callable[[Release], Refreshed]) -> Refresh
 def _again(
     release: Release, *, if_changed: bool, strict: bool, settings: Settings, stages: Stages
 ) -> Refreshed:
-    from dbanon.actions.policy import stored_policy
-    from dbanon.db import identity, marks
+    from dbanon.actions.preparation.policies import stored_policy
+    from dbanon.db import identity
+    from dbanon.db.releases import marks
 
     asked = Request.of(cast("Options", release.overrides))
     # The relation keeps its readers. Whom it was granted to with that release may have lost it.

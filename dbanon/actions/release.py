@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError
-from dbanon.domain.stages import Stages
+from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
@@ -21,8 +21,9 @@ def list_releases(
     table: str | TableName | None = None, *, settings: Settings | None = None
 ) -> list[Release]:
     """Return the ledger, newest first, of one table or of all."""
-    from dbanon.db import catalog, store
-    from dbanon.db.migrate import current_session
+    from dbanon.db import catalog
+    from dbanon.db.metadata import store
+    from dbanon.db.metadata.migrate import current_session
 
     with current_session(settings or Settings.load()) as session:
         if table is None:
@@ -33,8 +34,8 @@ def list_releases(
 
 def load_release(release_id: int, *, settings: Settings | None = None) -> Release:
     """Return one release; raises ConfigError when the ledger has no such number."""
-    from dbanon.db import store
-    from dbanon.db.migrate import current_session
+    from dbanon.db.metadata import store
+    from dbanon.db.metadata.migrate import current_session
 
     with current_session(settings or Settings.load()) as session:
         release = store.release_by_id(session, release_id)
@@ -45,8 +46,8 @@ def load_release(release_id: int, *, settings: Settings | None = None) -> Releas
 
 def list_verifications(release_id: int, *, settings: Settings | None = None) -> list[Verification]:
     """Return the later checks of a release, newest first."""
-    from dbanon.db import store
-    from dbanon.db.migrate import current_session
+    from dbanon.db.metadata import store
+    from dbanon.db.metadata.migrate import current_session
 
     with current_session(settings or Settings.load()) as session:
         return store.verifications(session, release_id)
@@ -62,11 +63,12 @@ def drop_release(
     drop the release again drops it. Returns the release as it was. Raises ConfigError when it is
     not served and nothing of it is left.
     """
-    from dbanon.db import store, withdrawal
     from dbanon.db.locks import Held
-    from dbanon.db.migrate import require_current
+    from dbanon.db.metadata import store
+    from dbanon.db.metadata.migrate import require_current
+    from dbanon.db.releases import withdrawal
+    from dbanon.db.releases.views import DependedOn
     from dbanon.db.session import connect
-    from dbanon.db.views import DependedOn
 
     deed = Deed(f"release {release_id}", "withdrawn", _LIST)
     settings = settings or Settings.load()

@@ -56,7 +56,7 @@ def derive_taxonomy(
     ``kind`` is flat, intervals (of the given ``widths``, each a multiple of the one before),
     dates (day, month, quarter, year, decade) or prefix (postcodes). Raises TaxonomyError.
     """
-    from dbanon.db.migrate import require_current
+    from dbanon.db.metadata.migrate import require_current
     from dbanon.db.session import connect
 
     where = table if isinstance(table, TableName) else TableName.parse(table)
@@ -103,8 +103,8 @@ def _derive(
 
 def list_taxonomies(*, settings: Settings | None = None) -> list[dict[str, Any]]:
     """Return name, version, n_leaves, height and created_at of every version."""
-    from dbanon.db import store
-    from dbanon.db.migrate import current_session
+    from dbanon.db.metadata import store
+    from dbanon.db.metadata.migrate import current_session
 
     with current_session(settings or Settings.load()) as session:
         return store.list_taxonomies(session)
@@ -112,8 +112,8 @@ def list_taxonomies(*, settings: Settings | None = None) -> list[dict[str, Any]]
 
 def load_taxonomy(name: str, *, settings: Settings | None = None) -> Taxonomy:
     """Return the newest version of a taxonomy; raises TaxonomyError when there is none."""
-    from dbanon.db import store
-    from dbanon.db.migrate import current_session
+    from dbanon.db.metadata import store
+    from dbanon.db.metadata.migrate import current_session
 
     with current_session(settings or Settings.load()) as session:
         found = store.load_taxonomies(session, [name])
@@ -131,8 +131,8 @@ def export_taxonomy(name: str, *, settings: Settings | None = None) -> str:
 
 def drop_taxonomy(name: str, *, settings: Settings | None = None) -> int:
     """Delete all versions of a taxonomy that no policy names; return how many there were."""
-    from dbanon.db import store
-    from dbanon.db.migrate import current_session
+    from dbanon.db.metadata import store
+    from dbanon.db.metadata.migrate import current_session
 
     deed = _deed(name, "dropped")
     with current_session(settings or Settings.load(), deed=deed) as session:
@@ -149,7 +149,7 @@ def drop_taxonomy(name: str, *, settings: Settings | None = None) -> int:
 
 
 def _store(taxonomy: Taxonomy, settings: Settings | None) -> Taxonomy:
-    from dbanon.db.migrate import current_session
+    from dbanon.db.metadata.migrate import current_session
 
     deed = _deed(taxonomy.name, "stored")
     with current_session(settings or Settings.load(), deed=deed) as session:
@@ -163,6 +163,6 @@ def _deed(name: str, done: str) -> Deed:
 def _add(session: Session, taxonomy: Taxonomy) -> Taxonomy:
     from dataclasses import replace
 
-    from dbanon.db import store
+    from dbanon.db.metadata import store
 
     return replace(taxonomy, version=store.add_taxonomy(session, taxonomy))

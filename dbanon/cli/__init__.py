@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dbanon.cli import streams
-from dbanon.cli.console import visible
+from dbanon.cli.terminal import streams
+from dbanon.cli.terminal.console import visible
 from dbanon.domain.deeds import followed
 from dbanon.domain.errors import DbanonError
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dbanon.cli import console, options, report
+from dbanon.cli import options
+from dbanon.cli.terminal import console, report
 
 if TYPE_CHECKING:
     from dbanon.actions.check import Checked

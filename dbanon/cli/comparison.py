@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dbanon.cli import console, options
-from dbanon.cli.interrupts import interruptible
+from dbanon.cli import options
+from dbanon.cli.terminal import console
+from dbanon.cli.terminal.interrupts import interruptible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +27,7 @@ def compare(given: Mapping[str, Any]) -> None:
     names = _names(given)
     ks = _numbers(given["ks"]) or (_USUAL_KS if given["plot"] else ())
     if given["plot"]:
-        from dbanon.cli import plot
+        from dbanon.cli.terminal import plot
 
         plot.require(given["plot"])
     steps = 2 + 2 * len(names or USUAL) * max(len(ks), 1)

@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
-from dbanon.cli import console, options, report
-from dbanon.cli.interrupts import interruptible
+from dbanon.cli import options
+from dbanon.cli.terminal import console, report
+from dbanon.cli.terminal.interrupts import interruptible
 from dbanon.domain.text import command
 
 

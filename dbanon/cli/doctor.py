@@ -2,7 +2,8 @@
 
 import typer
 
-from dbanon.cli import console, options
+from dbanon.cli import options
+from dbanon.cli.terminal import console
 
 
 def doctor(

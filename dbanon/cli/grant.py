@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dbanon.cli import console, options
+from dbanon.cli import options
+from dbanon.cli.terminal import console
 
 if TYPE_CHECKING:
     from dbanon.actions.grant import Access

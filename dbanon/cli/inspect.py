@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbanon.cli import console, options
+from dbanon.cli import options
+from dbanon.cli.terminal import console
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:

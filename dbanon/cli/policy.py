@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dbanon.cli import console, options, report
+from dbanon.cli import options
+from dbanon.cli.terminal import console, report
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:

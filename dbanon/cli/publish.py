@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbanon.cli import console, models, options, report
-from dbanon.cli.interrupts import OnInterrupt, interruptible
+from dbanon.cli import options
+from dbanon.cli.options import models
+from dbanon.cli.terminal import console, report
+from dbanon.cli.terminal.interrupts import OnInterrupt, interruptible
 
 if TYPE_CHECKING:
     from dbanon.domain.release import Release

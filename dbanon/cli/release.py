@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
-from dbanon.cli import console, options, report
-from dbanon.domain.stages import Stages
+from dbanon.cli import options
+from dbanon.cli.terminal import console, report
+from dbanon.domain.progress import Stages
 
 app = typer.Typer(help="Read the ledger of releases.", no_args_is_help=True)
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from dbanon.cli import console
+from dbanon.cli.terminal import console
 
 app = typer.Typer(help="Look after the embedded server.", no_args_is_help=True)
 

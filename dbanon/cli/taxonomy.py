@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from dbanon.cli import console, options
+from dbanon.cli import options
+from dbanon.cli.terminal import console
 
 app = typer.Typer(help="Keep the trees above the values of columns.", no_args_is_help=True)
 

@@ -53,7 +53,7 @@ def describe(
     hint: what to do next when no relation has a similar name.
     """
     found = session.pg.execute(
-        query("find_relation"),
+        query("catalog/find_relation"),
         {
             "schemas": list(session.search_path) if name.schema is None else [name.schema],
             "name": name.name,
@@ -78,7 +78,7 @@ def describe(
 
 
 def _partitions(session: Session, oid: int) -> tuple[Partition, ...]:
-    rows = session.pg.execute(query("partitions"), (oid,)).fetchall()
+    rows = session.pg.execute(query("catalog/partitions"), (oid,)).fetchall()
     return tuple(
         Partition(oid, TableName(schema, name), kind, tuple(ancestors))
         for oid, schema, name, kind, ancestors in rows
@@ -103,13 +103,13 @@ def _not_found(session: Session, name: TableName) -> str:
 
 
 def _similar(session: Session, name: TableName) -> str | None:
-    similar = session.pg.execute(query("similar_relations"), (name.name,)).fetchall()
+    similar = session.pg.execute(query("catalog/similar_relations"), (name.name,)).fetchall()
     names = " or ".join(str(TableName(*row)) for row in similar)
     return f"did you mean {names}?" if similar else None
 
 
 def _columns(session: Session, oid: int) -> tuple[ColumnInfo, ...]:
-    rows = session.pg.execute(query("columns"), {"relation": oid}).fetchall()
+    rows = session.pg.execute(query("catalog/columns"), {"relation": oid}).fetchall()
     return tuple(
         ColumnInfo(
             name=name,
@@ -159,12 +159,12 @@ def _kind(base: str, schema: str, labels: Sequence[str] | None) -> ColumnKind:
 def readable_columns(session: Session, info: TableInfo, names: Collection[str]) -> set[str]:
     """Return those of some columns of a table that the current role may read."""
     asked = {"relation": info.oid, "names": list(names)}
-    return {name for (name,) in session.pg.execute(query("readable_columns"), asked)}
+    return {name for (name,) in session.pg.execute(query("catalog/readable_columns"), asked)}
 
 
 def unique_columns(session: Session, info: TableInfo) -> list[tuple[str, ...]]:
     """Return the columns of every UNIQUE index of a table, partial ones included."""
-    rows = session.pg.execute(query("unique_columns"), {"relation": info.oid}).fetchall()
+    rows = session.pg.execute(query("catalog/unique_columns"), {"relation": info.oid}).fetchall()
     return [tuple(columns) for (columns,) in rows]
 
 

@@ -15,7 +15,7 @@ import psycopg
 from psycopg import sql
 
 from dbanon.db.failures import statement_failure
-from dbanon.db.metadata import DATA_SCHEMA
+from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.queries import query, relation
 from dbanon.domain.errors import ConfigError, DatabaseError, NotPermitted
 from dbanon.domain.table import TableName, quote_identifier
@@ -156,7 +156,9 @@ def require_admitted(session: Session) -> None:
 
 def _require_nothing_else(session: Session) -> None:
     parameters = {"admitted": list(session.admitted)}
-    opened = session.pg.execute(query("opened_relations"), parameters, prepare=False).fetchall()
+    opened = session.pg.execute(
+        query("identity/opened_relations"), parameters, prepare=False
+    ).fetchall()
     _refuse([name for (name,) in opened])
 
 
@@ -168,8 +170,8 @@ def questions(session: Session, info: TableInfo) -> tuple[str, str]:
     names = _names(info)
     cursor = psycopg.ClientCursor(session.pg)
     return (
-        cursor.mogrify(query("moved_names"), _by_name(names)),
-        cursor.mogrify(query("opened_relations"), {"admitted": list(names)}),
+        cursor.mogrify(query("identity/moved_names"), _by_name(names)),
+        cursor.mogrify(query("identity/opened_relations"), {"admitted": list(names)}),
     )
 
 
@@ -180,7 +182,9 @@ def require_nothing(moved: Sequence[str], opened: Sequence[str]) -> None:
 
 
 def _require_unmoved(session: Session, names: Mapping[int, TableName]) -> None:
-    rows = session.pg.execute(query("moved_names"), _by_name(names), prepare=False).fetchall()
+    rows = session.pg.execute(
+        query("identity/moved_names"), _by_name(names), prepare=False
+    ).fetchall()
     _refuse_moved([name for (name,) in rows])
 
 
@@ -208,7 +212,7 @@ def _refuse(names: Sequence[str]) -> None:
 
 def foreign_code(session: Session, info: TableInfo) -> list[tuple[TableName, str]]:
     """Return the functions of other roles that reading the relation may run, and their owners."""
-    rows = session.pg.execute(query("foreign_code"), {"relation": info.oid}).fetchall()
+    rows = session.pg.execute(query("identity/foreign_code"), {"relation": info.oid}).fetchall()
     return [(TableName(schema, name), quote_identifier(owner)) for schema, name, owner in rows]
 
 
@@ -219,7 +223,7 @@ def serves(session: Session, view: int, data_id: int | None) -> bool:
     everybody may read it.
     """
     parameters = {"view": view, "tables": _private_tables(data_id)}
-    row = session.pg.execute(query("serves_release"), parameters).fetchone()
+    row = session.pg.execute(query("identity/serves_release"), parameters).fetchone()
     return row is not None and row[0]
 
 
@@ -266,7 +270,7 @@ def _owned_by_strangers(
     session: Session, schema: str | None, *, view: int, tables: str
 ) -> list[tuple[str, str]]:
     parameters = {"schema": schema, "view": view, "tables": tables}
-    rows = session.pg.execute(query("strangers_publication"), parameters).fetchall()
+    rows = session.pg.execute(query("identity/strangers_publication"), parameters).fetchall()
     return [(name, quote_identifier(owner)) for name, owner in rows]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dbanon.db.metadata import DATA_SCHEMA, SCHEMA
+from dbanon.db.metadata.tables import DATA_SCHEMA, SCHEMA
 from dbanon.db.queries import query
 from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import visible
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 # A new way is a query of this shape: reader, acting, kind, schema, name, and whether the acting
 # role was given the right itself; and a line for its kind below.
 _WAYS = (
-    "reach_by_reading",
-    "reach_by_writing",
-    "reach_by_code",
-    "reach_by_defaults",
-    "reach_by_server",
-    "reach_by_foreign_servers",
+    "reach/by_reading",
+    "reach/by_writing",
+    "reach/by_code",
+    "reach/by_defaults",
+    "reach/by_server",
+    "reach/by_foreign_servers",
 )
-_WAYS_OF_LIVE_VIEWS = ("reach_in_statements",)
-_SIGNS = ("reach_signs",)
+_WAYS_OF_LIVE_VIEWS = ("reach/in_statements",)
+_SIGNS = ("reach/signs",)
 
 _MEANINGS = {
     "table": "can read {what}",
@@ -117,15 +117,15 @@ def _subject(session: Session, *, published: int, source: int) -> dict[str, obje
     ``strangers`` are readers only as everybody is; they count for what happens in statements.
     """
     where: dict[str, object] = {"published": published, "source": source}
-    private = _rows(session, "reach_private", where)
+    private = _rows(session, "reach/private", where)
     where |= _arrays(private, "classes", "oids", "origins", "itself")
     where["relations"] = [oid for _, oid, _, _, is_relation in private if is_relation]
     where["functions"] = [oid for _, oid, _, _, is_relation in private if not is_relation]
     where["family"] = [oid for _, oid, _, itself, _ in private if itself]
-    scene = _rows(session, "reach_scene", where)
+    scene = _rows(session, "reach/scene", where)
     where["live"] = bool(scene)
     where |= _arrays(scene, "scene", "written")
-    readers = _rows(session, "reach_readers", where)
+    readers = _rows(session, "reach/readers", where)
     known = [row for row in readers if not row[3]]
     where |= _arrays(known, "readers", "roles", "names")
     return where | _arrays(readers, "all_readers", "all_roles", "all_names")

@@ -98,7 +98,7 @@ class Session:
 
     def _commit(self, transaction: RootTransaction, deed: Deed | None) -> None:
         """Commit; when no answer comes, ask over another connection what became of it."""
-        marks = self.pg.execute(query("transaction_marks")).fetchone() or (None, None)
+        marks = self.pg.execute(query("session/transaction_marks")).fetchone() or (None, None)
         if deed is None or marks[0] is None:
             transaction.commit()
             if deed is not None:
@@ -127,7 +127,7 @@ class Session:
         while True:
             with suppress(psycopg.Error, DatabaseError), self.fresh() as other:
                 marks = {"number": number, "run": run}
-                row = other.execute(query("transaction_status"), marks).fetchone()
+                row = other.execute(query("session/transaction_status"), marks).fetchone()
                 if row is not None and row[0] in fates:
                     return fates[row[0]]
             if time.monotonic() > deadline:
@@ -159,7 +159,7 @@ class Session:
 
     def allow_memory(self) -> None:
         """Give the sorts and hash tables of the open transaction room for millions of rows."""
-        self.pg.execute(query("allow_memory"))
+        self.pg.execute(query("session/allow_memory"))
 
 
 def _unknown(deed: Deed) -> CommitUnknown:
@@ -203,7 +203,7 @@ def connect(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
 def _dsn(settings: Settings) -> str:
     if settings.dsn is not None:
         return settings.dsn
-    from dbanon.db.embedded import EmbeddedServer
+    from dbanon.server import EmbeddedServer
 
     server = EmbeddedServer(settings.home)
     server.start()
@@ -321,11 +321,11 @@ def settings_statements() -> Iterator[sql.SQL | sql.Composed]:
         sql.SQL("({}, {})").format(sql.Literal(name), sql.Literal(value))
         for name, value in _SETTINGS.items()
     )
-    yield template("session_settings", settings=sql.SQL(", ").join(pairs))
+    yield template("session/session_settings", settings=sql.SQL(", ").join(pairs))
 
 
 def _require_writable(pg: psycopg.Connection) -> None:
-    row = pg.execute(query("takes_writes")).fetchone()
+    row = pg.execute(query("session/takes_writes")).fetchone()
     pg.commit()
     if row is None or not row[0]:
         raise DatabaseError(
@@ -335,7 +335,7 @@ def _require_writable(pg: psycopg.Connection) -> None:
 
 
 def _refuse_superuser(pg: psycopg.Connection, settings: Settings) -> None:
-    row = pg.execute(query("acting_superuser")).fetchone()
+    row = pg.execute(query("session/acting_superuser")).fetchone()
     pg.commit()
     if row is not None and not settings.allow_superuser:
         raise NotPermitted(

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
 from dbanon.domain.taxonomy import ROOT_LABEL
-from dbanon.formats.trees import Problems, from_levels
+from dbanon.formats.taxonomy_builder import Problems, from_levels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

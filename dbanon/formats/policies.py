@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import GROUP, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
-from dbanon.formats.fitness import validate
-from dbanon.formats.sections import Section, did_you_mean
+from dbanon.formats.document_reader import Section, did_you_mean
+from dbanon.formats.policy_validation import validate
 from dbanon.formats.suggestions import draft, suggest
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import SHORT, problems

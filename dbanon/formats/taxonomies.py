@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from dbanon.domain.errors import ConfigError, TaxonomyError
-from dbanon.formats.trees import (
+from dbanon.formats.taxonomy_builder import (
     Nodes,
     Problems,
     assemble,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _HERE = Path(__file__).parent
-_IMPORT = re.compile(r"^\s*from dbanon\.kernels\.(\w+) import", re.MULTILINE)
+_IMPORT = re.compile(r"^\s*from dbanon\.kernels\.([\w.]+) import", re.MULTILINE)
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -55,7 +55,7 @@ _settings._config_fname = os.devnull  # noqa: SLF001 - it looks again before it 
 def _sources(module: str, found: dict[str, bytes]) -> dict[str, bytes]:
     """Return the sources of a kernel module and of all kernel modules it calls into, by name."""
     if module not in found:
-        found[module] = (_HERE / f"{module}.py").read_bytes()
+        found[module] = (_HERE / f"{module.replace('.', '/')}.py").read_bytes()
         for name in _IMPORT.findall(found[module].decode()):
             _sources(name, found)
     return found
@@ -117,7 +117,8 @@ def _keeps(above: os.stat_result) -> bool:
 def is_cached(module: str) -> bool:
     """Whether code of a module is in the cache, or there is no cache to put it in."""
     folder = cache_folder(module)
-    return folder is None or any(Path(folder).rglob(f"{module}.*.nbc"))
+    name = module.rpartition(".")[2]
+    return folder is None or any(Path(folder).rglob(f"{name}.*.nbc"))
 
 
 class _Place(caching.CompileResultCacheImpl):
@@ -165,7 +166,7 @@ def cache_of(function: Callable[..., object]) -> Cache | None:
     Numba's settings are put back at once because they belong to the whole process, which may hold
     other users of numba.
     """
-    folder = cache_folder(function.__module__.rpartition(".")[2])
+    folder = cache_folder(function.__module__.removeprefix("dbanon.kernels."))
     if folder is None:
         return None
     named = ("CACHE_DIR", "CACHE_LOCATOR_CLASSES")

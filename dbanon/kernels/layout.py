@@ -1,11 +1,11 @@
-"""How the costs of boxes lie in flat arrays (see :mod:`dbanon.kernels.boxes`)."""
+"""How the costs of boxes lie in flat arrays (see :mod:`dbanon.kernels.boxes.costs`)."""
 
 START, SIZE, STRIDE = 0, 1, 2
 TABLE, SET = -1, -2
 HALF = 31
 
-# Rules of diversity (see :mod:`dbanon.kernels.diversity`).
+# Rules of diversity (see :mod:`dbanon.kernels.auto.diversity`).
 DISTINCT, SHARE, ENTROPY, RECURSIVE, BETWEEN, EQUAL, ORDERED, TREE = 0, 1, 2, 3, 4, 5, 6, 7
 
-# The bounds of a cluster (see :mod:`dbanon.kernels.clusters`).
+# The bounds of a cluster (see :mod:`dbanon.kernels.auto.clusters`).
 LO, HI, LO2, HI2 = 0, 1, 2, 3

@@ -8,6 +8,7 @@ import numpy as np
 
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import quote_identifier
+from dbanon.models.anonymity.x_y_anonymity import XYAnonymity
 from dbanon.models.base import ClassModel, Demand, Reads, Scope
 from dbanon.models.bounds import Bound
 from dbanon.models.explanation import Case
@@ -21,7 +22,6 @@ from dbanon.models.specs import (
     sensitive_of,
 )
 from dbanon.models.tally import joint_codes, tally, whole_of
-from dbanon.models.x_y_anonymity import XYAnonymity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.policy import ModelSpec, Policy
+    from dbanon.models.anonymity.x_y_anonymity import Published
     from dbanon.models.explanation import Told
     from dbanon.models.tally import Whole
-    from dbanon.models.x_y_anonymity import Published
 
 
 def demands_of(table: EncodedTable, policy: Policy) -> tuple[Demand, ...]:

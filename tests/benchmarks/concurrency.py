@@ -29,10 +29,10 @@ import psycopg
 from psycopg import IsolationLevel
 
 import dbanon
-from dbanon.db.embedded import EmbeddedServer
-from dbanon.db.embedded.binaries import bundled_binaries
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
+from dbanon.server import EmbeddedServer
+from dbanon.server.binaries import bundled_binaries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -67,7 +67,7 @@ def load(
     """
     from dbanon import resources
     from dbanon.actions.demo import DATASETS
-    from dbanon.anonymize.encode import encode
+    from dbanon.anonymization.encoding.encode import encode
     from dbanon.formats import policies, taxonomies
 
     files = {tree: resources.data(file) for tree, file in DATASETS[name].taxonomies.items()}

@@ -28,10 +28,10 @@ from lower_bound import sample_bounds
 from measuring import say
 from published import publish
 
-from dbanon.anonymize.algorithms import auto
-from dbanon.anonymize.engine.blocked import start_in_blocks
-from dbanon.anonymize.engine.peel import lattice, start_by_peeling
-from dbanon.anonymize.engine.start import Start
+from dbanon.anonymization.auto import algorithm
+from dbanon.anonymization.auto.block_start import start_in_blocks
+from dbanon.anonymization.auto.peel import lattice, start_by_peeling
+from dbanon.anonymization.auto.start import Start
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -163,7 +163,7 @@ def starting(way: str) -> Iterator[None]:
             return Start(start_in_blocks(space, seed=seed), way)
         return Start(start_by_peeling(space, lattice(space), seed=seed), way)
 
-    with mock.patch.object(auto, "start", chosen):
+    with mock.patch.object(algorithm, "start", chosen):
         yield
 
 

@@ -20,10 +20,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from builders import encoded, read_numbers
 
-from dbanon.anonymize.algorithms.mdav import Mdav
-from dbanon.anonymize.algorithms.microaggregation import Microaggregation
-from dbanon.anonymize.interfaces import Requirement
-from dbanon.anonymize.mdav_points import mdav_points
+from dbanon.anonymization.algorithms.microaggregation.mdav import Mdav
+from dbanon.anonymization.algorithms.microaggregation.microaggregation import Microaggregation
+from dbanon.anonymization.algorithms.microaggregation.points import mdav_points
+from dbanon.anonymization.interfaces import Requirement
 
 EIA = "utilityid resrevenue ressales comrevenue comsales indrevenue indsales"
 EIA += " othrevenue othrsales totrevenue totsales"

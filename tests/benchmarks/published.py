@@ -16,17 +16,17 @@ from unittest import mock
 
 import numpy as np
 
-from dbanon.anonymize.algorithms.auto import EFFORTS, Plan
-from dbanon.anonymize.engine.rounds import LIGHT
-from dbanon.anonymize.pipeline import run
-from dbanon.domain.stages import Stages
+from dbanon.anonymization.auto.algorithm import EFFORTS, Plan
+from dbanon.anonymization.auto.rounds import LIGHT
+from dbanon.anonymization.pipeline import run
+from dbanon.domain.progress import Stages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from datasets import Dataset
 
-    from dbanon.anonymize.pipeline import Outcome
+    from dbanon.anonymization.pipeline import Outcome
 
 SEED = 1
 TOLERANCE = 1e-9

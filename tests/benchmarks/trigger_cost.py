@@ -25,9 +25,9 @@ from concurrency import server
 from psycopg import sql
 
 import dbanon
-from dbanon.db.embedded.binaries import bundled_binaries
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
+from dbanon.server.binaries import bundled_binaries
 
 TABLE = TableName("public", "people")
 CREATE = """

@@ -8,7 +8,7 @@ from psycopg import sql
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.anonymize import pipeline
+from dbanon.anonymization import pipeline
 from dbanon.db import identity, transfer
 from dbanon.db.session import connect
 from dbanon.domain.errors import NotPermitted

@@ -7,7 +7,7 @@ from tables import make_patients, patients_policy, unseal
 
 import dbanon
 from dbanon.cli import main
-from dbanon.db import store
+from dbanon.db.metadata import store
 
 pytestmark = pytest.mark.one_server
 

@@ -9,7 +9,7 @@ from tables import make_patients, patients_policy, unseal
 
 import dbanon
 from dbanon.cli import main
-from dbanon.db import metadata
+from dbanon.db.metadata import tables
 from dbanon.formats import policies
 
 pytestmark = pytest.mark.one_server
@@ -336,7 +336,7 @@ def test_the_version_is_told(run):
 
 
 def test_init_says_what_it_did(run, bare_database):
-    revision = metadata.REVISION
+    revision = tables.REVISION
     assert f"installed (revision {revision})" in run("init", dsn=bare_database.dsn).stdout
     assert json.loads(run("init", "--json").stdout)["changed"] is False
     assert "was current already" in run("init").stdout

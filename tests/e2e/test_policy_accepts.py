@@ -4,7 +4,7 @@ import pytest
 
 import dbanon
 from dbanon import ColumnRule, ModelSpec, Policy, Role
-from dbanon.anonymize.registry import RECODINGS
+from dbanon.anonymization.registry import RECODINGS
 from dbanon.domain.table import TableName
 
 pytestmark = pytest.mark.one_server
@@ -54,7 +54,7 @@ def test_a_policy_is_set_when_its_recodings_can_publish_and_refused_when_not(
             accepted = attempt(dbanon.set_policy, "t", policy, settings=database.settings)
             with monkeypatch.context() as patch:
                 # what would be published if nobody looked before
-                patch.setattr("dbanon.formats.fitness._of_recoding", lambda *_: ())
+                patch.setattr("dbanon.formats.policy_validation._of_recoding", lambda *_: ())
                 dbanon.set_policy("t", policy, settings=database.settings)
                 possible = attempt(dbanon.plan, "t", settings=database.settings)
             fits = not isinstance(accepted, dbanon.PolicyError)

@@ -7,7 +7,7 @@ import pytest
 import dbanon
 from dbanon.actions.init import init
 from dbanon.cli import main
-from dbanon.db import metadata
+from dbanon.db.metadata import tables
 
 POLICY = """
 table = "public.people"
@@ -64,7 +64,7 @@ def test_init_mends_what_was_damaged(published, run, damage, told):
     assert (1, 1, True) == (code, printed.count(told), "dbanon init" in printed)
     assert "DROP" not in printed  # all is served as it was
     mended = init(published.settings)
-    assert (True, metadata.REVISION, []) == (mended["changed"], mended["revision"], mended["lost"])
+    assert (True, tables.REVISION, []) == (mended["changed"], mended["revision"], mended["lost"])
     code, printed = run("doctor")
     assert (0, False) == (code, "failure" in printed)
     dbanon.refresh("people", settings=published.settings)

@@ -8,23 +8,23 @@ from alembic.script import ScriptDirectory
 
 from dbanon import resources
 from dbanon.actions.init import init, init_sql
-from dbanon.db import metadata, migrate
-from dbanon.db.migrate import current_session
+from dbanon.db.metadata import migrate, tables
+from dbanon.db.metadata.migrate import current_session
 from dbanon.db.session import connect
 from dbanon.domain.errors import SchemaOutOfDate
 
-CURRENT = {"revision": metadata.REVISION, "lost": []}
+CURRENT = {"revision": tables.REVISION, "lost": []}
 
 
 def test_the_known_revision_is_the_newest():
     config = Config()
     config.set_main_option("script_location", str(resources.migrations()))
-    assert ScriptDirectory.from_config(config).get_current_head() == metadata.REVISION
+    assert ScriptDirectory.from_config(config).get_current_head() == tables.REVISION
 
 
 def test_migrations_make_exactly_the_metadata(database):
     def ours(name, type_, _parent_names):
-        return name == metadata.SCHEMA if type_ == "schema" else True
+        return name == tables.SCHEMA if type_ == "schema" else True
 
     engine = sa.create_engine(
         "postgresql+psycopg://", creator=lambda: psycopg.connect(database.dsn)
@@ -33,18 +33,18 @@ def test_migrations_make_exactly_the_metadata(database):
         options = {
             "include_schemas": True,
             "include_name": ours,
-            "version_table_schema": metadata.SCHEMA,
+            "version_table_schema": tables.SCHEMA,
             "compare_server_default": False,
         }
         context = MigrationContext.configure(connection, opts=options)
-        differences = compare_metadata(context, metadata.metadata)
+        differences = compare_metadata(context, tables.metadata)
     engine.dispose()
     assert differences == []
 
 
 def test_init_is_idempotent(bare_database):
     assert {"changed": True, "former": None, **CURRENT} == init(bare_database.settings)
-    again = {"changed": False, "former": metadata.REVISION, **CURRENT}
+    again = {"changed": False, "former": tables.REVISION, **CURRENT}
     assert again == init(bare_database.settings)
 
 
@@ -52,7 +52,7 @@ def test_the_printed_sql_installs_the_same(bare_database):
     bare_database.execute(init_sql())
     assert init(bare_database.settings)["changed"] is False
     with current_session(bare_database.settings) as session:
-        assert migrate.state(session) == (metadata.REVISION, migrate.stamp())
+        assert migrate.state(session) == (tables.REVISION, migrate.stamp())
 
 
 def test_init_restores_functions_of_another_version(database):

@@ -1,11 +1,11 @@
 """Attacks that once succeeded, or nearly did: on the rows, on the publisher, on the program."""
 
 import logging
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
+from live import wait_for_lock
 from psycopg import sql
 from servers import Database
 from tables import make_patients, patients_policy, rows_proved
@@ -436,13 +436,3 @@ def test_columns_that_change_their_names_meanwhile_are_not_mistaken(database, ki
         with pytest.raises(dbanon.PolicyError, match="age"):
             published.result()
     assert database.execute("SELECT to_regclass('anon.people')") == [(None,)]
-
-
-def wait_for_lock(database):
-    """Wait until somebody waits for a lock on a relation."""
-    waiting = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND relation IS NOT NULL"
-    for _ in range(500):
-        if database.execute(waiting) == [(True,)]:
-            return
-        time.sleep(0.02)
-    pytest.fail("nobody waits for a lock")

@@ -10,7 +10,7 @@ from psycopg import sql
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.db import keys
+from dbanon.db.proofs import keys
 from dbanon.db.session import connect
 from dbanon.domain.table import TableName
 

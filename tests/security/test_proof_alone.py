@@ -5,10 +5,10 @@ import pytest
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.actions import prepare
-from dbanon.anonymize.metrics import publication, report
-from dbanon.anonymize.pipeline import Outcome, published_values
-from dbanon.anonymize.registry import METRICS
+from dbanon.actions.preparation import prepare
+from dbanon.anonymization.loss.metrics import publication, report
+from dbanon.anonymization.pipeline import Outcome, published_values
+from dbanon.anonymization.registry import METRICS
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.checks import Verdict
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role

@@ -14,14 +14,14 @@ from pages import PAGES, ROOT, SITE, TEXT, WRITTEN, blocks, page
 from typer.main import get_command
 
 import dbanon
-from dbanon.anonymize.registry import ALGORITHMS, RECODINGS
+from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
 from dbanon.cli import BROKEN_PIPE, INTERRUPTED, app
-from dbanon.db.published import published_type
+from dbanon.db.releases.column_types import published_type
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.policy import ColumnRule, Policy, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind
 from dbanon.formats import policies
-from dbanon.formats.sections import Section
+from dbanon.formats.document_reader import Section
 from dbanon.models.registry import MODELS
 from dbanon.settings import LIBPQ_VARIABLES
 
@@ -206,7 +206,7 @@ def test_every_python_block_compiles_and_uses_public_names(text):
 
 
 def test_no_public_name_is_hidden_by_a_folder_of_that_name():
-    assert RECODINGS  # so dbanon.anonymize.registry has been imported
+    assert RECODINGS  # so dbanon.anonymization.registry has been imported
     modules = [name for name in dbanon.__all__ if isinstance(getattr(dbanon, name), ModuleType)]
     assert modules == []
 

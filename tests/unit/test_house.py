@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ PACKAGE = Path(dbanon.__file__).parent
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "_bundled" not in path.parts)
 LONGEST_FUNCTION = 40
 LONGEST_MODULE = 400
+MOST_FILES = 15
 
 
 def lines_of_code(function: ast.FunctionDef) -> int:
@@ -37,6 +39,16 @@ def test_modules_and_functions_are_short(path):
     ]
     long = {f.name: lines_of_code(f) for f in functions if lines_of_code(f) > LONGEST_FUNCTION}
     assert long == {}
+
+
+def test_no_folder_holds_more_files_than_one_can_look_over():
+    tree = PACKAGE.parent
+    if not (tree / "sql").is_dir():
+        pytest.skip("an installed package, whose SQL is elsewhere")
+    parts = [PACKAGE, tree / "sql", tree / "tests", tree / "migrations"]
+    files = [path for part in parts for kind in ("py", "sql") for path in part.rglob(f"*.{kind}")]
+    folders = Counter(path.parent for path in files if "_bundled" not in path.parts)
+    assert {folder: n for folder, n in folders.items() if n > MOST_FILES} == {}
 
 
 def test_every_public_name_can_be_imported():
@@ -66,7 +78,7 @@ def test_every_sql_file_opens_with_a_sentence_and_is_used(kind):
     for name in names:
         first = resources.sql(kind, name).splitlines()[0]
         assert first.startswith("-- "), name
-        if kind in {"queries", "templates"} and not name.startswith("create_demo_"):
+        if kind in {"queries", "templates"} and not name.startswith("demo/create_demo_"):
             assert f'"{name}"' in source, name
 
 
@@ -102,8 +114,8 @@ def requirements(table):
 
 
 def test_one_install_has_what_every_algorithm_imports():
-    algorithms = PACKAGE / "anonymize" / "algorithms"
-    text = "".join(path.read_text(encoding="utf-8") for path in sorted(algorithms.glob("*.py")))
+    algorithms = PACKAGE / "anonymization" / "algorithms"
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(algorithms.rglob("*.py")))
     imported = set(re.findall(r'library\("(\w+)', text))
     names = {"sklearn": "scikit-learn", "threadpoolctl": "scikit-learn"}  # which brings the other
     assert {"networkx", "scipy", "sklearn", "threadpoolctl"} == imported

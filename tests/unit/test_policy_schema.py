@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft7Validator
 from pages import blocks
 
-from dbanon.anonymize.registry import ALGORITHMS, RECODINGS
+from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
 from dbanon.domain.errors import PolicyError
 from dbanon.formats import policies
 from dbanon.models.registry import MODELS

@@ -1,0 +1,1 @@
+"""What was asked for and what it takes, loaded before a search."""

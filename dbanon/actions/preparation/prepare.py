@@ -1,0 +1,283 @@
+"""From a table and its policy to groups: what plan, publish and refresh share."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from dbanon.domain.errors import (
+    ConfigError,
+    DriftError,
+    PolicyError,
+    TaxonomyError,
+)
+from dbanon.domain.policy import K_ANONYMITY, Role
+from dbanon.domain.release import ReleaseKind
+from dbanon.domain.table import quote_identifier
+from dbanon.domain.text import command
+from dbanon.models.parameters import HIERARCHICAL, ORDERED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbanon.actions.preparation.request import Request
+    from dbanon.anonymization.encoding.population import Population
+    from dbanon.anonymization.pipeline import Outcome
+    from dbanon.db.session import Session
+    from dbanon.db.transfer import SourceRows
+    from dbanon.domain.assignment import EncodedTable
+    from dbanon.domain.caution import Caution
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.progress import Stages
+    from dbanon.domain.table import TableInfo
+    from dbanon.domain.taxonomy import Taxonomy
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Prepared:
+    """A partition of the table's rows, with what is needed to publish it.
+
+    ``source`` holds the keys and the sensitive columns.
+    """
+
+    info: TableInfo
+    policy: Policy
+    taxonomies: Mapping[str, int]
+    source: SourceRows
+    outcome: Outcome
+    trees: Mapping[str, object]
+    """The taxonomies and orders that the checks of sensitive columns need, by column."""
+    several: bool = False
+    """Whether some person has several rows."""
+    warnings: tuple[Caution, ...] = ()
+    """What to think about again."""
+
+    @property
+    def recodings(self) -> tuple[tuple[str, str], ...]:
+        """(column, recoding) of every quasi-identifier, in policy order."""
+        return tuple((column.name, column.recoding) for column in self.outcome.values.columns)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Source:
+    """The rows of a table as algorithms see them, and the keys to find each again.
+
+    trees: as in ``Prepared``; subjects: (n,) the person of each row, if some have several;
+    population: of the models that count one.
+    """
+
+    rows: SourceRows
+    encoded: EncodedTable
+    taxonomies: Mapping[str, int]
+    trees: Mapping[str, dict[str, Any]]
+    subjects: NDArray[np.int32] | None
+    population: Population | None = None
+
+
+def prepare(
+    session: Session, info: TableInfo, request: Request, stages: Stages, *, strict: bool = False
+) -> Prepared:
+    """Read the table on the open transaction's snapshot and group its rows; writes nothing.
+
+    strict: refuse, before any search, what would be warned of.
+
+    Raises PolicyError, TaxonomyError, Unsatisfiable, and DriftError instead of the first two
+    when a release of the table is served already.
+    """
+    from dbanon.actions.preparation.cautions import of_rows, require_none
+    from dbanon.anonymization.pipeline import make_algorithm
+    from dbanon.db.models.statements import shown_trees
+
+    policy = in_force(session, info, request)
+    make_algorithm(policy, stages=stages)  # what is wrong with it is told before anything is read
+    source = read_source(session, info, policy, stages, kind=request.kind)
+    warnings = of_rows(session, policy, info, source.rows.columns)
+    if strict:
+        require_none(warnings)
+    outcome = search(source, policy, seed=request.seed, stages=stages)
+    return Prepared(
+        info=info,
+        policy=policy,
+        taxonomies=source.taxonomies,
+        source=source.rows,
+        outcome=outcome,
+        trees=shown_trees(source.trees, source.rows.columns, group=outcome.assignment.group),
+        several=source.subjects is not None,
+        warnings=tuple(warnings),
+    )
+
+
+def in_force(session: Session, info: TableInfo, request: Request) -> Policy:
+    """Return the stored policy under the request.
+
+    Raises PolicyError when nothing says k, ConfigError for a live view of what guards do not keep.
+    """
+    from dbanon.actions.preparation.policies import stored_policy
+
+    policy = request.over(stored_policy(session, info))
+    if policy.model(K_ANONYMITY) is None:
+        raise PolicyError("neither the command nor the policy says k", hint="pass --k 5")
+    if request.kind is ReleaseKind.VIEW:
+        _require_guarded(policy, info)
+    return policy
+
+
+def read_source(
+    session: Session, info: TableInfo, policy: Policy, stages: Stages, *, kind: ReleaseKind
+) -> Source:
+    """Read and encode the table on the open transaction's snapshot."""
+    from dbanon.actions.preparation.policies import validate_policy
+    from dbanon.actions.preparation.population import read_population
+    from dbanon.actions.preparation.subjects import several_a_person, subjects_of, with_subject
+    from dbanon.anonymization.encoding.encode import encode
+    from dbanon.db import transfer
+    from dbanon.db.metadata import store
+
+    try:
+        validate_policy(session, policy, info)
+        several = several_a_person(session, policy, info, kind)
+        transfer.require_fit(session, info, policy)
+        with stages("read"), _loading_kernels():
+            source = transfer.read(session, info, with_subject(policy) if several else policy)
+        named = {rule.taxonomy for rule in policy.columns if rule.taxonomy is not None}
+        taxonomies = store.load_taxonomies(session, named)
+        with stages("encode"):
+            kinds = {column.name: column.kind for column in info.columns}
+            ordered = policy.with_orders(info)
+            encoded = encode(source.columns, ordered, kinds=kinds, taxonomies=taxonomies)
+            subjects = subjects_of(source.columns, policy) if several else None
+            source = transfer.without_quasi(source, policy)
+        population = read_population(session, info, policy, encoded, stages)
+    except (PolicyError, TaxonomyError) as error:
+        if store.releases(session, table=info.name, served=True):
+            raise DriftError(f"{error} (the served release stays)", hint=error.hint) from None
+        raise
+    return Source(
+        rows=source,
+        encoded=encoded,
+        taxonomies={name: tree.version for name, tree in taxonomies.items()},
+        trees=_trees(ordered, taxonomies),
+        subjects=subjects,
+        population=population,
+    )
+
+
+def search(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Outcome:
+    """Group the rows, or the persons where some have several."""
+    from dbanon.actions.preparation.subjects import draws
+    from dbanon.anonymization.occurrences import run_by_occurrence
+    from dbanon.anonymization.persons import run_by_subject
+    from dbanon.anonymization.pipeline import run
+
+    encoded, subjects, population = source.encoded, source.subjects, source.population
+    if subjects is None:
+        return run(encoded, policy, seed=seed, stages=stages, population=population)
+    if policy.rows_per_subject is None:
+        return run_by_subject(encoded, policy, subjects, seed=seed, stages=stages)
+    drawn = draws(source.rows.keys, subjects, seed=seed)
+    return run_by_occurrence(
+        encoded, policy, subjects, drawn, seed=seed, stages=stages, population=population
+    )
+
+
+def _load_kernels() -> None:
+    import pyarrow as pa
+
+    import_module("dbanon.kernels.compile")
+    pa.array([0])  # imports pandas if there is one, and so would the first use
+
+
+@contextmanager
+def _loading_kernels() -> Iterator[None]:
+    """Import what comes next during the block, which mostly waits for the server."""
+    loading = Thread(target=_load_kernels)
+    loading.start()
+    try:
+        yield
+    finally:
+        loading.join()
+
+
+def _trees(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, dict[str, Any]]:
+    from dbanon.db.models.statements import order_document, tree_document
+
+    asked = {spec.params.get("distance") for spec in policy.models}
+    documents: dict[str, dict[str, Any]] = {}
+    for rule in policy.with_role(Role.SENSITIVE):
+        if HIERARCHICAL in asked and rule.taxonomy is not None:
+            documents[rule.column] = tree_document(taxonomies[rule.taxonomy])
+        if ORDERED in asked and rule.order is not None:
+            documents.setdefault(rule.column, {}).update(order_document(rule.order))
+    return documents
+
+
+def _require_guarded(policy: Policy, info: TableInfo) -> None:
+    """Raise ConfigError for what guards cannot keep, or only by counting the whole table.
+
+    Whoever compares a class with all rows judges every class anew when any row changes, and hiding
+    one changes what all others are compared with. That would be a scan, and a lock that lets one
+    writer in at a time, for every statement. And the transition tables of PostgreSQL hold no value
+    that is generated on reading, so that a guard would not see it change.
+    """
+    from dbanon.models.registry import MODELS
+    from dbanon.models.specs import title
+
+    for spec in policy.models:
+        if MODELS[spec.name].of_whole:
+            raise ConfigError(
+                f"a live view cannot keep {title(spec)}: any write changes the whole that its"
+                " classes are compared with",
+                hint="publish it with --as table, and again with: "
+                + command("dbanon refresh", policy.table),
+            )
+    if policy.rows_per_subject not in {None, 1}:
+        raise ConfigError(
+            "a live view cannot keep rows_per_subject: when a row of a person goes, the person is"
+            " no longer like the others of its class, and no guard would see that",
+            hint="publish one row of each (--rows-per-subject 1), or with --as table",
+        )
+    watched = [
+        rule.column for role in (Role.QUASI, Role.SENSITIVE) for rule in policy.with_role(role)
+    ]
+    for column in info.columns:
+        if column.is_virtual and column.name in {*watched, policy.subject}:
+            raise ConfigError(
+                f"column {quote_identifier(column.name)} is generated on reading, and the guards of"
+                " a live view would not see it change",
+                hint="make it STORED, or publish with --as table",
+            )
+
+
+def fingerprint(session: Session, prepared_for: TableInfo, policy: Policy, request: Request) -> str:
+    """Return a digest of all that a release depends on; equal means nothing changed."""
+    import hashlib
+    import json
+
+    from dbanon.db import catalog
+    from dbanon.db.metadata import store
+    from dbanon.db.proofs import population
+    from dbanon.formats import policies
+
+    named = {rule.taxonomy for rule in policy.columns if rule.taxonomy is not None}
+    versions = {name: t.version for name, t in store.load_taxonomies(session, named).items()}
+    columns = [
+        rule.column
+        for rule in policy.columns
+        if rule.role is not Role.IDENTIFIER or rule.column == policy.subject
+    ]
+    content = catalog.content_digest(
+        session, prepared_for, sorted({*columns, *prepared_for.primary_key})
+    )
+    ordered = policies.to_document(policy.with_orders(prepared_for))
+    parts = [content, ordered, versions, request.options()]
+    if policy.population is not None:
+        everybody = population.admitted(session, policy.population)
+        quasi = sorted(rule.column for rule in policy.with_role(Role.QUASI))
+        parts.append(catalog.content_digest(session, everybody, quasi))
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,170 @@
+"""What a caller asks of one publication."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypedDict, cast
+
+from dbanon.domain.errors import ConfigError
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec
+from dbanon.domain.release import ReleaseKind
+from dbanon.domain.table import TableName
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dbanon.domain.policy import Policy
+
+_LONGEST_NAME = 63
+_NOT_ALWAYS_KEPT = (
+    *("models", "subject", "rows_per_subject", "population", "params", "block"),
+    "keep_assignment",
+)
+_PRIVATE = frozenset({"dbanon", "dbanon_data"})
+
+
+class Options(TypedDict, total=False):
+    """What a caller may ask for over the stored policy; what is left out keeps the policy's word.
+
+    ``k``, ``l``, ``subject``, ``rows_per_subject``, ``population``, ``algorithm``,
+    ``max_suppressed`` and ``block`` replace the policy's own, each of
+    ``models`` the policy's model of that name, and each of ``params`` its parameter of that name;
+    another algorithm begins with its own defaults. ``effort`` and ``time_limit`` (seconds) are
+    short for parameters that only some algorithms have. ``kind`` is ``table`` (a private copy
+    behind a view; the default) or ``view`` (the live source behind guards). Readers see
+    ``schema.name``, by default ``anon`` and the table's name. ``grants`` names roles that may read
+    it, PUBLIC included. ``keep_assignment`` keeps the private tables that tell which row of the
+    source is in which class, which a copy needs no more once it is proved. The same data, options
+    and ``seed`` give the same groups, unless time ran out.
+    """
+
+    k: int | None
+    l: int | None
+    models: Sequence[ModelSpec | Mapping[str, object]]
+    subject: str | None
+    rows_per_subject: int | str | None
+    population: str | None
+    algorithm: str | None
+    effort: str | None
+    time_limit: float | None
+    params: Mapping[str, str | int | float | bool]
+    block: int | None
+    max_suppressed: float | None
+    kind: ReleaseKind | str
+    schema: str
+    name: str | None
+    grants: Sequence[str]
+    keep_assignment: bool
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The options of one publication, complete."""
+
+    k: int | None = None
+    l: int | None = None
+    models: tuple[ModelSpec, ...] = ()
+    subject: str | None = None
+    rows_per_subject: int | str | None = None
+    population: str | None = None
+    algorithm: str | None = None
+    params: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    block: int | None = None
+    max_suppressed: float | None = None
+    kind: ReleaseKind = ReleaseKind.TABLE
+    schema: str = "anon"
+    name: str | None = None
+    grants: tuple[str, ...] = ()
+    keep_assignment: bool = False
+    seed: int = 0
+
+    @classmethod
+    def of(cls, options: Options) -> Request:
+        """Complete what a caller gave, or what the ledger kept."""
+        values: dict[str, Any] = {**options}
+        values["kind"] = ReleaseKind(values.get("kind", ReleaseKind.TABLE))
+        values["grants"] = tuple(values.get("grants", ()))
+        values["models"] = _specs(values.get("models", ()))
+        short = {name: values.pop(name, None) for name in ("effort", "time_limit")}
+        chosen = {name: value for name, value in short.items() if value is not None}
+        values["params"] = {**values.get("params", {}), **chosen}
+        return cls(**values)
+
+    def view(self, table: TableName) -> TableName:
+        """Return the relation that readers will see; raises ConfigError when it cannot be."""
+        for name in (self.schema, self.name or table.name):
+            size = len(name.encode(errors="replace"))
+            surrogates = any("\ud800" <= character <= "\udfff" for character in name)
+            if not 0 < size <= _LONGEST_NAME or "\x00" in name or surrogates:
+                raise ConfigError(
+                    f"{name!r} is not a name for PostgreSQL: 1 to {_LONGEST_NAME} bytes of text",
+                    hint="publish under another --name or --schema",
+                )
+        if self.schema in _PRIVATE:
+            raise ConfigError(
+                f"{self.schema} holds what no reader may see", hint="publish in another --schema"
+            )
+        return TableName(self.schema, self.name or table.name)
+
+    @property
+    def forgets(self) -> bool:
+        """Whether nothing is to be left of which row is in which class; a live view needs it."""
+        return self.kind is ReleaseKind.TABLE and not self.keep_assignment
+
+    def over(self, policy: Policy) -> Policy:
+        """Return the policy in force; raises PolicyError when an option is out of bounds."""
+        from dbanon.formats import policies
+
+        models = {model.name: model for model in policy.models}
+        if self.k is not None:
+            models[K_ANONYMITY] = ModelSpec(K_ANONYMITY, {"k": self.k})
+        if self.l is not None:
+            models[L_DIVERSITY] = ModelSpec(L_DIVERSITY, {"l": self.l})
+        models |= {model.name: model for model in self.models}
+        budget = self.max_suppressed
+        in_force = replace(
+            policy,
+            models=tuple(models.values()),
+            subject=self.subject or policy.subject,
+            rows_per_subject=self.rows_per_subject or policy.rows_per_subject,
+            population=TableName.parse(self.population) if self.population else policy.population,
+            max_suppressed=policy.max_suppressed if budget is None else budget,
+            **self._search(policy),
+        )
+        return policies.from_document(policies.to_document(in_force))
+
+    def _search(self, policy: Policy) -> dict[str, Any]:
+        """Return the algorithm in force, and its parameters and blocks."""
+        from dbanon.anonymization.parameters import typed
+        from dbanon.anonymization.pipeline import algorithm_named
+
+        name = self.algorithm or policy.algorithm
+        same = name == policy.algorithm
+        params = {**(policy.params if same else {}), **self.params}
+        inherited = policy.block if same else None
+        return {
+            "algorithm": name,
+            "params": typed(name, algorithm_named(name), params),
+            "block": inherited if self.block is None else self.block,
+        }
+
+    def options(self) -> Options:
+        """Return what the ledger keeps, so that a refresh can ask for the same."""
+        from dbanon.formats import policies
+
+        kept = asdict(self) | {"models": policies.model_documents(self.models)}
+        for name in _NOT_ALWAYS_KEPT:
+            if not kept[name]:
+                del kept[name]  # older ledgers lack them, and their digests still hold
+        return cast("Options", kept)
+
+
+def _specs(given: Sequence[ModelSpec | Mapping[str, object]]) -> tuple[ModelSpec, ...]:
+    from dbanon.formats import policies
+
+    documents = [
+        policies.model_documents([model])[0] if isinstance(model, ModelSpec) else model
+        for model in given
+    ]
+    return policies.models_of(documents)

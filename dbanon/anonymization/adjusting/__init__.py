@@ -1,0 +1,1 @@
+"""From groups of any kind to groups that meet what is asked."""

@@ -1,0 +1,136 @@
+"""From clusters of any size to groups that meet a requirement."""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.anonymization.adjusting.cutting import cut
+from dbanon.anonymization.adjusting.repair import repair
+from dbanon.anonymization.adjusting.unions import Unions
+from dbanon.domain.assignment import Assignment
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.interfaces import Requirement
+    from dbanon.domain.assignment import EncodedTable
+
+
+def resize(
+    table: EncodedTable, clusters: NDArray[np.int64], requirement: Requirement
+) -> Assignment:
+    """Return groups of at least k rows, and of fewer than 2k where that costs anything and l = 1.
+
+    clusters: (n,) the cluster of each row, any numbers, below 0 for noise. Noise joins the
+    cluster whose cost it raises least, or is left out, dearest first, where that is cheaper and
+    within ``requirement.max_suppressed``. Then the clusters of fewer than k rows are dissolved,
+    smallest first, each row joining the cluster whose cost it raises least; groups that lack
+    distinct sensitive values are merged (see ``repair``); and what has 2k rows is cut as
+    relaxed Mondrian does. Ties go to the lowest cluster. O(moved rows * clusters * d + n d log n).
+    """
+    group = np.full(table.n_rows, -1, np.int32)
+    shown = clusters >= 0
+    if not shown.any():
+        shown = np.ones(table.n_rows, np.bool_)
+        clusters = np.zeros(table.n_rows, np.int64)
+    group[shown] = np.unique(clusters[shown], return_inverse=True)[1]
+    clustering = _Clustering(table, group)
+    clustering.take_noise(_too_far(table, group, requirement, unions=clustering.unions))
+    clustering.dissolve(requirement.k)
+    return _cut(table, repair(table, clustering.assignment(), requirement), requirement)
+
+
+def _too_far(
+    table: EncodedTable, group: NDArray[np.int32], requirement: Requirement, *, unions: Unions
+) -> set[int]:
+    """Return the rows of noise to leave out; none when too little would be left."""
+    everything = sum(column.rule.weight for column in table.quasi)
+    budget = requirement.budget(table.n_rows)
+    noise = np.flatnonzero(group < 0) if budget > 0 else np.empty(0, np.int64)
+    rises = np.array([unions.rises_of_row(row).min() for row in noise.tolist()])
+    order = np.argsort(-rises, kind="stable")
+    gone = noise[order[rises[order] > everything]][:budget]
+    kept = np.delete(table.sensitive, gone, axis=0)
+    distinct = [len(np.unique(values)) for values in kept.T]
+    is_enough = len(kept) >= requirement.k and min(distinct, default=requirement.l) >= requirement.l
+    return set(gone.tolist()) if is_enough else set()
+
+
+class _Clustering:
+    """Clusters that rows move between."""
+
+    def __init__(self, table: EncodedTable, group: NDArray[np.int32]) -> None:
+        self.unions = Unions(table, group, int(group.max()) + 1)
+        self._group = group
+        self._members: list[list[int]] = [[] for _ in range(int(group.max()) + 1)]
+        for row in np.flatnonzero(group >= 0).tolist():
+            self._members[group[row]].append(row)
+
+    def take_noise(self, gone: set[int]) -> None:
+        """Put all rows without a cluster but some into the nearest cluster."""
+        for row in np.flatnonzero(self._group < 0).tolist():
+            if row not in gone:
+                self._move(row)
+
+    def dissolve(self, k: int) -> None:
+        """Dissolve clusters until each has k rows or one is left; smallest first, then lowest."""
+        heap = [(len(rows), a) for a, rows in enumerate(self._members) if len(rows) < k]
+        heapq.heapify(heap)
+        n_clusters = len(self._members)
+        while heap and n_clusters > 1:
+            size, a = heapq.heappop(heap)
+            rows = self._members[a]
+            if size < len(rows) < k:
+                heapq.heappush(heap, (len(rows), a))
+            elif size == len(rows):
+                n_clusters -= 1
+                self.unions.boxes.size[a] = 0
+                self._members[a] = []
+                for row in rows:
+                    self._move(row)
+
+    def _move(self, row: int) -> None:
+        a = int(self.unions.rises_of_row(row).argmin())
+        self.unions.add(a, row)
+        self._members[a].append(row)
+        self._group[row] = a
+
+    def assignment(self) -> Assignment:
+        """Return the clusters, numbered in their order."""
+        return _numbered(self._group)
+
+
+def _cut(table: EncodedTable, before: Assignment, requirement: Requirement) -> Assignment:
+    """Cut every group of 2k rows or more where that is allowed."""
+    group, n_groups = before.group.copy(), before.n_groups
+    sizes = np.bincount(group[group >= 0])
+    order = np.argsort(group, kind="stable")
+    members = np.split(order[before.n_suppressed :], np.cumsum(sizes)[:-1])
+    for rows in members:
+        if len(rows) >= 2 * requirement.k:
+            parts = cut(take(table, rows), requirement, relaxed=True)
+            group[rows] = n_groups + parts.group
+            n_groups += parts.n_groups
+    return _numbered(group)
+
+
+def take(table: EncodedTable, rows: NDArray[np.int64]) -> EncodedTable:
+    """Return some rows with the scales of the whole table."""
+    return dataclasses.replace(
+        table,
+        quasi=tuple(dataclasses.replace(c, codes=c.codes[rows]) for c in table.quasi),
+        sensitive=table.sensitive[rows],
+        n_rows=len(rows),
+        label=None if table.label is None else table.label[rows],
+    )
+
+
+def _numbered(group: NDArray[np.int32]) -> Assignment:
+    """Return the groups numbered without gaps, in their order; below 0 is left out."""
+    numbers, dense = np.unique(group, return_inverse=True)
+    n_suppressed = int(np.searchsorted(numbers, 0))
+    return Assignment((dense - n_suppressed).astype(np.int32), len(numbers) - n_suppressed)

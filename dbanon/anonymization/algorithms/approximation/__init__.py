@@ -1,0 +1,1 @@
+"""Algorithms with a proved bound on what they cost."""

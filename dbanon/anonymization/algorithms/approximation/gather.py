@@ -1,0 +1,188 @@
+"""Gathering rows around centers (Aggarwal et al., PODS 2006)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from dbanon.anonymization.adjusting.repair import repair
+from dbanon.anonymization.algorithms.approximation.centers import Clusters
+from dbanon.anonymization.distances.rows import pairwise, require_metric
+from dbanon.anonymization.interfaces import Requirement
+from dbanon.anonymization.libraries import library
+from dbanon.anonymization.limits import require_at_most
+from dbanon.domain.assignment import Assignment
+from dbanon.domain.errors import PolicyError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.domain.assignment import EncodedTable
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """Groups of at least k rows whose greatest radius is at most twice the least possible.
+
+    Section 2 of the paper. The radius of a group is the distance of its farthest row from its
+    center, which is one of the rows; ``distance`` names a metric. Centers are taken in the order
+    of the rows, a flow tells whether each can have k rows, and of all ways to give it k rows that
+    of the least total distance is taken, which the paper leaves open. A group has no greatest
+    size. Groups that lack distinct sensitive values are merged afterwards, so that the bound holds
+    for l = 1 only.
+    """
+
+    distance: str = "manhattan"
+
+    MAX_ROWS: ClassVar[int] = 5_000
+
+    def __post_init__(self) -> None:
+        """Refuse what is no metric before any row is read."""
+        require_metric(self.distance, algorithm="gather")
+
+    def assign(
+        self,
+        table: EncodedTable,
+        requirement: Requirement,
+        *,
+        seed: int,  # noqa: ARG002 - the interface's; no step is random
+    ) -> Assignment:
+        """Group the rows; O(n^2 log n), and a flow for each of O(log n) thresholds."""
+        require_at_most(self.MAX_ROWS, table, algorithm="gather")
+        clusters = gather(pairwise(table, self.distance), requirement.k)
+        return repair(table, Assignment(clusters.group, len(clusters.center)), requirement)
+
+
+@dataclass(frozen=True, slots=True)
+class GatherOutliers:
+    """The same without the rows that lie farthest out: a radius of at most four times the least.
+
+    Section 3 of the paper. ``eps`` is the fraction of rows that may be left out, never more than
+    the policy's and by default just that. All rows stay when those that would remain lack distinct
+    sensitive values. Otherwise like gather; centers are taken in the order of the rows.
+    """
+
+    eps: float | None = None
+    distance: str = "manhattan"
+
+    MAX_ROWS: ClassVar[int] = 5_000
+
+    def __post_init__(self) -> None:
+        """Refuse what is no metric before any row is read."""
+        require_metric(self.distance, algorithm="gather-outliers")
+
+    def assign(
+        self,
+        table: EncodedTable,
+        requirement: Requirement,
+        *,
+        seed: int,  # noqa: ARG002 - the interface's; no step is random
+    ) -> Assignment:
+        """Group the rows; O(n^2)."""
+        require_at_most(self.MAX_ROWS, table, algorithm="gather-outliers")
+        n_rows, distances = table.n_rows, pairwise(table, self.distance)
+        n_kept = n_rows - min(self._outliers(n_rows), requirement.budget(n_rows))
+        clusters = gather_most(distances, requirement.k, n_kept=n_kept)
+        kept = table.sensitive[clusters.group >= 0]
+        if any(len(np.unique(values)) < requirement.l for values in kept.T):
+            clusters = gather_most(distances, requirement.k, n_kept=n_rows)
+        return repair(table, Assignment(clusters.group, len(clusters.center)), requirement)
+
+    def _outliers(self, n_rows: int) -> int:
+        if self.eps is None:
+            return n_rows
+        if not 0 <= self.eps < 1:
+            msg = f"eps = {self.eps} is not a fraction in [0, 1)"
+            raise PolicyError(msg, hint="0.02 leaves out two rows of a hundred")
+        return Requirement(1, max_suppressed=self.eps).budget(n_rows)
+
+
+def gather(distances: NDArray[np.float64], k: int) -> Clusters:
+    """Return a partition into clusters of at least k rows, a 2-approximation of the radius.
+
+    distances: (n, n), a metric, n >= k. Searches the distances for a threshold at which centers
+    farther apart than it can be given k rows each, and below which they cannot.
+    """
+    reach = float(_kth_distances(distances, k).max())
+    candidates = np.unique(distances[distances >= reach])
+    fails, works = -1, len(candidates) - 1
+    while works - fails > 1:
+        middle = (fails + works) // 2
+        threshold = candidates[middle]
+        if _can_fill(distances[spread_centers(distances, threshold)] <= threshold, k):
+            works = middle
+        else:
+            fails = middle
+    centers = spread_centers(distances, candidates[works])
+    apart = np.where(distances[centers] <= candidates[works], distances[centers], np.inf)
+    return Clusters(_fill(apart, k), centers)
+
+
+def gather_most(distances: NDArray[np.float64], k: int, *, n_kept: int) -> Clusters:
+    """Return clusters of at least k rows that hold at least ``n_kept`` rows, a 4-approximation.
+
+    distances: (n, n), a metric, n >= k, 1 <= n_kept <= n. O(n^2).
+    """
+    threshold = np.sort(_kth_distances(distances, k))[n_kept - 1]
+    group = np.full(len(distances), -1, np.int32)
+    centers: list[int] = []
+    for row, near in enumerate(distances <= threshold):
+        core = np.flatnonzero(near & (group < 0))
+        if group[row] < 0 and len(core) >= k:
+            group[core] = len(centers)
+            centers.append(row)
+    rest = np.flatnonzero(group < 0)
+    apart = distances[centers][:, rest]
+    near = apart.min(axis=0) <= 2 * threshold
+    group[rest[near]] = apart.argmin(axis=0)[near]
+    return Clusters(group, np.array(centers, np.int64))
+
+
+def spread_centers(distances: NDArray[np.float64], threshold: float) -> NDArray[np.int64]:
+    """Return rows farther than the threshold from each other, that reach all, lowest first."""
+    covered = np.zeros(len(distances), np.bool_)
+    centers = []
+    for row in range(len(distances)):
+        if not covered[row]:
+            centers.append(row)
+            covered |= distances[row] <= threshold
+    return np.array(centers, np.int64)
+
+
+def _kth_distances(distances: NDArray[np.float64], k: int) -> NDArray[np.float64]:
+    """Return the distance of each row to its k-th nearest, itself being the first."""
+    kth: NDArray[np.float64] = np.partition(distances, k - 1, axis=1)[:, k - 1]
+    return kth
+
+
+def _can_fill(near: NDArray[np.bool_], k: int) -> bool:
+    """Return whether each center can have k rows of its own; near: (centers, n)."""
+    n_centers, n_rows = near.shape
+    if n_centers * k > n_rows:
+        return False
+    graph, sparse = library("scipy.sparse.csgraph"), library("scipy.sparse")
+    center, row = np.nonzero(near)
+    source, sink = n_centers + n_rows, n_centers + n_rows + 1
+    tails = np.concatenate([np.full(n_centers, source), center, n_centers + np.arange(n_rows)])
+    heads = np.concatenate([np.arange(n_centers), n_centers + row, np.full(n_rows, sink)])
+    capacity = np.ones(len(tails), np.int32)
+    capacity[:n_centers] = k
+    network = sparse.csr_array((capacity, (tails, heads)), shape=(sink + 1, sink + 1))
+    return bool(graph.maximum_flow(network, source, sink).flow_value == n_centers * k)
+
+
+def _fill(apart: NDArray[np.float64], k: int) -> NDArray[np.int32]:
+    """Give each center k rows, and all others to the nearest, at the least total distance.
+
+    apart: (centers, n), infinite where a row is too far. What it costs to have a row away from
+    its nearest center is assigned to k places of each center.
+    """
+    optimize = library("scipy.optimize")
+    group: NDArray[np.int32] = apart.argmin(axis=0).astype(np.int32)
+    if np.bincount(group, minlength=len(apart)).min() < k:
+        extra = np.repeat(apart - apart.min(axis=0), k, axis=0)
+        places, rows = optimize.linear_sum_assignment(extra)
+        group[rows] = places // k
+    return group

@@ -1,0 +1,1 @@
+"""Algorithms that cluster rows."""

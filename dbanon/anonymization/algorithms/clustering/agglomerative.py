@@ -1,0 +1,85 @@
+"""Agglomerative clustering (AGNES; Kaufman, Rousseeuw, 1990) with groups of at least k rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from dbanon.anonymization.adjusting.resize import resize
+from dbanon.anonymization.distances.embedding import embed
+from dbanon.anonymization.distances.rows import pairwise
+from dbanon.anonymization.libraries import library
+from dbanon.anonymization.limits import require_at_most
+from dbanon.domain.errors import PolicyError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.interfaces import Requirement
+    from dbanon.domain.assignment import Assignment, EncodedTable
+
+LINKAGES = ("single", "complete", "average", "centroid")
+
+
+@dataclass(frozen=True, slots=True)
+class Agglomerative:
+    """Merging the two closest clusters, each until it has k rows.
+
+    Scipy merges all rows into one tree; a cluster is a union of two parts of fewer than k rows
+    that has k or more. A part that was to join a cluster that large is dissolved instead (see
+    ``resize``). Distances of rows are Manhattan; the linkage ``centroid`` takes the Euclidean
+    distance of the means of points (see ``embed``). Without a diversity requirement a cluster
+    has k to 2k - 2 rows and those that dissolve into it; from 2k rows on it is cut.
+    """
+
+    linkage: str = "average"
+
+    MAX_ROWS: ClassVar[int] = 10_000
+
+    def assign(
+        self,
+        table: EncodedTable,
+        requirement: Requirement,
+        *,
+        seed: int,  # noqa: ARG002 - the interface's; no step is random
+    ) -> Assignment:
+        """Group the rows; O(n^2) time and memory."""
+        if self.linkage not in LINKAGES:
+            msg = f"there is no linkage {self.linkage!r}"
+            raise PolicyError(msg, hint=f"choose one of {', '.join(LINKAGES)}")
+        require_at_most(self.MAX_ROWS, table, algorithm="agglomerative")
+        merges = np.empty((0, 4))
+        if table.n_rows > 1:
+            tree = library("scipy.cluster.hierarchy")
+            merges = tree.linkage(self._condensed(table), method=self.linkage)
+        return resize(table, smallest_unions(merges, requirement.k), requirement)
+
+    def _condensed(self, table: EncodedTable) -> NDArray[np.float64]:
+        """Return the distances of all pairs, each once."""
+        spatial = library("scipy.spatial.distance")
+        if self.linkage == "centroid":
+            condensed: NDArray[np.float64] = spatial.pdist(embed(table))
+        else:
+            condensed = spatial.squareform(pairwise(table), checks=False)
+        return condensed
+
+
+def smallest_unions(merges: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+    """Return the cluster of each row, -1 for those that join a cluster of k rows or more.
+
+    merges: (n - 1, 4) of scipy, the two parts (n + i being the union made by merge i), their
+    distance and their rows. A cluster of k rows or more has parts of fewer.
+    """
+    n_rows = len(merges) + 1
+    sizes = np.append(np.ones(n_rows, np.int64), merges[:, 3].astype(np.int64))
+    cluster = np.full(2 * n_rows - 1, -1)
+    for i in range(2 * n_rows - 2, n_rows - 1, -1):
+        parts = merges[i - n_rows, :2].astype(np.int64)
+        if cluster[i] < 0 and sizes[i] >= k and (sizes[parts] < k).all():
+            cluster[i] = i
+        cluster[parts] = cluster[i]
+    alone = (cluster[:n_rows] < 0) & (k <= 1)
+    cluster[:n_rows][alone] = np.flatnonzero(alone)
+    return cluster[:n_rows]

@@ -1,0 +1,121 @@
+"""DBSCAN (Ester et al., KDD 1996) and OPTICS (Ankerst et al., SIGMOD 1999) of at least k rows."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from dbanon.anonymization.adjusting.resize import resize
+from dbanon.anonymization.distances.rows import pairwise
+from dbanon.anonymization.libraries import library
+from dbanon.anonymization.limits import require_at_most
+from dbanon.domain.errors import PolicyError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.interfaces import Requirement
+    from dbanon.domain.assignment import Assignment, EncodedTable
+
+
+@dataclass(frozen=True, slots=True)
+class Dbscan:
+    """Clusters of rows that have k rows, themselves included, within ``eps``.
+
+    ``eps`` 0 takes the median distance of a row from the k-th nearest, so that at least half of
+    the rows are in a cluster. Noise joins the cluster whose cost it raises least, or is left out
+    as far as the budget goes; clusters of 2k rows or more are cut (see ``resize``).
+    """
+
+    eps: float = 0.0
+    distance: str = "manhattan"
+
+    MAX_ROWS: ClassVar[int] = 10_000
+
+    def assign(
+        self,
+        table: EncodedTable,
+        requirement: Requirement,
+        *,
+        seed: int,  # noqa: ARG002 - the interface's; no step is random
+    ) -> Assignment:
+        """Group the rows; O(n^2) time and memory."""
+        require_at_most(self.MAX_ROWS, table, algorithm="dbscan")
+        apart, k = pairwise(table, self.distance), max(requirement.k, 1)
+        eps = self.eps or float(np.median(np.partition(apart, k - 1, axis=1)[:, k - 1]))
+        # scikit-learn wants a radius above 0; the next number above it includes equal rows alone
+        density = library("sklearn.cluster").DBSCAN(
+            eps=max(eps, float(np.nextafter(0.0, 1.0))), min_samples=k, metric="precomputed"
+        )
+        return resize(table, density.fit_predict(apart), requirement)
+
+
+@dataclass(frozen=True, slots=True)
+class Optics:
+    """Clusters between steep drops and rises of the reachability of k rows.
+
+    ``steepness`` is the least relative drop or rise (the paper's xi). Noise and sizes are dealt
+    with as in ``Dbscan``. Rows that are all equal have no drop and are one cluster.
+    """
+
+    steepness: float = 0.05
+    distance: str = "manhattan"
+
+    MAX_ROWS: ClassVar[int] = 10_000
+
+    def assign(
+        self,
+        table: EncodedTable,
+        requirement: Requirement,
+        *,
+        seed: int,  # noqa: ARG002 - the interface's; no step is random
+    ) -> Assignment:
+        """Group the rows; O(n^2) time and memory."""
+        if not 0.0 < self.steepness < 1.0:
+            msg = f"a steepness of {self.steepness} is not between 0 and 1"
+            raise PolicyError(msg, hint="0.05 tells a drop of five percent")
+        require_at_most(self.MAX_ROWS, table, algorithm="optics")
+        clusters = np.zeros(table.n_rows, np.int64)
+        if table.n_rows > max(requirement.k, 1):
+            clusters = self._clusters(pairwise(table, self.distance), max(requirement.k, 2))
+        return resize(table, clusters, requirement)
+
+    def _clusters(self, apart: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+        order, reach, before = ordering(apart, k)
+        with warnings.catch_warnings():
+            # a drop to 0 is infinitely steep
+            warnings.filterwarnings("ignore", "divide by zero", RuntimeWarning)
+            labels: NDArray[np.int64]
+            labels, _ = library("sklearn.cluster").cluster_optics_xi(
+                reachability=reach,
+                predecessor=before,
+                ordering=order,
+                min_samples=k,
+                xi=self.steepness,
+            )
+        return labels
+
+
+def ordering(
+    apart: NDArray[np.float64], k: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Return the rows in the order of OPTICS without a greatest radius, and how each is reached.
+
+    apart: (n, n); k: rows of a dense place, at most n. The order, (n,); of each row its
+    reachability, infinite for the first, and the row it is reached from, -1 for the first. Ties
+    go to the lower row. O(n^2).
+    """
+    n_rows = len(apart)
+    core = np.partition(apart, k - 1, axis=1)[:, k - 1]
+    order, reach, before = np.empty(n_rows, np.int64), np.full(n_rows, np.inf), np.full(n_rows, -1)
+    waiting = np.ones(n_rows, np.bool_)
+    for place in range(n_rows):
+        row = int(np.where(waiting, reach, np.inf).argmin()) if place > 0 else 0
+        order[place], waiting[row] = row, False
+        through = np.maximum(core[row], apart[row])
+        is_nearer = waiting & (through < reach)
+        reach[is_nearer], before[is_nearer] = through[is_nearer], row
+    return order, reach, before

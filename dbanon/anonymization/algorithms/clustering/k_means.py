@@ -1,0 +1,70 @@
+"""k-means (Lloyd) with groups of at least k rows."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from dbanon.anonymization.adjusting.resize import resize
+from dbanon.anonymization.distances.embedding import embed
+from dbanon.anonymization.libraries import library
+from dbanon.anonymization.limits import require_at_most
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.interfaces import Requirement
+    from dbanon.domain.assignment import Assignment, EncodedTable
+
+_MOST_PAIRS = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class KMeans:
+    """k-means with n / k centers, then repaired: no cluster of it is too small or too large.
+
+    Rows are points (see ``embed``); equal rows are one point of their number's weight. The
+    centers start at random points; up to ``rounds`` rounds of scikit-learn's k-means follow, of
+    its version in batches when rows times centers exceed 20 million. What k-means does not bound,
+    the sizes of clusters, ``resize`` does: at least k rows, fewer than 2k where that costs
+    anything and l = 1. One thread computes, so that equal runs give equal groups.
+    """
+
+    rounds: int = 20
+
+    MAX_ROWS: ClassVar[int] = 50_000
+
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
+        """Group the rows; O(rounds n^2 p / k) for points of p coordinates."""
+        require_at_most(self.MAX_ROWS, table, algorithm="k-means")
+        points, place, weight = np.unique(
+            embed(table), axis=0, return_inverse=True, return_counts=True
+        )
+        n_centers = min(table.n_rows // max(requirement.k, 1), len(points))
+        clusters = np.arange(len(points))
+        if 1 < n_centers < len(points):
+            clusters = self._clusters(points, weight, n_centers=n_centers, seed=seed)
+        return resize(table, clusters[place.ravel()], requirement)
+
+    def _clusters(
+        self,
+        points: NDArray[np.float64],
+        weight: NDArray[np.int64],
+        *,
+        n_centers: int,
+        seed: int,
+    ) -> NDArray[np.int64]:
+        methods: Any = library("sklearn.cluster")
+        is_large = len(points) * n_centers > _MOST_PAIRS
+        method = methods.MiniBatchKMeans if is_large else methods.KMeans
+        means = method(
+            n_centers, init="random", n_init=1, max_iter=max(self.rounds, 1), random_state=seed
+        )
+        with library("threadpoolctl").threadpool_limits(1), warnings.catch_warnings():
+            # fewer clusters than centers are as good a start for the repair
+            warnings.simplefilter("ignore", library("sklearn.exceptions").ConvergenceWarning)
+            labels: NDArray[np.int64] = means.fit_predict(points, sample_weight=weight)
+        return labels

@@ -1,0 +1,109 @@
+"""k-medoids by swapping (PAM; Kaufman, Rousseeuw, 1990), with groups of at least k rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from dbanon.anonymization.adjusting.resize import resize
+from dbanon.anonymization.distances.rows import pairwise
+from dbanon.anonymization.limits import require_at_most
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.interfaces import Requirement
+    from dbanon.domain.assignment import Assignment, EncodedTable
+
+_TIE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class KMedoids:
+    """Partitioning around n / k medoids, then repaired.
+
+    Random rows start as medoids. Each row in turn takes the place of the medoid where that lowers
+    the sum of distances most, if it does, until no row does or ``rounds`` rounds are over. The
+    gain of all places is found at once and the first gain is taken (Schubert, Rousseeuw, 2021,
+    "Fast and eager k-medoids clustering"). Sizes are those of ``resize``: at least k rows, fewer
+    than 2k where that costs anything and l = 1. Ties go to the lower place and row.
+    """
+
+    rounds: int = 5
+    distance: str = "manhattan"
+
+    MAX_ROWS: ClassVar[int] = 10_000
+
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
+        """Group the rows; O(rounds n^2), and O(n) memory for each row."""
+        require_at_most(self.MAX_ROWS, table, algorithm="k-medoids")
+        apart = pairwise(table, self.distance)
+        n_medoids = table.n_rows // max(requirement.k, 1)
+        random = np.random.default_rng(seed)
+        medoids = random.choice(table.n_rows, n_medoids, replace=False)
+        medoids = np.sort(swapped(apart, medoids, rounds=self.rounds))
+        return resize(table, apart[:, medoids].argmin(axis=1), requirement)
+
+
+def swapped(
+    apart: NDArray[np.float64], medoids: NDArray[np.int64], *, rounds: int
+) -> NDArray[np.int64]:
+    """Return the medoids, (m,) rows, after swapping; O(rounds n^2).
+
+    apart: (n, n) distances; medoids: (m,) the rows to start from.
+    """
+    search = _Search(apart, medoids)
+    for _ in range(rounds):
+        swaps = [search.try_swap(row) for row in range(len(apart))]
+        if not any(swaps):
+            break
+    return search.medoids
+
+
+class _Search:
+    """Medoids, and the places of the two nearest to each row with their distances."""
+
+    def __init__(self, apart: NDArray[np.float64], medoids: NDArray[np.int64]) -> None:
+        self._apart, self.medoids = apart, medoids.copy()
+        self._places = np.zeros((2, len(apart)), np.int64)
+        self._steps = np.full((2, len(apart)), np.inf)
+        self._look_up(np.arange(len(apart)))
+
+    def _look_up(self, rows: NDArray[np.int64]) -> None:
+        """Find the two nearest medoids of some rows; there may be only one."""
+        steps = self._apart[rows[:, None], self.medoids]
+        self._steps[1, rows] = np.inf
+        for i in range(min(2, len(self.medoids))):
+            place = steps.argmin(axis=1)
+            self._places[i, rows] = place
+            self._steps[i, rows] = steps[np.arange(len(rows)), place]
+            steps[np.arange(len(rows)), place] = np.inf
+
+    def try_swap(self, row: int) -> bool:
+        """Put a row in the place of the medoid where that gains most; return whether it does."""
+        if row in self.medoids:
+            return False
+        steps, (near, far) = self._apart[row], self._steps
+        gained = np.maximum(near - steps, 0.0).sum()
+        # a row that loses its medoid falls to its second or to the new one
+        lost = np.maximum(np.minimum(steps, far) - near, 0.0)
+        loss = np.bincount(self._places[0], weights=lost, minlength=len(self.medoids))
+        place = int(loss.argmin())
+        if gained - loss[place] <= _TIE:
+            return False
+        self._swap(place, row)
+        return True
+
+    def _swap(self, place: int, row: int) -> None:
+        self.medoids[place] = row
+        steps, is_stale = self._apart[row], (self._places == place).any(axis=0)
+        nearer = ~is_stale & (steps < self._steps[0])
+        second = ~is_stale & ~nearer & (steps < self._steps[1])
+        self._places[1, nearer] = self._places[0, nearer]
+        self._steps[1, nearer] = self._steps[0, nearer]
+        for i, rows in enumerate((nearer, second)):
+            self._places[i, rows] = place
+            self._steps[i, rows] = steps[rows]
+        self._look_up(np.flatnonzero(is_stale))

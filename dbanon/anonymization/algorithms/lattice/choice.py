@@ -1,0 +1,53 @@
+"""What the searches share: when to refuse, and which of the nodes found to take."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.domain.errors import Unsatisfiable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.algorithms.lattice.conditions import Condition
+    from dbanon.anonymization.algorithms.lattice.nodes import Lattice, Node
+    from dbanon.domain.assignment import Assignment
+
+MAX_NODES = 50_000
+MAX_COUNTED = 10**9  # nodes times distinct rows
+
+
+def require_searchable(found: Lattice, *, algorithm: str) -> None:
+    """Raise Unsatisfiable when the lattice has too many nodes to look at them one by one."""
+    n_rows = found.base.n_classes
+    limit = min(MAX_NODES, MAX_COUNTED // n_rows)
+    if found.n_nodes > limit:
+        msg = (
+            f"{algorithm} takes at most {limit:,} nodes for {n_rows:,} distinct rows;"
+            f" the lattice has {found.n_nodes:,}"
+        )
+        raise Unsatisfiable(msg, hint="--algorithm optimal-lattice, or --algorithm auto")
+
+
+def above(nodes: Sequence[Node], others: Sequence[Node]) -> NDArray[np.bool_]:
+    """Return for each node whether it is one of the others or above one of them."""
+    marked = np.zeros(len(nodes), np.bool_)
+    levels = np.array(nodes)
+    for other in others:
+        marked |= (levels >= other).all(axis=1)
+    return marked
+
+
+def cheapest(found: Lattice, nodes: Iterable[Node], *, condition: Condition) -> Assignment:
+    """Return the classes of the node that costs least; ties: lowest node in lexical order."""
+    best = np.inf
+    for node in sorted(nodes):
+        classes = found.classes(node, columns=found.columns, condition=condition)
+        cost = found.cost(classes)
+        if cost < best:
+            best, chosen = cost, classes
+    return found.assignment(chosen, final=condition.t < 1)

@@ -1,0 +1,179 @@
+"""The lattice of a table: which rows a node joins, whether that is enough, and what it costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.anonymization.algorithms.lattice.frequencies import (
+    Counts,
+    Pairs,
+    distances,
+    join,
+    numbered,
+)
+from dbanon.anonymization.algorithms.lattice.levels import column_levels
+from dbanon.anonymization.loss.costs import row_codes, weighted_costs
+from dbanon.domain.assignment import Assignment
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.algorithms.lattice.conditions import Condition
+    from dbanon.anonymization.loss.costs import BoxCosts
+    from dbanon.domain.assignment import EncodedTable
+
+Node = tuple[int, ...]
+
+_CLOSE = 1e-9  # distances that differ by less are equal
+_DIGITS = 9
+_MOST_KEYS = 1 << 62
+
+
+class Classes(NamedTuple):
+    """The classes of a node. of: (m,) the class of each distinct row; size, kept: (c,)."""
+
+    of: NDArray[np.int64]
+    size: NDArray[np.int64]
+    kept: NDArray[np.bool_]
+
+    @property
+    def n_lost(self) -> int:
+        """How many rows are suppressed."""
+        return int(self.size[~self.kept].sum())
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Lattice:
+    """The m distinct rows of a table and what the levels of its columns join.
+
+    A node is a tuple of levels, one for each of some columns. levels: by column and level the
+    class of each value; values: by column the value of each distinct row, (m,); distinct: (n,)
+    the distinct row of each row; base: the frequency set of the distinct rows themselves; pairs:
+    by sensitive column the distinct rows and values; codes: (m, d) int32; everything: what a
+    suppressed row costs.
+    """
+
+    levels: tuple[tuple[NDArray[np.int32], ...], ...]
+    values: tuple[NDArray[np.int32], ...]
+    distinct: NDArray[np.int64]
+    base: Counts
+    pairs: tuple[Pairs, ...]
+    codes: NDArray[np.int32]
+    costs: BoxCosts
+    everything: float
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The number of each column."""
+        return tuple(range(len(self.levels)))
+
+    @property
+    def top(self) -> Node:
+        """The node that joins all rows."""
+        return tuple(len(levels) - 1 for levels in self.levels)
+
+    @property
+    def n_nodes(self) -> int:
+        """How many nodes there are of all columns."""
+        return math.prod(len(levels) for levels in self.levels)
+
+    def roll_up(self, counts: Counts, node: Node, *, columns: tuple[int, ...]) -> Counts:
+        """Return the frequency set of a node from that of any node below it; O(c log c)."""
+        keys, span = self._keys(node, columns, counts.first)
+        classes, of = numbered(keys, span)
+        first = np.empty(len(classes), np.int64)
+        first[of] = counts.first
+        size = np.bincount(of, weights=counts.size).astype(np.int64)
+        return Counts(first, size)
+
+    def holds(
+        self, counts: Counts, node: Node, *, columns: tuple[int, ...], condition: Condition
+    ) -> bool:
+        """Whether a node, whose frequency set is given, meets the condition."""
+        n_lost = int(counts.size[counts.size < condition.k].sum())
+        if n_lost > condition.budget or condition.counts_only:
+            return n_lost <= condition.budget
+        return self.classes(node, columns=columns, condition=condition).n_lost <= condition.budget
+
+    def classes(self, node: Node, *, columns: tuple[int, ...], condition: Condition) -> Classes:
+        """Return the classes of a node; those that fail are not kept.
+
+        Classes too small or not diverse go first, then all that are far from the rows that are
+        left, again and again until none is or more rows are gone than may go.
+        """
+        keys, span = self._keys(node, columns, self.base.first)
+        of = numbered(keys, span)[1]
+        size = np.bincount(of, weights=self.base.size).astype(np.int64)
+        kept = size >= condition.k
+        joined = [] if condition.counts_only else [join(pairs, of) for pairs in self.pairs]
+        for pairs in joined:
+            kept &= np.bincount(pairs.of, minlength=len(size)) >= condition.l
+        while condition.t < 1 and size[~kept].sum() <= condition.budget:
+            far = np.zeros(len(size), np.bool_)
+            for pairs in joined:
+                far |= distances(pairs, size, kept) > condition.t + _CLOSE
+            if not (far & kept).any():
+                break
+            kept &= ~far
+        return Classes(of, size, kept)
+
+    def cost(self, classes: Classes) -> float:
+        """Return the rows of each class times the penalty of its box, suppressed rows in full.
+
+        The box is tight: what is published of a class is its own bounds and not the node's.
+        """
+        from dbanon.kernels.boxes.costs import box_costs, group_boxes
+
+        lo, hi, _ = group_boxes(self.codes, classes.of.astype(np.int32), len(classes.size))
+        by_class = box_costs(*self.costs, lo, hi).sum(axis=1) * classes.size
+        total = float(by_class[classes.kept].sum()) + classes.n_lost * self.everything
+        return round(total, _DIGITS)  # equal costs stay equal in whatever order they were added
+
+    def assignment(self, classes: Classes, *, final: bool) -> Assignment:
+        """Return the kept classes as groups."""
+        number = np.where(classes.kept, np.cumsum(classes.kept) - 1, -1).astype(np.int32)
+        group = number[classes.of][self.distinct]
+        return Assignment(group, int(classes.kept.sum()), final=final)
+
+    def _keys(
+        self, node: Node, columns: tuple[int, ...], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], int]:
+        """Return the class of each of some distinct rows in mixed radix, and how many may be."""
+        keys, span = np.zeros(len(rows), np.int64), 1
+        for column, level in zip(columns, node, strict=True):
+            classes = self.levels[column][level]
+            n_classes = int(classes.max()) + 1
+            if span > _MOST_KEYS // n_classes:
+                keys, span = np.unique(keys, return_inverse=True)[1], len(rows)
+            if n_classes > 1:
+                keys = keys * n_classes + classes[self.values[column][rows]]
+                span *= n_classes
+        return keys, span
+
+
+def lattice(table: EncodedTable) -> Lattice:
+    """Find the distinct rows of a table and the levels of its columns; O(n d log n)."""
+    columns = [column_levels(column) for column in table.quasi]
+    distinct = np.zeros(table.n_rows, np.int64)
+    for values, levels in columns:
+        distinct = np.unique(distinct * len(levels[0]) + values, return_inverse=True)[1]
+    row, size = np.unique(distinct, return_index=True, return_counts=True)[1:]
+    one = np.ones(table.n_rows, np.int64)
+    each = np.arange(table.n_rows)
+    return Lattice(
+        levels=tuple(levels for _, levels in columns),
+        values=tuple(values[row] for values, _ in columns),
+        distinct=distinct,
+        base=Counts(np.arange(len(row)), size),
+        pairs=tuple(
+            join(Pairs(each, values.astype(np.int64), one), distinct)
+            for values in table.sensitive.T
+        ),
+        codes=np.ascontiguousarray(row_codes(table)[row, : len(columns)]),
+        costs=weighted_costs(table),
+        everything=math.fsum(column.rule.weight for column in table.quasi),
+    )

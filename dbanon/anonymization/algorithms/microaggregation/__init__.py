@@ -1,0 +1,1 @@
+"""Microaggregation: groups of about k rows with small squared errors."""

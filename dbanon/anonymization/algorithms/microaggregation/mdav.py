@@ -1,0 +1,96 @@
+"""MDAV-generic (Domingo-Ferrer, Torra, DMKD 2005)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from dbanon.anonymization.adjusting.repair import repair
+from dbanon.anonymization.limits import require_at_most
+from dbanon.anonymization.loss.costs import BoxCosts, ColumnCosts, Shape, height_costs, pack
+from dbanon.anonymization.loss.scores import ordinal_places, standardized
+from dbanon.domain.assignment import Assignment
+from dbanon.domain.table import Structure
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.interfaces import Requirement
+    from dbanon.domain.assignment import EncodedColumn, EncodedTable
+
+
+@dataclass(frozen=True, slots=True)
+class Mdav:
+    """Maximum distance to average vector: groups of k around the most distant records.
+
+    Numbers and dates are standardized and averaged. Ordinal columns have the lower median as their
+    average, and the steps between two values over the number of values as their distance. The
+    others have the most frequent value as their average and the height of the lowest common
+    ancestor over the height of the tree as their distance, which is 0 or 1 without a taxonomy.
+    Squared distances are weighted and added; NULL and a value are 1 apart. Ties go to the lower
+    row. Groups that lack distinct sensitive values are merged afterwards, so that the paper's bound
+    of 2k - 1 rows holds for l = 1 only.
+
+    Numbers and dates without NULL alone are searched on a kd-tree, whose groups are the same; any
+    number of rows is taken then, else 50,000.
+    """
+
+    MAX_ROWS: ClassVar[int] = 50_000
+
+    def assign(
+        self,
+        table: EncodedTable,
+        requirement: Requirement,
+        *,
+        seed: int,  # noqa: ARG002 - the interface's; no step is random
+    ) -> Assignment:
+        """Group the rows; O(n^2 d / k), less on a tree of few columns."""
+        numbers = [column for column in table.quasi if column.structure is Structure.LINE]
+        points = _points(numbers, table.n_rows)
+        if len(numbers) == len(table.quasi) and points.size and not np.isnan(points).any():
+            from dbanon.kernels.points.mdav_tree import LEAF, mdav_tree
+
+            group, n_groups = mdav_tree(points, requirement.k, LEAF)
+        else:
+            require_at_most(self.MAX_ROWS, table, algorithm="mdav")
+            group, n_groups = _brute(table, points, requirement.k)
+        return repair(table, Assignment(group, int(n_groups)), requirement)
+
+
+def _brute(
+    table: EncodedTable, points: NDArray[np.float64], k: int
+) -> tuple[NDArray[np.int32], int]:
+    """Compare all rows with all."""
+    from dbanon.kernels.points.mdav import mdav
+
+    others = [column for column in table.quasi if column.structure is not Structure.LINE]
+    costs = BoxCosts(np.empty(0), np.empty((0, 3), np.int64))
+    if others:
+        costs = pack([_steps(column) for column in others])
+    return mdav(points, _codes(others, table.n_rows), *costs, k)
+
+
+def _steps(column: EncodedColumn) -> ColumnCosts:
+    """Return how far apart two codes of a column without numbers are, weighted."""
+    root = column.rule.weight**0.5
+    if column.structure is Structure.TREE:
+        return height_costs(column).times(root)
+    return ColumnCosts(column.size, ordinal_places(column), Shape.ORDER, everything=root)
+
+
+def _points(columns: list[EncodedColumn], n_rows: int) -> NDArray[np.float64]:
+    """Return the standardized columns that vary, side by side."""
+    varying = [column for column in columns if (column.codes != column.codes[0]).any()]
+    points = np.empty((n_rows, len(varying)))
+    for i, column in enumerate(varying):
+        points[:, i] = standardized(column)
+    return points
+
+
+def _codes(columns: list[EncodedColumn], n_rows: int) -> NDArray[np.int32]:
+    codes = np.empty((n_rows, len(columns)), np.int32)
+    for i, column in enumerate(columns):
+        codes[:, i] = column.codes
+    return codes

@@ -1,0 +1,1 @@
+"""Algorithms that cut boxes of rows or unite them."""

@@ -1,0 +1,63 @@
+"""The start for dense columns: greedy k-member clustering in blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.anonymization.auto.rounds import coordinates
+from dbanon.anonymization.threads import in_threads
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.auto.space import Space
+
+SEGMENT = 4_000
+
+
+def start_in_blocks(space: Space, *, seed: int) -> NDArray[np.int32]:
+    """Return the cluster of each row; the space as a whole must keep the rules."""
+    from dbanon.kernels.auto.start import start_segment
+
+    order, ends = segments(space, coordinates(space), most=max(SEGMENT, 40 * space.k))
+    label = np.empty(space.n_rows, np.int32)
+
+    def work(i: int) -> None:
+        mine = order[ends[i] : ends[i + 1]]
+        part = start_segment(
+            space.codes[mine],
+            space.sensitive[mine],
+            space.costs.flat.copy(),
+            space.costs.layout.copy(),
+            space.rules,
+            space.k,
+            max(500, 10 * space.k),
+            seed,
+        )
+        label[mine] = part + ends[i]
+
+    in_threads(work, range(len(ends) - 1))
+    return np.unique(label, return_inverse=True)[1].astype(np.int32)
+
+
+def segments(
+    space: Space, points: NDArray[np.float32], *, most: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows in order of segments, and where each begins; each keeps the rules."""
+    from dbanon.kernels.auto.blocks import halve
+    from dbanon.kernels.auto.diversity import make_rules, rows_hold
+
+    order, ends = halve(points, most)
+    if not space.has_rules:
+        return order, ends
+    rules = make_rules(*space.rules, space.sensitive)
+    kept = [0]
+    for end in ends[1:].tolist():
+        part = order[kept[-1] : end].astype(np.int32)
+        if rows_hold(rules, part, len(part)):
+            kept.append(end)
+    if kept[-1] != len(order):
+        kept[-1:] = [len(order)] if len(kept) > 1 else [0, len(order)]
+    return order, np.array(kept)

@@ -1,0 +1,170 @@
+"""Clusters of rows whose sensitive values are distributed as a model asks for.
+
+Where neighbours have the same sensitive values, clusters of neighbours meet few models, and it
+takes many of them to meet one. Here clusters are made the other way round: from all rows as one
+cluster, which meets every model, by cuts that keep it so (in the spirit of SABRE, Cao, Karras,
+Kalnis, Tan, VLDB Journal 2011, whose buckets are halved as the values here are).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.anonymization.auto.rounds import coordinates
+from dbanon.anonymization.threads import in_threads
+from dbanon.kernels.layout import DISTINCT
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.auto.space import Space
+
+# A cut tries every combination of sensitive values.
+_MOST_KEYS = 2_000
+_LARGE = 16_000  # rows, of the parts that are cut side by side
+_SEVERAL = 4  # times k rows of neighbours should keep the rules
+_BLOCK = 48  # clusters among which pairs are cut anew
+_NEAR = 4
+_GAIN = 1e-6
+
+
+class Shares(NamedTuple):
+    """key: (n,) the combination of sensitive values of each row; share: (m,) of each in all."""
+
+    key: NDArray[np.int32]
+    share: NDArray[np.float64]
+
+
+def is_pressed(space: Space) -> bool:
+    """Whether most rows have neighbours that break a rule, k times a few of them together."""
+    from dbanon.kernels.auto.blocks import halve
+    from dbanon.kernels.auto.diversity import make_rules, rows_hold
+
+    if (space.rules[0] == DISTINCT).all():
+        return False
+    order, ends = halve(coordinates(space), max(2 * _SEVERAL * space.k - 1, 2))
+    rules = make_rules(*space.rules, space.sensitive)
+    kept = 0
+    for start, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        part = order[start:end].astype(np.int32)
+        kept += (end - start) * rows_hold(rules, part, end - start)
+    return bool(2 * kept < space.n_rows)
+
+
+def shares_of(space: Space) -> Shares | None:
+    """Return how often each combination of sensitive values occurs, None if there are too many."""
+    columns = np.unique(space.rules[1])
+    values, key = np.unique(space.sensitive[:, columns], axis=0, return_inverse=True)
+    if len(values) > _MOST_KEYS:
+        return None
+    return Shares(key.ravel().astype(np.int32), np.bincount(key.ravel()) / len(key))
+
+
+def start_by_shares(space: Space, shares: Shares) -> NDArray[np.int32]:
+    """Return the cluster of each row; the space as a whole must keep the rules."""
+    parts = [np.arange(space.n_rows)]
+    small: list[NDArray[np.int64]] = []
+    while parts:
+        rows = parts.pop()
+        label, _ = _cut(space, shares, rows, most=max(len(rows) - 1, _LARGE))
+        found = [rows[label == i] for i in range(int(label.max()) + 1)]
+        (parts if len(rows) > _LARGE and len(found) > 1 else small).extend(found)
+    new = np.empty(space.n_rows, np.int64)
+    most = space.n_rows + 1
+
+    def work(i: int) -> None:
+        label, _ = _cut(space, shares, small[i], most=0)
+        new[small[i]] = i * most + label
+
+    in_threads(work, range(len(small)))
+    return np.unique(new, return_inverse=True)[1].astype(np.int32)
+
+
+def _cut(
+    space: Space, shares: Shares, rows: NDArray[np.int64], *, most: int
+) -> tuple[NDArray[np.int32], float]:
+    """Cut rows until a part has at most ``most``, or cannot be cut; return labels and cost."""
+    from dbanon.kernels.auto.distribution_cuts import cut_by_shares
+
+    return cut_by_shares(
+        space.codes[rows],
+        space.sensitive[rows],
+        *space.costs,
+        space.rules,
+        shares.key[rows],
+        shares.share,
+        (space.k, most),
+    )
+
+
+def recut(
+    space: Space, label: NDArray[np.int32], shares: Shares, *, seed: int, number: int
+) -> NDArray[np.int32]:
+    """Join clusters with near ones and cut them anew, where that lowers the total.
+
+    label: (n,) 0..g-1 without gaps. In blocks whose borders shift with seed and number; every
+    cluster meets a few of its block. O(clusters * rows of a cluster * d^2).
+    """
+    from dbanon.kernels.auto.blocks import halve
+
+    random = np.random.default_rng((seed, number))
+    members = _members(label)
+    points = coordinates(space)
+    stretch = np.exp(0.7 * random.standard_normal(points.shape[1])).astype(np.float32)
+    middles = np.stack([points[rows].mean(axis=0) for rows in members])
+    clusters, ends = halve((middles * stretch).astype(np.float32), _BLOCK)
+
+    def work(i: int) -> list[NDArray[np.int64]]:
+        block = [members[a] for a in clusters[ends[i] : ends[i + 1]].tolist()]
+        return _recut_block(space, shares, points, block)
+
+    found = in_threads(work, range(len(ends) - 1))
+    new = np.empty_like(label)
+    for i, rows in enumerate(rows for block in found for rows in block):
+        new[rows] = i
+    return new
+
+
+def _members(label: NDArray[np.int32]) -> list[NDArray[np.int64]]:
+    """Return the rows of each label, 0..g-1 without gaps."""
+    return np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
+
+
+def _recut_block(
+    space: Space,
+    shares: Shares,
+    points: NDArray[np.float32],
+    members: list[NDArray[np.int64]],
+) -> list[NDArray[np.int64]]:
+    """Cut pairs of near clusters anew, dearest first, where that costs less; return the clusters.
+
+    Near are those whose bounds as points grow least.
+    """
+    size = np.array([len(rows) for rows in members])
+    lo = np.stack([points[rows].min(axis=0) for rows in members])
+    hi = np.stack([points[rows].max(axis=0) for rows in members])
+    spread = size * (hi - lo).sum(axis=1)
+    cost = [_cut(space, shares, rows, most=len(rows))[1] for rows in members]
+    there = np.ones(len(members), np.bool_)
+    made: list[NDArray[np.int64]] = []
+    for a in np.argsort(-np.array(cost), kind="stable").tolist():
+        if not there[a]:
+            continue
+        there[a] = False
+        width = (np.maximum(hi, hi[a]) - np.minimum(lo, lo[a])).sum(axis=1)
+        rise = np.where(there, (size + size[a]) * width - spread - spread[a], np.inf)
+        best, chosen, parts = -_GAIN, -1, [members[a]]
+        for b in np.argsort(rise, kind="stable")[:_NEAR].tolist():
+            if not there[b]:
+                break
+            rows = np.concatenate([members[a], members[b]])
+            cut, total = _cut(space, shares, rows, most=0)
+            if total - cost[a] - cost[b] < best:
+                best, chosen = total - cost[a] - cost[b], b
+                parts = [rows[part] for part in _members(cut)]
+        made += parts
+        if chosen >= 0:
+            there[chosen] = False
+    return made

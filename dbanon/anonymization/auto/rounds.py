@@ -1,0 +1,143 @@
+"""Rounds of local search over blocks of clusters whose borders shift."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.anonymization.threads import in_threads
+from dbanon.kernels.layout import START
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.auto.space import Space
+
+BLOCK = 300
+# So many clusters are cut into blocks at once.
+PART = 16_000
+# How much the weights of columns vary between rounds, so that borders shift.
+_SPREAD = 0.5
+# Pairs and triples gain more from more rounds of moves than from being rebuilt in each.
+OFTEN_REBUILT, SELDOM = 4, 4
+
+
+class Effort(NamedTuple):
+    """What a round does: row passes, rebuilds for each cluster, most clusters in a rebuild."""
+
+    passes: int
+    tries: int
+    pool: int
+
+
+LIGHT = Effort(passes=1, tries=1, pool=6)
+HEAVY = Effort(passes=1, tries=4, pool=6)
+
+
+def coordinates(space: Space) -> NDArray[np.float32]:
+    """Return every row as a point, weighted: ordered columns by position, others by leaf number."""
+    points = np.empty(space.codes.shape, np.float32)
+    for j, column in enumerate(space.columns):
+        place = column.position if column.taxonomy is None else np.arange(column.size) / column.size
+        points[:, j] = np.append(place, 1.0)[space.codes[:, j]] * column.rule.weight
+    return points
+
+
+def improve(
+    space: Space,
+    label: NDArray[np.int32],
+    points: NDArray[np.float32],
+    *,
+    effort: Effort,
+    seed: int,
+    number: int,
+) -> NDArray[np.int32]:
+    """Run one round; return the new labels.
+
+    label: (n,) the cluster of each row, 0..g-1 without gaps; points: of ``coordinates``; seed and
+    number make the round's random choices.
+    """
+    from dbanon.kernels.auto.improve import improve_block
+
+    random = np.random.default_rng((seed, number))
+    rows, row_ends, n_clusters = _blocks(space, label, points, random)
+    new = np.empty_like(label)
+    starts = np.concatenate([[0], np.cumsum(np.diff(row_ends))])[:-1]
+
+    def work(block: int) -> None:
+        mine = rows[row_ends[block] : row_ends[block + 1]]
+        owner: NDArray[np.int32] = np.unique(label[mine], return_inverse=True)[1].astype(np.int32)
+        tries = effort.tries if space.k >= OFTEN_REBUILT or number % SELDOM == 0 else 0
+        numbers = (space.k, n_clusters[block], effort.passes, tries, effort.pool)
+        draw = ((seed * 1_000_003 + number) % 2**63, block)
+        improve_block(
+            space.codes[mine],
+            space.sensitive[mine],
+            space.costs.flat.copy(),
+            space.costs.layout.copy(),
+            space.rules,
+            owner,
+            np.array((*numbers, *draw), np.int64),
+        )
+        new[mine] = owner + starts[block]
+
+    in_threads(work, range(len(n_clusters)))
+    return np.unique(new, return_inverse=True)[1].astype(np.int32)
+
+
+def _blocks(
+    space: Space,
+    label: NDArray[np.int32],
+    points: NDArray[np.float32],
+    random: np.random.Generator,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows by block, where each block ends, and how many clusters it has."""
+    n, n_clusters = len(label), int(label.max()) + 1
+    shuffled = random.permutation(n)
+    representative = np.empty(n_clusters, np.int64)
+    representative[label[shuffled]] = shuffled
+    stretch = np.exp(_SPREAD * random.standard_normal(points.shape[1]))
+    order, sizes = _neighbours(space, representative, points, stretch)
+    block_of = np.empty(n_clusters, np.int32)
+    block_of[order] = np.repeat(np.arange(len(sizes)), sizes)
+    of_row = block_of[label]
+    rows = np.argsort(of_row, kind="stable")
+    row_ends = np.concatenate([[0], np.cumsum(np.bincount(of_row, minlength=len(sizes)))])
+    return rows, row_ends, sizes
+
+
+def _neighbours(
+    space: Space,
+    rows: NDArray[np.int64],
+    points: NDArray[np.float32],
+    stretch: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return places of ``rows`` by block, and the size of each, near being what costs little.
+
+    stretch: (d,) what the cost of each column is multiplied by. Many rows are halved first, so
+    that threads share the work.
+    """
+    from dbanon.kernels.auto.blocks import cut_blocks, halve
+
+    flat, layout = space.costs
+    ends_of_columns = np.append(layout[1:, START], len(flat))
+    stretched = flat * np.repeat(stretch, ends_of_columns - layout[:, START])
+    order, ends = halve((points[rows] * stretch).astype(np.float32), PART)
+
+    def work(i: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        mine = order[ends[i] : ends[i + 1]]
+        codes = space.codes[rows[mine]]
+        places, bounds = cut_blocks(codes, stretched.copy(), layout.copy(), BLOCK // 4, BLOCK)
+        return mine[places], _chopped(np.diff(bounds))
+
+    parts = in_threads(work, range(len(ends) - 1))
+    return np.concatenate([part for part, _ in parts]), np.concatenate([size for _, size in parts])
+
+
+def _chopped(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Divide what is too large because its rows are equal, or nearly all."""
+    pieces = -(-sizes // (2 * BLOCK))
+    return np.concatenate(
+        [np.diff(np.arange(p + 1) * size // p) for size, p in zip(sizes, pieces, strict=True)]
+    )

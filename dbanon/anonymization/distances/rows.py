@@ -1,0 +1,187 @@
+"""How far apart two rows are."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import numpy as np
+
+from dbanon.anonymization.distances.embedding import embed
+from dbanon.anonymization.distances.values import eq, log_or_tax, num_or_edit, num_or_tax, z_or_tax
+from dbanon.anonymization.limits import require_at_most
+from dbanon.domain.errors import PolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.distances.values import ValueDistance
+    from dbanon.domain.assignment import EncodedTable
+
+MAX_ROWS = 20_000  # a matrix of all pairs takes 3.2 GB then
+_NO_LENGTH = 1e-24  # squared; what is shorter is what rounding left of nothing
+_CELLS = 1 << 22  # of all pairs that are measured at a time
+
+
+class Distance(Protocol):
+    """A distance of rows.
+
+    ``is_metric`` tells whether the triangle inequality holds, which the bounds of clustering with
+    centers need. (Rows that differ in columns of weight 0 alone are 0 apart all the same.)
+    """
+
+    @property
+    def is_metric(self) -> bool:
+        """Whether the triangle inequality holds."""
+        ...
+
+    def between(self, table: EncodedTable, rows: slice) -> NDArray[np.float64]:
+        """Return the distances of some rows from all rows, (len(rows), n)."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Minkowski:
+    """The root of the weighted sum of powers of what the values differ by.
+
+    step: how values differ; order: the power and the root, at least 1; is_rooted: False leaves
+    the sum as it is, which compares the same way but breaks the triangle inequality.
+    """
+
+    step: ValueDistance
+    order: float = 1.0
+    is_rooted: bool = True
+
+    @property
+    def is_metric(self) -> bool:
+        """Whether the triangle inequality holds."""
+        return self.is_rooted
+
+    def between(self, table: EncodedTable, rows: slice) -> NDArray[np.float64]:
+        """Return the distances of some rows from all rows, (len(rows), n)."""
+        steps = _steps(table, rows, step=self.step)
+        total = power_sum(steps, weights=_weights(table).tolist(), order=self.order)
+        return total ** (1.0 / self.order) if self.is_rooted and self.order != 1.0 else total
+
+
+class Gower:
+    """The weighted mean of what the values differ by, over the columns where neither is NULL.
+
+    A pair that has no such column falls back on the mean over all columns, NULL and NULL being 0
+    apart and NULL and a value 1. Leaving columns out breaks the triangle inequality.
+    """
+
+    is_metric: ClassVar[bool] = False
+
+    def between(self, table: EncodedTable, rows: slice) -> NDArray[np.float64]:
+        """Return the distances of some rows from all rows, (len(rows), n)."""
+        steps, weights = np.array([*_steps(table, rows, step=num_or_tax)]), _weights(table)
+        null = np.array([column.codes == column.size for column in table.quasi])
+        known = weights[:, None, None] * ~(null[:, rows, None] | null[:, None, :])
+        known[:, known.sum(axis=0) == 0.0] = weights[:, None]
+        total = known.sum(axis=0)
+        mean: NDArray[np.float64] = (known * steps).sum(axis=0) / np.where(total > 0, total, 1.0)
+        return mean
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Angle:
+    """One less the cosine of the angle between two rows, which are points as ``embed`` has them.
+
+    is_centered: from the mean of each point's own coordinates, which makes the cosine Pearson's
+    correlation. A row without a direction is 0 from another such and 1 from any with one. The
+    triangle inequality does not hold.
+    """
+
+    is_centered: bool
+    is_metric: ClassVar[bool] = False
+
+    def between(self, table: EncodedTable, rows: slice) -> NDArray[np.float64]:
+        """Return the distances of some rows from all rows, (len(rows), n)."""
+        points = embed(table)
+        if self.is_centered:
+            points = points - points.mean(axis=1, keepdims=True)
+        products, squares = np.zeros((len(points[rows]), len(points))), np.zeros(len(points))
+        for column in points.T:  # one after the other, in which order no sum depends on the block
+            products += column[rows, None] * column
+            squares += column * column
+        squares[squares < _NO_LENGTH] = 0.0
+        lengths = np.sqrt(squares[rows, None] * squares)
+        cosines = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0.0)
+        cosines[(squares[rows, None] == 0.0) & (squares == 0.0)] = 1.0
+        return 1.0 - np.clip(cosines, -1.0, 1.0)
+
+
+DISTANCES: Mapping[str, Distance] = {
+    "manhattan": Minkowski(num_or_tax),
+    "mixed": Minkowski(num_or_tax),  # the same, by the name of Byun et al., DASFAA 2007
+    "euclidean": Minkowski(num_or_tax, order=2.0),
+    "squared-euclidean": Minkowski(z_or_tax, order=2.0, is_rooted=False),  # as MDAV measures
+    "minkowski": Minkowski(num_or_tax, order=3.0),
+    "hamming": Minkowski(eq),
+    "gower": Gower(),
+    "log": Minkowski(log_or_tax),
+    "edit": Minkowski(num_or_edit),
+    "cosine": Angle(is_centered=False),
+    "pearson": Angle(is_centered=True),
+}
+"""What the parameter ``distance`` of an algorithm may name."""
+
+
+def require_metric(name: str, *, algorithm: str) -> None:
+    """Raise PolicyError unless a distance of that name keeps the triangle inequality."""
+    if not _named(name).is_metric:
+        msg = f"distance {name!r} is no metric, and what {algorithm} promises takes one"
+        metrics = [other for other, distance in DISTANCES.items() if distance.is_metric]
+        raise PolicyError(msg, hint=f"choose one of {', '.join(metrics)}")
+
+
+def _named(name: str) -> Distance:
+    if name not in DISTANCES:
+        msg = f"there is no distance {name!r}"
+        raise PolicyError(msg, hint=f"choose one of {', '.join(DISTANCES)}")
+    return DISTANCES[name]
+
+
+def pairwise(table: EncodedTable, name: str = "manhattan") -> NDArray[np.float64]:
+    """Return the distances of all pairs of rows, (n, n), each column times the weight of its rule.
+
+    name: of ``DISTANCES``. Raises Unsatisfiable above 20,000 rows, PolicyError for an unknown name
+    or for values that have no such distance. O(n^2 d) time, O(n^2) memory.
+    """
+    distance = _named(name)
+    require_at_most(MAX_ROWS, table, algorithm="a matrix of distances")
+    apart = np.empty((table.n_rows, table.n_rows))
+    height = max(_CELLS // (table.n_rows * len(table.quasi) + 1), 1)
+    for start in range(0, table.n_rows, height):
+        rows = slice(start, start + height)
+        apart[rows] = distance.between(table, rows)
+    return apart
+
+
+def power_sum(
+    steps: Iterable[NDArray[np.float64]], *, weights: Iterable[float], order: float
+) -> NDArray[np.float64]:
+    """Return the weighted sum of powers of what the columns differ by, one array for each.
+
+    Without a root: that is the Manhattan distance for order 1, the squared Euclidean for 2.
+    """
+    total = np.zeros(1)
+    for step, weight in zip(steps, weights, strict=True):
+        power = step if order == 1.0 else step**order
+        total = total + (power if weight == 1.0 else power * weight)
+    return total
+
+
+def _steps(
+    table: EncodedTable, rows: slice, *, step: ValueDistance
+) -> Iterator[NDArray[np.float64]]:
+    """Yield what each column differs by, (len(rows), n)."""
+    for column in table.quasi:
+        yield step(column, column.codes[rows, None], column.codes[None, :])
+
+
+def _weights(table: EncodedTable) -> NDArray[np.float64]:
+    return np.array([column.rule.weight for column in table.quasi])

@@ -1,0 +1,1 @@
+"""From columns to the codes that all algorithms work on."""

@@ -1,0 +1,253 @@
+"""From the columns of a table to integer codes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from dbanon.anonymization.encoding.sensitive import encode_sensitive, ranks_of
+from dbanon.anonymization.encoding.text import value_texts
+from dbanon.domain.assignment import EncodedColumn, EncodedTable
+from dbanon.domain.errors import PolicyError, TaxonomyError, Unsatisfiable
+from dbanon.domain.policy import Role
+from dbanon.domain.table import ColumnKind, Structure, quote_identifier
+from dbanon.domain.taxonomy import ROOT_LABEL, Taxonomy
+from dbanon.domain.text import command
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from dbanon.domain.policy import ColumnRule, Policy
+
+_FIRST_DAY, _LAST_DAY = np.datetime64("0001-01-01"), np.datetime64("9999-12-31")
+
+
+def encode(
+    source: pa.Table,
+    policy: Policy,
+    *,
+    kinds: Mapping[str, ColumnKind],
+    taxonomies: Mapping[str, Taxonomy],
+) -> EncodedTable:
+    """Encode the quasi-identifiers and the sensitive columns of the policy.
+
+    source: ordered columns as int32, int64, float64, date32 or timestamp[us], all others as
+    strings, or dictionaries of these; kinds: by column; taxonomies: by name. Raises PolicyError
+    for a column that is missing or of a kind that cannot be a quasi-identifier, and for values that
+    its order does not list, Unsatisfiable for values that have no place on a line, TaxonomyError
+    for values that are no leaf. O(n) a column, O(m log m) for m values.
+    """
+    sensitive = policy.with_role(Role.SENSITIVE)
+    codes = np.empty((source.num_rows, len(sensitive)), np.int32)
+    domains = []
+    for i, rule in enumerate(sensitive):
+        place, values = distinct_values(column_of(source, rule))
+        codes[:, i], domain = encode_sensitive(
+            place, values, rule, kind=kinds.get(rule.column), taxonomies=taxonomies
+        )
+        domains.append(domain)
+    return EncodedTable(
+        quasi=tuple(
+            _encode_column(column_of(source, rule), rule, kinds=kinds, taxonomies=taxonomies)
+            for rule in policy.with_role(Role.QUASI)
+        ),
+        sensitive=codes,
+        sensitive_names=tuple(rule.column for rule in sensitive),
+        n_rows=source.num_rows,
+        domains=tuple(domains),
+        label=_class_labels(source, policy, codes),
+    )
+
+
+def _class_labels(
+    source: pa.Table, policy: Policy, sensitive: NDArray[np.int32]
+) -> NDArray[np.int32] | None:
+    """Return the class label of each row in codes, by default the first sensitive value."""
+    names = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    if policy.class_label is None or policy.class_label in names:
+        return sensitive[:, names.index(policy.class_label or names[0])] if names else None
+    (rule,) = [rule for rule in policy.columns if rule.column == policy.class_label]
+    place, values = distinct_values(column_of(source, rule))
+    return np.where(place < 0, np.int32(len(values)), place)
+
+
+def column_of(source: pa.Table, rule: ColumnRule) -> pa.ChunkedArray:
+    """Return the column of a rule; raises PolicyError when there is none."""
+    if rule.column not in source.column_names:
+        msg = f"the table has no column {quote_identifier(rule.column)}"
+        raise PolicyError(msg, hint="dbanon inspect <table> lists its columns")
+    return source.column(rule.column)
+
+
+def distinct_values(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
+    """Return for each row the place of its value among the distinct ones, -1 for NULL.
+
+    A dictionary that lists exactly the values of the rows is taken as it is.
+    """
+    if not pa.types.is_dictionary(column.type):
+        return _places(column.dictionary_encode())
+    if column.type.index_type == pa.int32():
+        place, values = _places(column.unify_dictionaries())
+        present = np.append(np.zeros(len(values), bool), True)
+        present[place] = True
+        if present.all() and not values.null_count and len(values.unique()) == len(values):
+            return place, values
+    return _places(column.cast(column.type.value_type).dictionary_encode())
+
+
+def _places(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
+    if not column.chunks:
+        return np.empty(0, np.int32), pa.array([], column.type.value_type)
+    places = [chunk.indices.fill_null(-1).to_numpy() for chunk in column.chunks]
+    return np.concatenate(places), column.chunks[0].dictionary
+
+
+def _codes(place: NDArray[np.int32], code_of: NDArray[np.int64], null: int) -> NDArray[np.int32]:
+    """Return the code of each row's value, ``null`` where the place is -1."""
+    return np.append(code_of, null).astype(np.int32)[place]
+
+
+def _encode_column(
+    column: pa.ChunkedArray,
+    rule: ColumnRule,
+    *,
+    kinds: Mapping[str, ColumnKind],
+    taxonomies: Mapping[str, Taxonomy],
+) -> EncodedColumn:
+    kind = kinds.get(rule.column)
+    if kind is None or not kind.can_be_quasi:
+        msg = f"column {quote_identifier(rule.column)} has a type that cannot be generalized"
+        raise PolicyError(msg, hint="give it another role, or publish a view that casts it to text")
+    if rule.taxonomy is not None and rule.taxonomy not in taxonomies:
+        msg = f"column {quote_identifier(rule.column)}: there is no taxonomy {rule.taxonomy!r}"
+        raise TaxonomyError(msg, hint="load the taxonomy, or take it out of the policy")
+    place, distinct = distinct_values(column)
+    structure = rule.structure(kind)
+    if structure is Structure.LINE:
+        return _encode_ordered(place, distinct, rule, kind=kind)
+    if structure is Structure.ORDER:
+        return _encode_ranks(place, distinct.cast(pa.string()).to_pylist(), rule)
+    if kind.is_ordered:
+        texts = value_texts(kind, ordered_values(place, distinct, rule))
+    else:
+        texts = distinct.cast(pa.string()).to_pylist()
+    taxonomy = taxonomies[rule.taxonomy] if rule.taxonomy else _flat_taxonomy(rule.column, texts)
+    return _encode_leaves(place, texts, rule, kind=kind, taxonomy=taxonomy)
+
+
+def ordered_values(place: NDArray[np.int32], distinct: pa.Array, rule: ColumnRule) -> NDArray[Any]:
+    """Return the distinct values as numpy; refuse those that have no place among the others."""
+    values: NDArray[Any] = distinct.to_numpy(zero_copy_only=False)
+    if values.dtype.kind == "i":
+        values = values.astype(np.int64)
+    if values.dtype.kind == "M":
+        days = values.astype("datetime64[D]")
+        odd = np.isnat(values) | (days < _FIRST_DAY) | (days > _LAST_DAY)
+        what = "infinite or outside the years 1 to 9999"
+    else:
+        odd = ~np.isfinite(values)
+        what = "NaN or infinite"
+        values = values + values.dtype.type(0)  # -0.0 is 0.0
+    if odd.any():
+        n_rows = int(np.append(odd, False)[place].sum())
+        msg = f"column {quote_identifier(rule.column)}: {n_rows} rows hold a value that is {what}"
+        raise Unsatisfiable(msg, hint="make these values NULL, or give the column another role")
+    return values
+
+
+def _encode_ordered(
+    place: NDArray[np.int32], distinct: pa.Array, rule: ColumnRule, *, kind: ColumnKind
+) -> EncodedColumn:
+    values, code_of = np.unique(ordered_values(place, distinct, rule), return_inverse=True)
+    return EncodedColumn(
+        rule=rule,
+        kind=kind,
+        codes=_codes(place, code_of, len(values)),
+        size=len(values),
+        values=values,
+        position=_positions(values),
+    )
+
+
+def _positions(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Scale sorted distinct values to [0, 1]."""
+    if len(values) < 2:  # noqa: PLR2004 - a range needs two values
+        return np.zeros(len(values))
+    if values.dtype.kind == "f":
+        # a power of two changes no digit and keeps the range of huge floats finite
+        small = np.ldexp(values, -np.frexp(np.abs(values).max())[1])
+        return np.asarray((small - small[0]) / (small[-1] - small[0]), np.float64)
+    numbers = values.view(np.int64)
+    # unsigned differences of int64 do not overflow
+    steps = numbers.view(np.uint64) - numbers[:1].view(np.uint64)
+    return np.asarray(steps / float(steps[-1]), np.float64)
+
+
+def _encode_ranks(
+    place: NDArray[np.int32], texts: Sequence[str], rule: ColumnRule
+) -> EncodedColumn:
+    order = rule.order or ()
+    values = np.empty(len(order), object)
+    values[:] = order
+    return EncodedColumn(
+        rule=rule,
+        kind=ColumnKind.ORDINAL,
+        codes=_codes(place, ranks_of(texts, rule, place=place), len(order)),
+        size=len(order),
+        values=values,
+        position=_positions(np.arange(len(order))),
+    )
+
+
+def _encode_leaves(
+    place: NDArray[np.int32],
+    texts: Sequence[str],
+    rule: ColumnRule,
+    *,
+    kind: ColumnKind,
+    taxonomy: Taxonomy,
+) -> EncodedColumn:
+    leaves = taxonomy.leaf_labels
+    leaf_of = {label: leaf for leaf, label in enumerate(leaves)}
+    code_of = np.array([leaf_of.get(text, -1) for text in texts], np.int64)
+    missing = code_of < 0
+    if missing.any():
+        n_rows = int(np.append(missing, False)[place].sum())
+        msg = (
+            f"taxonomy {taxonomy.name!r} has no leaf for {int(missing.sum())} distinct values"
+            f" of column {quote_identifier(rule.column)}, on {n_rows} rows"
+        )
+        export = command("dbanon taxonomy export", taxonomy.name)
+        hint = f"{export}; add the values as leaves and import it"
+        raise TaxonomyError(msg, hint=hint)
+    values = np.empty(len(leaves), object)
+    values[:] = leaves
+    return EncodedColumn(
+        rule=rule,
+        kind=kind,
+        codes=_codes(place, code_of, len(leaves)),
+        size=len(leaves),
+        values=values,
+        position=np.empty(0),
+        taxonomy=taxonomy,
+    )
+
+
+def _flat_taxonomy(name: str, texts: Sequence[str]) -> Taxonomy:
+    """Return the tree of the sorted values below one root; all-NULL columns get one leaf."""
+    labels = (ROOT_LABEL, *(sorted(texts) or [ROOT_LABEL]))
+    n_leaves = len(labels) - 1
+    leaf = np.arange(n_leaves, dtype=np.int32)
+    return Taxonomy(
+        name=name,
+        labels=labels,
+        parent=np.append(np.int32(-1), np.zeros(n_leaves, np.int32)),
+        depth=np.append(np.int32(0), np.ones(n_leaves, np.int32)),
+        leaf_lo=np.append(np.int32(0), leaf),
+        leaf_hi=np.append(np.int32(n_leaves - 1), leaf),
+        leaves=leaf + np.int32(1),
+    )

@@ -1,0 +1,213 @@
+"""What a publication costs, counted on the published classes and never on what made them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.anonymization.loss.costs import height_costs, leaf_excess, pack
+from dbanon.anonymization.loss.scores import standardized
+from dbanon.domain.assignment import LossReport
+from dbanon.domain.table import Structure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.loss.costs import ColumnCosts
+    from dbanon.domain.assignment import Assignment, EncodedTable, GroupValues
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Publication:
+    """A table, its groups, and the classes that readers see.
+
+    A class is a distinct published tuple, so several groups may be one. classes: (n,) the class
+    of each row, -1 for a suppressed row; size: (n_classes,) its rows.
+    """
+
+    table: EncodedTable
+    assignment: Assignment
+    values: GroupValues
+    k: int
+    classes: NDArray[np.int32]
+    size: NDArray[np.int64]
+
+    @property
+    def n_suppressed(self) -> int:
+        """How many rows are left out."""
+        return self.assignment.n_suppressed
+
+
+Metric = Callable[[Publication], float | None]
+
+
+def publication(
+    table: EncodedTable, assignment: Assignment, values: GroupValues, *, k: int
+) -> Publication:
+    """Find the classes of the published tuples; O(n + groups log groups)."""
+    class_of_group = np.zeros(assignment.n_groups, np.int64)
+    for column in values.columns:
+        keys = class_of_group * len(column.labels) + column.index
+        class_of_group = np.unique(keys, return_inverse=True)[1]
+    of_row = np.append(class_of_group, -1).astype(np.int32)[assignment.group]
+    size = np.bincount(of_row[of_row >= 0])
+    return Publication(table, assignment, values, k, of_row, size)
+
+
+def prefixes(published: Publication) -> tuple[NDArray[np.int64], ...]:
+    """Return for every number of first columns, from one on, which classes agree in them.
+
+    Each is (n_classes,): the set of each class.
+    """
+    sets: list[NDArray[np.int64]] = []
+    joint = np.zeros(published.assignment.n_groups, np.int64)
+    shown = np.flatnonzero(published.classes >= 0)
+    groups, first = np.unique(published.assignment.group[shown], return_index=True)
+    of_group = published.classes[shown[first]]
+    for column in published.values.columns:
+        keys = joint * len(column.labels) + column.index
+        joint = np.unique(keys, return_inverse=True)[1]
+        of_class = np.zeros(len(published.size), np.int64)
+        of_class[of_group] = joint[groups]
+        sets.append(np.unique(of_class, return_inverse=True)[1])
+    return tuple(sets)
+
+
+def report(published: Publication, metrics: Mapping[str, Metric]) -> LossReport:
+    """Measure a publication; a metric that does not apply to its columns is left out."""
+    measured = {name: metric(published) for name, metric in metrics.items()}
+    columns = _column_losses(published)
+    weights = {column.name: column.rule.weight for column in published.table.quasi}
+    weighted = sum(weights[name] * loss for name, loss in columns.items())
+    return LossReport(
+        n_rows=published.table.n_rows,
+        n_suppressed=published.n_suppressed,
+        n_classes=len(published.size),
+        smallest_class=int(published.size.min()),
+        ncp=sum(columns.values()) / len(columns),
+        columns=columns,
+        metrics={name: value for name, value in measured.items() if value is not None},
+        weighted_ncp=weighted / sum(weights.values()) if len({*weights.values()}) > 1 else None,
+    )
+
+
+def _column_losses(published: Publication) -> dict[str, float]:
+    """Return the normalized certainty penalty by column (Xu et al., KDD 2006), mean over rows."""
+    group = published.assignment.group
+    rows = np.bincount(group[group >= 0], minlength=published.assignment.n_groups)
+    return {
+        column.name: float((column.loss[column.index] * rows).sum() + published.n_suppressed)
+        / published.table.n_rows
+        for column in published.values.columns
+    }
+
+
+def information_loss(published: Publication) -> float:
+    """Return the total loss of Byun et al. (DASFAA 2007), a suppressed row losing every column.
+
+    The sum over classes of their rows times, for each column, the range over the range of the
+    table or the height of the common ancestor over the height of the tree.
+    """
+    return _total(published, [height_costs(column) for column in published.table.quasi])
+
+
+def iloss(published: Publication) -> float:
+    """Return the weighted ILoss of Xiao and Tao (SIGMOD 2006), a suppressed row losing everything.
+
+    The sum over rows and columns of the values that the published one stands for, but one, over
+    the values of the domain: the leaves of the tree, or the distinct values of the table; NULL is
+    one where it occurs.
+    """
+    return _total(published, [leaf_excess(column) for column in published.table.quasi])
+
+
+def _total(published: Publication, columns: list[ColumnCosts]) -> float:
+    """Return the sum over rows of the costs of their class, everything for a suppressed row."""
+    from dbanon.kernels.boxes.costs import box_costs
+
+    costs = box_costs(*pack(columns), *_class_boxes(published))
+    everything = sum(column.everything for column in columns)
+    return float((costs.sum(axis=1) * published.size).sum() + published.n_suppressed * everything)
+
+
+def suppressed_cells(published: Publication) -> float:
+    """Return how many cells are hidden when a class shows the columns in which it is constant.
+
+    All cells of a suppressed row count (Aggarwal et al., ICDT 2005; Meyerson, Williams, PODS 2004).
+    """
+    lo, hi = _class_boxes(published)
+    total = ((lo != hi).sum(axis=1) * published.size).sum()
+    return float(total + published.n_suppressed * len(published.table.quasi))
+
+
+def _class_boxes(published: Publication) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    from dbanon.kernels.boxes.costs import group_boxes
+
+    columns = [column.codes for column in published.table.quasi]
+    codes = np.ascontiguousarray(np.column_stack(columns))
+    lo, hi, _ = group_boxes(codes, published.classes, len(published.size))
+    return lo, hi
+
+
+def discernibility(published: Publication) -> float:
+    """Return the sum of squared class sizes, a suppressed row counting n (Bayardo, Agrawal)."""
+    return float((published.size**2).sum() + published.n_suppressed * published.table.n_rows)
+
+
+def average_class_size(published: Publication) -> float:
+    """Return the mean number of rows of a class."""
+    return float(published.size.mean())
+
+
+def normalized_average_class_size(published: Publication) -> float:
+    """Return the mean number of rows of a class over k (LeFevre et al.); 1 is best."""
+    return average_class_size(published) / published.k
+
+
+def suppressed(published: Publication) -> float:
+    """Return the share of rows left out."""
+    return published.n_suppressed / published.table.n_rows
+
+
+def sse_ratio(published: Publication) -> float | None:
+    """Return 100 SSE / SST of the standardized numbers and dates; None when there are none.
+
+    The squared error of replacing values by the mean of their class, a suppressed row's by the
+    mean of the table; NULL is left out.
+    """
+    error, total = 0.0, 0.0
+    for column in published.table.quasi:
+        if column.structure is not Structure.LINE:
+            continue
+        scores = standardized(column)
+        present = ~np.isnan(scores)
+        scores, classes = scores[present], published.classes[present]
+        shown = classes >= 0
+        count = np.bincount(classes[shown], minlength=len(published.size))
+        sums = np.bincount(classes[shown], weights=scores[shown], minlength=len(published.size))
+        means = np.append(sums / np.maximum(count, 1), 0.0)
+        error += float(((scores - means[classes]) ** 2).sum())
+        total += float((scores**2).sum())
+    return 100.0 * error / total if total > 0.0 else None
+
+
+def classification(published: Publication) -> float | None:
+    """Return the share of rows that differ from the most frequent label of their class (Iyengar).
+
+    NULL is a label like others, and a suppressed row counts as different. None when no column is
+    the class label; O(n log n).
+    """
+    if published.table.label is None:
+        return None
+    shown = published.classes >= 0
+    labels = published.table.label[shown].astype(np.int64)
+    pairs = published.classes[shown] * (labels.max(initial=0) + 1) + labels
+    found, count = np.unique(pairs, return_counts=True)
+    most = np.zeros(len(published.size), np.int64)
+    np.maximum.at(most, found // (labels.max(initial=0) + 1), count)
+    return 1.0 - float(most.sum()) / published.table.n_rows

@@ -1,0 +1,157 @@
+"""Central values: mean, median and mode of a group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.anonymization.encoding.text import value_texts
+from dbanon.anonymization.recodings.groups import column_boxes, value_column
+from dbanon.domain.table import ColumnKind, Structure
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.domain.assignment import Assignment, EncodedColumn, ValueColumn
+
+_DIGITS_OF_INTEGERS, _DIGITS_OF_FRACTIONS = 1, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The mean of the values that are there, at limited precision; NULL when none is.
+
+    Numbers have ``digits`` decimals (1 for integers, 3 for others unless the rule says so), dates
+    the nearest day, timestamps the nearest second.
+    """
+
+    def accepts(self, structure: Structure) -> bool:
+        """Whether the values can be added."""
+        return structure is Structure.LINE
+
+    def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
+        """Return a mean for every group; O(n) and one text for each distinct mean."""
+        present = (assignment.group >= 0) & (column.codes < column.size)
+        group = assignment.group[present]
+        scale = _Scale(column)
+        count = np.bincount(group, minlength=assignment.n_groups)
+        total = np.bincount(
+            group, weights=scale.offsets[column.codes[present]], minlength=assignment.n_groups
+        )
+        some = count > 0
+        means, place_of_some = np.unique(total[some] / count[some], return_inverse=True)
+        place = np.full(assignment.n_groups, len(means))
+        place[some] = place_of_some
+        labels = [*_mean_texts(column, scale.values(means)), *([] if some.all() else [None])]
+        return _with_box_loss(column, assignment, recoding="mean", labels=labels, place=place)
+
+
+@dataclass(frozen=True, slots=True)
+class Median:
+    """The lower median of the values that are there; NULL when none is."""
+
+    def accepts(self, structure: Structure) -> bool:
+        """Whether the values are ordered."""
+        return structure is not Structure.TREE
+
+    def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
+        """Return a value of some member for every group; O(n log n)."""
+        present = (assignment.group >= 0) & (column.codes < column.size)
+        base = np.int64(column.size + 1)
+        keys = np.sort(assignment.group[present] * base + column.codes[present])
+        count = np.bincount(keys // base, minlength=assignment.n_groups)
+        median = np.full(assignment.n_groups, column.size, np.int64)
+        some = np.flatnonzero(count)
+        first = (np.cumsum(count) - count)[some]
+        median[some] = keys[first + (count[some] - 1) // 2] % base
+        return _of_codes(column, assignment, recoding="median", chosen=median)
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """The most frequent value, NULL being one; ties: the lowest code."""
+
+    def accepts(self, structure: Structure) -> bool:  # noqa: ARG002 - any column has values
+        """Accept every column."""
+        return True
+
+    def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
+        """Return a value of some member for every group; O(n log n)."""
+        published = assignment.group >= 0
+        base = np.int64(column.size + 1)
+        keys, rows = np.unique(
+            assignment.group[published] * base + column.codes[published], return_counts=True
+        )
+        order = np.lexsort((keys, -rows, keys // base))
+        first = np.flatnonzero(np.diff(keys[order] // base, prepend=-1))
+        return _of_codes(column, assignment, recoding="mode", chosen=keys[order][first] % base)
+
+
+def _of_codes(
+    column: EncodedColumn, assignment: Assignment, *, recoding: str, chosen: NDArray[np.int64]
+) -> ValueColumn:
+    codes, place = np.unique(chosen, return_inverse=True)
+    values = codes[codes < column.size]
+    labels: list[str | None] = [*value_texts(column.kind, column.values[values])]
+    if len(values) < len(codes):
+        labels.append(None)
+    return _with_box_loss(column, assignment, recoding=recoding, labels=labels, place=place)
+
+
+def _with_box_loss(
+    column: EncodedColumn,
+    assignment: Assignment,
+    *,
+    recoding: str,
+    labels: list[str | None],
+    place: NDArray[np.int64],
+) -> ValueColumn:
+    """Charge a central value with what the group's interval or common ancestor would lose."""
+    boxes = column_boxes(column, assignment)
+    return value_column(
+        column, recoding, labels=labels, place=place, loss=boxes.loss, size=boxes.size
+    )
+
+
+class _Scale:
+    """Distances from the least value, so scaled that no sum of them overflows.
+
+    offsets: (size,) float64.
+    """
+
+    def __init__(self, column: EncodedColumn) -> None:
+        values = column.values
+        self._exponent = 0
+        if values.dtype.kind == "f":
+            # a power of two changes no digit; two bits less leave room for a difference
+            self._exponent = int(np.frexp(np.abs(values).max(initial=0.0))[1]) + 2
+            values = np.ldexp(values, -self._exponent)
+            self.offsets = values - values[:1]
+        else:
+            numbers = values.astype(np.int64)
+            # unsigned differences of int64 do not overflow
+            steps = numbers.view(np.uint64) - numbers[:1].view(np.uint64)
+            self.offsets = steps.astype(np.float64)
+            values = numbers
+        self._origin = float(values[0]) if column.size else 0.0
+
+    def values(self, offsets: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the values at these distances."""
+        return np.ldexp(self._origin + offsets, self._exponent)
+
+
+def _digits(column: EncodedColumn) -> int:
+    if column.rule.digits is not None:
+        return max(column.rule.digits, 0)
+    return _DIGITS_OF_INTEGERS if column.kind is ColumnKind.INTEGER else _DIGITS_OF_FRACTIONS
+
+
+def _mean_texts(column: EncodedColumn, means: NDArray[np.float64]) -> list[str]:
+    if column.values.dtype.kind == "M":
+        unit = 1.0 if column.kind is ColumnKind.DATE else 1e6
+        rounded = (np.rint(means / unit) * unit).astype(np.int64)
+        return value_texts(column.kind, rounded.view(column.values.dtype))
+    digits = _digits(column)
+    return [f"{mean:z.{digits}f}" for mean in means.tolist()]

@@ -1,0 +1,103 @@
+"""Intervals of ordered values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.anonymization.encoding.text import value_texts
+from dbanon.anonymization.recodings.groups import column_boxes, distinct_pairs, value_column
+from dbanon.anonymization.recodings.snap import snap_bounds
+from dbanon.domain.table import ColumnKind, Structure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from dbanon.domain.assignment import Assignment, EncodedColumn, ValueColumn
+
+_TIMES = frozenset({ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The least and the greatest value, as a literal of a PostgreSQL range type.
+
+    Both bounds are inclusive. A group of NULLs publishes NULL; one that mixes NULL and values
+    publishes the range of everything, which says nothing of either.
+    """
+
+    def accepts(self, structure: Structure) -> bool:
+        """Whether PostgreSQL has a range type for the values."""
+        return structure is Structure.LINE
+
+    def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
+        """Return a range for every group; O(n) and one text for each distinct range."""
+        quote = '"' if column.kind in _TIMES else ""
+
+        def literal(lo: str, hi: str) -> str:
+            return f"[{quote}{lo}{quote},{quote}{hi}{quote}]"
+
+        return _publish(column, assignment, recoding="interval", literal=literal, mixed="(,)")
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalText:
+    """The same as text for people: ``[30, 39]``, ``30`` when all are equal, ``*`` when mixed."""
+
+    def accepts(self, structure: Structure) -> bool:
+        """Whether the values are ordered."""
+        return structure is not Structure.TREE
+
+    def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
+        """Return a text for every group; O(n) and one text for each distinct range."""
+
+        def literal(lo: str, hi: str) -> str:
+            return lo if lo == hi else f"[{lo}, {hi}]"
+
+        return _publish(column, assignment, recoding="interval-text", literal=literal, mixed="*")
+
+
+def _publish(
+    column: EncodedColumn,
+    assignment: Assignment,
+    *,
+    recoding: str,
+    literal: Callable[[str, str], str],
+    mixed: str,
+) -> ValueColumn:
+    boxes = column_boxes(column, assignment)
+    lo, hi, place = distinct_pairs(boxes, column.size)
+    labels: list[str | None] = [None if low == column.size else mixed for low in lo]
+    ranges = np.flatnonzero(hi < column.size)
+    lows, highs, widths = _bounds(column, lo[ranges], hi[ranges])
+    for i, low, high in zip(ranges.tolist(), lows, highs, strict=True):
+        labels[i] = literal(low, high)
+    loss = boxes.loss
+    if widths is not None:
+        wider = np.where(lo < hi, 1.0, 0.0)
+        wider[ranges] = widths
+        loss = wider[place]
+    return value_column(column, recoding, labels=labels, place=place, loss=loss, size=boxes.size)
+
+
+def _bounds(
+    column: EncodedColumn, lo: NDArray[np.int64], hi: NDArray[np.int64]
+) -> tuple[list[str], list[str], list[float] | None]:
+    """Return the texts of the bounds, and the loss of each range when a grid widened it."""
+    codes, place = np.unique(np.concatenate([lo, hi]), return_inverse=True)
+    low, high = place[: len(lo)].tolist(), place[len(lo) :].tolist()
+    if column.rule.snap is None:
+        texts = value_texts(column.kind, column.values[codes])
+        return [texts[i] for i in low], [texts[i] for i in high], None
+    snapped = snap_bounds(column, codes)
+    widths = [snapped.high[j] - snapped.low[i] for i, j in zip(low, high, strict=True)]
+    return (
+        [snapped.low_texts[i] for i in low],
+        [snapped.high_texts[i] for i in high],
+        # compared first: a quotient of such integers may be too large for a float
+        [float(bool(snapped.span)) if w >= snapped.span else w / snapped.span for w in widths],
+    )

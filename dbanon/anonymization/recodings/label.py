@@ -1,0 +1,60 @@
+"""Nodes of a taxonomy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.anonymization.recodings.groups import column_boxes, distinct_pairs, value_column
+from dbanon.domain.table import Structure, quote_identifier
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.domain.assignment import Assignment, EncodedColumn, ValueColumn
+    from dbanon.domain.taxonomy import Taxonomy
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """The label of the lowest common ancestor of the group's values.
+
+    A group of NULLs publishes NULL; one that mixes NULL and values publishes the root.
+    """
+
+    def accepts(self, structure: Structure) -> bool:
+        """Whether there is a tree above the values."""
+        return structure is Structure.TREE
+
+    def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
+        """Return a label for every group; O(n), and O(height) for all distinct sets at once."""
+        taxonomy = column.taxonomy
+        if taxonomy is None:
+            msg = f"column {quote_identifier(column.name)} has no taxonomy"
+            raise ValueError(msg)
+        boxes = column_boxes(column, assignment)
+        lo, hi, place = distinct_pairs(boxes, column.size)
+        nodes = np.zeros(len(lo), np.int64)
+        known = np.flatnonzero(hi < column.size)
+        nodes[known] = common_ancestors(taxonomy, lo[known], hi[known])
+        labels = [
+            None if low == column.size else taxonomy.labels[node]
+            for low, node in zip(lo.tolist(), nodes.tolist(), strict=True)
+        ]
+        return value_column(
+            column, "label", labels=labels, place=place, loss=boxes.loss, size=boxes.size
+        )
+
+
+def common_ancestors(
+    taxonomy: Taxonomy, lo: NDArray[np.int64], hi: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the lowest common ancestor of each pair of leaves lo <= hi; O(height) array steps."""
+    nodes = taxonomy.leaves[lo].astype(np.int64)
+    climbing = np.flatnonzero(taxonomy.leaf_hi[nodes] < hi)
+    while climbing.size:
+        nodes[climbing] = taxonomy.parent[nodes[climbing]]
+        climbing = climbing[taxonomy.leaf_hi[nodes[climbing]] < hi[climbing]]
+    return nodes

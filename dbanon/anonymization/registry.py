@@ -1,0 +1,119 @@
+"""Everything but models that can be chosen by name. Being listed here is being tested."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbanon.anonymization.algorithms.approximation.cellular import Cellular
+from dbanon.anonymization.algorithms.approximation.forest import Forest
+from dbanon.anonymization.algorithms.approximation.gather import Gather, GatherOutliers
+from dbanon.anonymization.algorithms.approximation.matching import Matching
+from dbanon.anonymization.algorithms.approximation.two_factor import TwoFactor
+from dbanon.anonymization.algorithms.clustering.agglomerative import Agglomerative
+from dbanon.anonymization.algorithms.clustering.density import Dbscan, Optics
+from dbanon.anonymization.algorithms.clustering.divisive import Divisive
+from dbanon.anonymization.algorithms.clustering.k_means import KMeans
+from dbanon.anonymization.algorithms.clustering.k_medoids import KMedoids
+from dbanon.anonymization.algorithms.clustering.k_member import KMember
+from dbanon.anonymization.algorithms.clustering.nearest_neighbour import NearestNeighbour
+from dbanon.anonymization.algorithms.clustering.one_pass_k_means import OnePassKMeans
+from dbanon.anonymization.algorithms.lattice.full_domain import FullDomain
+from dbanon.anonymization.algorithms.lattice.incognito import Incognito
+from dbanon.anonymization.algorithms.lattice.optimal_lattice import OptimalLattice
+from dbanon.anonymization.algorithms.lattice.samarati import Samarati
+from dbanon.anonymization.algorithms.microaggregation.mdav import Mdav
+from dbanon.anonymization.algorithms.microaggregation.microaggregation import Microaggregation
+from dbanon.anonymization.algorithms.microaggregation.projection import Projection, Univariate
+from dbanon.anonymization.algorithms.microaggregation.v_mdav import VMdav
+from dbanon.anonymization.algorithms.partitioning.bottom_up import BottomUp
+from dbanon.anonymization.algorithms.partitioning.mondrian import Mondrian, RelaxedMondrian
+from dbanon.anonymization.algorithms.partitioning.top_down import TopDown
+from dbanon.anonymization.auto.algorithm import Auto
+from dbanon.anonymization.loss import metrics
+from dbanon.anonymization.masking.ranking import individual_ranking
+from dbanon.anonymization.recodings.central import Mean, Median, Mode
+from dbanon.anonymization.recodings.interval import Interval, IntervalText
+from dbanon.anonymization.recodings.label import Label
+from dbanon.anonymization.recodings.suppress import Suppress
+from dbanon.anonymization.recodings.value_set import ValueSet
+from dbanon.domain.table import Structure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.interfaces import Algorithm, Recoding
+    from dbanon.domain.assignment import EncodedColumn
+
+ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
+    "auto": Auto,
+    "mondrian": Mondrian,
+    "mondrian-relaxed": RelaxedMondrian,
+    "mdav": Mdav,
+    "forest": Forest,
+    "matching": Matching,
+    "two-factor": TwoFactor,
+    "gather": Gather,
+    "gather-outliers": GatherOutliers,
+    "cellular": Cellular,
+    "full-domain": FullDomain,
+    "incognito": Incognito,
+    "samarati": Samarati,
+    "optimal-lattice": OptimalLattice,
+    "projection": Projection,
+    "univariate": Univariate,
+    "k-means": KMeans,
+    "k-medoids": KMedoids,
+    "agglomerative": Agglomerative,
+    "divisive": Divisive,
+    "dbscan": Dbscan,
+    "optics": Optics,
+    "k-member": KMember,
+    "bottom-up": BottomUp,
+    "top-down": TopDown,
+    "nearest-neighbour": NearestNeighbour,
+    "one-pass-k-means": OnePassKMeans,
+    "v-mdav": VMdav,
+    "microaggregation": Microaggregation,
+}
+
+RECODINGS: Mapping[str, Recoding] = {
+    "interval": Interval(),
+    "interval-text": IntervalText(),
+    "label": Label(),
+    "set": ValueSet(),
+    "mean": Mean(),
+    "median": Median(),
+    "mode": Mode(),
+    "suppress": Suppress(),
+}
+
+MASKING: Mapping[str, Callable[..., NDArray[np.float64]]] = {
+    "individual-ranking": individual_ranking,
+}
+
+METRICS: Mapping[str, metrics.Metric] = {
+    "il": metrics.information_loss,
+    "iloss": metrics.iloss,
+    "discernibility": metrics.discernibility,
+    "c-avg": metrics.average_class_size,
+    "c-avg-normalized": metrics.normalized_average_class_size,
+    "cm": metrics.classification,
+    "suppressed": metrics.suppressed,
+    "suppressed-cells": metrics.suppressed_cells,
+    "sse-ratio": metrics.sse_ratio,
+}
+
+
+_DEFAULT_RECODINGS = {
+    Structure.LINE: "interval",
+    Structure.ORDER: "interval-text",
+    Structure.TREE: "label",
+}
+
+
+def default_recoding(column: EncodedColumn) -> str:
+    """Return the recoding of a column whose rule names none."""
+    return _DEFAULT_RECODINGS[column.structure]

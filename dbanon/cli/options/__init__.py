@@ -1,0 +1,271 @@
+"""The options that commands share, and the settings that come of them."""
+
+from __future__ import annotations
+
+import math
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dbanon.cli.terminal.interrupts import OnInterrupt
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
+from dbanon.models.registry import MODELS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from dbanon.actions.preparation.request import Options as PublishOptions
+    from dbanon.settings import Settings
+
+Table = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE", help="name or schema.name; odd names quoted as in SQL: '\"My Table\"'"
+    ),
+]
+Dsn = Annotated[
+    str | None,
+    typer.Option(
+        "--dsn",
+        envvar="DBANON_DSN",
+        show_default=False,
+        help="postgresql:// URI or key=value pairs; else libpq's variables, else the embedded"
+        " server",
+    ),
+]
+Owner = Annotated[
+    str | None,
+    typer.Option(
+        "--owner",
+        envvar="DBANON_OWNER",
+        show_default=False,
+        help="act as this role, which then owns what is created",
+    ),
+]
+AllowSuperuser = Annotated[
+    bool,
+    typer.Option(
+        "--allow-superuser",
+        help="let a superuser own what is created (refused otherwise)",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="print one JSON document")]
+Timings = Annotated[bool, typer.Option("--timings", help="say on stderr where the time went")]
+# What the database can count with: integer for k and l, bigint for seeds and releases.
+LARGEST_COUNT = 2**31 - 1
+LARGEST_NUMBER = 2**63 - 1
+
+
+def _least(model: str, parameter: str) -> Any:  # noqa: ANN401 - whatever Typer makes of it
+    """Return the option of a count that a model asks for."""
+    declared = MODELS[model].parameters()[parameter]
+    return typer.Option(
+        declared.flag,
+        min=int(declared.least),
+        max=int(declared.most),
+        show_default=False,
+        help=declared.help,
+    )
+
+
+K = Annotated[int | None, _least(K_ANONYMITY, "k")]
+L = Annotated[int | None, _least(L_DIVERSITY, "l")]
+
+
+class Effort(StrEnum):
+    """How hard a search that has the choice tries."""
+
+    FAST = "fast"
+    BALANCED = "balanced"
+    BEST = "best"
+
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|)")
+
+
+def duration(text: str) -> float:
+    """Read ``30s``, ``2m``, ``500ms``, ``1h`` or plain seconds."""
+    match = _DURATION.fullmatch(text.strip().lower())
+    seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
+    if not 0.0 < seconds < math.inf:
+        raise typer.BadParameter(f"{text!r} is no time above zero: write 30s, 2m or 500ms")
+    return seconds
+
+
+def complete_name(incomplete: str) -> list[str]:
+    """Return the names that the shell can complete to."""
+    from dbanon.anonymization.registry import ALGORITHMS
+
+    return [name for name in ALGORITHMS if name.startswith(incomplete)]
+
+
+def complete_names(incomplete: str) -> list[str]:
+    """Complete the last name of a list with commas."""
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in complete_name(last)]
+
+
+Algorithm = Annotated[
+    str | None,
+    typer.Option(
+        "--algorithm",
+        show_default=False,
+        autocompletion=complete_name,
+        help="auto, mondrian, mdav ...; a name that does not exist is answered with all that do",
+    ),
+]
+EffortOf = Annotated[
+    Effort | None,
+    typer.Option("--effort", show_default=False, help="how hard auto searches"),
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--time-limit",
+        metavar="TIME",
+        parser=duration,
+        show_default=False,
+        help="how long auto may search: 30s, 2m, 500ms; groups then depend on the machine",
+    ),
+]
+Params = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param", metavar="NAME=VALUE", show_default=False, help="a parameter of the algorithm"
+    ),
+]
+Block = Annotated[
+    int | None,
+    typer.Option(
+        "--block",
+        metavar="ROWS",
+        min=1,
+        max=LARGEST_COUNT,
+        show_default=False,
+        help="let a slow algorithm work on blocks of about so many rows",
+    ),
+]
+Interrupt = Annotated[
+    OnInterrupt,
+    typer.Option("--on-interrupt", help="at Ctrl-C: give up, or use what was found so far"),
+]
+Compare = Annotated[
+    bool, typer.Option("--compare", help="run several algorithms and show what each would cost")
+]
+Algorithms = Annotated[
+    str | None,
+    typer.Option(
+        "--algorithms",
+        metavar="NAME,NAME",
+        show_default=False,
+        autocompletion=complete_names,
+        help="which to compare; fast ones by default",
+    ),
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        show_default=False,
+        help="draw the loss against k: a .png, .svg or .pdf",
+    ),
+]
+Ks = Annotated[
+    str | None,
+    typer.Option(
+        "--ks",
+        metavar="K,K",
+        show_default=False,
+        help="the k to compare at; with --plot 2,5,10,25,50,100 by default",
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="do and prove everything, then roll back")]
+PrintSql = Annotated[
+    bool, typer.Option("--print-sql", help="print the statements publish would run")
+]
+MaxSuppressed = Annotated[
+    float | None,
+    typer.Option(
+        "--max-suppressed",
+        min=0.0,
+        max=1.0,
+        show_default=False,
+        help="largest fraction of rows that may be left out",
+    ),
+]
+As = Annotated[
+    str,
+    typer.Option("--as", metavar="[table|view]", help="a private copy, or the live source"),
+]
+Schema = Annotated[str, typer.Option("--schema", help="schema of the published relation")]
+Name = Annotated[
+    str | None,
+    typer.Option("--name", show_default=False, help="its name; the table's own by default"),
+]
+Grants = Annotated[
+    list[str] | None,
+    typer.Option("--grant", metavar="ROLE", show_default=False, help="let a role read it"),
+]
+Strict = Annotated[bool, typer.Option("--strict", help="refuse what would only be warned of")]
+KeepAssignment = Annotated[
+    bool,
+    typer.Option(
+        "--keep-assignment",
+        help="keep the private tables that tell which row is in which class of a copy",
+    ),
+]
+Seed = Annotated[
+    int,
+    typer.Option(
+        "--seed", min=0, max=LARGEST_NUMBER, help="same data, options and seed: same groups"
+    ),
+]
+
+
+def settings(dsn: str | None, *, owner: str | None = None, superuser: bool = False) -> Settings:
+    """Combine the flags with the environment."""
+    from dbanon.settings import Settings
+
+    return Settings.load(dsn=dsn, owner=owner, allow_superuser=superuser)
+
+
+def publication(arguments: Mapping[str, Any]) -> PublishOptions:
+    """Pick from a command's arguments what it asks of a publication."""
+    if arguments["as_"] not in {"table", "view"}:
+        raise typer.BadParameter("table or view", param_hint="--as")
+    effort, asked = arguments["effort"], arguments["models"]
+    return {
+        "k": arguments["k"],
+        "l": arguments["l"],
+        "models": asked["models"],
+        "subject": asked["subject"],
+        "rows_per_subject": asked["rows_per_subject"],
+        "population": asked["population"],
+        "algorithm": arguments["algorithm"],
+        "effort": None if effort is None else effort.value,
+        "time_limit": arguments["time_limit"],
+        "params": _pairs(arguments["param"] or ()),
+        "block": arguments["block"],
+        "max_suppressed": arguments["max_suppressed"],
+        "kind": arguments["as_"],
+        "schema": arguments["schema"],
+        "name": arguments["name"],
+        "grants": arguments["grant"] or (),
+        "keep_assignment": arguments.get("keep_assignment", False),
+        "seed": arguments["seed"],
+    }
+
+
+def _pairs(texts: Iterable[str]) -> dict[str, str | int | float | bool]:
+    found: dict[str, str | int | float | bool] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--param")
+        found[name] = value
+    return found

@@ -1,0 +1,190 @@
+"""The options that ask for privacy models, as the models declare them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dbanon.domain.errors import PolicyError
+from dbanon.domain.policy import GROUP, K_ANONYMITY, L_DIVERSITY, ModelSpec
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import require_valid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from dbanon.domain.policy import Value
+    from dbanon.models.parameters import Parameter
+
+Population = Annotated[
+    str | None,
+    typer.Option(
+        "--population",
+        metavar="SCHEMA.TABLE",
+        show_default=False,
+        help="everybody, with the same quasi-identifiers; for --k-map and --dmax",
+    ),
+]
+Subject = Annotated[
+    str | None,
+    typer.Option(
+        "--subject", metavar="COLUMN", show_default=False, help="tells persons apart: k counts them"
+    ),
+]
+RowsPerSubject = Annotated[
+    str | None,
+    typer.Option(
+        "--rows-per-subject",
+        metavar="[NUMBER|group]",
+        show_default=False,
+        help="most rows of a person that are published, or group persons by how many they have",
+    ),
+]
+
+Asked = dict[str, Any]
+"""What a command's options ask for, as ``dbanon.actions.preparation.request.Options`` spells it."""
+
+Option = tuple[object, object]
+"""An annotation as Typer reads it, and a default."""
+
+_OF_TABLES: dict[str, Option] = {
+    "population": (Population, None),
+    "subject": (Subject, None),
+    "rows_per_subject": (RowsPerSubject, None),
+}
+_OF_COMMANDS = frozenset({"k", "l"})  # which commands without further models take, too
+_BY_ARGUMENTS = frozenset({K_ANONYMITY, L_DIVERSITY})  # models that these two ask for
+
+
+def _argument(flag: str) -> str:
+    return flag.removeprefix("--").replace("-", "_")
+
+
+def _choice(flag: str, values: tuple[str, ...], default: str, *, help_: str) -> Option:
+    members = [(value.upper(), value) for value in values]
+    choices = StrEnum(_argument(flag).title(), members)  # type: ignore[misc] # named by a model
+    return Annotated[choices, typer.Option(flag, help=help_)], choices(default)
+
+
+def _option(parameter: Parameter, flag: str) -> Option:
+    if parameter.among:
+        default = str(parameter.default or parameter.among[0])
+        return _choice(flag, parameter.among, default, help_=parameter.help)
+    many = parameter.kind is tuple
+    said = typer.Option(
+        flag, metavar="COLUMN" if many else None, show_default=False, help=parameter.help
+    )
+    return Annotated[(list[str] if many else parameter.kind) | None, said], None
+
+
+def _options() -> dict[str, Option]:
+    """Return the options of all models by argument, but those that commands declare themselves."""
+    variants = [model.variant for model in MODELS.values() if model.variant is not None]
+    found: dict[str, Option] = {}
+    for model in MODELS.values():
+        if (variant := model.variant) is not None and _argument(variant.flag) not in found:
+            values = tuple(v.value for v in variants if v.flag == variant.flag)
+            found[_argument(variant.flag)] = _choice(
+                variant.flag, values, variant.value, help_=variant.help
+            )
+        for parameter in model.parameters().values():
+            if parameter.flag is not None:
+                found.setdefault(_argument(parameter.flag), _option(parameter, parameter.flag))
+    return {name: option for name, option in found.items() if name not in _OF_COMMANDS}
+
+
+_OPTIONS = _options() | _OF_TABLES
+
+
+def with_models(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options above; it gets what they ask for as its argument ``models``.
+
+    ``--l`` is taken from it when another kind than distinct diversity is meant.
+    """
+
+    @functools.wraps(command)
+    def wrapper(**arguments: Any) -> None:  # noqa: ANN401 - whatever the command takes
+        chosen = {name: arguments.pop(name) for name in _OPTIONS}
+        chosen["rows_per_subject"] = _number_or_word(chosen["rows_per_subject"])
+        models = asked({**chosen, "l": arguments["l"]})
+        if not _is_chosen(L_DIVERSITY, chosen):
+            arguments["l"] = None
+        command(**arguments, models={"models": models} | {n: chosen[n] for n in _OF_TABLES})
+
+    known = inspect.signature(command, eval_str=True).parameters
+    own = [parameter for name, parameter in known.items() if name != "models"]
+    place = next(i for i, p in enumerate(own) if p.name == "l") + 1
+    added = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+        )
+        for name, (annotation, default) in _OPTIONS.items()
+    ]
+    every = [*own[:place], *added, *own[place:]]
+    vars(wrapper)["__signature__"] = inspect.Signature(every)
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
+    return wrapper
+
+
+def _number_or_word(text: str | None) -> int | str | None:
+    """Read a number, or the one word that may stand in its place."""
+    if text is None or text == GROUP:
+        return text
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise typer.BadParameter(f"a number of rows, or {GROUP}", param_hint="--rows-per-subject")
+    return int(text)
+
+
+def asked(arguments: Mapping[str, Any]) -> tuple[ModelSpec, ...]:
+    """Pick from a command's arguments the models that it asks for beyond k and distinct l."""
+    found = (_spec(name, arguments) for name in MODELS if name not in _BY_ARGUMENTS)
+    specs = tuple(spec for spec in found if spec is not None)
+    for spec in specs:
+        try:
+            require_valid(spec)
+        except PolicyError as error:
+            raise typer.BadParameter(str(error)) from None
+    return specs
+
+
+def _spec(name: str, arguments: Mapping[str, Any]) -> ModelSpec | None:
+    """Return a model with what is given of it, None if it is not asked for.
+
+    A model is asked for by its first option that has no default, or as the kind of another one that
+    is chosen; it then needs the others without default.
+    """
+    known = {p: declared for p, declared in MODELS[name].parameters().items() if declared.flag}
+    flags = {parameter: str(declared.flag) for parameter, declared in known.items()}
+    values = {p: _plain(arguments[_argument(flag)]) for p, flag in flags.items()}
+    given = {p: value for p, value in values.items() if value is not None}
+    needed = [p for p, declared in known.items() if declared.default is None]
+    if not needed:
+        return None
+    variant = MODELS[name].variant
+    asking = f"{variant.flag} {variant.value}" if variant else flags[needed[0]]
+    if _is_chosen(name, arguments) if variant else needed[0] in given:
+        if missing := next((p for p in needed if p not in given), None):
+            raise typer.BadParameter(f"needed by {asking}", param_hint=flags[missing])
+        return ModelSpec(name, given)
+    for parameter in given:
+        if not known[parameter].among and _argument(flags[parameter]) not in _OF_COMMANDS:
+            raise typer.BadParameter(f"belongs to {asking}", param_hint=flags[parameter])
+    return None
+
+
+def _is_chosen(name: str, arguments: Mapping[str, Any]) -> bool:
+    variant = MODELS[name].variant
+    return variant is not None and arguments[_argument(variant.flag)] == variant.value
+
+
+def _plain(value: object) -> Value | None:
+    """Return an option's value as a policy has it, None for one that was not given."""
+    if isinstance(value, StrEnum):
+        return value.value
+    if isinstance(value, list):
+        return tuple(value) or None
+    return value  # type: ignore[return-value] # a number

@@ -1,0 +1,1 @@
+"""What commands draw with, and how they end when the terminal goes away."""

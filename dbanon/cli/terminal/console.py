@@ -1,0 +1,197 @@
+"""How results look: tables for people, JSON for programs, progress for the patient."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbanon.domain.progress import Stages
+from dbanon.domain.table import TableName
+from dbanon.domain.text import is_seen
+from dbanon.domain.text import visible as spelled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+
+    from dbanon.domain.caution import Caution
+
+
+def visible(text: str) -> str:
+    """Spell what a terminal would obey or hide, but for the ends of lines."""
+    return spelled(text, keep="\n\t")
+
+
+def out() -> Console:
+    """Return the console of results; nothing in a value is taken for markup."""
+    from rich.console import Console
+
+    return Console(markup=False, highlight=False, emoji=False, soft_wrap=not sys.stdout.isatty())
+
+
+def err() -> Console:
+    """Return the console of progress, warnings and errors."""
+    from rich.console import Console
+
+    return Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+def say(text: str, *, style: str | None = None) -> None:
+    """Print a line of the result, whatever a name in it holds."""
+    out().print(spelled(text), style=style)
+
+
+def verbatim(text: str) -> None:
+    """Print text that another program may read: as it is, but for a terminal."""
+    sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
+    sys.stdout.flush()
+
+
+def warn(text: str) -> None:
+    """Print a warning on stderr."""
+    err().print(visible(f"warning: {text}"), style="yellow")
+
+
+def caution(found: Iterable[Caution]) -> None:
+    """Print what to think about again on stderr."""
+    for item in found:
+        warn(str(item))
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:
+    """Print a table; columns of numbers are aligned to the right.
+
+    A cell is one line, whatever a name or label in it holds; a list is one of several.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = [[_cell(value) for value in row] for row in rows]
+    drawn = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+    for i, header in enumerate(headers):
+        numeric = all(_is_number(row[i]) for row in cells) and bool(cells)
+        drawn.add_column(spelled(header), justify="right" if numeric else "left", overflow="fold")
+    for row in cells:
+        drawn.add_row(*(Text(cell) for cell in row))
+    console = out()
+    if not console.is_terminal:
+        console.width = max(console.width, 400)
+    if title:
+        console.print(spelled(title), style="bold")
+    console.print(drawn)
+
+
+def _cell(value: object) -> str:
+    lines = value if isinstance(value, list) else [value]
+    return "\n".join(spelled(_line(line)) for line in lines)
+
+
+def _line(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ", timespec="seconds")
+    return str(value)
+
+
+def _is_number(cell: str) -> bool:
+    return cell == "-" or cell.replace(",", "").replace(".", "").replace("%", "").isdigit()
+
+
+def document(value: object) -> None:
+    """Print a value as one JSON document."""
+    text = json.dumps(plain(value), indent=2, ensure_ascii=False)
+    seen = (c if c == "\n" or is_seen(c) else json.dumps(c)[1:-1] for c in text)
+    print("".join(seen))  # noqa: T201 - it is the output
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401, PLR0911 - any domain value, to any JSON value
+    """Turn a domain value into what JSON can say."""
+    if isinstance(value, (TableName, Path)):
+        return str(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Exception):
+        return str(value)
+    if isinstance(value, (datetime, date)):
+        return value.isoformat()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no word for it
+    return value
+
+
+@contextmanager
+def watched(*, timings: bool, steps: int) -> Iterator[Stages]:
+    """Show the stages of a long command on stderr, and their times at the end if asked.
+
+    The bar is drawn only on a terminal; ``steps`` is how many stages the command has.
+    """
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = err()
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        bar = _Bar(progress, progress.add_task("connect", total=steps))
+        stages = Stages(
+            on_start=bar.start,
+            on_note=lambda text: console.print(spelled(text), style="dim"),
+            on_progress=bar.move if console.is_terminal else None,
+            on_step=bar.step if console.is_terminal else None,
+        )
+        yield stages
+    if timings:
+        for remark in stages.remarks:
+            console.print(spelled(remark))
+        total = sum(stages.seconds.values())
+        for name, seconds in (*stages.seconds.items(), ("total", total)):
+            console.print(f"{name:>10} {seconds:8.3f} s")
+
+
+class _Bar:
+    """A bar that grows by one with each stage, and within a stage that tells how far it is."""
+
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self._progress = progress
+        self._task = task
+        self._stage = self._name = ""
+        self._begun = 0
+
+    def start(self, stage: str) -> None:
+        self._stage = self._name = stage
+        self._begun += 1
+        self._progress.update(self._task, description=stage, completed=self._begun - 1)
+
+    def step(self, name: str) -> None:
+        self._name = f"{self._stage}: {name}"
+        self._progress.update(self._task, description=self._name)
+
+    def move(self, done: float, loss: float) -> None:
+        self._progress.update(
+            self._task,
+            description=f"{self._name}, loss {100 * loss:.2f}%",
+            completed=self._begun - 1 + done,
+        )

@@ -1,0 +1,82 @@
+"""How checks and losses look."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbanon.cli.terminal import console
+from dbanon.domain.policy import L_DIVERSITY
+from dbanon.models.parameters import COLUMNS
+
+if TYPE_CHECKING:
+    from dbanon.domain.assignment import LossReport
+    from dbanon.domain.checks import CheckReport
+    from dbanon.domain.policy import Policy
+
+# Metrics from here on are read by their size, not by their decimals.
+_WHOLE = 1000
+
+_AWARE = (
+    "grouping used sensitive values, and anyone who knows the method may infer some of them;"
+    " see Minimality in the documentation"
+)
+
+
+def checks(report: CheckReport) -> None:
+    """Print what the database counted."""
+    console.table(
+        ("model", "column", "required", "achieved", "classes", "failing", "rows", "verdict"),
+        [
+            (
+                result.model,
+                result.column,
+                result.required,
+                result.achieved,
+                result.classes,
+                result.failing_classes,
+                result.n_rows,
+                result.verdict.value,
+            )
+            for result in report.results
+        ],
+        title=f"{report.relation}, proved in the database",
+    )
+
+
+def loss(report: LossReport) -> None:
+    """Print what privacy cost, column by column."""
+    rows = [(name, f"{100 * value:.2f}%") for name, value in report.columns.items()]
+    rows.append(("all (NCP)", f"{100 * report.ncp:.2f}%"))
+    if report.weighted_ncp is not None:
+        rows.append(("all, weighted (NCP)", f"{100 * report.weighted_ncp:.2f}%"))
+    console.table(("quasi-identifier", "loss"), rows, title="Loss: 0% is exact, 100% says nothing")
+    others = ", ".join(f"{name} {_brief(value)}" for name, value in report.metrics.items())
+    sampled = f" ({report.n_sampled:,} by rows_per_subject)" if report.n_sampled else ""
+    console.say(
+        f"{report.n_rows:,} rows, {report.n_suppressed:,} suppressed{sampled}, {report.n_classes:,}"
+        f" classes, smallest {report.smallest_class:,}"
+    )
+    console.say(others)
+    if report.sensitive_aware:
+        console.say(_AWARE)
+
+
+def search(policy: Policy) -> str:
+    """Spell the algorithm of a policy with its parameters."""
+    chosen = {**policy.params} | ({} if policy.block is None else {"block": policy.block})
+    spelled = ", ".join(f"{name} = {value}" for name, value in chosen.items())
+    return f"{policy.algorithm} ({spelled})" if spelled else policy.algorithm
+
+
+def diversity(policy: Policy) -> str:
+    """Spell the least number of distinct values, with the columns unless it is asked of all."""
+    spec = policy.model(L_DIVERSITY)
+    if spec is None:
+        return "1"
+    columns = spec.params.get(COLUMNS)
+    named = f" ({', '.join(columns)})" if isinstance(columns, tuple) and columns else ""
+    return f"{spec.params['l']:,}{named}"
+
+
+def _brief(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= _WHOLE else f"{value:.4g}"

@@ -1,0 +1,92 @@
+"""Facts about a server, a role and a release that only an audit asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dbanon.db.metadata.tables import DATA_SCHEMA, DEFAULT_VIEWS
+from dbanon.db.queries import query
+from dbanon.db.releases.guarantee import read_promise
+from dbanon.db.releases.guards import triggers
+from dbanon.db.releases.relations import needed_tables
+from dbanon.domain.release import ReleaseKind
+from dbanon.domain.table import quote_identifier
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dbanon.db.session import Session
+    from dbanon.domain.release import Release
+    from dbanon.domain.table import TableInfo
+
+OLDEST = 13
+
+
+@dataclass(frozen=True, slots=True)
+class RoleFacts:
+    """The role that acts: its name, and what matters of its rights.
+
+    ``can_create`` tells whether it may make schemas, or needs none that is not there.
+    """
+
+    name: str
+    superuser: bool
+    can_create: bool
+
+
+def server_version(session: Session) -> tuple[int, str]:
+    """Return the server's version as a number such as 150018, and as text."""
+    name = session.pg.info.parameter_status("server_version") or "?"
+    return session.pg.info.server_version, name.split()[0]
+
+
+def role_facts(session: Session, served: Iterable[Release]) -> RoleFacts:
+    """Return what the current role is, where that is published which is served, or anything yet."""
+    schemas = {release.relation.schema for release in served} or {DEFAULT_VIEWS}
+    named = {"schemas": [DATA_SCHEMA, *schemas]}
+    row = session.pg.execute(query("session/role_facts"), named).fetchone()
+    assert row is not None  # noqa: S101 - the current role always exists
+    return RoleFacts(*row)
+
+
+def can_read(session: Session, info: TableInfo) -> bool:
+    """Whether the current role may read every column of a relation."""
+    row = session.pg.execute(query("rights/can_read"), (info.oid,)).fetchone()
+    return row is not None and row[0]
+
+
+def orphans(session: Session, served: Iterable[Release]) -> list[str]:
+    """Return the names of release data that belong to none of the served releases."""
+    needed = [name for release in served for name in needed_tables(release)]
+    rows = session.pg.execute(query("releases/orphans"), (needed,)).fetchall()
+    return [row[0] for row in rows]
+
+
+def view_problems(
+    session: Session, published: TableInfo, *, release: Release, source: TableInfo
+) -> Iterator[str]:
+    """Yield what is wrong with the relation that serves a release."""
+    view, row = published.name, None
+    if published.relkind == "v":
+        row = session.pg.execute(query("catalog/view_options"), (view.schema, view.name)).fetchone()
+    if row is None:
+        yield "it is not a view any more"
+        return
+    if "security_barrier=true" not in (row[0] or ()):
+        yield "security_barrier is off: a reader's function can see what the view hides"
+    for column in published.columns:
+        if column.shown is not None or column.foreign_collation:
+            name = quote_identifier(column.name)
+            yield f"the owner of the type of column {name} can change what it shows, or drop it"
+    promise = read_promise(session, published)
+    if promise is None or promise.release != release.id:
+        yield "its comment is not that of the served release"
+    elif promise.models != release.policy.models:
+        yield "its comment promises other models than the ledger"
+    if release.kind is ReleaseKind.VIEW:
+        needed = triggers(release.data_id, source)
+        oids, _, names, modes = map(list, zip(*needed, strict=True))
+        count = session.pg.execute(query("releases/armed_guards"), (oids, names, modes)).fetchone()
+        if count is None or count[0] != len(needed):
+            yield "a guard on the source is missing or disabled"

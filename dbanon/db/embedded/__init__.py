@@ -1,5 +1,0 @@
-"""A PostgreSQL server of dbanon's own, for those who name no other."""
-
-from dbanon.db.embedded.server import EmbeddedServer, ServerStatus
-
-__all__ = ["EmbeddedServer", "ServerStatus"]

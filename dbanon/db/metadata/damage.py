@@ -1,0 +1,87 @@
+"""What is missing of the metadata schema, and how it comes back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from dbanon.db.metadata import store
+from dbanon.db.metadata.tables import DATA_SCHEMA, SCHEMA, metadata
+from dbanon.db.models import functions
+from dbanon.db.queries import query
+from dbanon.domain.table import TableName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import sqlalchemy as sa
+
+    from dbanon.db.session import Session
+
+
+class Missing(NamedTuple):
+    """A part that is gone; one that held what nobody knows any more cannot be mended."""
+
+    kind: str
+    name: str
+    mendable: bool = True
+
+    def __str__(self) -> str:
+        """Say what is gone."""
+        where = "" if self.kind == "schema" else f"{SCHEMA}."
+        return f"the {self.kind} {where}{self.name} is gone"
+
+
+def missing(session: Session) -> list[Missing]:
+    """Return what is gone of the schemas, tables, columns and functions."""
+    found = set(map(tuple, session.pg.execute(query("metadata/parts")).fetchall()))
+    return [part for part in _parts(found) if (part.kind, part.name) not in found]
+
+
+def _parts(found: set[tuple[str, ...]]) -> Iterator[Missing]:
+    """Yield every part there should be; the columns of a table only where it is."""
+    for schema in (SCHEMA, DATA_SCHEMA):
+        yield Missing("schema", schema)
+    for table in metadata.sorted_tables:
+        yield Missing("table", table.name)
+        if ("table", table.name) in found:
+            for column in table.columns:
+                yield Missing("column", f"{table.name}.{column.name}", _can_be_added(column))
+    for name in functions.names():
+        yield Missing("function", name)
+
+
+def _can_be_added(column: sa.Column[object]) -> bool:
+    return not column.primary_key and (column.nullable or column.server_default is not None)
+
+
+def mend_tables(session: Session) -> None:
+    """Make the tables and columns that are gone, empty or with their defaults."""
+    from alembic.ddl.base import AddColumn
+
+    lost = missing(session)
+    tables = [metadata.tables[f"{SCHEMA}.{part.name}"] for part in lost if part.kind == "table"]
+    if tables:
+        metadata.create_all(session.sa, tables=tables)
+    for part in lost:
+        if part.kind == "column" and part.mendable:
+            table, _, column = part.name.partition(".")
+            described = metadata.tables[f"{SCHEMA}.{table}"].columns[column]
+            session.sa.execute(AddColumn(table, described, schema=SCHEMA))
+    session.pg.execute(query("metadata/number_on"))
+
+
+def ledger_is_gone(session: Session) -> bool:
+    """Whether nobody knows any more what is served."""
+    return any((part.kind, part.name) == ("table", "release") for part in missing(session))
+
+
+def views_of_data(session: Session) -> list[tuple[TableName, int]]:
+    """Return the views over release data, each with the number of the data."""
+    rows = session.pg.execute(query("metadata/views_of_data")).fetchall()
+    return [(TableName(schema, name), data_id) for schema, name, data_id in rows]
+
+
+def unrecorded_views(session: Session) -> list[TableName]:
+    """Return the views over release data of which the ledger says nothing."""
+    found = views_of_data(session)
+    return [view for view, data_id in found if store.release_by_id(session, data_id) is None]

@@ -1,0 +1,226 @@
+"""Install and upgrade the metadata schema; know whether it is current."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from contextlib import contextmanager
+from functools import cache, partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from psycopg import sql
+
+from dbanon import resources
+from dbanon.db.metadata.damage import mend_tables, missing
+from dbanon.db.metadata.tables import DATA_SCHEMA, DEFAULT_VIEWS, REVISION, SCHEMA
+from dbanon.db.models import functions
+from dbanon.db.printing import SETTINGS, printed
+from dbanon.db.queries import query, template
+from dbanon.db.session import connect
+from dbanon.domain.errors import NotPermitted, SchemaOutOfDate
+from dbanon.domain.table import quote_identifier
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from alembic.config import Config
+
+    from dbanon.db.session import Session
+    from dbanon.domain.deeds import Deed
+    from dbanon.settings import Settings
+
+_INIT = "dbanon init"
+_STAMPED = re.compile(r"dbanon metadata: revision (\w+),")
+
+
+@cache
+def stamp() -> str:
+    """Return what the comment of an up-to-date schema says: the revision and the functions."""
+    digest = hashlib.sha256()
+    for statement in functions.statements():
+        digest.update(statement.as_string().encode())
+    return f"dbanon metadata: revision {REVISION}, functions {digest.hexdigest()[:16]}"
+
+
+class Installed(NamedTuple):
+    """Whether anything had to change, and the revision that was found, None if there was none."""
+
+    changed: bool
+    former: str | None
+
+
+def install(session: Session) -> Installed:
+    """Bring both schemas, the tables and the functions up to date in the open transaction.
+
+    What is missing of them is made again, where it held nothing that is lost with it. Raises
+    SchemaOutOfDate when the database was initialized by a newer dbanon. Of two that run at once
+    one waits for the other.
+    """
+    return session.unless_overtaken(partial(_install, session))
+
+
+def _install(session: Session) -> Installed:
+    _refuse_strangers(session)
+    revision, installed = state(session)
+    whole = revision is not None and not any(part.mendable for part in missing(session))
+    if whole and installed == stamp():
+        return Installed(changed=False, former=revision)
+    known = revision
+    if revision is None and installed is not None:  # the row or the table of Alembic is gone
+        found = _STAMPED.match(installed)
+        revision = found[1] if found else None
+    if revision is not None and revision > REVISION:
+        raise SchemaOutOfDate(
+            f"the metadata schema has revision {revision}, newer than this program's {REVISION}",
+            hint="pip install --upgrade dbanon",
+        )
+    for schema in (SCHEMA, DATA_SCHEMA):
+        if session.pg.execute(query("catalog/schema_exists"), (schema,)).fetchone() is None:
+            session.pg.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+    _upgrade(session, lost=None if known == revision else revision)
+    mend_tables(session)
+    for statement in _function_statements():
+        session.pg.execute(statement)
+    return Installed(changed=True, former=revision)
+
+
+def _upgrade(session: Session, *, lost: str | None) -> None:
+    """Run the revisions that are left; lost: the one that Alembic's own table should name."""
+    from alembic import command
+
+    config = _config()
+    config.attributes["connection"] = session.sa
+    if lost is not None:
+        command.stamp(config, lost)
+    command.upgrade(config, REVISION)
+
+
+def grant_everyday(session: Session, role: str) -> None:
+    """Give a role all rights that publishing needs but on the tables; idempotent."""
+    if session.pg.execute(query("catalog/schema_exists"), (DEFAULT_VIEWS,)).fetchone() is None:
+        session.pg.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(DEFAULT_VIEWS)))
+    session.pg.execute(_everyday_rights(role))
+
+
+def script(*, role: str | None = None, owner: str | None = None) -> str:
+    """Return the SQL of ``install`` on an empty database, for a DBA to read and run.
+
+    role: the everyday role, which gets all rights that publishing needs but on the tables that
+    are to be published; owner: the role that everything is to belong to, else whoever runs it.
+    """
+    from alembic import command
+
+    output = io.StringIO()
+    command.upgrade(_config(output), REVISION, sql=True)
+    tables = output.getvalue().removeprefix("BEGIN;").rstrip().removesuffix("COMMIT;").strip()
+    functions = _statements(_function_statements())
+    parts = [
+        "BEGIN;\n" + "\n".join(f"{setting};" for setting in SETTINGS),
+        _statements(_schema_statements(role=role, owner=owner)),
+        tables,
+        functions,
+    ]
+    if owner is not None:
+        parts.append("RESET ROLE;")
+    if role is not None:
+        parts.append(printed(_everyday_rights(role)).rstrip())
+    return "\n\n".join([*parts, "COMMIT;\n"])
+
+
+def _everyday_rights(role: str) -> sql.Composed:
+    slots = {"role": sql.Identifier(role), "views": sql.Identifier(DEFAULT_VIEWS)}
+    return template("session/grant_everyday", **slots)
+
+
+def _schema_statements(*, role: str | None, owner: str | None) -> Iterator[sql.Composed]:
+    """Yield what makes the schemas, for the owner if there is one, and begins to act as it."""
+    schemas = [SCHEMA, DATA_SCHEMA]
+    if role is not None or owner is not None:
+        schemas.append(DEFAULT_VIEWS)
+    whose: sql.Composable = sql.SQL("")
+    if owner is not None:
+        whose = sql.SQL(" AUTHORIZATION {}").format(sql.Identifier(owner))
+    for name in schemas:
+        yield sql.SQL("CREATE SCHEMA {}{}").format(sql.Identifier(name), whose)
+    if owner is not None:
+        yield sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(owner))
+
+
+def _statements(statements: Iterable[sql.SQL | sql.Composed]) -> str:
+    return "\n\n".join(printed(s).rstrip().rstrip(";") + ";" for s in statements)
+
+
+def state(session: Session) -> tuple[str | None, str | None]:
+    """Return the installed revision and the schema's stamp, None where there is none.
+
+    Raises NotPermitted for a role that may not read them.
+    """
+    row = session.pg.execute(query("metadata/state")).fetchone()
+    if row is None:
+        return None, None
+    exists, readable, installed = row
+    if not exists:
+        return None, installed
+    if not readable:
+        raise NotPermitted(
+            "this role may not read the metadata schema",
+            hint="ask its owner for the rights of a steward; dbanon check needs none of them",
+        )
+    version = session.pg.execute("SELECT version_num FROM dbanon.alembic_version").fetchone()
+    return (version[0] if version else None), installed
+
+
+def require_current(session: Session) -> None:
+    """Raise SchemaOutOfDate unless the metadata schema is the one this program knows."""
+    revision, installed = state(session)
+    if revision is None:
+        lost = "the metadata schema has lost its revision"
+        yet = "this database has no dbanon metadata schema yet"
+        raise SchemaOutOfDate(yet if installed is None else lost, hint=_INIT)
+    if installed != stamp():
+        raise SchemaOutOfDate(
+            f"the metadata schema (revision {revision}) is not that of this program"
+            f" (revision {REVISION})",
+            hint=_INIT,
+        )
+    _refuse_strangers(session)
+
+
+def _refuse_strangers(session: Session) -> None:
+    """Raise NotPermitted when a role that is no authority here owns a part of the metadata."""
+    row = session.pg.execute(query("metadata/strangers")).fetchone()
+    if row is not None:
+        owned, owner = row
+        raise NotPermitted(
+            f"{owned} belongs to {quote_identifier(owner)}, who could let any check pass",
+            hint="let this role, the owner of the database or a superuser own the schemas dbanon"
+            " and dbanon_data and all that is in the first",
+        )
+
+
+@contextmanager
+def current_session(settings: Settings, *, deed: Deed | None = None) -> Iterator[Session]:
+    """Open a session and one transaction on a database whose metadata schema is current.
+
+    ``deed`` is what its commit does; without one it only looks.
+    """
+    with connect(settings, writes=deed is not None) as session, session.transaction(deed=deed):
+        require_current(session)
+        yield session
+
+
+def _function_statements() -> list[sql.SQL | sql.Composed]:
+    statements: list[sql.SQL | sql.Composed] = [*functions.statements()]
+    comment = sql.SQL("COMMENT ON SCHEMA {} IS {}")
+    statements.append(comment.format(sql.Identifier(SCHEMA), sql.Literal(stamp())))
+    return statements
+
+
+def _config(output: io.StringIO | None = None) -> Config:
+    from alembic.config import Config
+
+    config = Config(output_buffer=output)
+    config.set_main_option("script_location", str(resources.migrations()).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config

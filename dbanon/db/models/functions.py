@@ -1,0 +1,266 @@
+"""The functions of the schema ``dbanon``: those in files, and those that privacy models make.
+
+The check of a model is one template around its fragment of ``sql/models``, which computes what each
+class achieves: of ``cells`` (how often a class has each value), of ``classes`` (its rows and how
+many values it has) or of ``presence`` (what it covers of a population).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from dbanon import resources
+from dbanon.db.queries import function, template
+from dbanon.models.base import Scope
+from dbanon.models.bounds import Bound
+from dbanon.models.registry import MODELS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dbanon.models.base import Model
+    from dbanon.models.parameters import Parameter
+
+TYPES: Mapping[type, sql.SQL] = {
+    int: sql.SQL("integer"),
+    float: sql.SQL("double precision"),
+    str: sql.SQL("text"),
+    tuple: sql.SQL("text[]"),
+}
+"""How PostgreSQL calls the types of parameters."""
+
+_FUNCTION = re.compile(r'FUNCTION dbanon\."?(\w+)')
+_HOLDS = {
+    Bound.AT_LEAST: sql.SQL("e.achieved >= {}"),
+    Bound.AT_MOST: sql.SQL("e.achieved <= {}"),
+    Bound.BELOW: sql.SQL("e.achieved < {}"),
+}
+_TOLERANT = {
+    Bound.AT_LEAST: sql.SQL("{} - 1e-9"),
+    Bound.AT_MOST: sql.SQL("{} + 1e-9"),
+    Bound.BELOW: sql.SQL("{} - 1e-9"),
+}
+_WORST = {
+    Bound.AT_LEAST: sql.SQL("min(e.achieved)"),
+    Bound.AT_MOST: sql.SQL("max(e.achieved)"),
+    Bound.BELOW: sql.SQL("max(e.achieved)"),
+}
+_QUASI = ("quasi_identifiers", "text[]")
+_COLUMNS = {
+    Scope.CLASSES: (_QUASI,),
+    Scope.SENSITIVE: (_QUASI, ("sensitive", "text")),
+    Scope.LINKS: (),  # its columns are parameters
+    Scope.POPULATION: (_QUASI, ("population", "regclass")),
+}
+_INPUTS = {
+    Scope.CLASSES: "checks/input_of_classes",
+    Scope.SENSITIVE: "checks/input_of_sensitive",
+    Scope.LINKS: "checks/input_of_links",
+    Scope.POPULATION: "checks/input_of_population",
+}
+
+
+def statements() -> Iterator[sql.SQL | sql.Composed]:
+    """Yield what makes all functions; each statement replaces the function of its signature."""
+    for name in resources.sql_names("functions"):
+        yield function(name)
+    for name in MODELS:
+        yield _create_check(name)
+    yield template("checks/create_verify_model", cases=sql.SQL("\n").join(map(_case, MODELS)))
+    of_columns, of_links = (
+        sql.Literal([name for name, model in MODELS.items() if model.scope is scope])
+        for scope in (Scope.SENSITIVE, Scope.LINKS)
+    )
+    yield template("checks/create_verify", of_columns=of_columns, of_links=of_links)
+
+
+def names() -> Iterator[str]:
+    """Yield the names of all functions."""
+    for statement in statements():
+        yield from dict.fromkeys(_FUNCTION.findall(statement.as_string()))
+
+
+def check_name(model: str) -> str:
+    """Name the function that checks a model."""
+    return f"check_{_stem(model)}"
+
+
+def arithmetic(model: str, values: Mapping[str, sql.Composable]) -> sql.Composed:
+    """Compose what a model computes of its input; values: of its parameters, by name."""
+    return sql.SQL(_opened("models", _place(model))[1]).format(**values)
+
+
+def fails(model: type[Model], values: Mapping[str, sql.Composable]) -> sql.Composed:
+    """Compose when a class ``e`` does not meet a model; what cannot be compared does not."""
+    conditions = [_holds(model, model.limit, values, bound=model.bound)]
+    if model.floor is not None:
+        conditions.append(_holds(model, model.floor, values, bound=Bound.AT_LEAST))
+    return sql.SQL("({}) IS NOT TRUE").format(sql.SQL(" AND ").join(conditions))
+
+
+def _holds(
+    model: type[Model], name: str, values: Mapping[str, sql.Composable], *, bound: Bound
+) -> sql.Composed:
+    """Compose when a class keeps a bound; what is counted is compared without tolerance."""
+    is_counted = model.parameters()[name].kind is int
+    limit = values[name] if is_counted else _TOLERANT[bound].format(values[name])
+    return _HOLDS[bound].format(limit)
+
+
+def _stem(model: str) -> str:
+    return model.replace("-", "_")
+
+
+def _place(model: str) -> str:
+    """Return where the fragment of a model is: where its module is."""
+    return MODELS[model].__module__.removeprefix("dbanon.models.").replace(".", "/")
+
+
+def _opened(kind: str, name: str) -> tuple[str, str]:
+    """Return the sentence that opens a file, and what comes after it."""
+    sentence, _, text = resources.sql(kind, name).partition("\n")
+    return sentence.removeprefix("-- "), text.rstrip()
+
+
+def _inline(name: str, **slots: sql.Composable) -> sql.Composed:
+    """Fill a template that is a part of a statement, without the sentence that opens it."""
+    return sql.SQL(_opened("templates", name)[1]).format(**slots)
+
+
+def _create_check(name: str) -> sql.Composed:
+    model, check = MODELS[name], check_name(name)
+    values = {parameter: sql.Identifier(check, parameter) for parameter in model.parameters()}
+    failing = fails(model, values)
+    required, worst = _judged(model, values, failing)
+    declared = list(_arguments(model))
+    return template(
+        "checks/create_check",
+        check=sql.Identifier(check),
+        arguments=sql.SQL(",\n    ").join(
+            sql.SQL(" ").join([sql.Identifier(argument), kind, *default])
+            for argument, kind, default in declared
+        ),
+        types=sql.SQL(", ").join(kind for _, kind, _ in declared),
+        of_required=TYPES[int] if model.counts else TYPES[float],
+        of_achieved=sql.SQL("bigint") if model.counts else TYPES[float],
+        allowed=sql.SQL("\n                    AND ").join(_allowed(model, values)),
+        refusal=sql.Literal(f"{check} needs {_needs(model)}"),
+        input=_inline(_INPUTS[model.scope]),
+        arithmetic=arithmetic(name, {**values, "tree": sql.Identifier(check, "tree")}),
+        required=required,
+        worst=worst,
+        fails=failing,
+        sentence=sql.Literal(_opened("models", _place(name))[0]),
+    )
+
+
+def _arguments(model: type[Model]) -> Iterator[tuple[str, sql.SQL, list[sql.Composable]]]:
+    """Yield the name, the type and the default of each argument of a check."""
+    for name, kind in (("relation", "regclass"), *_COLUMNS[model.scope]):
+        yield name, sql.SQL(kind), []
+    known = model.parameters()
+    if model.scope is Scope.LINKS:
+        lists = {name: p for name, p in known.items() if p.kind is tuple}
+        yield from ((name, TYPES[tuple], []) for name in lists)
+        known = {name: p for name, p in known.items() if name not in lists}
+    yield from ((name, TYPES[p.kind], []) for name, p in known.items() if p.default is None)
+    for name, parameter in known.items():
+        if parameter.default is not None:
+            default = sql.SQL("DEFAULT {}").format(sql.Literal(parameter.default))
+            yield name, TYPES[parameter.kind], [default]
+    if "distance" in known:
+        yield "tree", sql.SQL("jsonb"), [sql.SQL("DEFAULT NULL")]
+    if model.scope is Scope.POPULATION:
+        yield "trees", sql.SQL("jsonb"), [sql.SQL("DEFAULT '{}'")]
+
+
+def _judged(
+    model: type[Model], values: Mapping[str, sql.Composable], failing: sql.Composed
+) -> tuple[sql.Composable, sql.Composable]:
+    """Return what is required and what the worst class achieves, of the bound that it misses."""
+    limit, worst = values[model.limit], _WORST[model.bound]
+    if model.floor is None:
+        return limit, worst
+    kept = _holds(model, model.limit, values, bound=model.bound)
+    only_below = sql.SQL("bool_or({}) AND NOT bool_or(({}) IS NOT TRUE)").format(failing, kept)
+    either = sql.SQL("CASE WHEN {} THEN {} ELSE {} END")
+    return (
+        either.format(only_below, values[model.floor], limit),
+        either.format(only_below, _WORST[Bound.AT_LEAST], worst),
+    )
+
+
+def _allowed(model: type[Model], values: Mapping[str, sql.Composable]) -> Iterator[sql.Composable]:
+    """Yield the conditions on the arguments of a check."""
+    for name, parameter in model.parameters().items():
+        yield from _within(parameter, values[name])
+    if model.ascending is not None:
+        yield sql.SQL("{} <= {}").format(*(values[name] for name in model.ascending))
+    if model.apart is not None:
+        yield sql.SQL("NOT {} && {}").format(*(values[name] for name in model.apart))
+
+
+def _within(parameter: Parameter, value: sql.Composable) -> Iterator[sql.Composable]:
+    if parameter.kind is tuple:
+        yield sql.SQL("cardinality({0}) > 0 AND array_position({0}, NULL) IS NULL").format(value)
+    elif parameter.kind is str:
+        among = sql.SQL(", ").join(map(sql.Literal, parameter.among))
+        yield sql.SQL("{} IN ({})").format(value, among)
+    else:
+        lower = sql.SQL("{} > {}") if parameter.above else sql.SQL("{} >= {}")
+        yield lower.format(value, sql.Literal(parameter.least))
+        if parameter.kind is float:  # an integer of the database is never too large
+            most = parameter.most if math.isfinite(parameter.most) else None
+            upper = sql.SQL("{} < 'Infinity'") if most is None else sql.SQL("{} <= {}")
+            yield upper.format(*([value] if most is None else [value, sql.Literal(most)]))
+
+
+def _needs(model: type[Model]) -> str:
+    needs = [parameter.spelled(name) for name, parameter in model.parameters().items()]
+    if model.ascending is not None:
+        needs.append(" <= ".join(model.ascending))
+    if model.apart is not None:
+        needs.append(" and ".join(model.apart) + " that share no column")
+    return ", ".join(needs)
+
+
+def _case(name: str) -> sql.Composed:
+    """Compose how ``dbanon.verify_model`` verifies a model."""
+    model = MODELS[name]
+    given = {parameter: _given(parameter, p) for parameter, p in model.parameters().items()}
+    if model.scope is Scope.POPULATION:
+        return _inline(
+            "checks/verify_population", model=sql.Literal(name), required=given[model.limit]
+        )
+    if model.scope is Scope.LINKS and model.apart is not None:
+        first, second = model.apart
+        given[first] = sql.SQL("CASE WHEN params ? {} THEN {} ELSE {} END").format(
+            sql.Literal(first),
+            given[first],
+            _inline("checks/all_other_columns", others=sql.Literal(second)),
+        )
+    if "distance" in given:
+        given["tree"] = sql.SQL("tree")
+    columns = [sql.Identifier(column) for column, _ in _COLUMNS[model.scope]]
+    named = [sql.SQL("{} => {}").format(sql.Identifier(p), value) for p, value in given.items()]
+    return _inline(
+        "checks/verify_case",
+        model=sql.Literal(name),
+        check=sql.Identifier(check_name(name)),
+        arguments=sql.SQL(", ").join([*columns, *named]),
+    )
+
+
+def _given(name: str, parameter: Parameter) -> sql.Composable:
+    """Compose the value of a parameter in the document ``params``."""
+    key = sql.Literal(name)
+    if parameter.kind is tuple:
+        return sql.SQL("ARRAY(SELECT jsonb_array_elements_text(params -> {}))").format(key)
+    value = sql.SQL("(params ->> {})::{}").format(key, TYPES[parameter.kind])
+    if parameter.default is None:
+        return value
+    return sql.SQL("coalesce({}, {})").format(value, sql.Literal(parameter.default))

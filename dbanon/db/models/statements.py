@@ -1,0 +1,121 @@
+"""The calls that prove privacy models in the database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from dbanon.db.models.functions import check_name
+from dbanon.models.base import Scope
+from dbanon.models.parameters import HIERARCHICAL, ORDERED
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import arguments, is_plain, is_strict, sensitive_of, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from dbanon.domain.policy import ModelSpec
+    from dbanon.domain.taxonomy import Taxonomy
+
+
+class Asked(NamedTuple):
+    """A model asked of one sensitive column; quasi: what makes the classes that are judged.
+
+    Of (X, Y)-anonymity quasi is X, and column spells Y.
+    """
+
+    spec: ModelSpec
+    column: str
+    quasi: tuple[str, ...]
+
+
+def asked(
+    models: Iterable[ModelSpec],
+    *,
+    quasi: Sequence[str],
+    sensitive: Sequence[str],
+    plain: bool = False,
+) -> Iterator[Asked]:
+    """Yield what is asked of columns, l distinct values of every sensitive one if ``plain``."""
+    for spec in models:
+        if MODELS[spec.name].scope is Scope.LINKS:
+            y = texts(spec, "y")
+            x = texts(spec, "x") or tuple(name for name in quasi if name not in y)
+            yield Asked(spec, ", ".join(y), x)
+        if is_plain(spec) and not plain:
+            continue
+        for column in sensitive_of(spec, sensitive):
+            others = [name for name in sensitive if name != column]
+            yield Asked(spec, column, (*quasi, *others) if is_strict(spec) else tuple(quasi))
+
+
+def model_statement(
+    relation: sql.Composable, question: Asked, *, trees: Mapping[str, object]
+) -> sql.Composed:
+    """Compose the call of the check; trees: of the sensitive columns that have one, or an order."""
+    spec = question.spec
+    given: dict[str, object] = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in arguments(spec).items()
+    }
+    if given.get("distance") in {HIERARCHICAL, ORDERED} and question.column in trees:
+        given["tree"] = Jsonb(trees[question.column])
+    columns = [sql.Literal(list(question.quasi)), sql.Literal(question.column)]
+    if MODELS[spec.name].scope is Scope.LINKS:
+        columns, given["x"] = [], list(question.quasi)
+    named = [
+        sql.SQL("{} => {}").format(sql.Identifier(name), sql.Literal(value))
+        for name, value in given.items()
+    ]
+    return sql.SQL("SELECT * FROM {}({})").format(
+        sql.Identifier("dbanon", check_name(spec.name)),
+        sql.SQL(", ").join([relation, *columns, *named]),
+    )
+
+
+def tree_document(tree: Taxonomy) -> dict[str, Any]:
+    """Return a taxonomy as ``dbanon.tree_edges`` takes it."""
+    leaves = {tree.labels[node]: node for node in tree.leaves.tolist()}
+    return {"parent": tree.parent.tolist(), "leaves": leaves}
+
+
+def order_document(order: Sequence[str]) -> dict[str, Any]:
+    """Return an order of values as ``dbanon.distances`` takes it."""
+    return {"order": list(order)}
+
+
+def shown_trees(
+    trees: Mapping[str, dict[str, Any]], columns: pa.Table, *, group: NDArray[np.int32]
+) -> dict[str, object]:
+    """Return documents of taxonomies and orders without the values that no published row has.
+
+    columns: the sensitive ones; group: of each row, -1 where it is left out. A taxonomy or an order
+    may hold the values of rows that are, and everybody reads the comment. The leaves themselves
+    stay: distances are measured by them, and by the ranks among the values that are shown.
+    """
+    return {
+        name: _named_only(
+            tree, set(columns.column(name).take(np.flatnonzero(group >= 0)).to_pylist())
+        )
+        for name, tree in trees.items()
+    }
+
+
+def _named_only(document: Mapping[str, Any], shown: Collection[str]) -> dict[str, Any]:
+    known = dict(document)
+    if "order" in document:
+        known["order"] = [label for label in document["order"] if label in shown]
+    if "leaves" in document:
+        known["leaves"] = {}
+        for label, node in document["leaves"].items():
+            name = label if label in shown else f"({node})"
+            while name != label and name in document["leaves"]:
+                name = f"({name})"
+            known["leaves"][name] = node
+    return known

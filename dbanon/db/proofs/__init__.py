@@ -1,0 +1,1 @@
+"""What the database proves of a relation, and of what it was made from."""

@@ -1,0 +1,80 @@
+"""Prove a relation's models with the functions that the database itself holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from dbanon.db.models.statements import asked, model_statement
+from dbanon.db.queries import relation as relation_name
+from dbanon.domain.checks import CheckReport, CheckResult, Verdict
+from dbanon.domain.errors import SchemaOutOfDate
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dbanon.db.releases.guarantee import Promise
+    from dbanon.db.session import Session
+    from dbanon.domain.table import TableInfo, TableName
+
+_K = "SELECT * FROM dbanon.check_k_anonymity({relation}, {quasi}, {k})"
+_L = "SELECT * FROM dbanon.check_l_diversity({relation}, {quasi}, {sensitive}, {l})"
+_K_AND_L = """\
+SELECT required, achieved, classes, failing_classes, row_count, verdict
+  FROM dbanon.check_k_and_l({relation}, {quasi}, {k}, {sensitive}, {l})
+ ORDER BY model"""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A statement that proves models, one row each: (model, sensitive column or None)."""
+
+    models: tuple[tuple[str, str | None], ...]
+    statement: sql.Composed
+
+
+def proofs(relation: sql.Composable, promise: Promise) -> Iterator[Proof]:
+    """Yield what proves a promise; k and the first sensitive column take one scan together.
+
+    ``relation`` is an expression of type regclass.
+    """
+    known = {"relation": relation, "quasi": sql.Literal(list(promise.quasi))}
+    if promise.l <= 1 or not promise.sensitive:
+        yield Proof(((K_ANONYMITY, None),), sql.SQL(_K).format(**known, k=promise.k))
+    else:
+        first, *others = promise.sensitive
+        both = sql.SQL(_K_AND_L).format(**known, k=promise.k, sensitive=first, l=promise.l)
+        yield Proof(((K_ANONYMITY, None), (L_DIVERSITY, first)), both)
+        for column in others:
+            statement = sql.SQL(_L).format(**known, sensitive=column, l=promise.l)
+            yield Proof(((L_DIVERSITY, column),), statement)
+    for question in asked(promise.models, quasi=promise.quasi, sensitive=promise.sensitive):
+        statement = model_statement(relation, question, trees=promise.trees)
+        yield Proof(((question.spec.name, question.column),), statement)
+
+
+def prove(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
+    """Run every check on the relation as the current role sees it."""
+    row = session.pg.execute("SELECT to_regnamespace('dbanon') IS NOT NULL").fetchone()
+    if row is None or not row[0]:
+        raise SchemaOutOfDate("this database has no dbanon check functions", hint="dbanon init")
+    relation = sql.SQL("{}::oid::regclass").format(info.oid)
+    results = []
+    for proof in proofs(relation, promise):
+        rows = session.pg.execute(proof.statement).fetchall()
+        for (model, column), found in zip(proof.models, rows, strict=True):
+            required, achieved, classes, failing, n_rows, verdict = found
+            results.append(
+                CheckResult(
+                    model, column, required, achieved, classes, failing, n_rows, Verdict(verdict)
+                )
+            )
+    return CheckReport(info.name, tuple(results))
+
+
+def named(name: TableName) -> sql.Composed:
+    """Address a relation by its quoted name, for SQL that a person will read."""
+    return sql.SQL("{}::regclass").format(sql.Literal(relation_name(name).as_string()))

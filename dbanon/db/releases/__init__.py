@@ -1,0 +1,1 @@
+"""Published relations: how they are made, guarded, served and withdrawn."""

@@ -1,0 +1,156 @@
+"""Make the private tables that a release is served from, or fill the former ones anew.
+
+Tables that are filled anew keep their names, and the view of them stays as it is. Then nobody has
+to wait: the old rows are deleted and new ones inserted in the one transaction of the publication,
+and PostgreSQL shows every snapshot the rows of its own time, those of one release, until no
+snapshot needs the old ones and VACUUM takes them.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import psycopg
+from psycopg import sql
+
+from dbanon.db.queries import query, relation, template
+from dbanon.db.releases import guards, immutability, relations, views
+from dbanon.db.releases.publication import data_table
+from dbanon.domain.release import ReleaseKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dbanon.db.releases.publication import Publication
+    from dbanon.db.session import Session
+    from dbanon.domain.release import Release
+
+
+def make(session: Session, publication: Publication, previous: Release | None) -> Publication:
+    """Fill the former tables if they are intact and of the right shape, else make new ones.
+
+    Returns the publication with the number of its tables.
+    """
+    if previous is not None and previous.served and previous.kind is publication.kind:
+        former = replace(publication, former=previous.data_id)
+        if publication.kind is ReleaseKind.VIEW and _guarded(session, publication, former):
+            _move(session, publication, former)
+            return former
+        if publication.kind is ReleaseKind.TABLE and _sealed(session, publication, previous):
+            _refill(session, former)
+            return former
+    for statement in relations.serve_statements(publication):
+        session.pg.execute(statement)
+    return publication
+
+
+def _sealed(session: Session, publication: Publication, previous: Release) -> bool:
+    """Whether the former copy is as publishing left it, and has the columns that are needed."""
+    published = views.oid_of(session, previous.relation)
+    if published is None or previous.content is None:
+        return False
+    if any(immutability.broken_seals(session, published, previous.data_id)):
+        return False
+    served = relations.served_rows(publication)
+    session.pg.execute(
+        template("releases/shape_release", release=publication.release, served=served)
+    )
+    former = data_table("release", previous.data_id)
+    same = _same_shape(session, publication.release, former)
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(publication.release))
+    return same
+
+
+def _same_shape(session: Session, one: sql.Identifier, other: sql.Identifier) -> bool:
+    names = {"one": one.as_string(), "other": other.as_string()}
+    row = session.pg.execute(query("releases/same_shape"), names).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _guarded(session: Session, new: Publication, former: Publication) -> bool:
+    """Whether the former membership of a live view can hold the new one, under its guards.
+
+    Of a partitioned source it cannot: which partitions there are, and where, may have changed.
+    """
+    tables = [former.rows, former.groups, data_table("marks", former.data_id)]
+    names = {"tables": [table.as_string() for table in tables], "unkeyed": tables[-1].as_string()}
+    row = session.pg.execute(query("releases/plain_tables"), names).fetchone()
+    return (
+        not new.info.partitions
+        and row is not None
+        and bool(row[0])
+        and _same_shape(session, new.rows, former.rows)
+        and _same_shape(session, new.groups, former.groups)
+        and guards.stand(session, former)
+        and _same_views(session, former)
+    )
+
+
+def _same_views(session: Session, former: Publication) -> bool:
+    """Whether readers and guards keep their views.
+
+    Under another, readers would see in old classes what is new. That of guards could be made anew,
+    but then a dump of the database that has begun waits for it, and fails to find it.
+    """
+    candidate = former.candidate
+    for view, create in (
+        (former.view, relations.view_statement(former, candidate)),
+        (former.members, guards.members_statement(former, candidate)),
+    ):
+        session.pg.execute(create)
+        like, present = views.oid_of(session, candidate) or 0, views.oid_of(session, view) or 0
+        same = views.same(session, present, like)
+        session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(candidate)))
+        if not same:
+            return False
+    return True
+
+
+def _move(session: Session, new: Publication, former: Publication) -> None:
+    """Put the new membership in the place of the former; nobody writes the source meanwhile."""
+    for statement in guards.class_statements(new):
+        session.pg.execute(statement)
+    for source, target in ((new.groups, former.groups), (new.rows, former.rows)):
+        session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(target))
+        session.pg.execute(template("releases/move_rows", new=source, former=target))
+        session.pg.execute(sql.SQL("DROP TABLE {}").format(source))
+        session.pg.execute(sql.SQL("ANALYZE {}").format(target))
+    for compose in (guards.function_statements, guards.mark_statements, relations.seen_statements):
+        for statement in compose(former):
+            session.pg.execute(statement)
+
+
+def _refill(session: Session, publication: Publication) -> None:
+    empty(session, publication.release)
+    for statement in relations.copy_statements(publication, "releases/refill_release"):
+        session.pg.execute(statement)
+    for statement in immutability.close_statements(publication.release):
+        session.pg.execute(statement)
+
+
+def empty(session: Session, release: sql.Identifier) -> None:
+    """Open a copy and delete all of its rows."""
+    for statement in immutability.open_statements(release):
+        session.pg.execute(statement)
+    session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(release))
+
+
+def vacuum(session: Session, releases: Iterable[Release]) -> None:
+    """Free the room of rows that no snapshot needs; what cannot be done now, the server does later.
+
+    The file keeps its length: to cut it, nobody may read the table.
+    """
+    session.pg.rollback()
+    session.pg.autocommit = True
+    try:
+        for release in releases:
+            of_copy = release.kind is ReleaseKind.TABLE
+            for prefix in ("release",) if of_copy else ("rows", "groups"):
+                table = data_table(prefix, release.data_id)
+                statement = sql.SQL("VACUUM (SKIP_LOCKED, TRUNCATE false) {}")
+                with suppress(psycopg.Error):
+                    session.pg.execute(statement.format(table))
+    finally:
+        session.pg.autocommit = False

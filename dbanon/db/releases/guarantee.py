@@ -1,0 +1,102 @@
+"""What a published relation says of itself, in its comment, to anyone who can read it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from dbanon.db.queries import query
+from dbanon.domain.errors import PolicyError
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role, plain_count
+from dbanon.formats.policies import model_documents, models_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dbanon.db.releases.publication import Publication
+    from dbanon.db.session import Session
+    from dbanon.domain.table import TableInfo
+
+_MARK = "dbanon"
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """The models of a release and the roles of its columns; nothing that is secret.
+
+    trees: the taxonomies and orders of the sensitive columns whose models compare by them, as
+    ``dbanon.distances`` takes them.
+    """
+
+    release: int
+    quasi: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    models: tuple[ModelSpec, ...]
+    trees: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def k(self) -> int:
+        """The least number of rows in a class, 1 when not promised."""
+        return self._count(K_ANONYMITY, "k")
+
+    @property
+    def l(self) -> int:
+        """The least number of distinct values of every sensitive column, 1 when not promised."""
+        return self._count(L_DIVERSITY, "l")
+
+    def _count(self, name: str, parameter: str) -> int:
+        return next((plain_count(m, parameter) for m in self.models if m.name == name), 1)
+
+    def over(self, *, k: int | None, l: int | None) -> Promise:
+        """Return the promise with another k or l."""
+        models = {model.name: model for model in self.models}
+        if k is not None:
+            models[K_ANONYMITY] = ModelSpec(K_ANONYMITY, {"k": k})
+        if l is not None:
+            models[L_DIVERSITY] = ModelSpec(L_DIVERSITY, {"l": l})
+        return replace(self, models=tuple(models.values()))
+
+
+def promise_of(publication: Publication) -> Promise:
+    """Return what the publication promises."""
+    policy = publication.policy
+    return Promise(
+        release=publication.id,
+        quasi=tuple(rule.column for rule in policy.with_role(Role.QUASI)),
+        sensitive=tuple(rule.column for rule in policy.with_role(Role.SENSITIVE)),
+        models=policy.models,
+        trees=publication.trees,
+    )
+
+
+def describe_promise(publication: Publication) -> str:
+    """Return the comment of the published relation."""
+    promise = promise_of(publication)
+    document = {
+        "release": promise.release,
+        "quasi": promise.quasi,
+        "sensitive": promise.sensitive,
+        "models": model_documents(promise.models),
+        "trees": promise.trees,
+    }
+    return f"{_MARK}: {json.dumps(document, ensure_ascii=False)}"
+
+
+def read_promise(session: Session, info: TableInfo) -> Promise | None:
+    """Read the comment of a relation; None when it is not one of dbanon's."""
+    row = session.pg.execute(query("catalog/relation_comment"), (info.oid,)).fetchone()
+    text = row[0] if row and row[0] else ""
+    if not text.startswith(f"{_MARK}: "):
+        return None
+    try:
+        document = json.loads(text.removeprefix(f"{_MARK}: "))
+        return Promise(
+            release=int(document["release"]),
+            quasi=tuple(map(str, document["quasi"])),
+            sensitive=tuple(map(str, document["sensitive"])),
+            models=models_of(document["models"]),
+            trees=dict(document["trees"]),
+        )
+    except (ValueError, KeyError, TypeError, PolicyError):
+        return None

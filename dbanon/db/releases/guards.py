@@ -1,0 +1,289 @@
+"""Triggers that keep a live view within its models while the source changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from psycopg import sql
+
+from dbanon.db.metadata.tables import DATA_SCHEMA
+from dbanon.db.printing import Body
+from dbanon.db.queries import identifiers, query, relation, template
+from dbanon.db.releases import guard_conditions, marks
+from dbanon.db.session import VALUE_SETTINGS
+from dbanon.domain.errors import NotPermitted
+from dbanon.domain.policy import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dbanon.db.releases.publication import Publication
+    from dbanon.db.session import Session
+    from dbanon.domain.table import TableInfo, TableName
+
+_EVENTS = {
+    "delete": sql.SQL("DELETE"),
+    "update": sql.SQL("UPDATE"),
+    "truncate": sql.SQL("TRUNCATE"),
+}
+_TRANSITIONS = {
+    "delete": sql.SQL("REFERENCING OLD TABLE AS removed"),
+    "update": sql.SQL("REFERENCING OLD TABLE AS removed NEW TABLE AS added"),
+    "truncate": sql.SQL(""),
+}
+_ROW_EVENTS = {"row_delete": sql.SQL("DELETE"), "row_update": sql.SQL("UPDATE")}
+# As pg_trigger has them: 1 for each row, 8 DELETE, 16 UPDATE, 32 TRUNCATE.
+_TYPES = {"delete": 8, "update": 16, "truncate": 32, "row_delete": 9, "row_update": 17, "fence": 9}
+_REMOVED, _ADDED = sql.SQL("removed"), sql.SQL("added")
+_OLD, _NEW = sql.SQL("(SELECT OLD.*)"), sql.SQL("(SELECT NEW.*)")
+_FENCE, _ROUTE = "fence", "route"
+_ALWAYS, _REPLICA = "ALWAYS", "REPLICA"
+
+
+class Armed(NamedTuple):
+    """A trigger that a live view needs: its table, by OID and name, its name, and when it fires."""
+
+    oid: int
+    table: TableName
+    name: str
+    mode: str
+
+
+def guard(release_id: int, event: str) -> sql.Identifier:
+    """Name the trigger function of one event."""
+    return sql.Identifier(DATA_SCHEMA, f"guard_{release_id}_{event}")
+
+
+def triggers(release_id: int, source: TableInfo) -> list[Armed]:
+    """List the triggers that a live view needs.
+
+    A statement fires the triggers of the table that it names, and of no other, so that every
+    partition has them all. ALWAYS: they fire in a session that replicates, too. But what logical
+    replication applies is no statement; the triggers for its rows are idle everywhere else.
+    """
+    tables = _tables(source)
+    rows = [(leaf.oid, leaf.name) for leaf in source.leaves] or tables
+    wanted = [(table, event, _ALWAYS) for table in tables for event in _EVENTS]
+    wanted += [(table, event, _REPLICA) for table in rows for event in _ROW_EVENTS]
+    fence = _ROUTE if source.partitions else _FENCE
+    wanted += [(table, fence, _ALWAYS) for table in rows]
+    return [Armed(*table, _trigger(release_id, event), mode) for table, event, mode in wanted]
+
+
+def _tables(source: TableInfo) -> list[tuple[int, TableName]]:
+    return [(part.oid, part.name) for part in source.partitions] or [(source.oid, source.name)]
+
+
+def _trigger(release_id: int, event: str) -> str:
+    return f"dbanon_guard_{release_id}_{event}"
+
+
+def guard_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield the keys, functions and triggers of a live view."""
+    yield from class_statements(publication)
+    yield from _key_statements(publication)
+    yield from function_statements(publication)
+    for event, event_sql in {**_EVENTS, **_ROW_EVENTS}.items():
+        of_rows = event in _ROW_EVENTS
+        leaves = [leaf.name for leaf in publication.info.leaves]
+        tables = [name for _, name in _tables(publication.info)]
+        for table in leaves or tables if of_rows else tables:
+            yield template(
+                "guards/create_row_trigger" if of_rows else "guards/create_trigger",
+                trigger=sql.Identifier(_trigger(publication.data_id, event)),
+                event=event_sql,
+                source=relation(table),
+                transition=_TRANSITIONS.get(event, sql.SQL("")),
+                guard=guard(publication.data_id, event),
+            )
+    yield from _hierarchy_statements(publication)
+    for _, table, name, mode in triggers(publication.data_id, publication.info):
+        enable = sql.SQL("ALTER TABLE ONLY {} ENABLE {} TRIGGER {}")
+        yield enable.format(relation(table), sql.SQL(mode), sql.Identifier(name))
+    yield from mark_statements(publication)
+
+
+def mark_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield what notes the state of the source and of its guards, once these stand as they are."""
+    armed = triggers(publication.data_id, publication.info)
+    yield from marks.mark_statements(publication, [trigger.name for trigger in armed])
+
+
+def function_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield the trigger functions, which know the release and its models, and what they read."""
+    if publication.former is None:
+        yield members_statement(publication, publication.members)
+    for event in (*_EVENTS, *_ROW_EVENTS, *([_ROUTE] if publication.info.partitions else [])):
+        yield from _create(publication, event)
+
+
+def members_statement(publication: Publication, view: TableName) -> sql.Composed:
+    """Compose the view by which guards read the source, under a name of its own or another."""
+    live = publication.live_members(guard_conditions.watched(publication))
+    return template("live/create_members", members=relation(view), live=live)
+
+
+def class_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield what makes classes of the groups, and notes where each row lies."""
+    rows, groups = publication.rows, publication.groups
+    classes = identifiers((f"q{i}" for i, _ in enumerate(publication.recodings, 1)), of="g")
+    for name in ("live/merge_rows", "live/merge_groups"):
+        yield template(name, rows=rows, groups=groups, columns=classes)
+    if publication.info.leaves:
+        yield template(
+            "live/place_rows",
+            rows=rows,
+            leaves=sql.Literal([str(leaf.oid) for _, leaf in publication.numbered_leaves]),
+            source=publication.reading,
+            join=publication.join,
+        )
+
+
+def _key_statements(publication: Publication) -> Iterator[sql.Composed]:
+    rows, groups, keys = publication.rows, publication.groups, identifiers(publication.key_columns)
+    yield sql.SQL("ALTER TABLE {} ADD PRIMARY KEY ({})").format(rows, keys)
+    yield sql.SQL("CREATE INDEX ON {} (group_id)").format(rows)
+    yield sql.SQL("ALTER TABLE {} ADD PRIMARY KEY (group_id)").format(groups)
+    for table in (rows, groups):
+        yield sql.SQL("ANALYZE {}").format(table)
+
+
+def _create(publication: Publication, event: str) -> Iterator[sql.Composed]:
+    function, body = guard(publication.data_id, event), Body(_body(publication, event))
+    yield template(
+        "guards/create_guard", guard=function, settings=_settings(publication), body=body
+    )
+    yield sql.SQL("REVOKE ALL ON FUNCTION {}() FROM PUBLIC").format(function)
+
+
+def _hierarchy_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield what keeps writers from ways to the rows that no guard stands on."""
+    if not publication.info.partitions:
+        yield template(
+            "guards/create_fence",
+            trigger=sql.Identifier(_trigger(publication.data_id, _FENCE)),
+            source=publication.source,
+            guard=guard(publication.data_id, "delete"),
+        )
+        return
+    for leaf in publication.info.leaves:
+        ancestors = "{" + ",".join(map(str, leaf.ancestors)) + "}"
+        yield template(
+            "guards/create_route",
+            trigger=sql.Identifier(_trigger(publication.data_id, _ROUTE)),
+            source=relation(leaf.name),
+            guard=guard(publication.data_id, _ROUTE),
+            ancestors=sql.Literal(ancestors),
+        )
+
+
+def stand(session: Session, publication: Publication) -> bool:
+    """Whether the triggers of a live view of one table are just those that it needs."""
+    needed = triggers(publication.data_id, publication.info)
+    events = [one.name.removeprefix(_trigger(publication.data_id, "")) for one in needed]
+    functions = ["delete" if event == _FENCE else event for event in events]
+    asked = {
+        "data_id": publication.data_id,
+        "source": publication.info.oid,
+        "names": [one.name for one in needed],
+        "functions": [f"guard_{publication.data_id}_{function}" for function in functions],
+        "types": [_TYPES[event] for event in events],
+        "modes": [one.mode for one in needed],
+    }
+    row = session.pg.execute(query("releases/kept_guards"), asked).fetchone()
+    return row is not None and bool(row[0])
+
+
+def drop_guards(session: Session, release_id: int) -> None:
+    """Remove functions and triggers; dropping a function takes its triggers along."""
+    marks.drop_marks(session, release_id)
+    for event in (*_EVENTS, *_ROW_EVENTS, _ROUTE):
+        function = guard(release_id, event)
+        session.pg.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(function))
+
+
+def disarm(session: Session, release_id: int) -> None:
+    """Let the guards of a release do nothing, which takes no lock on the source."""
+    for event in (*_EVENTS, *_ROW_EVENTS, _ROUTE):
+        function = guard(release_id, event)
+        found = session.pg.execute(
+            "SELECT to_regprocedure(%s)", (f"{function.as_string()}()",)
+        ).fetchone()
+        if found is not None and found[0] is not None:
+            session.pg.execute(template("guards/disarm_guard", guard=function))
+
+
+def _body(publication: Publication, event: str) -> sql.Composed:
+    known = {"groups": publication.groups, "release": sql.Literal(publication.id)}
+    if event == "truncate":
+        return template("guards/guard_truncate_body", rows=publication.rows, **known)
+    if event == _ROUTE:
+        return template("guards/guard_route_body", **known)
+    policy = publication.policy
+    whose = [rule.column for rule in policy.with_role(Role.QUASI)]
+    if policy.subject is not None:
+        whose.append(policy.subject)
+    sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    changed_is_row = sql.SQL(" AND ").join(
+        sql.SQL("r.{0} = c.{0}").format(sql.Identifier(name)) for name in publication.key_columns
+    )
+    members = sql.SQL("TABLE {}").format(relation(publication.members))
+    return template(
+        "guards/guard_body",
+        rows=publication.rows,
+        **known,
+        changed=_changed(publication, [*whose, *sensitive], event),
+        moved=_changed(publication, whose, event),
+        changed_is_row=changed_is_row,
+        plain=guard_conditions.plain_block(publication, members),
+        models=sql.SQL("").join(guard_conditions.model_blocks(publication, members)),
+    )
+
+
+def _changed(publication: Publication, columns: Sequence[str], event: str) -> sql.Composed:
+    """Select the keys of old rows that are gone, or differ now in one of the columns."""
+    removed, added = (_OLD, _NEW) if event in _ROW_EVENTS else (_REMOVED, _ADDED)
+    keys = sql.SQL(", ").join(
+        sql.SQL("{} AS {}").format(key, sql.Identifier(name))
+        for name, key in zip(publication.key_columns, publication.keys(of="t"), strict=True)
+    )
+    if event.endswith("delete"):
+        return sql.SQL("SELECT {} FROM {} AS t").format(keys, removed)
+    others = sql.SQL("").join(
+        sql.SQL(", t.{} AS {}").format(sql.Identifier(name), sql.Identifier(f"v{i}"))
+        for i, name in enumerate(columns, 1)
+    )
+    return sql.SQL("SELECT {0}{1} FROM {2} AS t EXCEPT ALL SELECT {0}{1} FROM {3} AS t").format(
+        keys, others, removed, added
+    )
+
+
+def _settings(publication: Publication) -> sql.Composed:
+    """Spell values in a guard as the proof does, whatever the writer's session is set to."""
+    if not guard_conditions.depends_on_settings(publication):
+        return sql.Composed([])
+    return sql.SQL("\n").join(map(sql.SQL, VALUE_SETTINGS))
+
+
+def lock_source(session: Session, source: TableInfo, *, exclude_writers: bool) -> None:
+    """Keep the columns as they are, as the first statement of a transaction.
+
+    With ``exclude_writers`` the rows too, until the guards stand. LOCK takes no snapshot: what is
+    read after it includes everything that was committed before.
+    """
+    if source.relkind not in {"r", "p"}:
+        return  # only tables can be locked, and nothing else is published
+    mode = "SHARE ROW EXCLUSIVE" if exclude_writers else "ACCESS SHARE"
+    statement = sql.SQL("LOCK TABLE {} IN {} MODE")
+    session.pg.execute(statement.format(relation(source.name), sql.SQL(mode)))
+
+
+def require_owner(session: Session, info: TableInfo) -> None:
+    """Raise NotPermitted unless the role owns the source, as guards on it demand."""
+    for oid, name in _tables(info):
+        row = session.pg.execute(query("rights/is_owner"), (oid,)).fetchone()
+        if row is None or not row[0]:
+            raise NotPermitted(
+                f"guards on {name} can only be set by its owner",
+                hint="connect as the owner, or publish with --as table",
+            )

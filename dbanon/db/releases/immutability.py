@@ -1,0 +1,155 @@
+"""What keeps a released table as it was published, and what tells when it is not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from psycopg import sql
+
+from dbanon.db.catalog import content_digest
+from dbanon.db.metadata.tables import DATA_SCHEMA
+from dbanon.db.printing import Body
+from dbanon.db.queries import query, template
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dbanon.db.session import Session
+    from dbanon.domain.table import TableInfo
+
+_TRIGGER = "released_table_is_immutable"
+_RIGHTS = sql.SQL("INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER")
+
+
+class Broken(NamedTuple):
+    """A seal that does not hold, and what mends it, None where publishing again does.
+
+    ``is_harmless`` tells that readers are still served just what was proved.
+    """
+
+    problem: str
+    remedy: str | None = None
+    is_harmless: bool = False
+
+
+_BROKEN = (
+    Broken("its private copy is bound to no type: columns can be added to it"),
+    Broken("the trigger that refuses changes of its private copy is missing or disabled"),
+    Broken("its private copy has a rule or a trigger that is not dbanon's"),
+    Broken("row-level security on its private copy hides rows"),
+    Broken(
+        "its private copy has children or a parent",
+        "DROP TABLE the children, or ALTER TABLE ... NO INHERIT; then dbanon refresh",
+    ),
+    Broken("a role has the right to change its private copy"),
+    Broken("its private copy has other columns than it shows"),
+    Broken(
+        "an older dbanon published it: to a snapshot older than that it looks empty",
+        is_harmless=True,
+    ),
+    Broken("its definition is not the one that was published"),
+    Broken("the function that tells who can see it is not the one that was published"),
+    Broken("it has a rule or a trigger that is not dbanon's", "DROP RULE, or DROP TRIGGER"),
+    Broken("a role has a right on it other than to read it", "REVOKE all but SELECT from the role"),
+)
+
+
+def shape(release_id: int) -> sql.Identifier:
+    """Name the type that a released table is bound to."""
+    return sql.Identifier(DATA_SCHEMA, f"shape_{release_id}")
+
+
+def seen(number: int) -> sql.Identifier:
+    """Name the function that tells whether a snapshot sees what a release is served from."""
+    return sql.Identifier(DATA_SCHEMA, f"seen_{number}")
+
+
+def seen_body(table: sql.Identifier) -> str:
+    """Return the source of that function; ``table`` is what the release is served from."""
+    return template("visibility/seen_body", table=table).as_string()
+
+
+def seal_statements(release: sql.Identifier, release_id: int) -> Iterator[sql.Composed]:
+    """Yield what makes a filled copy immutable to all but superusers.
+
+    Its type holds the columns, a trigger refuses every statement, and not even the owner keeps
+    the right to write. An owner can undo each of these, but no one statement that undoes one
+    changes a row: ``broken_seals`` and the digest of ``content`` tell afterwards.
+    """
+    trigger, kind = sql.Identifier(_TRIGGER), shape(release_id)
+    body = template(
+        "immutability/bind_release_body",
+        release=release,
+        release_name=sql.Literal(release.as_string()),
+        shape=kind,
+        shape_name=sql.Literal(kind.as_string()),
+    )
+    yield template("immutability/bind_release", body=Body(body))
+    yield template("immutability/create_seal", trigger=trigger, release=release)
+    # ALWAYS: replicated changes fire no ordinary trigger.
+    yield from close_statements(release)
+
+
+def open_statements(release: sql.Identifier) -> Iterator[sql.Composed]:
+    """Yield what lets the open transaction, and no other, fill the copy anew.
+
+    The trigger goes under a lock that keeps all other writers out until the end.
+    """
+    trigger = sql.Identifier(_TRIGGER)
+    yield sql.SQL("ALTER TABLE {} DISABLE TRIGGER {}").format(release, trigger)
+    yield sql.SQL("GRANT INSERT, DELETE ON {} TO CURRENT_USER").format(release)
+
+
+def close_statements(release: sql.Identifier) -> Iterator[sql.Composed]:
+    """Yield what makes the copy immutable again."""
+    trigger = sql.Identifier(_TRIGGER)
+    yield sql.SQL("ALTER TABLE {} ENABLE ALWAYS TRIGGER {}").format(release, trigger)
+    yield sql.SQL("REVOKE {} ON {} FROM CURRENT_USER, PUBLIC").format(_RIGHTS, release)
+
+
+def broken_seals(session: Session, published: int, data_id: int) -> Iterator[Broken]:
+    """Yield in which ways the copy behind a published view is open, or the view was changed.
+
+    published: the view, by OID; data_id: the number of the copy.
+    """
+    copy = sql.Identifier(DATA_SCHEMA, f"release_{data_id}")
+    asked = {
+        "trigger": _TRIGGER,
+        "view": published,
+        "release": copy.as_string(),
+        "seen": f"seen_{data_id}",
+        "body": seen_body(copy),
+    }
+    row = session.pg.execute(query("releases/broken_seals"), asked).fetchone()
+    if row is None:
+        yield Broken("its private copy is gone")
+        return
+    yield from (seal for seal, is_broken in zip(_BROKEN, row, strict=True) if is_broken)
+
+
+def definition(session: Session, published: TableInfo) -> str:
+    """Digest the statement that a published view stands for, as this server prints it.
+
+    Each version of PostgreSQL prints in its own way, and the digest begins with the version.
+    """
+    row = session.pg.execute(query("catalog/view_definition"), (published.oid,)).fetchone()
+    assert row is not None  # noqa: S101 - the relation was just described
+    digest = hashlib.sha256(row[0].encode()).hexdigest()
+    return f"{session.pg.info.server_version // 10_000}:{digest}"
+
+
+def same_definition(session: Session, published: TableInfo, digest: str) -> bool | None:
+    """Whether a view still stands for what was published, None when another version printed it."""
+    now = definition(session, published)
+    if now.partition(":")[0] != digest.partition(":")[0]:
+        return None
+    return now == digest
+
+
+def content(session: Session, published: TableInfo) -> str:
+    """Digest what readers of a relation see, in any order; one scan of all its columns."""
+    names = [column.name for column in published.columns]
+    document = [names, content_digest(session, published, names)]
+    return hashlib.sha256(json.dumps(document).encode()).hexdigest()

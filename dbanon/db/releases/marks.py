@@ -1,0 +1,143 @@
+"""What tells a live view that its source was changed in a way that no guard has seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from dbanon.db.metadata.tables import DATA_SCHEMA
+from dbanon.db.queries import query, template
+from dbanon.domain.errors import ConfigError
+from dbanon.domain.policy import Role
+from dbanon.domain.release import ReleaseKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dbanon.db.releases.publication import Publication
+    from dbanon.db.session import Session
+    from dbanon.domain.release import Release
+    from dbanon.domain.table import TableInfo
+
+_ALTERED = {
+    "file": "{0} was written anew (ALTER TABLE, VACUUM FULL, CLUSTER or TRUNCATE)",
+    "policy": "row-level security hides rows of {0} from the view",
+    "column": "column {1} of {0} was renamed or altered",
+    "key": "the primary key of {0} was dropped",
+    "trigger": "{1} on {0} was dropped, disabled or enabled: writes meanwhile went unseen",
+    "function": "the function {1} was replaced or altered",
+    "label": "a value of the type of column {1} of {0} was renamed",
+}
+
+
+def _altered(number: int) -> sql.Identifier:
+    return sql.Identifier(DATA_SCHEMA, f"altered_{number}")
+
+
+def _marks(number: int) -> sql.Identifier:
+    return sql.Identifier(DATA_SCHEMA, f"marks_{number}")
+
+
+def mark_statements(publication: Publication, triggers: Sequence[str]) -> Iterator[sql.Composed]:
+    """Yield what notes the state of the source, and compares it later; the triggers stand."""
+    marks, altered = _marks(publication.data_id), _altered(publication.data_id)
+    now = template(
+        "live/source_marks",
+        tables=_tables(publication.info),
+        columns=_array(_watched(publication)),
+        triggers=_array(sorted(set(triggers))),
+        enums=_array(_enums(publication)),
+    )
+    if publication.former is None:
+        yield template("live/create_marks", marks=marks)
+    yield sql.SQL("DELETE FROM ONLY {}").format(marks)
+    yield template("live/note_marks", marks=marks, now=now)
+    body = template("live/altered_body", marks=marks, now=_as_noted(marks)).as_string()
+    yield template("live/create_altered", altered=altered, body=sql.Literal(body))
+    yield sql.SQL("REVOKE ALL ON FUNCTION {}() FROM PUBLIC").format(altered)
+
+
+def _as_noted(marks: sql.Identifier) -> sql.Composed:
+    """Compose the present state of what was noted; an older snapshot sees what was noted then."""
+    named = "ARRAY(SELECT m.name FROM {} AS m WHERE m.kind = {})"
+    kinds = {"columns": "column", "triggers": "trigger", "enums": "label"}
+    return template(
+        "live/source_marks",
+        tables=sql.SQL("ARRAY(SELECT m.relation FROM {} AS m)").format(marks),
+        **{slot: sql.SQL(named).format(marks, sql.Literal(kind)) for slot, kind in kinds.items()},
+    )
+
+
+def seen_body(publication: Publication) -> str:
+    """Return the source of what tells a reader whether a live view may show anything."""
+    return template(
+        "live/live_seen_body",
+        groups=publication.groups,
+        tables=_tables(publication.info),
+        altered=_altered(publication.data_id),
+    ).as_string()
+
+
+def _tables(info: TableInfo) -> sql.Literal:
+    return _array([part.oid for part in info.partitions] or [info.oid])
+
+
+def _array(items: Sequence[str] | Sequence[int]) -> sql.Literal:
+    return sql.Literal(list(map(str, items)))
+
+
+def _watched(publication: Publication) -> list[str]:
+    policy = publication.policy
+    rules = [*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE)]
+    names = {*publication.info.primary_key, *(rule.column for rule in rules)}
+    return sorted(names if policy.subject is None else {*names, policy.subject})
+
+
+def _enums(publication: Publication) -> list[str]:
+    names = [rule.column for rule in publication.policy.with_role(Role.SENSITIVE)]
+    return [name for name in names if publication.info.column(name).labels]
+
+
+def drop_marks(session: Session, number: int) -> None:
+    """Remove what ``mark_statements`` made; no view may use it any more."""
+    session.pg.execute(sql.SQL("DROP FUNCTION IF EXISTS {}()").format(_altered(number)))
+    session.pg.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(_marks(number)))
+
+
+def _are_kept(session: Session, number: int) -> bool:
+    """Whether a live release notices changes; what an older dbanon published does not."""
+    name = _altered(number).as_string()
+    row = session.pg.execute("SELECT to_regproc(%s) IS NOT NULL", (name,)).fetchone()
+    return row is not None and row[0]
+
+
+def alterations(session: Session, release: Release) -> list[str]:
+    """Return what hides all of a live release, or would if it could tell."""
+    if release.kind is not ReleaseKind.VIEW:
+        return []
+    if not _are_kept(session, release.data_id):
+        return ["it was published by an older dbanon: what DDL does to its source goes unnoticed"]
+    statement = sql.SQL(
+        "SELECT kind, coalesce(relation::regclass::text, ''), quote_ident(name)"
+        " FROM {}() ORDER BY 1, 2, 3"
+    )
+    rows = session.pg.execute(statement.format(_altered(release.data_id))).fetchall()
+    changes = dict.fromkeys(_ALTERED[kind].format(*names) for kind, *names in rows)
+    return [f"{change}; so the view shows nothing" for change in changes]
+
+
+def require_lasting(session: Session, info: TableInfo) -> None:
+    """Raise ConfigError for tables that change by what is neither a statement nor DDL.
+
+    A crash empties one that is not logged, and who comes to have a key later would be shown in
+    the class of whoever had it before; row-level security shows what settings of the moment say.
+    """
+    oids = [part.oid for part in info.partitions] or [info.oid]
+    row = session.pg.execute(query("releases/fleeting"), (oids,)).fetchone()
+    if row is not None:
+        relation, reason = row
+        raise ConfigError(
+            f"{relation} {reason}, which the guards of a live view would not see",
+            hint="publish it with --as table",
+        )

@@ -1,0 +1,227 @@
+"""A release about to be published, and how SQL names and reads what belongs to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from dbanon.db.metadata.tables import DATA_SCHEMA
+from dbanon.db.queries import lasting_value, relation, template
+from dbanon.db.releases.column_types import published_type
+from dbanon.db.releases.immutability import seen
+from dbanon.domain.policy import Role
+from dbanon.domain.release import ReleaseKind
+from dbanon.domain.table import TableName
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.table import Partition, TableInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """One release about to be published; ``id`` names its private tables."""
+
+    id: int
+    info: TableInfo
+    policy: Policy
+    kind: ReleaseKind
+    view: TableName
+    recodings: tuple[tuple[str, str], ...]
+    """(column, recoding) of every quasi-identifier, in policy order."""
+    trees: Mapping[str, object] = field(default_factory=dict)
+    """The taxonomies of sensitive columns that the promise needs, as its comment holds them."""
+    former: int | None = None
+    """The number of the private tables that are filled anew, None when new ones are served."""
+    pin: sql.Identifier | None = None
+    """The name by which publishing reads the source, if it is not its own."""
+
+    @property
+    def data_id(self) -> int:
+        """The number of the private tables that are served."""
+        return self.id if self.former is None else self.former
+
+    @property
+    def membership_id(self) -> int:
+        """The number of the membership; that of a table release is needed for publishing only."""
+        return self.data_id if self.kind is ReleaseKind.VIEW else self.id
+
+    @property
+    def rows(self) -> sql.Identifier:
+        """The private membership table."""
+        return data_table("rows", self.membership_id)
+
+    @property
+    def groups(self) -> sql.Identifier:
+        """The private table of group values."""
+        return data_table("groups", self.membership_id)
+
+    @property
+    def release(self) -> sql.Identifier:
+        """The private copy that a table release is served from."""
+        return data_table("release", self.data_id)
+
+    @property
+    def seen(self) -> sql.Identifier:
+        """The function by which a snapshot learns that it is older than the release."""
+        return seen(self.data_id)
+
+    @property
+    def candidate(self) -> TableName:
+        """The view that is proved before readers have one like it; only within publishing."""
+        return TableName(DATA_SCHEMA, f"candidate_{self.id}")
+
+    @property
+    def draft(self) -> sql.Identifier:
+        """The table that the private copy is made of, if it is drafted; only within publishing."""
+        return data_table("draft", self.id)
+
+    @property
+    def persons(self) -> sql.Identifier:
+        """The table of persons that models are proved of; only within publishing."""
+        return data_table("persons", self.id)
+
+    @property
+    def source(self) -> sql.Identifier:
+        """The table that is published."""
+        return relation(self.info.name)
+
+    @property
+    def stage(self) -> sql.Identifier:
+        """The temporary copy of what is needed of the source; only within publishing."""
+        return sql.Identifier("pg_temp", f"stage_{self.id}")
+
+    @property
+    def reading(self) -> sql.Identifier:
+        """The table that is published, as publishing reads it."""
+        return self.pin or self.source
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The names of the key in ``rows``: never those of the source, so none can collide."""
+        return tuple(f"k{i}" for i in range(1, len(self.info.primary_key) + 1))
+
+    def keys(self, *, of: str) -> list[sql.Composed]:
+        """Compose the primary key of the relation ``of``, without its domains.
+
+        The constraints of a domain are code that COPY would run, and equality knows base types.
+        """
+        columns = [self.info.column(name) for name in self.info.primary_key]
+        return [
+            sql.SQL("{}::{}").format(
+                sql.Identifier(of, column.name),
+                sql.Identifier(column.base_schema, column.base_type),
+            )
+            for column in columns
+        ]
+
+    @property
+    def join(self) -> sql.Composed:
+        """Rows ``r`` of the membership are rows ``s`` of the source."""
+        return sql.SQL(" AND ").join(
+            sql.SQL("r.{} = {}").format(sql.Identifier(name), key)
+            for name, key in zip(self.key_columns, self.keys(of="s"), strict=True)
+        )
+
+    @property
+    def members(self) -> TableName:
+        """The private view of ``live_members``, by which guards read the source."""
+        return TableName(DATA_SCHEMA, f"members_{self.data_id}")
+
+    def live_members(self, columns: Mapping[str, sql.Identifier]) -> sql.Composed:
+        """Select the class of each row of a live release with those of the columns, renamed."""
+        selected = [
+            sql.SQL(", s.{} AS {}").format(sql.Identifier(name), alias)
+            for name, alias in columns.items()
+        ]
+        return self.live("live/live_members", columns=sql.SQL("").join(selected))
+
+    def live(self, name: str, **slots: sql.Composable) -> sql.Composed:
+        """Compose a template for the source, or for each of its partitions that hold rows.
+
+        A view keeps these as they were when it was published, whatever their names mean later: a
+        partition attached later is not in the release, and one that is detached stays in it, guards
+        and all.
+        """
+        parts = [(relation(leaf.name), self._join_leaf(i)) for i, leaf in self.numbered_leaves]
+        return sql.SQL("\n UNION ALL\n").join(
+            template(name, source=source, join=join, rows=self.rows, **slots)
+            for source, join in parts or [(self.source, self.join)]
+        )
+
+    @property
+    def numbered_leaves(self) -> list[tuple[int, Partition]]:
+        """The partitions that hold rows, by the number that ``rows`` has for them."""
+        return list(enumerate(self.info.leaves, 1))
+
+    def _join_leaf(self, number: int) -> sql.Composed:
+        return sql.SQL("{} AND r.leaf = {}").format(self.join, sql.Literal(number))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The published columns, in the order of the source."""
+        roles = {rule.column: rule.role for rule in self.policy.columns}
+        return tuple(
+            column.name for column in self.info.columns if roles[column.name] is not Role.IDENTIFIER
+        )
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The published type of every quasi-identifier, in policy order."""
+        return tuple(published_type(r, self.info.column(c)) for c, r in self.recodings)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The published columns that are no quasi-identifiers, in the order of the source."""
+        recoded = {column for column, _ in self.recodings}
+        return tuple(name for name in self.names if name not in recoded)
+
+    @property
+    def drafted(self) -> bool:
+        """Whether the copy can be made of what publishing has read, with no join to the source.
+
+        So it can when all columns that are kept were read, as texts that give back the very value
+        and make no type's code run.
+        """
+        sensitive = {rule.column for rule in self.policy.with_role(Role.SENSITIVE)}
+        columns = [self.info.column(name) for name in self.kept]
+        return self.kind is ReleaseKind.TABLE and all(
+            column.name in sensitive
+            and column.base_type in _EXACT_TEXTS
+            and column.base_schema == "pg_catalog"
+            and column.shown is None
+            and not column.foreign_collation
+            for column in columns
+        )
+
+    def columns(self) -> sql.Composed:
+        """Compose the select list: recoded columns from the groups, all others from ``s``."""
+        place = {column: ("g", f"q{i}") for i, (column, _) in enumerate(self.recodings, 1)}
+        if self.drafted:
+            place |= {name: ("s", f"v{i}") for i, name in enumerate(self.kept, 1)}
+        return sql.SQL(", ").join(
+            sql.SQL("{} AS {}").format(sql.Identifier(*place[name]), sql.Identifier(name))
+            if name in place
+            else sql.SQL("{} AS {}").format(
+                lasting_value(self.info.column(name), sql.Identifier("s", name)),
+                sql.Identifier(name),
+            )
+            for name in self.names
+        )
+
+
+# Types whose every value is read back from its text, and read in as text by the source's reader.
+# Not numeric, which is read without trailing zeros, nor char, which is read without its blanks.
+_EXACT_TEXTS = frozenset(
+    {"bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "name", "uuid"}
+    | {"date", "timestamp", "timestamptz"}
+)
+
+
+def data_table(prefix: str, release_id: int) -> sql.Identifier:
+    """Name a private object of a release."""
+    return sql.Identifier(DATA_SCHEMA, f"{prefix}_{release_id}")

@@ -1,0 +1,175 @@
+"""Compose and drop the relations of a release."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from dbanon.db.queries import identifiers, relation, template
+from dbanon.db.releases import marks
+from dbanon.db.releases.guarantee import describe_promise
+from dbanon.db.releases.guards import drop_guards, guard_statements
+from dbanon.db.releases.immutability import seal_statements, seen, seen_body, shape
+from dbanon.db.releases.publication import data_table
+from dbanon.domain.release import ReleaseKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dbanon.db.releases.publication import Publication
+    from dbanon.db.session import Session
+    from dbanon.domain.release import Release
+    from dbanon.domain.table import TableName
+
+
+def needed_tables(release: Release) -> tuple[str, ...]:
+    """Return the names that the private tables of a served release may have."""
+    membership = membership_id(release)
+    prefixes = ("rows", "groups", "marks")
+    return f"release_{release.data_id}", *(f"{prefix}_{membership}" for prefix in prefixes)
+
+
+def membership_id(release: Release) -> int:
+    """Return the number of the membership of a release, which live views share."""
+    return release.data_id if release.kind is ReleaseKind.VIEW else release.id
+
+
+def build_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield what makes the empty private tables."""
+    keys = sql.SQL(", ").join(
+        sql.SQL("{} AS {}").format(key, sql.Identifier(name))
+        for name, key in zip(publication.key_columns, publication.keys(of="s"), strict=True)
+    )
+    apart = publication.kind is ReleaseKind.VIEW and publication.info.leaves
+    yield template(
+        "releases/create_rows",
+        rows=publication.rows,
+        keys=keys,
+        leaf=sql.SQL(", 0 AS leaf" if apart else ""),
+        source=publication.reading,
+    )
+    recoded = sql.SQL(",\n    ").join(
+        sql.SQL("{} {}{}").format(
+            sql.Identifier(f"q{i}"),
+            sql.Identifier("pg_catalog", published.removesuffix("[]")),
+            sql.SQL("[]" if published.endswith("[]") else ""),
+        )
+        for i, published in enumerate(publication.types, 1)
+    )
+    yield template(
+        "releases/create_groups",
+        groups=publication.groups,
+        release=sql.Literal(publication.id),
+        columns=recoded,
+    )
+    if publication.drafted:
+        kept = [
+            sql.SQL(", s.{} AS {}").format(sql.Identifier(name), sql.Identifier(f"v{i}"))
+            for i, name in enumerate(publication.kept, 1)
+        ]
+        yield template(
+            "releases/create_draft",
+            draft=publication.draft,
+            columns=sql.SQL("").join(kept),
+            source=publication.reading,
+        )
+
+
+def serve_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield what the published view needs below it: a sealed copy, or guards on the source."""
+    if publication.kind is ReleaseKind.VIEW:
+        yield from guard_statements(publication)
+    else:
+        yield from copy_statements(publication, "releases/create_release")
+        yield from seal_statements(publication.release, publication.id)
+    yield from seen_statements(publication)
+
+
+def copy_statements(publication: Publication, name: str) -> Iterator[sql.Composed]:
+    """Yield what fills the private copy, by the template of that name."""
+    if publication.drafted:
+        # Else PostgreSQL expects many groups of one number, and sorts the rows to join them.
+        yield sql.SQL("ANALYZE {} (group_id)").format(publication.groups)
+    yield template(name, release=publication.release, served=served_rows(publication))
+    if publication.drafted:
+        yield sql.SQL("DROP TABLE {}").format(publication.draft)
+
+
+def served_rows(publication: Publication) -> sql.Composed:
+    """Compose the query whose rows the private copy holds."""
+    columns, groups = publication.columns(), publication.groups
+    if publication.drafted:
+        draft = publication.draft
+        return template(
+            "releases/release_rows_of_draft", columns=columns, draft=draft, groups=groups
+        )
+    return template(
+        "releases/release_rows",
+        columns=columns,
+        source=publication.reading,
+        rows=publication.rows,
+        groups=groups,
+        join=publication.join,
+    )
+
+
+def seen_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield the function that keeps a snapshot older than the release from taking it for empty."""
+    of_copy = publication.kind is ReleaseKind.TABLE
+    body = seen_body(publication.release) if of_copy else marks.seen_body(publication)
+    yield template("visibility/create_seen", seen=publication.seen, body=sql.Literal(body))
+    # Readers call it, whatever the default privileges of the role say.
+    yield sql.SQL("GRANT EXECUTE ON FUNCTION {}() TO PUBLIC").format(publication.seen)
+
+
+def view_statement(publication: Publication, name: TableName | None = None) -> sql.Composed:
+    """Compose the view that readers see, or one just like it of another name."""
+    view, names = relation(name or publication.view), identifiers(publication.names)
+    if publication.kind is ReleaseKind.TABLE:
+        return template(
+            "releases/publish_table",
+            view=view,
+            names=names,
+            columns=identifiers(publication.names, of="s"),
+            release=publication.release,
+            seen=publication.seen,
+        )
+    live = publication.live(
+        "live/live_rows",
+        columns=publication.columns(),
+        groups=publication.groups,
+        seen=publication.seen,
+    )
+    return template("live/publish_view", view=view, names=names, live=live)
+
+
+def comment_statement(publication: Publication) -> sql.Composed:
+    """Compose the comment in which the view states what it promises."""
+    return sql.SQL("COMMENT ON VIEW {} IS {}").format(
+        relation(publication.view), sql.Literal(describe_promise(publication))
+    )
+
+
+def forget_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield what drops the assignment of rows to classes, which a proved copy needs no more."""
+    for table in (publication.rows, publication.groups):
+        yield sql.SQL("DROP TABLE {}").format(table)
+
+
+def drop_membership(session: Session, number: int) -> None:
+    """Drop the membership, the group values and the guards of a release."""
+    drop_guards(session, number)
+    members = data_table("members", number)
+    session.pg.execute(sql.SQL("DROP VIEW IF EXISTS {}").format(members))
+    for prefix in ("rows", "groups"):
+        table = data_table(prefix, number)
+        session.pg.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table))
+
+
+def drop_copy(session: Session, number: int) -> None:
+    """Drop the private copy of that number with its type, and what tells who can see a release."""
+    table = data_table("release", number)
+    session.pg.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table))
+    session.pg.execute(sql.SQL("DROP FUNCTION IF EXISTS {}()").format(seen(number)))
+    session.pg.execute(sql.SQL("DROP TYPE IF EXISTS {}").format(shape(number)))

@@ -1,0 +1,167 @@
+"""Fill the private tables of a release."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import psycopg
+import pyarrow as pa
+from psycopg import sql
+
+from dbanon.db import identity
+from dbanon.db.queries import template
+from dbanon.db.transfer import ROWS_AT_ONCE, copy_statement, write
+from dbanon.domain.errors import PolicyError
+from dbanon.domain.release import ReleaseKind
+from dbanon.domain.table import quote_identifier
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from dbanon.db.releases.publication import Publication
+    from dbanon.db.session import Session
+    from dbanon.db.transfer import SourceRows
+    from dbanon.domain.assignment import Assignment, GroupValues
+
+
+def copy_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield the COPY commands that fill the private tables, for printing."""
+    yield copy_statement(publication.rows, _row_columns(publication))
+    yield copy_statement(publication.groups, _group_columns(publication))
+    if publication.drafted:
+        yield copy_statement(publication.draft, _draft_columns(publication))
+
+
+def _row_columns(publication: Publication) -> list[str]:
+    return [*publication.key_columns, "group_id"]
+
+
+def _group_columns(publication: Publication) -> list[str]:
+    return ["group_id", *(f"q{i}" for i in range(1, len(publication.recodings) + 1))]
+
+
+def _draft_columns(publication: Publication) -> list[str]:
+    return ["group_id", *(f"v{i}" for i in range(1, len(publication.kept) + 1))]
+
+
+def staged(session: Session, publication: Publication) -> Publication:
+    """Return the publication as it reads a temporary copy of the source from now on.
+
+    Only an owner publishes live, and what is drafted was read already, but for the subject.
+    """
+    drafted = publication.drafted and publication.policy.subject is None
+    if publication.kind is ReleaseKind.VIEW or drafted:
+        return publication
+    create, fill_it = _stage_statements(publication)
+    session.pg.execute(create)
+    with identity.harmless(session, keep=True):
+        session.pg.execute(fill_it)
+    session.pg.execute(sql.SQL("ANALYZE {}").format(publication.stage))
+    return replace(publication, pin=publication.stage)
+
+
+def _stage_statements(publication: Publication) -> tuple[sql.Composed, sql.Composed]:
+    """Compose what makes an empty temporary table like the source, and what fills it.
+
+    It has the columns that are read again once the groups are known; without the domains, whose
+    constraints would be checked of each row.
+    """
+    info, subject = publication.info, publication.policy.subject
+    names = {*info.primary_key, *publication.kept, *([] if subject is None else [subject])}
+    columns = sql.SQL(", ").join(
+        sql.SQL("s.{0}::{1} AS {0}").format(
+            sql.Identifier(column.name), sql.Identifier(column.base_schema, column.base_type)
+        )
+        if column.is_domain
+        else sql.Identifier("s", column.name)
+        for column in info.columns
+        if column.name in names
+    )
+    slots = {"stage": publication.stage, "columns": columns, "source": publication.reading}
+    return template("releases/create_stage", **slots), template("releases/fill_stage", **slots)
+
+
+def fill(
+    session: Session,
+    publication: Publication,
+    source: SourceRows,
+    *,
+    assignment: Assignment,
+    values: GroupValues,
+) -> None:
+    """COPY membership, group values and, if there is one, the draft; suppressed rows stay out.
+
+    source: keys and at least the sensitive columns. What a copy is drafted from tells nothing of
+    the order of the source, in whatever order PostgreSQL joins it: the rows of the draft and the
+    numbers of the groups are shuffled.
+    """
+    drafted = publication.drafted
+    order = shuffled(values.n_groups) if drafted else np.arange(values.n_groups)
+    number = np.empty(values.n_groups + 1, np.int32)
+    number[order], number[-1] = np.arange(values.n_groups), -1
+    group = number[assignment.group]
+    rows = _rows(source.keys, group, _row_columns(publication))
+    write(session, publication.rows, rows, columns=_row_columns(publication))
+    try:
+        groups = _groups(values, order, _group_columns(publication))
+        write(session, publication.groups, groups, columns=_group_columns(publication))
+    except psycopg.DataError as error:
+        raise _misfit(publication, error) from None
+    if drafted:
+        kept = source.columns.select(publication.kept)
+        draft = _draft(kept, group, _draft_columns(publication))
+        write(session, publication.draft, draft, columns=_draft_columns(publication))
+
+
+def shuffled(size: int) -> NDArray[np.int64]:
+    """Return the numbers below ``size`` in an order that nobody can foretell or work out."""
+    return np.argsort(np.frombuffer(os.urandom(8 * size), np.uint64))
+
+
+def _parts(size: int) -> Iterator[slice]:
+    return (slice(i, min(i + ROWS_AT_ONCE, size)) for i in range(0, size, ROWS_AT_ONCE))
+
+
+def _rows(keys: pa.Table, group: NDArray[np.int32], names: list[str]) -> Iterator[pa.Table]:
+    for part in _parts(len(group)):
+        table = keys.slice(part.start, part.stop - part.start)
+        columns = [*table.columns, pa.array(group[part])]
+        table = pa.table(columns, names=names)
+        yield table if group[part].min() >= 0 else table.filter(pa.array(group[part] >= 0))
+
+
+def _groups(values: GroupValues, order: NDArray[np.int64], names: list[str]) -> Iterator[pa.Table]:
+    labels = [pa.array(column.labels, pa.string()) for column in values.columns]
+    for part in _parts(len(order)):
+        columns = [pa.array(np.arange(part.start, part.stop, dtype=np.int32))]
+        for text, column in zip(labels, values.columns, strict=True):
+            columns.append(text.take(pa.array(column.index[order[part]])))
+        yield pa.table(columns, names=names)
+
+
+def _draft(kept: pa.Table, group: NDArray[np.int32], names: list[str]) -> Iterator[pa.Table]:
+    shown = np.flatnonzero(group >= 0)
+    order = shown[shuffled(len(shown))]
+    columns = [column.combine_chunks() for column in kept.columns]
+    for part in _parts(len(order)):
+        rows = pa.array(order[part])
+        taken = [column.take(rows) for column in columns]
+        yield pa.table([pa.array(group[order[part]]), *taken], names=names)
+
+
+def _misfit(publication: Publication, error: psycopg.DataError) -> PolicyError:
+    """Name the column whose published values its type cannot hold; the context also holds one."""
+    found = re.search(r"\bq(\d+)\b", error.diag.context or "")
+    names = [column for column, _ in publication.recodings]
+    name = quote_identifier(names[int(found[1]) - 1]) if found else ", ".join(names)
+    return PolicyError(
+        f"column {name}: a published value has no place in its type (is it the greatest there is,"
+        " or widened too far by snap?)",
+        hint='give the column the recoding "interval-text", or a smaller snap',
+    )

@@ -1,0 +1,146 @@
+"""Let one publication of a table run at a time, and none lose to a change of rights beside it."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+import psycopg
+import sqlalchemy as sa
+from psycopg import sql
+
+from dbanon.db.failures import is_overtaken
+from dbanon.db.locks import ATTEMPT, PAUSE, Held, holders
+from dbanon.db.queries import query
+from dbanon.db.releases.guards import lock_source
+from dbanon.db.session import LOCK_TIMEOUT
+from dbanon.domain.errors import DatabaseError
+from dbanon.domain.table import quote_identifier
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from dbanon.db.session import Session
+    from dbanon.domain.deeds import Deed
+    from dbanon.domain.table import TableInfo
+
+T = TypeVar("T")
+
+PATIENCE_SECONDS = 60.0
+_ATTEMPTS = 5
+
+
+class _Overtaken(Exception):
+    """Another publication was first, or was committed after this one's snapshot."""
+
+
+class _Busy(Exception):
+    """Somebody writes the source; who also wants to write it waits no longer than an attempt."""
+
+
+@contextmanager
+def alone(
+    session: Session, source: TableInfo, *, exclude_writers: bool, keep: bool, deed: Deed
+) -> Iterator[None]:
+    """Open the one REPEATABLE READ transaction of a publication, the only one of its table.
+
+    Turns are taken by a row that only those who publish may lock; anybody can take an advisory
+    lock. The transaction itself holds it, so that it ends with whatever happens to the session,
+    and changes it, so that no snapshot misses what the publication before has committed. The
+    source is locked earlier still, as ``lock_source`` must be before any snapshot: therefore the
+    row is not waited for in this transaction, but before. Raises DatabaseError that says who
+    holds it after 60 seconds.
+    """
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        _await(session, source, deadline)
+        try:
+            with session.transaction(snapshot=True, keep=keep, deed=deed):
+                _lock(session, source, exclude_writers=exclude_writers)
+                _take(session, source)
+                yield
+                return
+        except _Overtaken:
+            session.deeds.withdraw()
+        except _Busy:
+            session.deeds.withdraw()
+            _pause(session, source, deadline)
+
+
+def _lock(session: Session, source: TableInfo, *, exclude_writers: bool) -> None:
+    """Lock the source in a short attempt, with statements that take no snapshot."""
+    session.pg.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(ATTEMPT))
+    try:
+        lock_source(session, source, exclude_writers=exclude_writers)
+    except psycopg.errors.LockNotAvailable:
+        raise _Busy from None
+    session.pg.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(LOCK_TIMEOUT))
+
+
+def _pause(session: Session, source: TableInfo, deadline: float) -> None:
+    """Let writers get on; raises DatabaseError that names who is in the way when time is up."""
+    if time.monotonic() + PAUSE < deadline:
+        time.sleep(PAUSE)
+        return
+    oids = [part.oid for part in source.partitions] or [source.oid]
+    with session.transaction(keep=False):
+        held = Held(holders(session, oids))
+    raise DatabaseError(
+        f"{source.name} cannot be locked, because of {held}, which is using it; what is served"
+        " stays as it is",
+        hint=f"{held.remedy}run the command again",
+    )
+
+
+def _await(session: Session, source: TableInfo, deadline: float) -> None:
+    patience = max(1, round(1000 * (deadline - time.monotonic())))
+    try:
+        with session.transaction():
+            session.pg.execute(query("turns/enter_turn"), (source.oid,))
+        with session.transaction(keep=False):
+            session.pg.execute("SELECT set_config('lock_timeout', %s, true)", (str(patience),))
+            session.pg.execute(query("turns/await_turn"), (source.oid,))
+    except psycopg.errors.LockNotAvailable:
+        raise DatabaseError(
+            f"{source.name} is being published by {_holder(session, source)}",
+            hint="run the command again when that has ended",
+        ) from None
+
+
+def _holder(session: Session, source: TableInfo) -> str:
+    with session.transaction(keep=False):
+        row = session.pg.execute(query("turns/whose_turn"), (source.oid,)).fetchone()
+    if row is None:
+        return "another session"
+    return f"{quote_identifier(row[1] or '?')} in another session (pid {row[0]})"
+
+
+def _take(session: Session, source: TableInfo) -> None:
+    try:
+        session.pg.execute(query("turns/hold_turn"), (source.oid,))
+        session.pg.execute(query("turns/take_turn"), (source.oid,))
+    except (psycopg.errors.LockNotAvailable, psycopg.errors.SerializationFailure):
+        raise _Overtaken from None
+
+
+def settled(session: Session, deed: Deed, *, keep: bool, work: Callable[[], T]) -> T:
+    """Do some work in a transaction, and again when it met another change of the same rights.
+
+    GRANT and REVOKE wait for a publication that is about to be committed, and then fail on the
+    entry that it left. What they mean by now is looked up anew.
+    """
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            with session.transaction(keep=keep, deed=deed):
+                return work()
+        except (psycopg.Error, sa.exc.DBAPIError) as error:
+            if not _may_repeat(error) or attempt == _ATTEMPTS:
+                raise
+            session.deeds.withdraw()
+    raise AssertionError  # the last attempt returns or raises
+
+
+def _may_repeat(error: psycopg.Error | sa.exc.DBAPIError) -> bool:
+    cause = error if isinstance(error, psycopg.Error) else error.orig
+    return isinstance(cause, psycopg.Error) and is_overtaken(cause)

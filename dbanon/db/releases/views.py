@@ -1,0 +1,170 @@
+"""Replace the view that readers use without losing what hangs on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import psycopg
+from psycopg import sql
+
+from dbanon.db.identity import serves
+from dbanon.db.locks import patiently
+from dbanon.db.queries import query, relation
+from dbanon.domain.errors import DatabaseError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dbanon.db.session import Session
+    from dbanon.domain.table import TableName
+
+# How long, in seconds, to try to replace a view that others are reading.
+PATIENCE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Privilege:
+    """One grant on a view, or on one of its columns; an empty grantee is PUBLIC."""
+
+    grantee: str
+    privilege: str
+    grantable: bool
+    column: str | None
+
+    def statement(self, view: TableName) -> sql.Composed:
+        """Compose the GRANT that restores it."""
+        columns = sql.Composed([])
+        if self.column is not None:
+            columns = sql.SQL(" ({})").format(sql.Identifier(self.column))
+        return sql.SQL("GRANT {}{} ON {} TO {}{}").format(
+            sql.SQL(self.privilege),  # from the catalog, one of PostgreSQL's own words
+            columns,
+            relation(view),
+            sql.Identifier(self.grantee or "public"),
+            sql.SQL(" WITH GRANT OPTION" if self.grantable else ""),
+        )
+
+
+class DependedOn(DatabaseError):
+    """Other objects depend on a view that was to be dropped."""
+
+
+def oid_of(session: Session, name: TableName) -> int | None:
+    """Return the OID of whatever relation has that name, None if there is none."""
+    row = session.pg.execute(query("catalog/relation_oid"), (name.schema, name.name)).fetchone()
+    return row[0] if row else None
+
+
+def replace(session: Session, view: TableName, create: sql.Composed) -> None:
+    """Run a CREATE OR REPLACE VIEW, keeping grants even when the columns change.
+
+    PostgreSQL replaces a view in place only while its columns stay; otherwise the view is made
+    anew. One that other objects depend on cannot be: DatabaseError says so.
+    """
+    try:
+        with session.pg.transaction():
+            session.pg.execute(create)
+    except psycopg.errors.InvalidTableDefinition:
+        held, oid = grants(session, view), oid_of(session, view)
+        try:
+            _drop(session, view)
+        except DependedOn:
+            raise DatabaseError(
+                f"the columns of {view} change, and other objects depend on it",
+                hint="publish under another --name, or drop what depends on it first",
+            ) from None
+        _require_same_rights(session, view, oid)
+        session.pg.execute(create)
+        for grant in held:
+            _restore(session, view, grant)
+    _assert_barrier(session, view)
+
+
+def same(session: Session, one: int, other: int) -> bool:
+    """Whether two views, given by OID, are defined alike, down to the types of their columns."""
+    row = session.pg.execute(query("releases/same_view"), {"one": one, "other": other}).fetchone()
+    return row is not None and row[0]
+
+
+def put_in_place(
+    session: Session, view: TableName, create: sql.Composed, *, candidate: TableName
+) -> None:
+    """Let readers have a view like the candidate, which goes.
+
+    One that is so already stays untouched, and nobody waits. Else it is replaced, for which nobody
+    may be reading it: in short attempts. Raises Held when somebody would not stop.
+    """
+    like, present = oid_of(session, candidate) or 0, oid_of(session, view)
+    if present is None or not same(session, present, like):
+        on = [] if present is None else [present]
+        patiently(session, lambda: replace(session, view, create), on=on, budget=PATIENCE)
+    made = oid_of(session, view)
+    if made is None or not same(session, made, like):
+        raise DatabaseError(f"{view} is not the view that was proved", hint="dbanon doctor")
+    session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(candidate)))
+
+
+def grants(session: Session, view: TableName) -> list[Privilege]:
+    """Return what others than its owner were granted on a view."""
+    rows = session.pg.execute(query("rights/grants"), (view.schema, view.name)).fetchall()
+    return [Privilege(*row) for row in rows]
+
+
+def _drop(session: Session, view: TableName) -> None:
+    try:
+        session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(view)))
+    except psycopg.errors.DependentObjectsStillExist:
+        raise DependedOn(
+            f"other objects depend on {view}", hint="drop what depends on it first"
+        ) from None
+
+
+def _require_same_rights(session: Session, view: TableName, oid: int | None) -> None:
+    """Raise DatabaseError when rights on a view that was dropped changed since the snapshot.
+
+    They were read from it: one that was taken away meanwhile would come back. From the drop on,
+    they cannot change any more.
+    """
+    row = session.pg.execute(query("releases/is_seen"), {"relation": oid}).fetchone()
+    if row is None or row[0]:
+        raise DatabaseError(
+            f"rights on {view} were changed while it was about to be made anew",
+            hint="run the command again",
+        )
+
+
+def _restore(session: Session, view: TableName, grant: Privilege) -> None:
+    try:
+        with session.pg.transaction():
+            session.pg.execute(grant.statement(view))
+    except psycopg.errors.UndefinedColumn:
+        return  # the column that was granted is no longer published
+
+
+def _assert_barrier(session: Session, view: TableName) -> None:
+    row = session.pg.execute(query("catalog/view_options"), (view.schema, view.name)).fetchone()
+    if row is None or "security_barrier=true" not in (row[0] or ()):
+        raise DatabaseError(f"{view} was created without security_barrier")
+
+
+def schema_statements(session: Session, view: TableName) -> Iterator[sql.Composed]:
+    """Yield what creates the schema of a view, nothing if it is there."""
+    if session.pg.execute(query("catalog/schema_exists"), (view.schema,)).fetchone() is None:
+        yield sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(view.schema or "public"))
+
+
+def ensure_schema(session: Session, view: TableName) -> None:
+    """Create the schema of a view unless it is there."""
+    for statement in schema_statements(session, view):
+        session.pg.execute(statement)
+
+
+def drop(session: Session, view: TableName, *, data_id: int) -> None:
+    """Drop a view of the private tables of that number; what is in its place by now stays.
+
+    Raises DatabaseError when other objects depend on it.
+    """
+    oid = oid_of(session, view)
+    if oid is not None and serves(session, oid, data_id):
+        _drop(session, view)

@@ -1,0 +1,149 @@
+"""Take releases away, and drop what they were served from once nobody holds it any more.
+
+A release is taken away without a lock that readers stand in the way of. To drop views, tables and
+triggers needs such locks: what cannot be had in short attempts stays for later, out of reach.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+import psycopg
+import sqlalchemy as sa
+from psycopg import sql
+
+from dbanon.db import identity, rights
+from dbanon.db.locks import Held, patiently
+from dbanon.db.metadata import store
+from dbanon.db.queries import query, template
+from dbanon.db.releases import copies, guards, immutability, relations, views
+from dbanon.db.releases.publication import data_table
+from dbanon.domain.errors import DbanonError
+from dbanon.domain.release import ReleaseKind
+
+if TYPE_CHECKING:
+    from dbanon.db.session import Session
+    from dbanon.domain.release import Release
+    from dbanon.domain.table import TableName
+
+# How long to wait for those who read what was withdrawn.
+PATIENCE = 3.0
+
+
+def retire(session: Session, previous: Release, *, by: Release) -> None:
+    """Drop what a replaced release was served from, or leave it idle if somebody holds it."""
+
+    def drop() -> None:
+        if previous.kind is ReleaseKind.TABLE or previous.data_id != by.data_id:
+            relations.drop_membership(session, relations.membership_id(previous))
+        if previous.data_id != by.data_id:
+            relations.drop_copy(session, previous.data_id)
+
+    try:
+        patiently(session, drop, on=[], budget=0)
+    except Held:
+        if previous.data_id != by.data_id:
+            guards.disarm(session, previous.data_id)
+
+
+def withdraw(session: Session, release: Release) -> bool:
+    """Take a release away from everybody, in a transaction that no reader keeps waiting.
+
+    Returns whether it was served until now. All rights go, and what it is served from is deleted:
+    so whoever reads it in an open transaction gets nothing more either, but an error.
+    """
+    view = views.oid_of(session, release.relation)
+    if view is not None and identity.serves(session, view, release.data_id):
+        granted = views.grants(session, release.relation)
+        for role in {grant.grantee or "public" for grant in granted}:
+            session.pg.execute(rights.revoke_statement(release.relation, role))
+    if release.kind is ReleaseKind.TABLE:
+        _empty_copy(session, release)
+    else:
+        _hide(session, release)
+    return store.withdraw(session, release.id)
+
+
+def _empty_copy(session: Session, release: Release) -> None:
+    copy = data_table("release", release.data_id)
+    if _exists(session, copy):
+        copies.empty(session, copy)
+        for statement in immutability.close_statements(copy):
+            session.pg.execute(statement)
+
+
+def _hide(session: Session, release: Release) -> None:
+    """Let writers go on and readers not; what a writer has under way cannot be deleted."""
+    guards.disarm(session, release.data_id)
+    groups = data_table("groups", release.data_id)
+    if _exists(session, groups):
+        session.pg.execute(
+            template(
+                "visibility/create_seen",
+                seen=immutability.seen(release.data_id),
+                body=sql.Literal(template("visibility/withdrawn_body").as_string()),
+            )
+        )
+        session.pg.execute(template("releases/delete_groups", groups=groups))
+
+
+def drop(session: Session, release: Release) -> None:
+    """Drop the view and all private objects of a release that is withdrawn.
+
+    Raises Held, and DatabaseError when other objects depend on the view.
+    """
+    shared = store.serves_data(session, release.data_id)
+
+    def act() -> None:
+        if not shared:
+            views.drop(session, release.relation, data_id=release.data_id)
+            relations.drop_copy(session, release.data_id)
+        if not shared or release.kind is ReleaseKind.TABLE:
+            relations.drop_membership(session, relations.membership_id(release))
+
+    patiently(session, act, on=left(session, release), budget=PATIENCE)
+
+
+def left(session: Session, release: Release) -> list[int]:
+    """Return by OID what of a release is still there, and the tables that its guards are on.
+
+    What another release is served from by now is not left.
+    """
+    number = release.id if release.kind is ReleaseKind.TABLE else None
+    numbers: dict[str, int | None] = {"id": number, "data_id": None, "view": None}
+    if not store.serves_data(session, release.data_id) or release.served:
+        view = views.oid_of(session, release.relation)
+        of_release = view is not None and identity.serves(session, view, release.data_id)
+        numbers["id"] = relations.membership_id(release)
+        numbers |= {"data_id": release.data_id, "view": view if of_release else None}
+    return [row[0] for row in session.pg.execute(query("releases/left_of_release"), numbers)]
+
+
+def sweep(session: Session) -> None:
+    """Drop what could not be dropped with the releases it belongs to, and can be now."""
+    served = store.releases(session, served=True)
+    kept = [name for release in served for name in relations.needed_tables(release)]
+    for (name,) in session.pg.execute(query("releases/orphans"), (kept,)).fetchall():
+        found = re.fullmatch("(release|rows|groups)_([0-9]+)", name)
+        if found and store.release_by_id(session, int(found[2])):
+            drop_one = relations.drop_copy if found[1] == "release" else relations.drop_membership
+            with suppress(Held, psycopg.Error):
+                patiently(session, partial(drop_one, session, int(found[2])), on=[], budget=0)
+
+
+def tidy(session: Session, table: TableName) -> None:
+    """Do after a publication of a table what need not succeed."""
+    with suppress(psycopg.Error, sa.exc.DBAPIError, DbanonError):
+        # On one snapshot: what is published between two looks would seem to be left over.
+        with session.transaction(snapshot=True):
+            sweep(session)
+            served = store.releases(session, table=table, served=True)
+        copies.vacuum(session, served)
+
+
+def _exists(session: Session, table: sql.Identifier) -> bool:
+    row = session.pg.execute("SELECT to_regclass(%s)", (table.as_string(),)).fetchone()
+    return row is not None and row[0] is not None

@@ -1,0 +1,109 @@
+"""Grant and revoke a published relation; prove that its readers can read nothing else of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from psycopg import sql
+
+from dbanon.db.metadata.tables import SCHEMA
+from dbanon.db.queries import query, relation
+from dbanon.db.reach import private_reach
+from dbanon.domain.errors import ConfigError, NotPermitted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dbanon.db.session import Session
+    from dbanon.domain.table import TableName
+
+Statement = sql.Composed
+
+
+def require_roles(session: Session, roles: Sequence[str]) -> None:
+    """Raise ConfigError when a grantee is no role of this server; PUBLIC always is one."""
+    rows = session.pg.execute(query("rights/existing_roles"), (list(roles),)).fetchall()
+    known = {row[0] for row in rows} | {"public"}
+    missing = [role for role in roles if role not in known]
+    if missing:
+        raise ConfigError(
+            f"there is no role {', '.join(missing)}",
+            hint='createuser, or CREATE ROLE "name" in psql',
+        )
+
+
+def grant_statements(view: TableName, roles: Sequence[str]) -> Iterator[sql.Composed]:
+    """Yield the grants that let roles read a release, and check it for themselves."""
+    for role in roles:
+        grantee = sql.Identifier(role)
+        for schema in (view.schema or "public", SCHEMA):
+            yield sql.SQL("GRANT USAGE ON SCHEMA {} TO {}").format(sql.Identifier(schema), grantee)
+        yield sql.SQL("GRANT SELECT ON {} TO {}").format(relation(view), grantee)
+
+
+def revoke_statement(view: TableName, role: str) -> sql.Composed:
+    """Compose what takes a release away from a role, and from whoever that role gave it to."""
+    return sql.SQL("REVOKE ALL ON {} FROM {} CASCADE").format(relation(view), sql.Identifier(role))
+
+
+def schema_statement(schema: str, role: str) -> sql.Composed:
+    """Compose what takes the use of a schema away from a role."""
+    return sql.SQL("REVOKE USAGE ON SCHEMA {} FROM {}").format(
+        sql.Identifier(schema), sql.Identifier(role)
+    )
+
+
+class Direct(NamedTuple):
+    """A right that a role was given itself; schema is None for one on the relation."""
+
+    role: str
+    schema: str | None
+    privilege: str
+    grantor: str
+
+
+def direct_grants(
+    session: Session, roles: Sequence[str], *, published: int, schemas: Sequence[str]
+) -> list[Direct]:
+    """Return what the roles were given on a relation and on schemas."""
+    parameters = {"roles": list(roles), "published": published, "schemas": list(schemas)}
+    return [Direct(*row) for row in session.pg.execute(query("rights/direct_grants"), parameters)]
+
+
+def needed_schemas(
+    session: Session, roles: Sequence[str], *, schemas: Sequence[str]
+) -> dict[tuple[str, str], str]:
+    """Return by role and schema an object for which the role needs to use the schema."""
+    parameters = {"roles": list(roles), "schemas": list(schemas)}
+    rows = session.pg.execute(query("rights/needed_schemas"), parameters).fetchall()
+    return {(role, schema): name for role, schema, name in rows}
+
+
+def still_readable_by(session: Session, roles: Sequence[str], *, published: int) -> list[str]:
+    """Return those of the roles that can read a relation, by whatever right."""
+    parameters = {"roles": list(roles), "published": published}
+    return [row[0] for row in session.pg.execute(query("rights/still_readable_by"), parameters)]
+
+
+def require_readable(session: Session, roles: Sequence[str], *, published: int) -> None:
+    """Raise NotPermitted when a grant did not take: without grant option GRANT only warns."""
+    rows = session.pg.execute(
+        query("rights/unreadable_by"), {"roles": list(roles), "published": published}
+    ).fetchall()
+    if rows:
+        raise NotPermitted(
+            f"{', '.join(row[0] for row in rows)} cannot read the release after the grant",
+            hint="let the owner of the schema grant USAGE on it",
+        )
+
+
+def require_separation(session: Session, *, published: int, source: int) -> None:
+    """Raise NotPermitted naming who gets at what the release hides, and through what."""
+    found = private_reach(session, published=published, source=source)
+    if found:
+        told = "; ".join(str(reach) for reach in found[:5])
+        more = f"; and {len(found) - 5} more" if len(found) > 5 else ""  # noqa: PLR2004
+        raise NotPermitted(
+            f"a role that may read the release also gets at what it hides: {told}{more}",
+            hint=f"{found[0].remedy}, or grant the release to another role",
+        )

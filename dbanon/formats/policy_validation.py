@@ -1,0 +1,273 @@
+"""Whether a policy fits a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from dbanon.domain.errors import PolicyError
+from dbanon.domain.policy import Role
+from dbanon.domain.table import ColumnKind, Structure, quote_identifier
+from dbanon.domain.text import command
+from dbanon.formats.document_reader import did_you_mean
+from dbanon.models.base import Scope
+from dbanon.models.parameters import HIERARCHICAL, ORDERED
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import of_scope, sensitive_of, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from dbanon.domain.policy import ColumnRule, Policy
+    from dbanon.domain.table import ColumnInfo, TableInfo
+
+_RELATIONS = {
+    "v": "a view",
+    "m": "a materialized view",
+    "f": "a foreign table",
+}
+_AS_IT_IS = frozenset({Role.SENSITIVE, Role.INSENSITIVE})
+_COUNTED = frozenset({Role.QUASI, Role.SENSITIVE})
+_MAX_DIGITS = 15
+
+
+class Accepting(Protocol):
+    """A recoding, as far as it says which columns it can publish."""
+
+    def accepts(self, structure: Structure) -> bool:
+        """Whether it can publish columns of such values."""
+        ...
+
+
+def validate(
+    policy: Policy,
+    info: TableInfo,
+    *,
+    taxonomies: Collection[str],
+    recodings: Mapping[str, Accepting],
+) -> None:
+    """Raise one PolicyError with everything that keeps the table from being published so.
+
+    taxonomies: the names that are stored; recodings: those there are.
+    """
+    problems = [
+        *_of_relation(policy, info),
+        *_of_roles(policy, info),
+        *_of_subject(policy, info),
+        *_of_class_label(policy),
+    ]
+    columns = {column.name: column for column in info.columns}
+    for rule in policy.columns:
+        column = columns.get(rule.column)
+        if column is not None:
+            problems += [
+                f"column {quote_identifier(rule.column)}: {text}"
+                for text in _of_column(rule, column, policy, info)
+            ]
+            problems += [
+                f"column {quote_identifier(rule.column)}: {text}"
+                for text in (
+                    *_of_recoding(rule, column, taxonomies, recodings),
+                    *_of_order(rule, column),
+                )
+            ]
+    if problems:
+        count = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
+        msg = "\n".join(
+            [f"{info.name} cannot be published: {count}", *(f"  {text}" for text in problems)]
+        )
+        hint = command("dbanon policy suggest", info.name)
+        if all(text in _without_population(policy) for text in problems):
+            hint = "--population schema.table, or population in the policy"
+        raise PolicyError(msg, hint=hint)
+
+
+def _of_relation(policy: Policy, info: TableInfo) -> Iterator[str]:
+    same_schema = policy.table.schema in {None, info.name.schema}
+    if policy.table.name != info.name.name or not same_schema:
+        yield f"the policy is about {policy.table}"
+    if info.relkind not in {"r", "p"}:
+        kind = _RELATIONS.get(info.relkind, "no table")
+        yield f"it is {kind}: only a table is a source, rows behind anything else escape its checks"
+    if info.row_security:
+        yield "it has row-level security, which what its owner publishes would bypass"
+    if info.relkind == "r" and info.has_children:
+        yield "other tables inherit from it, and its primary key does not hold for their rows"
+    if not info.primary_key:
+        yield "it has no primary key, so its rows cannot be told apart"
+    if info.key_flaw:
+        yield f"its primary key {info.key_flaw}"
+
+
+def _of_roles(policy: Policy, info: TableInfo) -> Iterator[str]:
+    described = [rule.column for rule in policy.columns]
+    names = [column.name for column in info.columns]
+    for name in names:
+        if name not in described:
+            yield f"column {quote_identifier(name)} has no role"
+        elif described.count(name) > 1:
+            yield f"column {quote_identifier(name)} has {described.count(name)} roles"
+    for name in dict.fromkeys(described):
+        if name not in names:
+            near = did_you_mean(name, names)
+            yield f"the policy names column {quote_identifier(name)}, which does not exist{near}"
+    if not policy.with_role(Role.QUASI):
+        yield "no column is a quasi-identifier, so there is nothing to anonymize"
+    shown = {rule.column for rule in policy.columns if rule.role in _AS_IT_IS}
+    if info.primary_key and shown.issuperset(info.primary_key):
+        yield "its primary key would be published as it is, and tells every row apart"
+    yield from _of_models(policy, info)
+
+
+def _without_population(policy: Policy) -> list[str]:
+    """Return what speaks against models that count a population, if none is named."""
+    if policy.population is not None:
+        return []
+    return [
+        f'{spec.name} needs a population: population = "schema.table"'
+        for spec in of_scope(policy.models, Scope.POPULATION)
+    ]
+
+
+def _of_models(policy: Policy, info: TableInfo) -> Iterator[str]:
+    yield from _without_population(policy)
+    sensitive = {rule.column: rule for rule in policy.with_role(Role.SENSITIVE)}
+    in_order = {column.name for column in info.columns if column.kind.has_order}
+    yield from _of_rows(policy)
+    for spec in of_scope(policy.models, Scope.SENSITIVE):
+        if not sensitive:
+            yield f"{spec.name} needs a sensitive column"
+        for name in sensitive_of(spec, sensitive):
+            if name not in sensitive:
+                yield f"{spec.name} is about {quote_identifier(name)}, which is not sensitive"
+            elif spec.params.get("distance") == HIERARCHICAL and not sensitive[name].taxonomy:
+                yield f"{spec.name} needs a taxonomy of sensitive column {quote_identifier(name)}"
+            elif spec.params.get("distance") == ORDERED and not (
+                name in in_order or sensitive[name].order
+            ):
+                yield (
+                    f"{spec.name} needs the order of sensitive column {quote_identifier(name)},"
+                    ' whose type has none: order = ["low", "medium", "high"]'
+                )
+
+
+def _of_rows(policy: Policy) -> Iterator[str]:
+    """Yield what speaks against models that are not about a sensitive column."""
+    known = {rule.column for rule in policy.columns if rule.role in _COUNTED}
+    for spec in of_scope(policy.models, Scope.LINKS):
+        for name in (*texts(spec, "x"), *texts(spec, "y")):
+            if name not in known:
+                yield (
+                    f"{spec.name} is about {quote_identifier(name)}, which is neither a"
+                    " quasi-identifier nor sensitive"
+                )
+
+
+def _of_subject(policy: Policy, info: TableInfo) -> Iterator[str]:
+    if policy.rows_per_subject is not None:
+        yield from _of_numbers(policy)
+    if policy.subject is None:
+        return
+    named = f"subject column {quote_identifier(policy.subject)}"
+    names = [column.name for column in info.columns]
+    if policy.subject not in names:
+        yield f"{named} does not exist{did_you_mean(policy.subject, names)}"
+        return
+    column = info.column(policy.subject)
+    if column.nullable:
+        yield f"{named} may be NULL, and NULL counts as no person: make it NOT NULL"
+    if not column.has_equality:
+        yield f"{named} is of type {column.type}, which has no equality to count persons by"
+    for rule in policy.columns:
+        if rule.column == policy.subject and rule.role is not Role.IDENTIFIER:
+            yield f"{named} would be published: give it the role identifier"
+
+
+def _of_class_label(policy: Policy) -> Iterator[str]:
+    if policy.class_label is None:
+        return
+    shown = [rule.column for rule in policy.columns if rule.role in _AS_IT_IS]
+    if policy.class_label not in shown:
+        yield (
+            f"class label {quote_identifier(policy.class_label)} is no column that is published"
+            f" as it is: give it the role insensitive{did_you_mean(policy.class_label, shown)}"
+        )
+
+
+def _of_numbers(policy: Policy) -> Iterator[str]:
+    """Yield what speaks against judging persons by how many rows they have."""
+    if policy.subject is None:
+        yield 'rows_per_subject needs a subject: subject = "column"'
+    if policy.rows_per_subject == 1:
+        return
+    for spec in policy.models:
+        if spec.name in MODELS and MODELS[spec.name].of_whole:
+            yield (
+                f"{spec.name} cannot be proved of the persons of a class who have equally many"
+                " rows: set rows_per_subject to 1, or leave one of them out"
+            )
+
+
+def _of_column(
+    rule: ColumnRule, column: ColumnInfo, policy: Policy, info: TableInfo
+) -> Iterator[str]:
+    """Yield what speaks against the role; a column that is not read at all is never refused."""
+    is_key = rule.column == policy.subject or rule.column in info.primary_key
+    if column.user_defined and (is_key or rule.role is not Role.IDENTIFIER):
+        yield (
+            f"type {column.type} is user-defined, and reading it may run foreign code: "
+            f"cast the column to a built-in type{'' if is_key else ' or make it an identifier'}"
+        )
+    elif rule.role is Role.QUASI and not column.kind.can_be_quasi:
+        yield (
+            f"type {column.type} cannot be generalized: make a generated column of the part that "
+            "identifies, or give it the role identifier"
+        )
+    if rule.role is Role.SENSITIVE and not column.has_equality:
+        yield f"type {column.type} has no equality, so its distinct values cannot be counted"
+
+
+def _of_recoding(
+    rule: ColumnRule,
+    column: ColumnInfo,
+    taxonomies: Collection[str],
+    recodings: Mapping[str, Accepting],
+) -> Iterator[str]:
+    if rule.taxonomy is not None and rule.taxonomy not in taxonomies:
+        yield f"there is no taxonomy {rule.taxonomy}{did_you_mean(rule.taxonomy, taxonomies)}"
+    if rule.role is not Role.QUASI or not column.kind.can_be_quasi:
+        return
+    structure = rule.structure(column.kind)
+    recoding = recodings.get(rule.recoding or "")
+    if recoding is not None and not recoding.accepts(structure):
+        yield f"recoding {rule.recoding} {_misfit(structure, rule, column)}"
+    for key in ("snap", "digits"):
+        if getattr(rule, key) is not None and not column.kind.is_ordered:
+            yield f"{key} needs an ordered type, {column.type} is none"
+    if rule.digits is not None and column.kind in {
+        ColumnKind.DATE,
+        ColumnKind.TIMESTAMP,
+        ColumnKind.TIMESTAMPTZ,
+    }:
+        yield "digits needs a numeric type"
+    if rule.digits is not None and rule.digits > _MAX_DIGITS:
+        yield f"digits is at most {_MAX_DIGITS}: a mean has no more"
+
+
+def _misfit(structure: Structure, rule: ColumnRule, column: ColumnInfo) -> str:
+    """Say why a recoding does not publish such values."""
+    if structure is Structure.LINE:
+        return f"needs a taxonomy on type {column.type}"
+    if structure is Structure.ORDER:
+        return f"does not publish values in an order, as those of type {column.type} are here"
+    if rule.taxonomy is not None:
+        return "uses no taxonomy: leave one of them out"
+    return f"needs an ordered type, {column.type} is none"
+
+
+def _of_order(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
+    if rule.order is None:
+        return
+    if column.kind not in {ColumnKind.CATEGORY, ColumnKind.ORDINAL}:
+        yield f"order lists texts, and type {column.type} is none"
+    elif rule.role is Role.QUASI and rule.taxonomy is not None:
+        yield "a quasi-identifier has an order or a taxonomy: leave one of them out"

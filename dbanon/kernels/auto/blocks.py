@@ -1,0 +1,176 @@
+"""Blocks of neighbouring points, with borders that move from round to round."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.kernels.auto.cuts import cut_all, make_cutter
+from dbanon.kernels.auto.diversity import make_rules
+from dbanon.kernels.compile import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BINS = 64
+# A cut is chosen by so many points of a part; more do not change it much.
+LOOKED_AT = 4096
+
+
+class Bins(NamedTuple):
+    """Points of a part sorted into bins by one column.
+
+    counts: (BINS,); box: (BINS + 1, d, 2) their bounds, the last those of everything so far; paid:
+    (BINS,) cost of all points up to a bin.
+    """
+
+    counts: NDArray[np.int64]
+    box: NDArray[np.float32]
+    paid: NDArray[np.float64]
+
+
+@kernel
+def halve(points: NDArray[np.float32], most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Cut points in two where the sides are narrowest until a part has at most ``most``.
+
+    points: (n, d) float32, scaled as wished. Return the points in order of their parts, (n,), and
+    where the parts begin, (parts + 1,). O(n d) a level.
+    """
+    n, d = points.shape
+    order, aside = np.arange(n), np.empty(n, np.int64)
+    bins = Bins(np.empty(BINS, np.int64), np.empty((BINS + 1, d, 2), np.float32), np.empty(BINS))
+    stack = [(0, n)]
+    ends = [0]
+    while len(stack) > 0:
+        start, stop = stack.pop()
+        size = stop - start
+        if size <= most:
+            ends.append(stop)
+            continue
+        part = order[start:stop]
+        every = (size + LOOKED_AT - 1) // LOOKED_AT
+        looked_at = part[::every].copy()
+        least = max(most // 8, 1)
+        column, threshold = _cheapest_cut(bins, points, looked_at, (least + every - 1) // every)
+        n_low = _part(points, part, column, threshold, aside)
+        if min(n_low, size - n_low) < least:
+            n_low = size // 2
+        stack.append((start + n_low, stop))
+        stack.append((start, start + n_low))
+    return order, np.array(ends)
+
+
+@kernel
+def _cheapest_cut(
+    bins: Bins, points: NDArray[np.float32], part: NDArray[np.int64], least: int
+) -> tuple[int, float]:
+    """Return the column and the value up to which points are cut off at the least sum of costs."""
+    best, cut_at, cut_by = np.inf, np.float32(0), 0
+    for column in range(points.shape[1]):
+        low, high = points[part, column].min(), points[part, column].max()
+        if low == high:
+            continue
+        width = (high - low) / np.float32(BINS)
+        _fill(bins, points, part, column, low, width)
+        cost, b = _cut_bins(bins, part.shape[0], least)
+        if cost < best:
+            best, cut_at, cut_by = cost, bins.box[b, column, 1], column
+    return cut_by, float(cut_at)
+
+
+@kernel
+def _fill(
+    bins: Bins,
+    points: NDArray[np.float32],
+    part: NDArray[np.int64],
+    column: int,
+    low: float,
+    width: float,
+) -> None:
+    counts, box = bins.counts, bins.box
+    counts[:] = 0
+    box[:, :, 0], box[:, :, 1] = np.inf, -np.inf
+    for i in part:
+        b = min(int((points[i, column] - low) / width), BINS - 1)
+        counts[b] += 1
+        for j in range(points.shape[1]):
+            box[b, j, 0] = min(box[b, j, 0], points[i, j])
+            box[b, j, 1] = max(box[b, j, 1], points[i, j])
+
+
+@kernel
+def _cut_bins(bins: Bins, n: int, least: int) -> tuple[float, int]:
+    """Return the least cost of two sides of ``least`` points, and the last bin of the first."""
+    counts, box, paid = bins.counts, bins.box, bins.paid
+    n_low = 0
+    for b in range(BINS):
+        n_low += counts[b]
+        paid[b] = n_low * _unite(box, b)
+    box[BINS, :, 0], box[BINS, :, 1] = np.inf, -np.inf
+    best, last, n_high = np.inf, 0, 0
+    for b in range(BINS - 1, 0, -1):
+        if counts[b] == 0:
+            continue
+        n_high += counts[b]
+        cost = n_high * _unite(box, b)
+        before = b - 1
+        while before > 0 and counts[before] == 0:
+            before -= 1
+        if min(n_high, n - n_high) >= least and paid[before] + cost < best:
+            best, last = paid[before] + cost, before
+    return best, last
+
+
+@kernel
+def _unite(box: NDArray[np.float32], b: int) -> float:
+    """Take the box of bin b into the last one; return the sum of its widths."""
+    total = 0.0
+    for j in range(box.shape[1]):
+        box[BINS, j, 0] = min(box[BINS, j, 0], box[b, j, 0])
+        box[BINS, j, 1] = max(box[BINS, j, 1], box[b, j, 1])
+        total += max(box[BINS, j, 1] - box[BINS, j, 0], 0.0)
+    return total
+
+
+@kernel
+def _part(
+    points: NDArray[np.float32],
+    part: NDArray[np.int64],
+    column: int,
+    threshold: float,
+    aside: NDArray[np.int64],
+) -> int:
+    """Put the points up to a threshold first, keeping their order; return how many there are."""
+    n_low, n_high = 0, 0
+    for i in part:
+        if points[i, column] <= threshold:
+            part[n_low] = i
+            n_low += 1
+        else:
+            aside[n_high] = i
+            n_high += 1
+    for i in range(n_high):
+        part[n_low + i] = aside[i]
+    return n_low
+
+
+@kernel
+def cut_blocks(
+    codes: NDArray[np.int32],
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+    least: int,
+    most: int,
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Cut rows where the sides cost least until a part has at most ``most``, where that can be.
+
+    A part has at least ``least`` rows; equal rows are never cut. Return the rows in order of their
+    parts, (n,), and where the parts begin, (parts + 1,). O(n d^2) a level.
+    """
+    n = codes.shape[0]
+    nothing = np.empty(0, np.int64)
+    r = make_rules(nothing, nothing, np.empty((0, 2)), np.empty((n, 0), np.int32))
+    rows, ends = np.arange(n).astype(np.int32), np.zeros(n // least + 2, np.int64)
+    parts = cut_all(make_cutter(codes, flat, layout, n), rows, r, least, most, ends[1:])
+    return rows, ends[: parts + 1]

@@ -1,0 +1,313 @@
+"""The clusters of a block of rows while a search moves rows between them.
+
+Rows of a cluster are a linked list. Of each column a cluster knows its box and, so that the box
+without any one row is known at once, the second least and second greatest code (the same code
+where two rows share the extreme). A column published as sets has the set of its values in place of
+the box, and the set of the values that two rows share in place of the second bounds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.kernels.boxes.costs import box_cost, half_bits, with_code
+from dbanon.kernels.compile import inlined, kernel, merged
+from dbanon.kernels.layout import HI, HI2, LO, LO2, SET, STRIDE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NONE = -1
+NOTHING = 2**31 - 1
+
+
+class Clusters(NamedTuple):
+    """Rows and clusters of a block.
+
+    codes: (n, d) int32; flat, layout: the costs of boxes; box: (g, d, 4) int32, the bounds LO and
+    HI and the second bounds LO2 and HI2; owner, following, previous: (n,) int32, the cluster of
+    each row and its neighbours in the list, -1 at the ends; head: (g,) int32 its first row; size:
+    (g,) int64, 0 when the number is free; cost: (g,) float64 of one row.
+    """
+
+    codes: NDArray[np.int32]
+    flat: NDArray[np.float64]
+    layout: NDArray[np.int64]
+    box: NDArray[np.int32]
+    owner: NDArray[np.int32]
+    following: NDArray[np.int32]
+    previous: NDArray[np.int32]
+    head: NDArray[np.int32]
+    size: NDArray[np.int64]
+    cost: NDArray[np.float64]
+
+
+@kernel
+def make_clusters(
+    codes: NDArray[np.int32],
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+    owner: NDArray[np.int32],
+    n_slots: int,
+) -> Clusters:
+    """Return the clusters of rows whose ``owner`` is given; numbers up to ``n_slots`` are free."""
+    n, d = codes.shape
+    s = Clusters(
+        codes,
+        flat,
+        layout,
+        np.zeros((n_slots, d, 4), np.int32),
+        owner,
+        np.full(n, NONE, np.int32),
+        np.full(n, NONE, np.int32),
+        np.full(n_slots, NONE, np.int32),
+        np.zeros(n_slots, np.int64),
+        np.zeros(n_slots),
+    )
+    for row in range(n - 1, -1, -1):
+        link(s, row, owner[row])
+    for c in range(n_slots):
+        if s.size[c] > 0:
+            rescan(s, c)
+    return s
+
+
+@kernel
+def link(s: Clusters, row: int, c: int) -> None:
+    """Put a row at the head of a cluster's list; the box is not touched."""
+    first = s.head[c]
+    s.owner[row] = c
+    s.following[row] = first
+    s.previous[row] = NONE
+    if first != NONE:
+        s.previous[first] = row
+    s.head[c] = row
+    s.size[c] += 1
+
+
+@kernel
+def unlink(s: Clusters, row: int) -> None:
+    """Take a row out of its cluster's list; the box is not touched."""
+    c, before, after = s.owner[row], s.previous[row], s.following[row]
+    if before == NONE:
+        s.head[c] = after
+    else:
+        s.following[before] = after
+    if after != NONE:
+        s.previous[after] = before
+    s.size[c] -= 1
+
+
+@merged
+def clear(layout: NDArray[np.int64], box: NDArray[np.int32], c: int) -> None:
+    """Make the bounds of a cluster those of no row."""
+    for j in range(layout.shape[0]):
+        is_set = layout[j, STRIDE] == SET
+        box[c, j, LO] = box[c, j, LO2] = 0 if is_set else NOTHING
+        box[c, j, HI] = box[c, j, HI2] = 0 if is_set else NONE
+
+
+@merged
+def widen(
+    layout: NDArray[np.int64],
+    box: NDArray[np.int32],
+    c: int,
+    codes: NDArray[np.int32],
+    row: int,
+) -> None:
+    """Take a row into the bounds of a cluster."""
+    for j in range(layout.shape[0]):
+        code = codes[row, j]
+        if layout[j, STRIDE] == SET:
+            low, high = half_bits(code)
+            box[c, j, LO2] |= box[c, j, LO] & low
+            box[c, j, HI2] |= box[c, j, HI] & high
+            box[c, j, LO] |= low
+            box[c, j, HI] |= high
+        else:
+            if code < box[c, j, LO]:
+                box[c, j, LO2] = box[c, j, LO]
+                box[c, j, LO] = code
+            elif code < box[c, j, LO2]:
+                box[c, j, LO2] = code
+            if code > box[c, j, HI]:
+                box[c, j, HI2] = box[c, j, HI]
+                box[c, j, HI] = code
+            elif code > box[c, j, HI2]:
+                box[c, j, HI2] = code
+
+
+@merged
+def cost_of(
+    flat: NDArray[np.float64], layout: NDArray[np.int64], box: NDArray[np.int32], c: int
+) -> float:
+    """Return the cost of one row of a cluster, by its box."""
+    total = 0.0
+    for j in range(layout.shape[0]):
+        total += box_cost(flat, layout, j, box[c, j, LO], box[c, j, HI])
+    return total
+
+
+@kernel
+def rescan(s: Clusters, c: int) -> None:
+    """Compute the bounds and the cost of a cluster anew; O(size * d)."""
+    layout, box, codes, following = s.layout, s.box, s.codes, s.following
+    clear(layout, box, c)
+    row = s.head[c]
+    while row != NONE:
+        widen(layout, box, c, codes, row)
+        row = following[row]
+    s.cost[c] = cost_of(s.flat, layout, box, c) if s.size[c] > 0 else 0.0
+
+
+@kernel
+def join(s: Clusters, c: int, row: int) -> None:
+    """Put a row into a cluster; O(d)."""
+    if s.size[c] == 0:
+        clear(s.layout, s.box, c)
+    link(s, row, c)
+    widen(s.layout, s.box, c, s.codes, row)
+    s.cost[c] = cost_of(s.flat, s.layout, s.box, c)
+
+
+@kernel
+def leave(s: Clusters, row: int) -> None:
+    """Take a row out of its cluster; O(size * d), less where bounds stay as they are."""
+    c = s.owner[row]
+    unlink(s, row)
+    if not _is_inside(s, c, row):
+        _shrink(s, c)
+
+
+@kernel
+def _is_inside(s: Clusters, c: int, row: int) -> bool:
+    """Whether the bounds of a cluster are the same without a row."""
+    for j in range(s.layout.shape[0]):
+        if s.layout[j, STRIDE] == SET:
+            return False
+        if not s.box[c, j, LO2] < s.codes[row, j] < s.box[c, j, HI2]:
+            return False
+    return True
+
+
+@kernel
+def _shrink(s: Clusters, c: int) -> None:
+    """Compute the bounds and the cost of a cluster that lost a row.
+
+    Bounds only shrink, so that once some rows have the bounds of before, all rows have: this is
+    looked at after 64 rows, 128, and so on.
+    """
+    layout, box, codes, following = s.layout, s.box, s.codes, s.following
+    before = box[c].copy()
+    clear(layout, box, c)
+    row, met, check = s.head[c], 0, 64
+    while row != NONE:
+        widen(layout, box, c, codes, row)
+        row = following[row]
+        met += 1
+        if met == check:
+            if np.array_equal(box[c], before):
+                break
+            check *= 2
+    s.cost[c] = cost_of(s.flat, layout, box, c) if s.size[c] > 0 else 0.0
+
+
+@inlined
+def _without(
+    layout: NDArray[np.int64], box: NDArray[np.int32], c: int, j: int, code: int
+) -> tuple[int, int]:
+    """Return the bounds of column j when one row with that code leaves."""
+    lo, hi = box[c, j, LO], box[c, j, HI]
+    if layout[j, STRIDE] == SET:
+        low, high = half_bits(code)
+        lo, hi = lo & ~(low & ~box[c, j, LO2]), hi & ~(high & ~box[c, j, HI2])
+    else:
+        if code == lo:
+            lo = box[c, j, LO2]
+        if code == hi:
+            hi = box[c, j, HI2]
+    return lo, hi
+
+
+@inlined
+def left_cost(
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+    box: NDArray[np.int32],
+    c: int,
+    codes: NDArray[np.int32],
+    row: int,
+) -> float:
+    """Return the cost of a cluster without one of its rows; it has another."""
+    total = 0.0
+    for j in range(layout.shape[0]):
+        lo, hi = _without(layout, box, c, j, codes[row, j])
+        total += box_cost(flat, layout, j, lo, hi)
+    return total
+
+
+@inlined
+def exchanged_cost(
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+    box: NDArray[np.int32],
+    c: int,
+    codes: NDArray[np.int32],
+    out: int,
+    into: int,
+    most: float,
+) -> float:
+    """Return the cost of a cluster with row ``into`` in the place of its row ``out``; O(d).
+
+    Infinity if it is more than ``most``: a sum cut short may not look like a tie when multiplied.
+    """
+    total = 0.0
+    for j in range(layout.shape[0]):
+        lo, hi = _without(layout, box, c, j, codes[out, j])
+        total += with_code(flat, layout, j, lo, hi, codes[into, j])
+        if total > most:
+            return np.inf
+    return total
+
+
+@kernel
+def total_cost(
+    codes: NDArray[np.int32],
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+    label: NDArray[np.int32],
+    n_clusters: int,
+) -> float:
+    """Return the sum over clusters of size * cost; O(n d)."""
+    box = np.empty((n_clusters, codes.shape[1], 4), np.int32)
+    size = np.zeros(n_clusters, np.int64)
+    for c in range(n_clusters):
+        clear(layout, box, c)
+    for row in range(codes.shape[0]):
+        widen(layout, box, label[row], codes, row)
+        size[label[row]] += 1
+    total = 0.0
+    for c in range(n_clusters):
+        total += size[c] * cost_of(flat, layout, box, c)
+    return total
+
+
+@kernel
+def leaving_gains(
+    codes: NDArray[np.int32],
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+    label: NDArray[np.int32],
+    n_clusters: int,
+) -> NDArray[np.float64]:
+    """Return by how much the total of size * cost falls when one row leaves, (n,)."""
+    s = make_clusters(codes, flat, layout, label, n_clusters)
+    gains = np.zeros(codes.shape[0])
+    for row in range(codes.shape[0]):
+        c = label[row]
+        if s.size[c] > 1:
+            without = left_cost(flat, layout, s.box, c, codes, row)
+            gains[row] = s.size[c] * s.cost[c] - (s.size[c] - 1) * without
+    return gains

@@ -1,0 +1,208 @@
+"""Cutting rows in two where the sum of the sides costs least, again and again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.kernels.auto.clusters import NONE, NOTHING, clear, widen
+from dbanon.kernels.auto.diversity import rows_hold
+from dbanon.kernels.boxes.costs import box_cost
+from dbanon.kernels.compile import kernel, merged
+from dbanon.kernels.layout import HI, LO, SET, STRIDE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.kernels.auto.diversity import Rules
+
+BINS = 512
+
+
+class Cutter(NamedTuple):
+    """What is cut, and work memory.
+
+    codes: (n, d) int32; flat, layout: costs; factor: (d,) float64, by which the cost of cuts
+    between the values of a column is multiplied; counts: (BINS,) rows of each bin; box: (BINS + 1,
+    d, 4) its bounds, the last those of everything so far; paid: (BINS,) cost of all rows up to a
+    bin; threshold, cost: (d,) the best cut of each column; aside: (n,) int32.
+    """
+
+    codes: NDArray[np.int32]
+    flat: NDArray[np.float64]
+    layout: NDArray[np.int64]
+    factor: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    box: NDArray[np.int32]
+    paid: NDArray[np.float64]
+    threshold: NDArray[np.int64]
+    cost: NDArray[np.float64]
+    aside: NDArray[np.int32]
+
+
+@kernel
+def make_cutter(
+    codes: NDArray[np.int32], flat: NDArray[np.float64], layout: NDArray[np.int64], room: int
+) -> Cutter:
+    """Return work memory for cutting at most ``room`` rows at once."""
+    d = codes.shape[1]
+    return Cutter(
+        codes,
+        flat,
+        layout,
+        np.ones(d),
+        np.zeros(BINS, np.int64),
+        np.empty((BINS + 1, d, 4), np.int32),
+        np.empty(BINS),
+        np.empty(d, np.int64),
+        np.empty(d),
+        np.empty(room, np.int32),
+    )
+
+
+@merged
+def _unite(
+    flat: NDArray[np.float64], layout: NDArray[np.int64], box: NDArray[np.int32], b: int
+) -> float:
+    """Take the box of bin b into the last one; return what that costs then."""
+    total = 0.0
+    for j in range(layout.shape[0]):
+        lo, hi = box[BINS, j, LO], box[BINS, j, HI]
+        if layout[j, STRIDE] == SET:
+            lo, hi = lo | box[b, j, LO], hi | box[b, j, HI]
+        else:
+            lo, hi = min(lo, box[b, j, LO]), max(hi, box[b, j, HI])
+        box[BINS, j, LO], box[BINS, j, HI] = lo, hi
+        total += box_cost(flat, layout, j, lo, hi)
+    return total
+
+
+@merged
+def _fill_bins(q: Cutter, rows: NDArray[np.int32], column: int) -> tuple[int, int, int]:
+    """Sort rows into bins of equal width by one column; return base, shift and number of bins."""
+    codes, layout, box, count = q.codes, q.layout, q.box, q.counts
+    base, top = NOTHING, NONE
+    for row in rows:
+        base, top = min(base, codes[row, column]), max(top, codes[row, column])
+    shift, most = 0, min(max(2 * rows.shape[0], 32), BINS)
+    while (top - base) >> shift >= most:
+        shift += 1
+    bins = ((top - base) >> shift) + 1
+    for b in range(bins):
+        count[b] = 0
+    if bins == 1:
+        return base, shift, bins
+    for row in rows:
+        b = (codes[row, column] - base) >> shift
+        if count[b] == 0:
+            clear(layout, box, b)
+        count[b] += 1
+        widen(layout, box, b, codes, row)
+    return base, shift, bins
+
+
+@merged
+def _cut_column(q: Cutter, rows: NDArray[np.int32], column: int, least: int) -> None:
+    """Find the cheapest cut of one column that leaves ``least`` rows on both sides."""
+    flat, layout, box, count, paid = q.flat, q.layout, q.box, q.counts, q.paid
+    best, threshold = np.inf, 0
+    base, shift, bins = _fill_bins(q, rows, column)
+    n, below, above = rows.shape[0], 0, 0
+    clear(layout, box, BINS)
+    for b in range(bins if bins > 1 else 0):
+        if count[b] > 0:
+            below += count[b]
+            paid[b] = below * _unite(flat, layout, box, b)
+    clear(layout, box, BINS)
+    for b in range(bins - 1, 0, -1):
+        if count[b] == 0:
+            continue
+        above += count[b]
+        if n - above < least:
+            break
+        cost = above * _unite(flat, layout, box, b)
+        before = b - 1
+        while count[before] == 0:
+            before -= 1
+        if above >= least and cost + paid[before] < best:
+            best = cost + paid[before]
+            threshold = base + (b << shift) - 1
+    q.cost[column] = best * q.factor[column]
+    q.threshold[column] = threshold
+
+
+@merged
+def _part(q: Cutter, rows: NDArray[np.int32], column: int, threshold: int) -> int:
+    """Put the rows up to a threshold first, keeping their order; return how many there are."""
+    n_low, n_high = 0, 0
+    codes, aside = q.codes, q.aside
+    for row in rows:
+        if codes[row, column] <= threshold:
+            rows[n_low] = row
+            n_low += 1
+        else:
+            aside[n_high] = row
+            n_high += 1
+    for i in range(n_high):
+        rows[n_low + i] = aside[i]
+    return n_low
+
+
+@kernel
+def cut(q: Cutter, rows: NDArray[np.int32], r: Rules, least: int) -> int:
+    """Cut rows in two at the least cost, both sides keeping the rules; return the first's size.
+
+    Both sides have ``least`` rows. 0 when there is no such cut. O(n d^2).
+    """
+    d = q.layout.shape[0]
+    for j in range(d):
+        _cut_column(q, rows, j, least)
+    while True:
+        column = np.argmin(q.cost)
+        if q.cost[column] == np.inf:
+            return 0
+        n_low = _part(q, rows, int(column), q.threshold[column])
+        low, high = rows[:n_low], rows[n_low:]
+        if rows_hold(r, low, n_low) and rows_hold(r, high, high.shape[0]):
+            return n_low
+        q.cost[column] = np.inf
+
+
+@merged
+def is_exact(q: Cutter, rows: NDArray[np.int32]) -> bool:
+    """Whether all rows are equal."""
+    for row in rows:
+        for j in range(q.layout.shape[0]):
+            if q.codes[row, j] != q.codes[rows[0], j]:
+                return False
+    return True
+
+
+@kernel
+def cut_all(
+    q: Cutter, rows: NDArray[np.int32], r: Rules, least: int, most: int, ends: NDArray[np.int64]
+) -> int:
+    """Cut rows until no part of more than ``most`` rows can be cut; return the number of parts.
+
+    rows: (n,) int32, permuted so that parts are contiguous; ends: where each part ends, in order;
+    it has room for n // least + 1. Parts of equal rows stay whole.
+    """
+    stack = np.empty(ends.shape[0] + 1, np.int64)
+    stack[0] = rows.shape[0]
+    parts, start, waiting = 0, 0, 1
+    while waiting > 0:
+        stop = stack[waiting - 1]
+        part = rows[start:stop]
+        n_low = 0
+        if stop - start > most and stop - start >= 2 * least and not is_exact(q, part):
+            n_low = cut(q, part, r, least)
+        if n_low > 0:
+            stack[waiting] = start + n_low
+            waiting += 1
+            continue
+        start = stop
+        waiting -= 1
+        ends[parts] = stop
+        parts += 1
+    return parts

@@ -1,0 +1,239 @@
+"""Which clusters of a block take a row in at the least cost.
+
+Every row is offered to every cluster, again and again, while clusters seldom change. So the cost
+of a cluster with one more code is kept for each code of a column, and that of a row is a sum over
+contiguous numbers, which processors add several at a time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.kernels.auto.clusters import NONE
+from dbanon.kernels.boxes.costs import with_code
+from dbanon.kernels.compile import kernel, merged
+from dbanon.kernels.layout import HI, LO, SIZE, START, STRIDE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.kernels.auto.clusters import Clusters
+
+# A column with more values, in all or in the block, has no prices: they are computed when asked.
+MOST_VALUES, MOST_PRICED = 4096, 128
+ORDERED, DIRECT = -1, -2
+
+
+class Offers(NamedTuple):
+    """What clusters cost with one more row.
+
+    at: (n, d) int32, the line of ``price`` for each row and column, ORDERED where ``low`` and
+    ``high`` tell, DIRECT where nothing is kept; column, code: (m,) of each line; price: (m, g) the
+    cost of that column of each cluster with that code; place: (n, d) the position of a row's code
+    in an ordered column; low, high: (d, g) the least and greatest position; more: (g,) the size of
+    each cluster with one more row; paid: (g,) its size * cost, minus infinity if it has no row;
+    total: (g,) work memory.
+    """
+
+    at: NDArray[np.int32]
+    column: NDArray[np.int64]
+    code: NDArray[np.int64]
+    price: NDArray[np.float64]
+    place: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    more: NDArray[np.float64]
+    paid: NDArray[np.float64]
+    total: NDArray[np.float64]
+
+
+@kernel
+def make_offers(s: Clusters) -> Offers:
+    """Return the offers of all clusters; O(g * codes of the block)."""
+    n, d = s.codes.shape
+    g = s.size.shape[0]
+    at = np.empty((n, d), np.int32)
+    column, code = np.empty(d * MOST_PRICED, np.int64), np.empty(d * MOST_PRICED, np.int64)
+    place = np.zeros((n, d))
+    m = 0
+    for j in range(d):
+        if s.layout[j, STRIDE] == 0:
+            at[:, j] = ORDERED
+            for row in range(n):
+                place[row, j] = _position(s.flat, s.layout, j, s.codes[row, j])
+        else:
+            m = _list_codes(s.codes, s.layout, j, at, column, code, m)
+    o = Offers(
+        at,
+        column[:m],
+        code[:m],
+        np.zeros((m, g)),
+        place,
+        np.zeros((d, g)),
+        np.zeros((d, g)),
+        np.ones(g),
+        np.empty(g),
+        np.empty(g),
+    )
+    for c in range(g):
+        refresh(o, s, c)
+    return o
+
+
+@kernel
+def _list_codes(
+    codes: NDArray[np.int32],
+    layout: NDArray[np.int64],
+    j: int,
+    at: NDArray[np.int32],
+    column: NDArray[np.int64],
+    code: NDArray[np.int64],
+    m: int,
+) -> int:
+    """Give each code of column j a line from m on; return how many lines there are then."""
+    at[:, j] = DIRECT
+    if layout[j, SIZE] >= MOST_VALUES:
+        return m
+    line = np.full(layout[j, SIZE] + 1, DIRECT, np.int32)
+    begin = m
+    for value in codes[:, j]:
+        if line[value] == DIRECT:
+            if m - begin == MOST_PRICED:
+                return begin
+            line[value] = m
+            column[m], code[m] = j, value
+            m += 1
+    for row in range(codes.shape[0]):
+        at[row, j] = line[codes[row, j]]
+    return m
+
+
+@merged
+def _position(flat: NDArray[np.float64], layout: NDArray[np.int64], j: int, code: int) -> float:
+    """Return the position of a code of an ordered column; NULL is far from all values."""
+    start, size = layout[j, START], layout[j, SIZE]
+    if code == size:
+        return flat[start + size] + 2.0 * flat[start] if size > 0 else 0.0
+    return flat[start + 1 + code]
+
+
+@kernel
+def refresh(o: Offers, s: Clusters, c: int) -> None:
+    """Compute anew what a cluster that has changed costs with one more row."""
+    flat, layout, box, price, column, code = s.flat, s.layout, s.box, o.price, o.column, o.code
+    o.more[c] = s.size[c] + 1.0
+    if s.size[c] == 0:
+        o.paid[c] = -np.inf
+        price[:, c] = 0.0
+        return
+    o.paid[c] = s.size[c] * s.cost[c]
+    for i in range(price.shape[0]):
+        j = column[i]
+        price[i, c] = with_code(flat, layout, j, box[c, j, LO], box[c, j, HI], code[i])
+    for j in range(layout.shape[0]):
+        if layout[j, STRIDE] == 0:
+            o.low[j, c] = _position(flat, layout, j, box[c, j, LO])
+            o.high[j, c] = _position(flat, layout, j, box[c, j, HI])
+
+
+@merged
+def _add_up(o: Offers, s: Clusters, row: int) -> None:
+    """Fill ``o.total`` with the cost of each cluster with one more row."""
+    total, price, low, high, place = o.total, o.price, o.low, o.high, o.place
+    flat, layout, box, more = s.flat, s.layout, s.box, o.more
+    g = total.shape[0]
+    total[:] = 0.0
+    for j in range(layout.shape[0]):
+        line = o.at[row, j]
+        if line >= 0:
+            for c in range(g):
+                total[c] += price[line, c]
+        elif line == ORDERED:
+            x, most = place[row, j], flat[layout[j, START]]
+            for c in range(g):
+                total[c] += min(max(high[j, c], x) - min(low[j, c], x), most)
+        else:
+            for c in range(g):
+                if more[c] > 1.0:
+                    lo, hi = box[c, j, LO], box[c, j, HI]
+                    total[c] += with_code(flat, layout, j, lo, hi, s.codes[row, j])
+
+
+@merged
+def cheapest_offers(
+    o: Offers,
+    s: Clusters,
+    row: int,
+    not_in: int,
+    limit: float,
+    best: NDArray[np.int64],
+    rises: NDArray[np.float64],
+) -> int:
+    """Fill ``best`` with the clusters that a row joins at the least rise, below ``limit``.
+
+    The rise, of size * cost, is put into ``rises``. Return how many were found; cheapest first,
+    ties: lowest number. O(g * d).
+    """
+    _add_up(o, s, row)
+    total, more, paid = o.total, o.more, o.paid
+    found = 0
+    for c in range(total.shape[0]):
+        rise = more[c] * total[c] - paid[c]
+        if rise >= limit or c == not_in:
+            continue
+        found = min(found + 1, best.shape[0])
+        at = found - 1
+        while at > 0 and rises[at - 1] > rise:
+            rises[at], best[at] = rises[at - 1], best[at - 1]
+            at -= 1
+        rises[at], best[at] = rise, c
+        if found == best.shape[0]:
+            limit = rises[found - 1]
+    return found
+
+
+@merged
+def union_offers(o: Offers, s: Clusters, c: int) -> None:
+    """Fill ``o.total`` with the cost of each cluster together with cluster c.
+
+    Two codes of c, the least and the greatest, stand for all: of a taxonomy they tell the common
+    ancestor, of a set only part. O(g * d + size * d).
+    """
+    total, price, low, high = o.total, o.price, o.low, o.high
+    flat, layout, box, more = s.flat, s.layout, s.box, o.more
+    g = total.shape[0]
+    total[:] = 0.0
+    for j in range(layout.shape[0]):
+        a, b = _extremes(s, c, j)
+        first, last = o.at[a, j], o.at[b, j]
+        if first >= 0:
+            for other in range(g):
+                total[other] += max(price[first, other], price[last, other])
+        elif first == ORDERED:
+            lo, hi, most = low[j, c], high[j, c], flat[layout[j, START]]
+            for other in range(g):
+                total[other] += min(max(high[j, other], hi) - min(low[j, other], lo), most)
+        else:
+            x, y = s.codes[a, j], s.codes[b, j]
+            for other in range(g):
+                if more[other] > 1.0:
+                    lo, hi = box[other, j, LO], box[other, j, HI]
+                    one = with_code(flat, layout, j, lo, hi, x)
+                    total[other] += max(one, with_code(flat, layout, j, lo, hi, y))
+
+
+@merged
+def _extremes(s: Clusters, c: int, j: int) -> tuple[int, int]:
+    """Return rows of a cluster that have the least and the greatest code of a column."""
+    codes, following = s.codes, s.following
+    row = s.head[c]
+    a = b = row
+    while row != NONE:
+        if codes[row, j] < codes[a, j]:
+            a = row
+        if codes[row, j] > codes[b, j]:
+            b = row
+        row = following[row]
+    return a, b

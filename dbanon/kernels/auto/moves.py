@@ -1,0 +1,297 @@
+"""Moving single rows of a block between clusters: move, chain and swap."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.kernels.auto.clusters import (
+    NONE,
+    exchanged_cost,
+    join,
+    leave,
+    left_cost,
+    link,
+    rescan,
+    unlink,
+)
+from dbanon.kernels.auto.diversity import cluster_holds
+from dbanon.kernels.auto.insertion_costs import cheapest_offers, make_offers, refresh
+from dbanon.kernels.compile import inlined, kernel, merged
+from dbanon.kernels.random import roll, shuffle
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.kernels.auto.clusters import Clusters
+    from dbanon.kernels.auto.diversity import Rules
+    from dbanon.kernels.auto.insertion_costs import Offers
+
+# A change must save more than this: sums of costs differ in their last digits.
+LEAST_GAIN = 1e-9
+CANDIDATES = 3
+# The cost of a cluster that is still to be computed.
+STALE = -1.0
+
+
+class Search(NamedTuple):
+    """A block under search.
+
+    s: the clusters; r: the rules; k: (1,) int64 the least size; dice: the random state; best,
+    rise: (CANDIDATES,) the cheapest clusters for a row and what they would cost more; o: what
+    clusters would cost with one more row.
+    """
+
+    s: Clusters
+    r: Rules
+    k: int
+    dice: NDArray[np.uint64]
+    best: NDArray[np.int64]
+    rise: NDArray[np.float64]
+    o: Offers
+
+
+@kernel
+def make_search(s: Clusters, r: Rules, k: int, dice: NDArray[np.uint64]) -> Search:
+    """Return a search over clusters, with work memory."""
+    return Search(
+        s, r, k, dice, np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES), make_offers(s)
+    )
+
+
+@merged
+def find_cheapest(w: Search, row: int, not_in: int, most: float) -> int:
+    """Fill ``w.best`` with the clusters that a row joins at the least rise, below ``most``."""
+    return cheapest_offers(w.o, w.s, row, not_in, most, w.best, w.rise)
+
+
+@kernel
+def pass_rows(w: Search, order: NDArray[np.int32]) -> float:
+    """Try to move every row of a cluster that costs something; return what was saved."""
+    s = w.s
+    shuffle(w.dice, order, order.shape[0])
+    saved = 0.0
+    for row in order:
+        c = s.owner[row]
+        size = s.size[c]
+        if s.cost[c] == 0.0 or size == 1:
+            continue
+        without = left_cost(s.flat, s.layout, s.box, c, s.codes, row)
+        if size == w.k and without == s.cost[c]:
+            continue
+        gain = size * s.cost[c] - (size - 1) * without
+        found = find_cheapest(w, row, c, gain)
+        if found == 0:
+            continue
+        done = _move(w, row, found, gain) if size > w.k else _chain(w, row)
+        if done == 0.0:
+            done = _swap(w, row, found)
+        saved += done
+    return saved
+
+
+@merged
+def _move(w: Search, row: int, found: int, gain: float) -> float:
+    """Move a row to the cheapest cluster that stays diverse; its own may lose a row."""
+    s = w.s
+    if gain - w.rise[0] <= LEAST_GAIN or not cluster_holds(w.r, s, s.owner[row], row, NONE):
+        return 0.0
+    for i in range(found):
+        if gain - w.rise[i] <= LEAST_GAIN:
+            break
+        if cluster_holds(w.r, s, w.best[i], NONE, row):
+            origin = s.owner[row]
+            leave(s, row)
+            join(s, w.best[i], row)
+            refresh(w.o, s, origin)
+            refresh(w.o, s, w.best[i])
+            return gain - w.rise[i]
+    return 0.0
+
+
+@merged
+def _chain(w: Search, row: int) -> float:
+    """Move a row to its cheapest cluster and fill its place from a cluster that can spare a row."""
+    s = w.s
+    c, target = s.owner[row], w.best[0]
+    budget = s.size[c] * s.cost[c] - w.rise[0]
+    best, change = _find_spare(s, row, target, w.k, budget - LEAST_GAIN, w.dice)
+    if best == NONE:
+        return 0.0
+    best, change = _best_of_donor(s, row, best, change)
+    if not (
+        cluster_holds(w.r, s, c, row, best)
+        and cluster_holds(w.r, s, s.owner[best], best, NONE)
+        and cluster_holds(w.r, s, target, NONE, row)
+    ):
+        return 0.0
+    donor = s.owner[best]
+    leave(s, row)
+    join(s, target, row)
+    leave(s, best)
+    join(s, c, best)
+    refresh(w.o, s, c)
+    refresh(w.o, s, target)
+    refresh(w.o, s, donor)
+    return budget - change
+
+
+@inlined
+def _refill(s: Clusters, c: int, row: int, donor: int, spare: int, most: float) -> float:
+    """Return the cost of cluster c with ``spare`` in the place of ``row``, less what that saves."""
+    saved = 0.0
+    if s.cost[donor] > 0.0:
+        without = left_cost(s.flat, s.layout, s.box, donor, s.codes, spare)
+        saved = s.size[donor] * s.cost[donor] - (s.size[donor] - 1) * without
+    bound = (most + saved) / s.size[c]
+    cost = exchanged_cost(s.flat, s.layout, s.box, c, s.codes, row, spare, bound)
+    return s.size[c] * cost - saved
+
+
+@merged
+def _find_spare(
+    s: Clusters,
+    row: int,
+    target: int,
+    k: int,
+    most: float,
+    dice: NDArray[np.uint64],
+) -> tuple[int, float]:
+    """Return a row, one at random of each cluster above k, that fills the place of ``row`` best."""
+    c = s.owner[row]
+    best = NONE
+    for donor in range(s.size.shape[0]):
+        if s.size[donor] <= k or donor == c or donor == target:
+            continue
+        spare = s.head[donor]
+        for _ in range(roll(dice, s.size[donor])):
+            spare = s.following[spare]
+        change = _refill(s, c, row, donor, spare, most)
+        if change < most:
+            best, most = spare, change
+    return best, most
+
+
+@merged
+def _best_of_donor(s: Clusters, row: int, spare: int, change: float) -> tuple[int, float]:
+    """Return the row of the same donor that fills the place best."""
+    c, donor = s.owner[row], s.owner[spare]
+    if s.cost[donor] == 0.0:
+        return spare, change
+    other = s.head[donor]
+    while other != NONE:
+        found = _refill(s, c, row, donor, other, change)
+        if found < change:
+            spare, change = other, found
+        other = s.following[other]
+    return spare, change
+
+
+@merged
+def _swap(w: Search, row: int, found: int) -> float:
+    """Exchange a row with a row of one of the clusters that would take it."""
+    s = w.s
+    c = s.owner[row]
+    for i in range(found):
+        other = w.best[i]
+        paid = s.size[c] * s.cost[c] + s.size[other] * s.cost[other]
+        best, least = _best_exchange(s, row, other, paid - LEAST_GAIN)
+        if best == NONE:
+            continue
+        if cluster_holds(w.r, s, c, row, best) and cluster_holds(w.r, s, other, best, row):
+            leave(s, row)
+            leave(s, best)
+            join(s, c, best)
+            join(s, other, row)
+            refresh(w.o, s, c)
+            refresh(w.o, s, other)
+            return paid - least
+    return 0.0
+
+
+@merged
+def _best_exchange(s: Clusters, row: int, other: int, most: float) -> tuple[int, float]:
+    """Return the row of a cluster that ``row`` is best exchanged with, and what both cost then."""
+    codes, flat, layout, box, following = s.codes, s.flat, s.layout, s.box, s.following
+    c = s.owner[row]
+    here, there = s.size[c], s.size[other]
+    best = NONE
+    candidate = s.head[other]
+    while candidate != NONE:
+        cost = exchanged_cost(flat, layout, box, other, codes, candidate, row, most / there)
+        total = there * cost
+        if total < most:
+            bound = (most - total) / here
+            total += here * exchanged_cost(flat, layout, box, c, codes, row, candidate, bound)
+            if total < most:
+                best, most = candidate, total
+        if s.cost[other] == 0.0:
+            break
+        candidate = following[candidate]
+    return best, most
+
+
+@kernel
+def absorb_failing(w: Search, members: NDArray[np.int32]) -> None:
+    """Give up every cluster that is too small or breaks a rule, at any price."""
+    s = w.s
+    for c in range(s.size.shape[0]):
+        if s.size[c] > 0 and (s.size[c] < w.k or not cluster_holds(w.r, s, c, NONE, NONE)):
+            _dissolve(w, c, members, np.inf)
+
+
+@kernel
+def dissolve_clusters(w: Search, members: NDArray[np.int32]) -> float:
+    """Give up every cluster whose rows cost less elsewhere; return what was saved."""
+    saved = 0.0
+    for c in range(w.s.size.shape[0]):
+        if w.s.size[c] > 0 and w.s.cost[c] > 0.0:
+            saved += _dissolve(w, c, members, w.s.size[c] * w.s.cost[c] - LEAST_GAIN)
+    return saved
+
+
+@kernel
+def _dissolve(w: Search, c: int, members: NDArray[np.int32], budget: float) -> float:
+    """Move the rows of a cluster one by one, or none if it costs more than the budget.
+
+    Return what is left of the budget, 0 if nothing was done.
+    """
+    s = w.s
+    n = 0
+    row = s.head[c]
+    while row != NONE:
+        members[n] = row
+        n += 1
+        row = s.following[row]
+    for i in range(n):
+        row = members[i]
+        target = NONE
+        for j in range(find_cheapest(w, row, c, budget)):
+            if cluster_holds(w.r, s, w.best[j], NONE, row):
+                target = w.best[j]
+                budget -= w.rise[j]
+                break
+        if target == NONE:
+            _undo(w, c, members, i)
+            return 0.0
+        unlink(s, row)
+        join(s, target, row)
+        refresh(w.o, s, target)
+    s.cost[c] = 0.0
+    refresh(w.o, s, c)
+    return budget
+
+
+@kernel
+def _undo(w: Search, c: int, members: NDArray[np.int32], n: int) -> None:
+    """Bring the first n rows back to the cluster, whose bounds were left as they are."""
+    s = w.s
+    for i in range(n - 1, -1, -1):
+        s.cost[s.owner[members[i]]] = STALE
+        unlink(s, members[i])
+        link(s, members[i], c)
+    for other in range(s.cost.shape[0]):
+        if s.cost[other] == STALE:
+            rescan(s, other)
+            refresh(w.o, s, other)

@@ -1,0 +1,1 @@
+"""Loops over the boxes of groups and their costs."""

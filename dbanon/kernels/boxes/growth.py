@@ -1,0 +1,247 @@
+"""Growing groups one after the other, each from a seed by the row that costs it least."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.kernels.boxes.box_extension import cost_of, cost_with, costs_of, reach_rows, stretch
+from dbanon.kernels.boxes.costs import group_boxes
+from dbanon.kernels.compile import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.kernels.boxes.box_extension import Costs
+
+NONE = -1
+FAR_FROM_LAST, FAR_FROM_FIRST, NEIGHBOURS = 0, 1, 2
+
+
+class Pool(NamedTuple):
+    """The rows that have no group yet, the first of each array, in row order.
+
+    codes: (d, n); sensitive: (s, n); row: (n,) row number; total: (n,) what the box costs with
+    the row at least; taken: (n,) places of the group's rows; lo, hi: (d,) the box; origin: (d,)
+    the record that the next seed is far from; occurs: (s, values) rows by sensitive value;
+    n_distinct: (s,) values that occur; met: (s, values) the last group that has the value;
+    lacking: (s,) distinct values that the group still lacks.
+    """
+
+    codes: NDArray[np.int32]
+    sensitive: NDArray[np.int32]
+    row: NDArray[np.int64]
+    total: NDArray[np.float64]
+    taken: NDArray[np.int64]
+    lo: NDArray[np.int32]
+    hi: NDArray[np.int32]
+    origin: NDArray[np.int32]
+    occurs: NDArray[np.int64]
+    n_distinct: NDArray[np.int64]
+    met: NDArray[np.int64]
+    lacking: NDArray[np.int64]
+
+
+@kernel
+def _fill(rows: NDArray[np.int32], d: int) -> Pool:
+    n, s = rows.shape[0], rows.shape[1] - d
+    codes, sensitive = np.empty((d, n), np.int32), np.empty((s, n), np.int32)
+    cardinality = rows[:, d:].max() + 1 if s > 0 else 0
+    occurs, n_distinct = np.zeros((s, cardinality), np.int64), np.zeros(s, np.int64)
+    for i in range(n):
+        for j in range(d):
+            codes[j, i] = rows[i, j]
+        for j in range(s):
+            value = rows[i, d + j]
+            sensitive[j, i] = value
+            n_distinct[j] += occurs[j, value] == 0
+            occurs[j, value] += 1
+    return Pool(
+        codes,
+        sensitive,
+        np.arange(n),
+        np.empty(n),
+        np.empty(n, np.int64),
+        np.empty(d, np.int32),
+        np.empty(d, np.int32),
+        np.empty(d, np.int32),
+        occurs,
+        n_distinct,
+        np.full((s, cardinality), NONE),
+        np.zeros(s, np.int64),
+    )
+
+
+@kernel
+def _can_grow(n: int, k: int, l: int, p: Pool) -> bool:
+    """Return whether the rows left have enough rows and sensitive values for a group."""
+    enough = n >= k
+    for j in range(p.n_distinct.shape[0]):
+        enough = enough and p.n_distinct[j] >= l
+    return enough
+
+
+@kernel
+def _seed(n: int, p: Pool, c: Costs) -> int:
+    """Return the place of the row farthest from the origin; ties: lowest row."""
+    reach_rows(n, p.codes, p.origin, p.origin, c, p.total)
+    best = 0
+    for i in range(n):
+        if p.total[i] > p.total[best]:
+            best = i
+    return best
+
+
+@kernel
+def _take(i: int, size: int, label: int, rule: int, p: Pool) -> None:
+    """Add the row at place i to the group, and to its box unless neighbours are looked for."""
+    if size == 0:
+        p.lo[:] = p.hi[:] = p.codes[:, i]
+    elif rule != NEIGHBOURS:
+        stretch(p.codes[:, i], p.lo, p.hi)
+    for j in range(p.sensitive.shape[0]):
+        value = p.sensitive[j, i]
+        p.lacking[j] -= p.lacking[j] > 0 and p.met[j, value] != label
+        p.met[j, value] = label
+        p.occurs[j, value] -= 1
+        p.n_distinct[j] -= p.occurs[j, value] == 0
+    p.taken[size] = i
+
+
+@kernel
+def _adds(i: int, need: int, label: int, p: Pool) -> bool:
+    """Return whether the row brings a value to a column that lacks ``need`` of them."""
+    for j in range(p.sensitive.shape[0]):
+        if p.lacking[j] >= need and p.met[j, p.sensitive[j, i]] != label:
+            return True
+    return False
+
+
+@kernel
+def _cheapest(n: int, need: int, label: int, p: Pool, c: Costs) -> int:
+    """Return the place of the row of least cost that is not taken; ties: lowest row.
+
+    A row costs at least what it did when the box was smaller, so few are measured again.
+    """
+    best, least = NONE, np.inf
+    for i in range(n):
+        if p.total[i] >= least or (need > 0 and not _adds(i, need, label, p)):
+            continue
+        p.total[i] = cost_with(p.codes[:, i], p.lo, p.hi, c)
+        if p.total[i] < least:
+            best, least = i, p.total[i]
+    return best
+
+
+@kernel
+def _grow(n: int, seed: int, label: int, k: int, l: int, rule: int, p: Pool, c: Costs) -> int:
+    """Fill ``taken`` with the places of a group, the last one added last; return its size.
+
+    Once the places left are as few as the values lacking, only rows with a new one may join.
+    """
+    p.lacking[:] = l
+    size, i = 0, seed
+    while True:
+        _take(i, size, label, rule, p)
+        size += 1
+        need = 0
+        for j in range(p.lacking.shape[0]):
+            need = max(need, p.lacking[j])
+        if size >= k and need == 0:
+            return size
+        if size == 1:
+            reach_rows(n, p.codes, p.lo, p.hi, c, p.total)
+        p.total[i] = np.inf
+        i = _cheapest(n, need if need >= k - size else 0, label, p, c)
+
+
+@kernel
+def _emit(n: int, size: int, label: int, group: NDArray[np.int32], p: Pool) -> int:
+    """Give the taken rows their group and close the gaps they leave; return how many remain."""
+    for i in p.taken[:size]:
+        group[p.row[i]] = label
+    gaps = np.sort(p.taken[:size])
+    for step in range(1, size + 1):
+        start, stop = gaps[step - 1] + 1, gaps[step] if step < size else n
+        _shift(p.row, start, stop, step)
+        for j in range(p.codes.shape[0]):
+            _shift(p.codes[j], start, stop, step)
+        for j in range(p.sensitive.shape[0]):
+            _shift(p.sensitive[j], start, stop, step)
+    return n - size
+
+
+@kernel
+def _shift(values: NDArray[np.signedinteger], start: int, stop: int, step: int) -> None:
+    for i in range(start, stop):
+        values[i - step] = values[i]
+
+
+@kernel
+def _place(
+    rows: NDArray[np.int32],
+    order: NDArray[np.int64],
+    group: NDArray[np.int32],
+    n_groups: int,
+    c: Costs,
+) -> None:
+    """Give each row without a group, in order, the one whose rows times cost rises least."""
+    d = c.layout.shape[0]
+    lo, hi, size = group_boxes(rows[:, :d], group, n_groups)
+    cost = np.empty(n_groups)
+    for a in range(n_groups):
+        cost[a] = cost_of(lo[a], hi[a], c)
+    for row in order:
+        if group[row] >= 0:
+            continue
+        best, least = NONE, np.inf
+        for a in range(n_groups):
+            rise = (size[a] + 1) * cost_with(rows[row], lo[a], hi[a], c) - size[a] * cost[a]
+            if rise < least:
+                best, least = a, rise
+        group[row] = best
+        size[best] += 1
+        stretch(rows[row], lo[best], hi[best])
+        cost[best] = cost_of(lo[best], hi[best], c)
+
+
+@kernel
+def growth(
+    rows: NDArray[np.int32],
+    order: NDArray[np.int64],
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+    k: int,
+    l: int,
+    rule: int,
+) -> tuple[NDArray[np.int32], int]:
+    """Grow groups until too few rows or sensitive values are left, then place the rest.
+
+    rows: (n, d + s) codes of the d columns and of the s sensitive columns; order: (n,) the rows in
+    the order of chance; rule: FAR_FROM_LAST or FAR_FROM_FIRST, each seed is the row farthest from
+    the last or the first row of the group before (from order[0] at the start) and each row added
+    stretches the box that the next is measured by; NEIGHBOURS, each seed is the next in order and
+    rows are measured by their distance from it. Return the group of each row and how many there
+    are, one when no group can be grown. O(n^2 d).
+    """
+    d, n = layout.shape[0], rows.shape[0]
+    p, c = _fill(rows, d), costs_of(flat, layout)
+    group = np.full(n, NONE, np.int32)
+    p.origin[:] = rows[order[0], :d]
+    n_groups, at = 0, 0
+    while _can_grow(n, k, l, p):
+        if rule == NEIGHBOURS:
+            while group[order[at]] >= 0:
+                at += 1
+            seed = np.searchsorted(p.row[:n], order[at])
+        else:
+            seed = _seed(n, p, c)
+        size = _grow(n, seed, n_groups, k, l, rule, p, c)
+        p.origin[:] = p.codes[:, p.taken[size - 1] if rule == FAR_FROM_LAST else seed]
+        n = _emit(n, size, n_groups, group, p)
+        n_groups += 1
+    if n_groups == 0:
+        return np.zeros(rows.shape[0], np.int32), 1
+    _place(rows, order, group, n_groups, c)
+    return group, n_groups

@@ -1,0 +1,299 @@
+"""Recursive cutting of a table into boxes (LeFevre et al., ICDE 2006)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.kernels.boxes.costs import box_cost
+from dbanon.kernels.boxes.cut_candidates import (
+    SLOTS,
+    Work,
+    allowable_cuts,
+    child_slots,
+    grid_slots,
+    sorted_codes,
+    value_slots,
+)
+from dbanon.kernels.compile import kernel
+from dbanon.kernels.layout import SIZE, STRIDE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+TIE = 1e-9
+NONE = -1
+
+
+@kernel
+def _allocate(
+    n_rows: int, flat: NDArray[np.float64], layout: NDArray[np.int64], cardinality: int
+) -> Work:
+    d = layout.shape[0]
+    return Work(
+        flat,
+        layout,
+        np.empty(d, np.int32),
+        np.empty(d, np.int32),
+        np.empty(d, np.int32),
+        np.empty(d, np.int32),
+        np.empty(d, np.float64),
+        np.empty(n_rows, np.int32),
+        np.empty(max(n_rows, SLOTS), np.int32),
+        np.empty(SLOTS, np.int64),
+        np.empty(SLOTS, np.int32),
+        np.empty(SLOTS, np.int32),
+        np.empty(SLOTS, np.int32),
+        np.empty((SLOTS, d), np.int32),
+        np.empty((SLOTS, d), np.int32),
+        np.empty(SLOTS, np.float64),
+        np.empty(SLOTS, np.float64),
+        np.empty(SLOTS, np.int32),
+        np.empty(SLOTS, np.int32),
+        np.full(cardinality, -1, np.int32),
+        np.empty(cardinality, np.int32),
+        np.empty(cardinality, np.int32),
+    )
+
+
+@kernel
+def _measure(segment: NDArray[np.int32], w: Work) -> int:
+    """Fill the bounds and costs of the box; return how many columns have more than one value."""
+    n_columns = w.layout.shape[0]
+    for column in range(n_columns):
+        w.lo[column] = w.hi[column] = segment[0, column]
+        w.top[column] = NONE
+    for row in range(segment.shape[0]):
+        for column in range(n_columns):
+            code = segment[row, column]
+            w.lo[column] = min(w.lo[column], code)
+            w.hi[column] = max(w.hi[column], code)
+            if code != w.layout[column, SIZE]:
+                w.top[column] = max(w.top[column], code)
+    n_open = 0
+    for column in range(n_columns):
+        w.cost[column] = box_cost(w.flat, w.layout, column, w.lo[column], w.hi[column])
+        if w.lo[column] != w.hi[column]:
+            w.open[n_open] = column
+            n_open += 1
+    return n_open
+
+
+@kernel
+def _find_slots(
+    segment: NDArray[np.int32], column: int, k: int, l: int, w: Work
+) -> tuple[int, int, int]:
+    """Sort the rows into slots of the column; return their number and the first and last cut.
+
+    A column of many values is looked at through a grid; where the grid has no allowable cut the
+    slot that any finer cut would fall into is looked at through a grid of its own.
+    """
+    d = w.layout.shape[0]
+    n_rows = segment.shape[0]
+    base, top = w.lo[column], w.top[column]
+    many = top - base >= SLOTS - 1
+    if many and n_rows < SLOTS:
+        n_slots = value_slots(segment, column, w)
+    elif many and w.layout[column, STRIDE] != 0:
+        n_slots = child_slots(segment, column, w)
+    else:
+        n_slots = grid_slots(segment, column, base, top, w)
+    first, last = allowable_cuts(segment, n_slots, d, k, l, w)
+    coarse = many and n_rows >= SLOTS and w.layout[column, STRIDE] == 0
+    while coarse and first > last and first < n_slots and w.lows[first] <= top:
+        base, top = max(base, w.lows[first]), min(top, w.highs[first])
+        coarse = top - base >= SLOTS - 1
+        n_slots = grid_slots(segment, column, base, top, w)
+        first, last = allowable_cuts(segment, n_slots, d, k, l, w)
+    return n_slots, first, last
+
+
+@kernel
+def _slot_boxes(segment: NDArray[np.int32], n_open: int, n_slots: int, w: Work) -> None:
+    """Fill the box of each slot; O(rows * open columns)."""
+    for slot in range(n_slots):
+        for i in range(n_open):
+            w.box_lo[slot, i], w.box_hi[slot, i] = np.iinfo(np.int32).max, NONE
+    for row in range(segment.shape[0]):
+        slot = w.slot[row]
+        for i in range(n_open):
+            code = segment[row, w.open[i]]
+            w.box_lo[slot, i] = min(w.box_lo[slot, i], code)
+            w.box_hi[slot, i] = max(w.box_hi[slot, i], code)
+
+
+@kernel
+def _accumulate(costs: NDArray[np.float64], start: int, step: int, i: int, w: Work) -> None:
+    """Add the cost of the i-th open column's box from slot ``start`` up to each slot in turn."""
+    column, cost = w.open[i], 0.0
+    lo, hi = w.box_lo[start, i], w.box_hi[start, i]
+    known = False
+    slot = start
+    for _ in range(costs.shape[0]):
+        if not known or w.box_lo[slot, i] < lo or w.box_hi[slot, i] > hi:
+            lo, hi = min(lo, w.box_lo[slot, i]), max(hi, w.box_hi[slot, i])
+            cost = box_cost(w.flat, w.layout, column, lo, hi)
+            known = True
+        costs[slot] += cost
+        slot += step
+
+
+@kernel
+def _side_costs(segment: NDArray[np.int32], n_open: int, n_slots: int, w: Work) -> float:
+    """Fill the costs of both sides of the cut after each slot; return the cost of the box."""
+    _slot_boxes(segment, n_open, n_slots, w)
+    for slot in range(n_slots):
+        w.below[slot] = w.above[slot] = 0.0
+    whole = 0.0
+    for i in range(n_open):
+        whole += w.cost[w.open[i]]
+        _accumulate(w.below[:n_slots], 0, 1, i, w)
+        _accumulate(w.above[:n_slots], n_slots - 1, -1, i, w)
+    return whole
+
+
+@kernel
+def _best_in_column(
+    segment: NDArray[np.int32], column: int, n_open: int, k: int, l: int, w: Work
+) -> tuple[float, int]:
+    """Return the score of the column's best cut and the greatest code left of it.
+
+    NULL is cut off first; a taxonomy is cut between children of the box's common ancestor.
+    """
+    n_slots, first, last = _find_slots(segment, column, k, l, w)
+    if first > last:
+        return -1.0, NONE
+    null = w.highs[n_slots - 1] == w.layout[column, SIZE]
+    if null and first <= n_slots - 2 and last == n_slots - 2:
+        first = n_slots - 2
+    tree = w.layout[column, STRIDE] != 0
+    whole = box_cost(w.flat, w.layout, column, w.lo[column], w.top[column])
+    before = _side_costs(segment, n_open, n_slots, w)
+    best, code, left = -1.0, NONE, 0
+    for slot in range(last + 1):
+        left += w.counts[slot]
+        if slot < first:
+            continue
+        if tree and w.highs[slot + 1] <= w.top[column]:
+            between = box_cost(w.flat, w.layout, column, w.highs[slot], w.lows[slot + 1])
+            if between < whole:
+                continue
+        right = segment.shape[0] - left
+        drop = left * (before - w.below[slot]) + right * (before - w.above[slot + 1])
+        score = drop / np.sqrt(left * right)
+        if score > best + TIE * abs(best):
+            best, code = score, w.highs[slot]
+    return best, code
+
+
+@kernel
+def _best_cut(segment: NDArray[np.int32], n_open: int, k: int, l: int, w: Work) -> tuple[int, int]:
+    """Return the column of the best cut and the greatest code left of it; ties: lowest column."""
+    best, best_column, best_code = -1.0, NONE, NONE
+    for i in range(n_open):
+        score, code = _best_in_column(segment, w.open[i], n_open, k, l, w)
+        if code != NONE and score > best + TIE * abs(best):
+            best, best_column, best_code = score, w.open[i], code
+    return best_column, best_code
+
+
+@kernel
+def _is_diverse(segment: NDArray[np.int32], d: int, l: int, w: Work) -> bool:
+    """Return whether the rows hold l distinct values of every sensitive column."""
+    for column in range(d, segment.shape[1] - 1):
+        n_seen = 0
+        for row in range(segment.shape[0]):
+            value = segment[row, column]
+            if w.first[value] < 0:
+                w.first[value] = 0
+                w.seen[n_seen] = value
+                n_seen += 1
+                if n_seen >= l:
+                    break
+        for i in range(n_seen):
+            w.first[w.seen[i]] = -1
+        if n_seen < l:
+            return False
+    return True
+
+
+@kernel
+def _split(segment: NDArray[np.int32], column: int, code: int, ties: int) -> int:
+    """Move rows below the code, and as many at it as asked for, to the front; return how many."""
+    left, right = 0, segment.shape[0]
+    while left < right:
+        value = segment[left, column]
+        if value < code or (value == code and ties > 0):
+            ties -= value == code
+            left += 1
+            continue
+        right -= 1
+        for i in range(segment.shape[1]):
+            segment[left, i], segment[right, i] = segment[right, i], segment[left, i]
+    return left
+
+
+@kernel
+def _halve(segment: NDArray[np.int32], n_open: int, l: int, w: Work) -> int:
+    """Divide the rows evenly at the median of the dearest column that allows it, ties included.
+
+    Return how many rows are left of the median, 0 when no column leaves both sides diverse.
+    """
+    d = w.layout.shape[0]
+    half = segment.shape[0] // 2
+    for _ in range(n_open):
+        column = w.open[np.argmax(w.cost[w.open[:n_open]])]
+        if w.cost[column] <= 0.0:
+            break
+        w.cost[column] = 0.0
+        ordered = sorted_codes(segment, column, w)
+        code = ordered[half - 1]
+        _split(segment, column, code, half - np.searchsorted(ordered, code))
+        if _is_diverse(segment[:half], d, l, w) and _is_diverse(segment[half:], d, l, w):
+            return half
+    return 0
+
+
+@kernel
+def mondrian(
+    rows: NDArray[np.int32],
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+    k: int,
+    l: int,
+    cardinality: int,
+    relaxed: bool,
+) -> tuple[NDArray[np.int32], int]:
+    """Cut the rows into groups of at least k rows with l values of every sensitive column.
+
+    rows: (n, d + s + 1), overwritten: codes of the d columns, codes (below ``cardinality``) of the
+    s sensitive columns, row number. Return the group of each row number, (n,), and how many there
+    are, numbered from the lowest cut to the highest. O(n d^2) for each level of cuts.
+    """
+    group = np.empty(rows.shape[0], np.int32)
+    w = _allocate(rows.shape[0], flat, layout, cardinality)
+    waiting = np.empty((rows.shape[0] // k + 2, 2), np.int64)
+    waiting[0, 0], waiting[0, 1] = 0, rows.shape[0]
+    n_waiting, n_groups = 1, 0
+    while n_waiting > 0:
+        n_waiting -= 1
+        start, stop = waiting[n_waiting]
+        segment = rows[start:stop]
+        left = 0
+        if stop - start >= 2 * k:
+            n_open = _measure(segment, w)
+            column, code = _best_cut(segment, n_open, k, l, w)
+            if column != NONE:
+                left = _split(segment, column, code, stop - start)
+            elif relaxed:
+                left = _halve(segment, n_open, l, w)
+        if left > 0:
+            waiting[n_waiting, 0], waiting[n_waiting, 1] = start + left, stop
+            waiting[n_waiting + 1, 0], waiting[n_waiting + 1, 1] = start, start + left
+            n_waiting += 2
+        else:
+            for row in range(start, stop):
+                group[rows[row, rows.shape[1] - 1]] = n_groups
+            n_groups += 1
+    return group, n_groups

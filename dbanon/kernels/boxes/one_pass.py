@@ -1,0 +1,181 @@
+"""One-pass k-means: every record is assigned once, then sizes are evened out (Lin, Wei, 2008)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.kernels.boxes.costs import box_cost
+from dbanon.kernels.compile import kernel
+from dbanon.kernels.layout import SIZE, START
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NONE = -1
+
+
+class Centers(NamedTuple):
+    """The clusters and their centers, column by column.
+
+    code: (d, c) the most frequent code of a tree; mean: (d, c) the mean position of an ordered
+    column, NaN while all values are NULL; sum, present: (d, c) what the mean is made of; often:
+    (d, c) how often the most frequent code occurs; size: (c,); head: (c,) last row added, and
+    following: (n,) the one added before; distance: (c,) from the record looked at; table: by code.
+    """
+
+    codes: NDArray[np.int32]
+    ordered: NDArray[np.bool_]
+    flat: NDArray[np.float64]
+    layout: NDArray[np.int64]
+    code: NDArray[np.int32]
+    mean: NDArray[np.float64]
+    sum: NDArray[np.float64]
+    present: NDArray[np.int64]
+    often: NDArray[np.int64]
+    size: NDArray[np.int64]
+    head: NDArray[np.int64]
+    following: NDArray[np.int64]
+    distance: NDArray[np.float64]
+    table: NDArray[np.float64]
+
+
+@kernel
+def _allocate(
+    codes: NDArray[np.int32],
+    ordered: NDArray[np.bool_],
+    n_clusters: int,
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+) -> Centers:
+    n, d = codes.shape
+    return Centers(
+        codes,
+        ordered,
+        flat,
+        layout,
+        np.zeros((d, n_clusters), np.int32),
+        np.full((d, n_clusters), np.nan),
+        np.zeros((d, n_clusters)),
+        np.zeros((d, n_clusters), np.int64),
+        np.zeros((d, n_clusters), np.int64),
+        np.zeros(n_clusters, np.int64),
+        np.full(n_clusters, NONE),
+        np.full(n, NONE),
+        np.empty(n_clusters),
+        np.empty(layout[:, SIZE].max() + 1),
+    )
+
+
+@kernel
+def _measure(row: int, w: Centers) -> None:
+    """Fill the distance of a record from each center; NULL and a value are the weight apart."""
+    w.distance[:] = 0.0
+    for j in range(w.codes.shape[1]):
+        code, size, start = w.codes[row, j], w.layout[j, SIZE], w.layout[j, START]
+        if w.ordered[j]:
+            x = np.nan if code == size else w.flat[start + 1 + code]
+            for a in range(w.size.shape[0]):
+                step = abs(x - w.mean[j, a])
+                if not np.isnan(step):
+                    w.distance[a] += step
+                elif np.isnan(x) != np.isnan(w.mean[j, a]):
+                    w.distance[a] += w.flat[start]
+        else:
+            for other in range(size + 1):
+                w.table[other] = box_cost(w.flat, w.layout, j, min(code, other), max(code, other))
+            for a in range(w.size.shape[0]):
+                w.distance[a] += w.table[w.code[j, a]]
+
+
+@kernel
+def _nearest(row: int, fewer_than: int, w: Centers) -> int:
+    """Return the cluster of the nearest center among the smaller ones; ties: lowest; -1: none."""
+    _measure(row, w)
+    best = NONE
+    for a in range(w.size.shape[0]):
+        better = best == NONE or w.distance[a] < w.distance[best]
+        if w.size[a] < fewer_than and better:
+            best = a
+    return best
+
+
+@kernel
+def _add(row: int, a: int, w: Centers) -> None:
+    """Add a record to a cluster and update its center; of codes as frequent the lowest counts."""
+    w.following[row] = w.head[a]
+    w.head[a] = row
+    w.size[a] += 1
+    for j in range(w.codes.shape[1]):
+        code = w.codes[row, j]
+        if w.ordered[j]:
+            if code < w.layout[j, SIZE]:
+                w.sum[j, a] += w.flat[w.layout[j, START] + 1 + code]
+                w.present[j, a] += 1
+                w.mean[j, a] = w.sum[j, a] / w.present[j, a]
+            continue
+        occurs, member = 0, row
+        while member != NONE:
+            occurs += w.codes[member, j] == code
+            member = w.following[member]
+        lower = occurs == w.often[j, a] and code < w.code[j, a]
+        if occurs > w.often[j, a] or lower:
+            w.code[j, a], w.often[j, a] = code, occurs
+
+
+@kernel
+def _reduce(a: int, k: int, group: NDArray[np.int32], w: Centers) -> None:
+    """Leave a cluster the k records nearest to its center; ties: lowest row."""
+    members, distance = np.empty(w.size[a], np.int64), np.empty(w.size[a])
+    row = w.head[a]
+    for i in range(w.size[a] - 1, -1, -1):
+        members[i] = row
+        row = w.following[row]
+    members.sort()
+    for i in range(w.size[a]):
+        _measure(members[i], w)
+        distance[i] = w.distance[a]
+    for i in np.argsort(distance, kind="mergesort")[k:]:
+        group[members[i]] = NONE
+    w.size[a] = min(w.size[a], k)
+
+
+@kernel
+def one_pass(
+    codes: NDArray[np.int32],
+    ordered: NDArray[np.bool_],
+    seeds: NDArray[np.int64],
+    visit: NDArray[np.int64],
+    order: NDArray[np.int64],
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+    k: int,
+) -> NDArray[np.int32]:
+    """Assign each record to the nearest center, even the sizes out; return the clusters, (n,).
+
+    codes: (n, d); ordered: (d,) which columns have positions, the others being trees; seeds: (c,)
+    distinct rows that found the clusters, c <= n // k; visit: (n,) the rows in the order of
+    assignment, the centers following; order: (n,) in that of adjustment. Clusters of more than k
+    give up the records farthest from their center, which go to the nearest cluster of fewer than
+    k, or when there is none to the nearest. The centers stay by then. O(n c d), and for trees the
+    squares of the clusters' sizes.
+    """
+    w = _allocate(codes, ordered, seeds.shape[0], flat, layout)
+    group = np.full(codes.shape[0], NONE, np.int32)
+    for a in range(seeds.shape[0]):
+        group[seeds[a]] = a
+        _add(seeds[a], a, w)
+    for row in visit:
+        if group[row] == NONE:
+            group[row] = _nearest(row, codes.shape[0], w)
+            _add(row, group[row], w)
+    for a in range(seeds.shape[0]):
+        if w.size[a] > k:
+            _reduce(a, k, group, w)
+    for row in order:
+        if group[row] == NONE:
+            a = _nearest(row, k, w)
+            group[row] = a if a != NONE else _nearest(row, codes.shape[0], w)
+            w.size[group[row]] += 1
+    return group

@@ -1,0 +1,143 @@
+"""Dividing a table at its most distant pairs of rows (Xu et al., KDD 2006)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.kernels.boxes.box_extension import cost_with, costs_of, stretch
+from dbanon.kernels.compile import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.kernels.boxes.box_extension import Costs
+
+
+class Work(NamedTuple):
+    """The rows and their costs, and memory that every segment uses anew.
+
+    rows: (n, d + s); lo, hi: (2, d) the boxes of the two sides; size: (2,) their rows; total:
+    (2,) their rows times cost; goes_right: (n,) which side each row of the segment is on; spare:
+    (n,).
+    """
+
+    rows: NDArray[np.int32]
+    costs: Costs
+    lo: NDArray[np.int32]
+    hi: NDArray[np.int32]
+    size: NDArray[np.int64]
+    total: NDArray[np.float64]
+    goes_right: NDArray[np.bool_]
+    spare: NDArray[np.int64]
+
+
+@kernel
+def _farthest(segment: NDArray[np.int64], row: int, w: Work) -> tuple[int, float]:
+    """Return the other row whose pair with ``row`` costs most, and the cost; ties: lowest row."""
+    codes = w.rows[row, : w.lo.shape[1]]
+    best, greatest = -1, -1.0
+    for other in segment:
+        if other == row:
+            continue
+        cost = cost_with(w.rows[other], codes, codes, w.costs)
+        if cost > greatest or (cost == greatest and other < best):
+            best, greatest = other, cost
+    return best, greatest
+
+
+@kernel
+def _seeds(segment: NDArray[np.int64], rounds: int, w: Work) -> tuple[int, int]:
+    """Return two rows that cost much together, going from each to the farthest one."""
+    u, v, greatest = segment[0], segment[1], -1.0
+    start = u
+    for _ in range(rounds):
+        other, cost = _farthest(segment, start, w)
+        if cost <= greatest:
+            break
+        u, v, greatest = start, other, cost
+        start = other
+    return u, v
+
+
+@kernel
+def _total_with(row: int, side: int, w: Work) -> float:
+    """Return the rows times cost of a side with one row more."""
+    return (w.size[side] + 1) * cost_with(w.rows[row], w.lo[side], w.hi[side], w.costs)
+
+
+@kernel
+def _distribute(segment: NDArray[np.int64], u: int, v: int, w: Work) -> None:
+    """Put each row on the side whose total rises less; ties: the smaller side, then u's."""
+    for side, row in ((0, u), (1, v)):
+        w.lo[side] = w.hi[side] = w.rows[row, : w.lo.shape[1]]
+        w.size[side], w.total[side] = 1, 0.0
+    for i in range(segment.shape[0]):
+        row = segment[i]
+        w.goes_right[i] = row == v
+        if row in (u, v):
+            continue
+        left, right = _total_with(row, 0, w), _total_with(row, 1, w)
+        rise, other = left - w.total[0], right - w.total[1]
+        side = int(other < rise or (other == rise and w.size[1] < w.size[0]))
+        w.goes_right[i] = side == 1
+        w.size[side] += 1
+        w.total[side] = right if side == 1 else left
+        stretch(w.rows[row], w.lo[side], w.hi[side])
+
+
+@kernel
+def _divide(segment: NDArray[np.int64], k: int, rounds: int, w: Work) -> int:
+    """Put the rows of one side first, in their order; return how many, 0 to leave it whole."""
+    u, v = _seeds(segment, rounds, w)
+    _distribute(segment, u, v, w)
+    if max(w.size[0], w.size[1]) < k:
+        return 0
+    left, right = 0, 0
+    for i in range(segment.shape[0]):
+        if w.goes_right[i]:
+            w.spare[right] = segment[i]
+            right += 1
+        else:
+            segment[left] = segment[i]
+            left += 1
+    for i in range(right):
+        segment[left + i] = w.spare[i]
+    return left
+
+
+@kernel
+def divide(
+    rows: NDArray[np.int32],
+    order: NDArray[np.int64],
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+    k: int,
+    rounds: int,
+) -> tuple[NDArray[np.int32], int]:
+    """Divide the rows until no part has a side of k rows; return the group of each, and how many.
+
+    rows: (n, d + s); order: (n,) the rows in the order of chance, in which the first of a part is
+    its first seed and the rest are distributed; it is overwritten. Groups may have fewer than k
+    rows, and have at most 2k - 2 where k > 1. O(n d log n) for balanced sides.
+    """
+    d, n = layout.shape[0], order.shape[0]
+    lo, hi = np.empty((2, d), np.int32), np.empty((2, d), np.int32)
+    size, total = np.empty(2, np.int64), np.empty(2)
+    goes_right, spare = np.empty(n, np.bool_), np.empty(n, np.int64)
+    w = Work(rows, costs_of(flat, layout), lo, hi, size, total, goes_right, spare)
+    group = np.empty(n, np.int32)
+    n_groups = 0
+    parts = [(0, n)]
+    while len(parts) > 0:
+        start, stop = parts.pop()
+        left = _divide(order[start:stop], k, rounds, w) if stop - start > k else 0
+        if left > 0:
+            parts.append((start + left, stop))
+            parts.append((start, start + left))
+            continue
+        for row in order[start:stop]:
+            group[row] = n_groups
+        n_groups += 1
+    return group, n_groups

@@ -1,0 +1,1 @@
+"""Loops over points: squared distances and errors."""

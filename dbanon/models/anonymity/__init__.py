@@ -1,0 +1,1 @@
+"""Models of how many rows, values or people a published row may be of."""

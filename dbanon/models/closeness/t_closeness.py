@@ -1,0 +1,53 @@
+"""t-closeness (Li, Li, Venkatasubramanian, ICDE 2007)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dbanon.models.base import ClassModel
+from dbanon.models.bounds import Bound
+from dbanon.models.parameters import CLOSENESS, DISTANCE
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbanon.models.base import Rule
+    from dbanon.models.tally import Tally, Whole
+
+
+@dataclass(frozen=True, slots=True)
+class TCloseness(ClassModel):
+    """The values of every class are distributed within t of the whole relation.
+
+    distance: any two values are 1 apart (``equal``), or as far as their ranks (``ordered``), or as
+    their common ancestor is high (``hierarchical``).
+    """
+
+    t: float = field(
+        metadata=CLOSENESS.field("--t", help="t-closeness: largest distance from the whole table")
+    )
+    distance: str = field(
+        metadata=DISTANCE.field(
+            "--t-distance", help="of values: equal, ordered, or by the column's taxonomy"
+        )
+    )
+
+    title = "{t}-closeness ({distance})"
+    limit = "t"
+    bound = Bound.AT_MOST
+    is_short = True
+    of_whole = True
+
+    def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:
+        """Return the distance of each class from the whole relation."""
+        from dbanon.models.closeness.distances import distance_from
+
+        return distance_from(tally, whole, whole.share, distance=self.distance)
+
+    def search_rule(self, whole: Whole) -> Rule:
+        """Return the distance from the whole relation."""
+        from dbanon.models.closeness.distances import closeness_rule
+
+        return closeness_rule(self.t, whole, distance=self.distance)

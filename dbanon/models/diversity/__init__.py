@@ -1,0 +1,1 @@
+"""Models of the sensitive values that a class holds."""

@@ -1,0 +1,360 @@
+"""An embedded server: made, started, asked and stopped with PostgreSQL's own programs."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from psycopg.conninfo import make_conninfo
+
+from dbanon.domain.errors import ConfigError, DatabaseError
+from dbanon.server.account import Account, server_account
+from dbanon.server.binaries import bundled_binaries, readable_copy, server_version
+from dbanon.server.postmaster import remove_stale_pid, running_postmaster
+from dbanon.server.sockets import PORT, answers, clear, make_private, socket_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+    from typing import IO
+
+    from dbanon.server.postmaster import Postmaster
+
+SUPERUSER = "postgres"
+ROLE = DATABASE = "dbanon"
+
+_HINT = "dbanon server status"
+_STARTING_SECONDS = 300.0  # recovery after a crash replays up to max_wal_size
+_STOPPING_SECONDS = 60
+_ORPHAN_SECONDS = 10.0
+_LOG_LINES = 10
+
+# Neither the text nor the values of a user's statements may reach the log.
+_SETTINGS = {
+    "listen_addresses": "",
+    "port": str(PORT),
+    "unix_socket_permissions": "0700",
+    "log_min_messages": "log",
+    "log_min_error_statement": "panic",
+    "log_error_verbosity": "terse",
+    "log_checkpoints": "off",
+    "shared_buffers": "256MB",
+    "work_mem": "32MB",
+    "maintenance_work_mem": "128MB",
+    "max_wal_size": "2GB",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "jit": "off",
+}
+
+# Single-user mode ends a statement at each newline.
+# The role is named like the metadata schema, which "$user" would make its tables' home.
+_FIRST_STATEMENTS = f"""\
+CREATE ROLE {ROLE} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE
+ALTER ROLE {ROLE} SET search_path = public
+CREATE DATABASE {DATABASE} OWNER {ROLE}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """What an embedded server is doing, and where."""
+
+    running: bool
+    pid: int | None
+    version: str
+    data_directory: Path
+    socket_directory: Path
+
+
+class EmbeddedServer:
+    """A PostgreSQL server under one folder, reached through a private socket only.
+
+    ``home`` holds data/, log, lock and, if its path is plain and short, run/ with the socket.
+    ``binaries`` is a folder with initdb, pg_ctl, postgres and psql; by default the wheel's.
+    The server outlives the process that started it. Methods raise ConfigError when the folder,
+    the programs or the account are not fit, and DatabaseError when PostgreSQL fails.
+    """
+
+    def __init__(self, home: Path, *, binaries: Path | None = None) -> None:
+        self.home = home.expanduser().resolve()
+        self._binaries = binaries
+
+    @property
+    def data(self) -> Path:
+        """The data folder."""
+        return self.home / "data"
+
+    @property
+    def log(self) -> Path:
+        """The server's log."""
+        return self.home / "log"
+
+    def start(self) -> None:
+        """Make the server if there is none, and start it if it does not run.
+
+        Safe in several processes at once. A running server costs one connection attempt.
+        """
+        if self._running() is not None:
+            return
+        self._make_home()
+        with self._locked():
+            if self._awaited() is not None:
+                return
+            directory = socket_directory(self.home)
+            make_private(directory, self._account)
+            programs = self._programs()
+            if self.data.exists():
+                self._refuse_other_version()
+                remove_stale_pid(self.data)
+                clear(directory)
+            else:
+                self._initialise(programs)
+            self._launch(programs, directory)
+
+    def stop(self) -> None:
+        """Stop the server, ending open sessions; do nothing if it does not run."""
+        if self._postmaster() is None:
+            return
+        with self._locked():
+            postmaster = self._postmaster()
+            if postmaster is None:
+                return
+            self._shut_down()
+            # A folder outside home would stay behind for ever; it is made again when needed.
+            if postmaster.ready:
+                with suppress(OSError):
+                    postmaster.socket_directory.rmdir()
+
+    def status(self) -> ServerStatus:
+        """Return what is known without starting or making anything."""
+        running = self._running()
+        return ServerStatus(
+            running=running is not None,
+            pid=running.pid if running else None,
+            version=server_version(self.binaries, Account(os.geteuid(), os.getegid())),
+            data_directory=self.data,
+            socket_directory=self._socket_directory(),
+        )
+
+    def dsn(self, user: str = ROLE, dbname: str = DATABASE) -> str:
+        """Return conninfo that reaches the server while it runs; no password is needed."""
+        host = str(self._socket_directory())
+        return make_conninfo(host=host, port=PORT, user=user, dbname=dbname, **self._peer())
+
+    def url(self) -> str:
+        """Return the same for programs that take a URI only."""
+        host = quote(str(self._socket_directory()), safe="")
+        peer = "".join(f"&{name}={quote(text, safe='')}" for name, text in self._peer().items())
+        return f"postgresql://{ROLE}@/{DATABASE}?host={host}&port={PORT}{peer}"
+
+    def psql(self, arguments: Sequence[str]) -> int:
+        """Run psql on the terminal with these arguments and return its exit code."""
+        environment = {key: text for key, text in os.environ.items() if not key.startswith("PG")}
+        environment |= {
+            "PGHOST": str(self._socket_directory()),
+            "PGPORT": str(PORT),
+            "PGUSER": ROLE,
+            "PGDATABASE": DATABASE,
+        } | {f"PG{name.upper()}": text for name, text in self._peer().items()}
+        # Ctrl-C cancels psql's query; it must not end the process that waits for psql.
+        previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            command = [str(self.binaries / "psql"), *arguments]
+            return subprocess.run(command, env=environment, check=False).returncode  # noqa: S603 - no shell
+        finally:
+            signal.signal(signal.SIGINT, previous)
+
+    def _peer(self) -> dict[str, str]:
+        """Return what makes libpq prove that the server's account answers.
+
+        Where a server was, and is no more, another account may listen. An account without a name,
+        which containers have, cannot be asked for: it is alone there.
+        """
+        name = self._account.name
+        return {} if name is None else {"requirepeer": name}
+
+    @cached_property
+    def binaries(self) -> Path:
+        """The folder of the programs as the caller sees it."""
+        return bundled_binaries() if self._binaries is None else self._binaries
+
+    @cached_property
+    def _account(self) -> Account:
+        return server_account(self.data)
+
+    def _postmaster(self) -> Postmaster | None:
+        try:
+            return running_postmaster(self.data)
+        except PermissionError:
+            raise _foreign(self.home) from None
+
+    def _running(self) -> Postmaster | None:
+        postmaster = self._postmaster()
+        if postmaster is None or not postmaster.ready:
+            return None
+        return postmaster if answers(postmaster.socket_directory) else None
+
+    def _awaited(self) -> Postmaster | None:
+        """Return the running server, waiting while it starts; shut down one that is deaf.
+
+        A server loses its socket when the runtime folder goes away at logout.
+        """
+        deadline = time.monotonic() + _STARTING_SECONDS
+        while (postmaster := self._postmaster()) is not None and postmaster.starting:
+            if time.monotonic() > deadline:
+                raise DatabaseError("the embedded server is still starting", hint=_HINT)
+            time.sleep(0.05)
+        running = self._running()
+        if running is None and postmaster is not None:
+            self._shut_down()
+        return running
+
+    def _socket_directory(self) -> Path:
+        postmaster = self._postmaster()
+        if postmaster is None or not postmaster.ready:
+            return socket_directory(self.home)
+        # It may have been started by a session with another runtime folder, or none.
+        return postmaster.socket_directory
+
+    def _make_home(self) -> None:
+        try:
+            if not self.home.exists():
+                # Root's server passes through this folder to its data; it cannot list it.
+                mode = 0o700 if self._account.is_caller else 0o711
+                self.home.mkdir(parents=True, exist_ok=True, mode=mode)
+                self.home.chmod(mode)  # whatever the umask
+            owner = self.home.stat().st_uid
+        except OSError as error:
+            raise ConfigError(
+                f"cannot make {self.home}: {error.strerror}",
+                hint="set DBANON_HOME to a folder of your own",
+            ) from None
+        if owner != os.geteuid():
+            raise _foreign(self.home)
+        if not self._account.reaches(self.home):
+            raise ConfigError(
+                f"{self.home} cannot be entered by uid {self._account.uid}, the server's account",
+                hint="set DBANON_HOME to a folder that is not private, such as /var/lib/dbanon",
+            )
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with self._opened("lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[IO[bytes]]:
+        """Open a private file of home for appending, never through a link."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        try:
+            descriptor = os.open(self.home / name, flags, mode=0o600)
+        except OSError as error:
+            raise ConfigError(f"cannot open {self.home / name}: {error.strerror}") from None
+        with os.fdopen(descriptor, "ab") as file:
+            yield file
+
+    def _programs(self) -> Path:
+        if self._account.reaches(self.binaries / "postgres"):
+            return self.binaries
+        version = server_version(self.binaries, Account(os.geteuid(), os.getegid()))
+        return readable_copy(self.binaries, self.home, version=version, account=self._account)
+
+    def _refuse_other_version(self) -> None:
+        made_by = (self.data / "PG_VERSION").read_text(encoding="ascii").strip()
+        version = server_version(self.binaries, Account(os.geteuid(), os.getegid()))
+        if not version.startswith(made_by):
+            raise ConfigError(
+                f"{self.data} was made by PostgreSQL {made_by}, and {self.binaries} is {version}",
+                hint="dump it with that version, or set DBANON_HOME to a new folder",
+            )
+
+    def _initialise(self, programs: Path) -> None:
+        """Make the data folder whole: what is there under its name was never interrupted."""
+        staging = self.home / "data.new"
+        for locale in ("C.UTF-8", "C"):  # not every system has the first
+            shutil.rmtree(staging, ignore_errors=True)
+            staging.mkdir(mode=0o700)
+            self._account.own(staging)
+            options = ["--encoding=UTF8", f"--locale={locale}", f"--username={SUPERUSER}"]
+            # Trusted, because only this account and root can enter the socket's folder.
+            options += ["--auth-local=trust", "--auth-host=reject"]
+            made = self._account.run([programs / "initdb", *options], data=staging)
+            if made.returncode == 0:
+                break
+        if made.returncode == 0:
+            single: list[str | Path] = [
+                programs / "postgres",
+                "--single",
+                "-c",
+                "exit_on_error=on",
+                "postgres",
+            ]
+            made = self._account.run(single, data=staging, stdin=_FIRST_STATEMENTS)
+        if made.returncode != 0:
+            raise DatabaseError(
+                f"the embedded server could not be made:\n{_tail(made.stdout)}", hint=_HINT
+            )
+        staging.rename(self.data)
+
+    def _launch(self, programs: Path, directory: Path) -> None:
+        """Start the server and return when it takes connections.
+
+        After kill -9 of the postmaster its sessions end within moments; until then PostgreSQL
+        rightly refuses to start on the same data.
+        """
+        settings = {**_SETTINGS, "unix_socket_directories": str(directory)}
+        options = ["-D", str(self.data)]  # on the command line, which identifies the process
+        for name, value in settings.items():
+            options += ["-c", f"{name}={value}"]
+        command: list[str | Path] = [programs / "pg_ctl", "start", "--silent", "--wait"]
+        command += ["--timeout", str(int(_STARTING_SECONDS)), "--options", shlex.join(options)]
+        deadline = time.monotonic() + _ORPHAN_SECONDS
+        while True:
+            with self._opened("log") as log:
+                before = log.seek(0, os.SEEK_END)
+                started = self._account.run(command, data=self.data, log=log)
+            if started.returncode == 0:
+                return
+            said = self._said_since(before)
+            if "still in use" not in said or time.monotonic() > deadline:
+                raise DatabaseError(
+                    f"the embedded server did not start:\n{_tail(said)}", hint=_HINT
+                )
+            time.sleep(0.2)
+
+    def _shut_down(self) -> None:
+        command: list[str | Path] = [self._programs() / "pg_ctl", "stop", "--silent", "--mode=fast"]
+        command += ["--wait", "--timeout", str(_STOPPING_SECONDS)]
+        stopped = self._account.run(command, data=self.data)
+        # pg_ctl fails when the server was gone before the signal, which is what was wanted.
+        if stopped.returncode != 0 and self._postmaster() is not None:
+            raise DatabaseError(
+                f"the embedded server did not stop:\n{_tail(stopped.stdout)}", hint=_HINT
+            )
+
+    def _said_since(self, position: int) -> str:
+        with self.log.open("rb") as log:
+            log.seek(position)
+            return log.read().decode(errors="replace")
+
+
+def _tail(text: str) -> str:
+    return "\n".join(text.strip().splitlines()[-_LOG_LINES:])
+
+
+def _foreign(home: Path) -> ConfigError:
+    return ConfigError(
+        f"{home} belongs to another account", hint="set DBANON_HOME to a folder of your own"
+    )

@@ -1,0 +1,79 @@
+"""The functions that privacy models make have the signatures that users have called so far."""
+
+import psycopg
+import pytest
+
+from dbanon.db.models.functions import check_name
+from dbanon.models.registry import MODELS
+
+Q = "relation regclass, quasi_identifiers text[]"
+S = f"{Q}, sensitive text"
+NPD = f"{S}, c double precision, l integer, positive text[]"
+SIGNATURES = {
+    "k-anonymity": (f"{Q}, k integer", 0),
+    "l-diversity": (f"{S}, l integer", 0),
+    "probabilistic-l-diversity": (f"{S}, l double precision", 0),
+    "entropy-l-diversity": (f"{S}, l double precision", 0),
+    "recursive-l-diversity": (f"{S}, c double precision, l integer", 0),
+    "pd-recursive-l-diversity": (NPD, 0),
+    "npd-recursive-l-diversity": (
+        f"{NPD}, share double precision, negative text[]",
+        0,
+    ),
+    "alpha-k-anonymity": (f"{S}, alpha double precision", 0),
+    "p-sensitivity": (f"{S}, p integer", 0),
+    "t-closeness": (f"{S}, t double precision, distance text, tree jsonb", 2),
+    "n-t-closeness": (f"{S}, n integer, t double precision, distance text, tree jsonb", 2),
+    "beta-likeness": (f"{S}, beta double precision, kind text", 1),
+    "delta-disclosure": (f"{S}, delta double precision", 0),
+    "k-e-anonymity": (f"{S}, k integer, e double precision", 0),
+    "m-uniqueness": (f"{S}, m integer", 0),
+    "x-y-anonymity": ("relation regclass, x text[], y text[], k integer", 0),
+    "k-map": (f"{Q}, population regclass, k integer, trees jsonb", 1),
+    "delta-presence": (
+        f"{Q}, population regclass, dmax double precision, dmin double precision, trees jsonb",
+        2,
+    ),
+}
+COUNTING = "required integer, achieved bigint"
+MEASURING = "required double precision, achieved double precision"
+REST = "classes bigint, failing_classes bigint, row_count bigint, verdict text"
+FOUND = """
+SELECT pg_get_function_identity_arguments(p.oid), p.pronargdefaults, pg_get_function_result(p.oid)
+  FROM pg_proc AS p
+ WHERE p.pronamespace = 'dbanon'::regnamespace AND p.proname = %s"""
+
+
+@pytest.fixture(scope="module")
+def connection(server, template):
+    with server.database(template) as database, database.connect() as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_check_has_the_signature_that_it_had(connection, name):
+    counted = COUNTING if name in {"k-anonymity", "l-diversity"} else MEASURING
+    found = connection.execute(FOUND, (check_name(name),)).fetchall()
+    assert found == [(*SIGNATURES[name], f"TABLE({counted}, {REST})")]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_check_says_what_it_does(connection, name):
+    (said,) = connection.execute(
+        "SELECT obj_description(p.oid) FROM pg_proc AS p"
+        " WHERE p.pronamespace = 'dbanon'::regnamespace AND p.proname = %s",
+        (check_name(name),),
+    ).fetchone()
+    assert said.endswith(".")
+    assert "{" not in said
+
+
+def test_a_promise_of_a_model_that_nobody_knows_is_not_kept(connection):
+    connection.execute("CREATE TABLE public.t (q int)")
+    connection.execute(
+        """COMMENT ON TABLE public.t IS 'dbanon: {"release": 1, "quasi": ["q"], "sensitive": [],
+           "models": [{"name": "k-anonymity", "params": {"k": 1}}, {"name": "new", "params": {}}],
+           "trees": {}}'"""
+    )
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="no privacy model 'new'"):
+        connection.execute("SELECT * FROM dbanon.verify('public.t')")

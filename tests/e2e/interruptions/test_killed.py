@@ -1,0 +1,94 @@
+"""A publication killed at any moment leaves the old release or the new one."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from tables import make_patients, patients_policy
+
+import dbanon
+
+PUBLISH = [sys.executable, "-m", "dbanon", "publish", "patients"]
+MOMENTS = 6
+STAGES = ("read", "encode", "cluster", "recode", "write", "publish", "check", "record")
+
+# Runs the command, and stops for good when the stage begins or has just ended: a stage boundary
+# is a moment that a timer would rarely hit.
+STOPPER = """
+import os, signal, sys
+from dbanon.domain import progress as stages
+original = stages.Stages.__call__
+wanted, when = sys.argv[1], sys.argv[2]
+from contextlib import contextmanager
+@contextmanager
+def stopping(self, name):
+    if name == wanted and when == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    with original(self, name):
+        yield
+    if name == wanted and when == "after":
+        os.kill(os.getpid(), signal.SIGKILL)
+stages.Stages.__call__ = stopping
+sys.argv = ["dbanon", "publish", "patients", "--k", "7"]
+from dbanon.cli import main
+main()
+"""
+
+
+@pytest.fixture
+def published(database, monkeypatch):
+    """Patients published with k = 5, and the environment of a command line."""
+    table = make_patients(database)
+    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
+    monkeypatch.setenv("DBANON_DSN", database.dsn)
+    dbanon.publish(table, settings=database.settings)
+    return database
+
+
+def served(database):
+    """Return k of the release that readers see, having checked that it is whole."""
+    report = dbanon.check("anon.patients", settings=database.settings)
+    assert database.execute("SELECT count(*) FROM anon.patients") == [(200,)]
+    ledger = dbanon.list_releases(settings=database.settings)
+    (release,) = [release for release in ledger if release.served]
+    found = database.execute(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'dbanon_data'::regnamespace"
+        " AND relkind IN ('r', 'v') ORDER BY relname"
+    )
+    assert [(f"release_{release.data_id}",)] == found
+    assert report.results[0].required == release.policy.k
+    return release.policy.k
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("stage", "when"), [*((s, "before") for s in STAGES), ("record", "after"), ("check", "after")]
+)
+def test_killed_at_a_stage_the_old_release_stays_and_the_next_run_succeeds(published, stage, when):
+    run = subprocess.run(
+        [sys.executable, "-c", STOPPER, stage, when], capture_output=True, check=False
+    )
+    assert run.returncode == -signal.SIGKILL, run.stderr
+    assert served(published) == 5
+    dbanon.publish("patients", k=7, settings=published.settings)
+    assert served(published) == 7
+
+
+@pytest.mark.one_server
+@pytest.mark.slow
+def test_killed_at_any_time_it_leaves_the_old_or_the_new_release(published):
+    start = time.perf_counter()
+    subprocess.run([*PUBLISH, "--k", "5"], capture_output=True, check=True)
+    usual = time.perf_counter() - start
+    for moment in range(MOMENTS):
+        process = subprocess.Popen(
+            [*PUBLISH, "--k", "7"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(usual * (moment + 1) / MOMENTS)
+        process.kill()
+        process.wait()
+        assert served(published) in {5, 7}
+        dbanon.publish("patients", k=5, settings=published.settings)
+        assert served(published) == 5

@@ -1,0 +1,124 @@
+import naive
+import numpy as np
+import pytest
+from builders import encoded, policy_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbanon.anonymization.auto.distribution_cuts import (
+    is_pressed,
+    recut,
+    shares_of,
+    start_by_shares,
+)
+from dbanon.anonymization.auto.fallback import start_quickly
+from dbanon.anonymization.auto.space import make_space, total_cost
+from dbanon.anonymization.interfaces import Requirement
+from dbanon.domain.assignment import Assignment
+from dbanon.domain.policy import ModelSpec
+from dbanon.models.demands import achieved, demands_of, wholes
+
+SPECS = [
+    ModelSpec("t-closeness", {"t": 0.2}),
+    ModelSpec("t-closeness", {"t": 0.1, "distance": "ordered"}),
+    ModelSpec("n-t-closeness", {"n": 20, "t": 0.2}),
+    ModelSpec("beta-likeness", {"beta": 0.5}),
+    ModelSpec("delta-disclosure", {"delta": 1.0}),
+    ModelSpec("entropy-l-diversity", {"l": 1.8}),
+    ModelSpec("recursive-l-diversity", {"c": 2.0, "l": 2}),
+    ModelSpec("alpha-k-anonymity", {"alpha": 0.6}),
+]
+
+
+def alike(n, *, seed=0):
+    """Return rows whose sensitive values follow from where they lie."""
+    random = np.random.default_rng(seed)
+    x, y = random.integers(0, 100, (2, n))
+    values = np.where(random.random(n) < 0.8, x // 34, y // 34)
+    columns = {"x": x.tolist(), "y": y.tolist(), "z": [f"c{i % 5}" for i in y.tolist()]}
+    rules = {"z": {"recoding": "set"}, "s": {"order": ("v1", "v2", "v0")}}
+    return encoded(columns, {"s": [f"v{v}" for v in values]}, rules=rules)
+
+
+def asked(table, *specs, k=3):
+    policy = policy_of([column.name for column in table.quasi], table.sensitive_names)
+    object.__setattr__(policy, "models", specs)
+    return Requirement(k, demands=demands_of(table, policy))
+
+
+def meets(table, requirement, label):
+    rows = np.arange(table.n_rows)
+    compared = wholes(table, requirement.demands, rows)
+    levels = [
+        demand.model.bound.holds(
+            achieved(table, demand, rows, label, whole=whole), demand.model.required
+        )
+        for demand, whole in zip(requirement.demands, compared, strict=True)
+    ]
+    return np.bincount(label).min() >= requirement.k and all(level.all() for level in levels)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+def test_cuts_keep_what_is_asked_and_cutting_pairs_anew_lowers_the_loss(spec):
+    table = alike(400)
+    requirement = asked(table, spec)
+    space = make_space(table, requirement, loss="ncp")
+    shares = shares_of(space)
+    label = start_by_shares(space, shares)
+    assert meets(table, requirement, label)
+    better = recut(space, label, shares, seed=0, number=0)
+    assert meets(table, requirement, better)
+    assert total_cost(space, better) <= total_cost(space, label)
+    assert better.tolist() == recut(space, label, shares, seed=0, number=0).tolist()
+
+
+@given(st.integers(1, 40), st.integers(1, 4), st.integers(0, 5), st.sampled_from([0.0, 0.2, 0.5]))
+def test_any_few_rows_are_cut(n, k, seed, t):
+    table = alike(max(n, k), seed=seed)
+    requirement = asked(table, ModelSpec("t-closeness", {"t": t}), k=k)
+    space = make_space(table, requirement, loss="ncp")
+    assert meets(table, requirement, start_by_shares(space, shares_of(space)))
+    assert meets(table, requirement, start_quickly(space))
+
+
+def test_several_sensitive_columns_are_kept_together():
+    random = np.random.default_rng(0)
+    values = {name: [f"v{i}" for i in random.integers(0, 3, 200)] for name in ("a", "b")}
+    table = encoded({"x": list(range(200))}, values)
+    requirement = asked(table, ModelSpec("t-closeness", {"t": 0.2}))
+    space = make_space(table, requirement, loss="ncp")
+    label = start_by_shares(space, shares_of(space))
+    assert meets(table, requirement, label)
+    assert label.max() >= 4
+
+
+def test_too_many_values_are_left_to_others():
+    table = encoded({"x": list(range(3000))}, {"s": [str(i) for i in range(3000)]})
+    space = make_space(table, asked(table, ModelSpec("t-closeness", {"t": 0.9})), loss="ncp")
+    assert shares_of(space) is None
+
+
+def test_sensitive_values_press_where_neighbours_have_the_same():
+    table = alike(400)
+    mild = asked(table, ModelSpec("alpha-k-anonymity", {"alpha": 0.99}))
+    assert not is_pressed(make_space(table, mild, loss="ncp"))
+    tight = asked(table, ModelSpec("t-closeness", {"t": 0.1}))
+    assert is_pressed(make_space(table, tight, loss="ncp"))
+    counted = asked(table, ModelSpec("p-sensitivity", {"p": 3}))
+    assert not is_pressed(make_space(table, counted, loss="ncp"))
+
+
+def test_a_quick_start_has_small_clusters_where_nothing_else_is_asked():
+    space = make_space(alike(100), Requirement(5), loss="ncp")
+    label = start_quickly(space)
+    sizes = [len(rows) for rows in naive.members(Assignment(label, int(label.max()) + 1))]
+    assert 100 == sum(sizes)
+    assert 5 <= min(sizes) <= max(sizes) <= 9
+
+
+def test_a_quick_start_deals_values_where_neighbours_break_a_rule():
+    table = alike(400)
+    requirement = asked(table, ModelSpec("t-closeness", {"t": 0.1}))
+    label = start_quickly(make_space(table, requirement, loss="ncp"))
+    assert meets(table, requirement, label)
+    assert label.max() >= 4

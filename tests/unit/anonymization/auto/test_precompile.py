@@ -1,0 +1,68 @@
+"""Compiling a round of the search beside what is needed before it."""
+
+import sys
+from time import monotonic
+
+import numpy as np
+import pytest
+from builders import encoded
+
+from dbanon.anonymization.auto import precompile
+from dbanon.anonymization.auto.algorithm import Auto
+from dbanon.anonymization.interfaces import Requirement
+from dbanon.kernels import cache
+from dbanon.kernels.auto.improve import improve_block
+from dbanon.kernels.compile import on_compile
+
+
+def search():
+    ages = np.random.default_rng(0).integers(0, 90, 60).tolist()
+    columns = {"age": ages, "sex": ["f", "m", None] * 20}
+    table = encoded(columns, sensitive={"ill": ["a", "b", "c", "d"] * 15})
+    return Auto().assign(table, Requirement(5, 3), seed=1)
+
+
+def test_the_round_of_twelve_rows_compiles_what_a_search_calls():
+    precompile.run_a_round()
+    search()
+    assert 1 == len(improve_block.signatures)
+
+
+@pytest.fixture
+def uncached(monkeypatch, tmp_path):
+    """Have a cold cache, and another process that runs a script of the test's."""
+    monkeypatch.setattr(cache, "is_cached", lambda _: False)
+    monkeypatch.setattr(precompile, "processors", lambda: 2)
+
+    def run(script):
+        file = tmp_path / "python"
+        file.write_text(f"#!/bin/sh\n{script}\n")
+        file.chmod(0o755)
+        monkeypatch.setattr(sys, "executable", str(file))
+        return tmp_path
+
+    return run
+
+
+def test_the_block_ends_when_the_other_process_has(uncached):
+    folder = uncached('sleep 0.3; touch "$(dirname "$0")/done"')
+    told = []
+    with on_compile(lambda: told.append("compiling")) as compiled, precompile.rounds_made_ready():
+        assert not (folder / "done").exists()
+    assert (folder / "done").exists()
+    assert ["compiling"] == told
+    assert compiled.seconds > 0.1
+
+
+def test_another_process_that_fails_is_no_error(uncached):
+    expected = search()
+    uncached("exit 1")
+    assert expected.group.tolist() == search().group.tolist()
+
+
+def test_an_error_does_not_wait_for_the_other_process(uncached):
+    uncached("exec sleep 60")
+    began = monotonic()
+    with pytest.raises(KeyboardInterrupt), precompile.rounds_made_ready():
+        raise KeyboardInterrupt
+    assert monotonic() - began < 30

@@ -1,0 +1,286 @@
+from dataclasses import replace
+from fractions import Fraction
+
+import naive
+import numpy as np
+import pyarrow as pa
+import pytest
+from builders import encoded, leaf_tree, policy_of, tables_and_requirements, tree
+from hypothesis import given
+from hypothesis import strategies as st
+from naive import greedy
+from naive import metrics as twins
+
+from dbanon.anonymization.algorithms.partitioning.mondrian import RelaxedMondrian
+from dbanon.anonymization.encoding.encode import encode
+from dbanon.anonymization.interfaces import Requirement
+from dbanon.anonymization.loss import metrics
+from dbanon.anonymization.loss.costs import leaf_shares
+from dbanon.anonymization.registry import METRICS, RECODINGS, default_recoding
+from dbanon.domain.assignment import Assignment, GroupValues
+from dbanon.domain.policy import ColumnRule, Role
+from dbanon.domain.table import ColumnKind
+from dbanon.domain.taxonomy import height_shares
+
+COUNTRIES = tree(
+    "countries",
+    leaf_tree(
+        America={"North": ["USA", "Canada"], "South": ["Brazil", "Mexico"]},
+        Asia={"West": ["Iran", "Egypt"], "East": ["India", "Japan"]},
+        Europe={"SouthEurope": ["Greece"]},
+    ),
+)
+JOBS = tree("jobs", {job: {} for job in ["Armed", "Teacher", "Doctor", "Salesman", "Support"]})
+
+
+def measured(table, ids, *, k):
+    """Return the publication of groups numbered from 0, -1 being suppressed, and its report."""
+    assignment = Assignment(np.array(ids, np.int32), max(ids) + 1)
+    columns = [RECODINGS[default_recoding(c)].publish(c, assignment) for c in table.quasi]
+    values = GroupValues(tuple(columns), assignment.n_groups)
+    published = metrics.publication(table, assignment, values, k=k)
+    return published, metrics.report(published, METRICS)
+
+
+@pytest.mark.parametrize(
+    ("ids", "penalty"),
+    [([0, 1, 1, 1, 0, 0], Fraction(51, 8)), ([0, 0, 0, 1, 1, 1], Fraction(15, 2))],
+)
+def test_global_and_local_recoding_of_xu_et_al(ids, penalty):
+    table = encoded(
+        {
+            "age": [24, 25, 30, 30, 32, 32],
+            "zip": [53712, 53711, 53711, 53711, 53712, 53713],
+        }
+    )
+    loss = measured(table, ids, k=3)[1]
+    assert float(penalty) == pytest.approx(loss.ncp * 12)
+    assert (18, 3, 1) == (
+        loss.metrics["discernibility"],
+        loss.metrics["c-avg"],
+        loss.metrics["c-avg-normalized"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("ids", "penalty", "discernibility", "size", "normalized"),
+    [
+        ([0, 0, 1, 1, 2, 2], Fraction(7, 2), 12, 2, 1),
+        ([0, 0, 0, 1, 1, 1], Fraction(27, 10), 18, 3, 1.5),
+    ],
+)
+def test_size_metrics_are_not_loss_metrics(ids, penalty, discernibility, size, normalized):
+    table = encoded({"x": [10, 20, 20, 50, 50, 60], "y": [60, 70, 50, 20, 10, 15]})
+    loss = measured(table, ids, k=2)[1]
+    assert float(penalty) == pytest.approx(loss.ncp * 12)
+    assert (discernibility, size, normalized) == (
+        loss.metrics["discernibility"],
+        loss.metrics["c-avg"],
+        loss.metrics["c-avg-normalized"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("ids", "total"),
+    [
+        ([0, 1, 0, 1, 0, 1], Fraction(157, 11)),
+        ([1, 1, 0, 1, 0, 0], Fraction(172, 11)),
+        ([0, 1, 2, 1, 2, 0], Fraction(364, 33)),
+        ([0, 1, 0, 2, 2, 1], None),
+        ([0, 0, 0, 0, 0, 0], Fraction(18)),
+    ],
+)
+def test_information_loss_of_byun_et_al(ids, total):
+    table = encoded(
+        {
+            "age": [41, 57, 40, 38, 24, 45],
+            "country": ["USA", "India", "Canada", "Iran", "Brazil", "Greece"],
+            "job": ["Armed", "Support", "Teacher", "Support", "Doctor", "Salesman"],
+        },
+        rules={"country": {"taxonomy": "countries"}, "job": {"taxonomy": "jobs"}},
+        taxonomies=[COUNTRIES, JOBS],
+    )
+    loss = measured(table, ids, k=2)[1].metrics["il"]
+    expected = sum(
+        ids.count(g)
+        * sum(
+            naive.cost_of_codes(c, c.codes[[i == g for i in ids]].tolist(), by_height=True)
+            for c in table.quasi
+        )
+        for g in set(ids)
+    )
+    assert expected == pytest.approx(loss)
+    assert total is None or float(total) == pytest.approx(loss)
+
+
+def test_a_share_of_leaves_is_what_a_node_loses():
+    tree_of_eight = tree(
+        "places",
+        leaf_tree(America={"North": "ab", "South": "cd"}, Asia={"West": "ef", "East": "gh"}),
+    )
+    shares = dict(zip(tree_of_eight.labels, leaf_shares(tree_of_eight), strict=True))
+    assert (1, 1 / 2, 1 / 4) == (shares["*"], shares["America"], shares["North"])
+    heights = dict(zip(tree_of_eight.labels, height_shares(tree_of_eight), strict=True))
+    assert (1, 2 / 3, 1 / 3, 0) == pytest.approx(
+        (heights["*"], heights["America"], heights["North"], heights["a"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("places", "loss"),
+    [("ab", Fraction(1, 8)), ("ad", Fraction(3, 8)), ("ah", Fraction(7, 8)), ("aa", Fraction(0))],
+)
+def test_iloss_counts_the_other_leaves_that_a_node_stands_for(places, loss):
+    tree_of_eight = tree(
+        "places",
+        leaf_tree(America={"North": "ab", "South": "cd"}, Asia={"West": "ef", "East": "gh"}),
+    )
+    table = encoded(
+        {"place": list(places)},
+        rules={"place": {"taxonomy": "places"}},
+        taxonomies=[tree_of_eight],
+    )
+    assert float(loss) == pytest.approx(measured(table, [0, 0], k=2)[1].metrics["iloss"] / 2)
+
+
+@given(tables_and_requirements(max_sensitive=0, weights=(1.0, 0.25)), st.data())
+def test_iloss_equals_its_naive_twin(drawn, data):
+    table, k, _ = drawn
+    ids = data.draw(st.lists(st.integers(-1, 2), min_size=table.n_rows, max_size=table.n_rows))
+    ids[0] = 0
+    group = np.unique([-1, *ids], return_inverse=True)[1][1:] - 1
+    published, loss = measured(table, group.tolist(), k=k)
+    classes = naive.members(Assignment(published.classes, len(published.size)))
+    expected = greedy.iloss(table, classes, published.n_suppressed)
+    assert expected == pytest.approx(loss.metrics["iloss"])
+
+
+def test_heights_of_an_uneven_tree_are_those_of_the_longest_path():
+    uneven = tree("uneven", {"a": {}, "b": {"c": {"d": {}}, "e": {}}})
+    assert [1, 0, 2 / 3, 1 / 3, 0, 0] == pytest.approx(height_shares(uneven).tolist())
+
+
+def test_groups_that_publish_the_same_are_one_class():
+    table = encoded({"x": [1, 1, 1, 1, 2, 2]})
+    published, loss = measured(table, [0, 0, 1, 1, 2, 2], k=2)
+    assert [0, 0, 0, 0, 1, 1] == published.classes.tolist()
+    assert (2, 2, 20) == (loss.n_classes, loss.smallest_class, loss.metrics["discernibility"])
+
+
+def test_a_suppressed_row_loses_everything():
+    table = encoded({"x": [1, 1, 5, 9], "y": ["a", "a", "b", "c"]})
+    published, loss = measured(table, [0, 0, -1, -1], k=2)
+    assert (2, 0.5, {"x": 0.5, "y": 0.5}) == (loss.n_suppressed, loss.ncp, loss.columns)
+    assert (4.0, 12.0, 0.5) == (
+        loss.metrics["il"],
+        loss.metrics["discernibility"],
+        loss.metrics["suppressed"],
+    )
+    assert [0, 0, -1, -1] == published.classes.tolist()
+
+
+def test_squared_error_ratio_compares_classes_with_the_table():
+    table = encoded({"x": [1, 3, 11, 13, None]})
+    assert 100 * 4 / 104 == pytest.approx(
+        measured(table, [0, 0, 1, 1, 1], k=2)[1].metrics["sse-ratio"]
+    )
+
+
+def test_a_metric_that_does_not_apply_is_left_out():
+    loss = measured(encoded({"x": ["a", "b"]}), [0, 0], k=2)[1]
+    assert "sse-ratio" not in loss.metrics
+    constant = measured(encoded({"x": [1, 1]}), [0, 0], k=2)[1]
+    assert "sse-ratio" not in constant.metrics
+
+
+@given(tables_and_requirements(max_sensitive=0))
+def test_the_reported_loss_is_the_cost_of_the_published_boxes(drawn):
+    table, k, _ = drawn
+    assignment = RelaxedMondrian().assign(table, Requirement(k), seed=0)
+    loss = measured(table, assignment.group.tolist(), k=k)[1]
+    total = sum(len(rows) * naive.cost(table, rows) for rows in naive.members(assignment))
+    assert total == pytest.approx(loss.ncp * table.n_rows * len(table.quasi))
+    assert loss.smallest_class >= k
+
+
+# The hospital tables of Machanavajjhala et al.: (zip, age, condition) of persons 1 to 12.
+CONDITIONS = ["heart", "heart", "viral", "viral", "cancer", "heart", "viral", "viral"]
+CONDITIONS += ["cancer"] * 4
+HOSPITAL = {
+    "zip": [13053, 13068, 13068, 13053, 14853, 14853, 14850, 14850, 13053, 13053, 13068, 13068],
+    "age": [28, 29, 21, 23, 50, 55, 47, 49, 31, 37, 36, 35],
+}
+
+
+@pytest.mark.parametrize(
+    ("ids", "share"),
+    [
+        ([0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2], Fraction(1, 3)),
+        ([0, 2, 2, 0, 1, 1, 1, 1, 0, 0, 2, 2], Fraction(1, 2)),
+    ],
+)
+def test_classification_metric_of_the_hospital_tables(ids, share):
+    loss = measured(encoded(HOSPITAL, {"condition": CONDITIONS}), ids, k=4)[1]
+    assert float(share) == pytest.approx(loss.metrics["cm"], abs=1e-9)
+    assert (48, 4) == (loss.metrics["discernibility"], loss.metrics["c-avg"])
+
+
+def test_the_class_label_is_a_column_of_its_own():
+    income = ["high", "low", "high", "low", *["high"] * 4, "low", None, None, "low"]
+    data = {**HOSPITAL, "condition": CONDITIONS, "income": income}
+    policy = policy_of(["zip", "age"], ["condition"], class_label="income")
+    rule = ColumnRule("income", Role.INSENSITIVE)
+    table = encode(
+        pa.table(data),
+        replace(policy, columns=(*policy.columns, rule)),
+        kinds=dict.fromkeys(HOSPITAL, ColumnKind.INTEGER),
+        taxonomies={},
+    )
+    loss = measured(table, [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2], k=4)[1]
+    assert 4 / 12 == pytest.approx(loss.metrics["cm"])  # 2 of the first class, 2 of the last
+    assert ("condition",) == table.sensitive_names
+
+
+@given(tables_and_requirements(max_sensitive=0, weights=(0.5, 1.0, 4.0)))
+def test_penalties_are_reported_with_weights_and_without(drawn):
+    table, k, _ = drawn
+    assignment = RelaxedMondrian().assign(table, Requirement(k), seed=0)
+    loss = measured(table, assignment.group.tolist(), k=k)[1]
+    weights = {column.name: column.rule.weight for column in table.quasi}
+    assert loss.ncp == pytest.approx(sum(loss.columns.values()) / len(weights))
+    if len(set(weights.values())) == 1:
+        assert (None, loss.ncp) == (loss.weighted_ncp, loss.asked)
+        return
+    boxes = naive.members(assignment)
+    total = sum(len(rows) * naive.cost(table, rows) for rows in boxes)
+    assert total / table.n_rows / sum(weights.values()) == pytest.approx(loss.weighted_ncp)
+    assert loss.asked == loss.weighted_ncp
+
+
+def test_a_row_that_is_left_out_loses_everything_whatever_the_weights():
+    table = encoded({"x": [1, 1, 2], "y": [1, 1, 1]}, rules={"x": {"weight": 3.0}})
+    loss = measured(table, [0, 0, -1], k=2)[1]
+    assert (1 / 3, 1 / 3) == pytest.approx((loss.ncp, loss.weighted_ncp))
+    loss = measured(table, [0, 0, 0], k=2)[1]
+    assert (1 / 2, 3 / 4) == pytest.approx((loss.ncp, loss.weighted_ncp))
+
+
+def test_classification_metric_needs_a_label():
+    assert "cm" not in measured(encoded({"x": [1, 1]}), [0, 0], k=2)[1].metrics
+
+
+@given(tables_and_requirements(), st.data())
+def test_classification_metric_is_the_share_of_rows_outside_the_majority(drawn, data):
+    table, k, _ = drawn
+    assignment = RelaxedMondrian().assign(table, Requirement(k), seed=0)
+    ids = assignment.group.tolist()
+    gone = data.draw(st.sets(st.sampled_from(range(table.n_rows)), max_size=table.n_rows // 3))
+    kept = [-1 if row in gone else group for row, group in enumerate(ids)]
+    if set(kept) - {-1} != set(ids):
+        kept = ids
+    published, loss = measured(table, kept, k=k)
+    if not table.sensitive_names:
+        assert "cm" not in loss.metrics
+        return
+    expected = twins.classification(published.classes.tolist(), table.sensitive[:, 0].tolist())
+    assert float(expected) == pytest.approx(loss.metrics["cm"])

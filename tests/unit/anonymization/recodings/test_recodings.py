@@ -1,0 +1,307 @@
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import naive
+import numpy as np
+import pytest
+from builders import LETTERS, encoded, tables, tree
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbanon.anonymization.recodings.value_set import array_element
+from dbanon.anonymization.registry import RECODINGS, default_recoding
+from dbanon.domain.assignment import Assignment
+from dbanon.domain.errors import PolicyError
+from dbanon.domain.table import ColumnKind
+
+MOMENT = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def groups(*ids):
+    return Assignment(np.array(ids, np.int32), max(ids) + 1)
+
+
+def column_of(values, kind=None, **rule):
+    kinds = {"x": kind} if kind else {}
+    taxonomies = [LETTERS] if "taxonomy" in rule else []
+    return encoded({"x": values}, kinds=kinds, rules={"x": rule}, taxonomies=taxonomies).quasi[0]
+
+
+def published(recoding, column, *ids):
+    """Return (label, loss) of every group."""
+    result = RECODINGS[recoding].publish(column, groups(*ids))
+    return [(result.labels[i], round(float(result.loss[i]), 6)) for i in result.index]
+
+
+def labels(recoding, column, *ids):
+    return [label for label, _ in published(recoding, column, *ids)]
+
+
+def test_an_interval_is_an_inclusive_range_literal():
+    column = column_of([30, 39, 50, 130, None, None, 30, None])
+    assert [("[30,39]", 0.09), ("[50,130]", 0.8), (None, 0), ("(,)", 1)] == published(
+        "interval", column, 0, 0, 1, 1, 2, 2, 3, 3
+    )
+
+
+def test_interval_text_is_for_people():
+    column = column_of([-5, 39, 50, 50, None, None, 30, None])
+    assert ["[-5, 39]", "50", None, "*"] == labels("interval-text", column, 0, 0, 1, 1, 2, 2, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        ([0.1, 1e21], ColumnKind.FLOAT, "[0.1,1000000000000000000000]"),
+        ([-2.50, 1e-7], ColumnKind.DECIMAL, "[-2.5,0.0000001]"),
+        ([date(1980, 2, 3), date(1999, 12, 31)], None, "[1980-02-03,1999-12-31]"),
+        (
+            [MOMENT, MOMENT.replace(microsecond=250_000)],
+            ColumnKind.TIMESTAMPTZ,
+            '["2020-01-01 00:00:00+00","2020-01-01 00:00:00.25+00"]',
+        ),
+        (
+            [datetime(2020, 1, 1), datetime(2020, 1, 1, 12)],  # noqa: DTZ001 - the kind is naive
+            None,
+            '["2020-01-01 00:00:00","2020-01-01 12:00:00"]',
+        ),
+        ([-(2**63), 2**63 - 1], None, "[-9223372036854775808,9223372036854775807]"),
+    ],
+)
+def test_bounds_are_exact_in_every_kind(values, kind, expected):
+    assert [expected] == labels("interval", column_of(values, kind), 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "snap", "expected"),
+    [
+        ([31, 38], None, 5.0, "[30,40]"),
+        ([-3, -3], None, 5.0, "[-5,0]"),
+        ([40, 40], None, 5.0, "[40,40]"),
+        ([0.3, 0.7], ColumnKind.FLOAT, 0.1, "[0.3,0.7]"),
+        ([0.31, 0.69], ColumnKind.DECIMAL, 0.1, "[0.3,0.7]"),
+        ([-0.01, 1e22], ColumnKind.FLOAT, 2.5, "[-2.5,10000000000000000000000]"),
+        ([date(1970, 1, 5), date(1970, 1, 9)], None, 7.0, "[1970-01-01,1970-01-15]"),
+        (
+            [MOMENT.replace(second=10), MOMENT.replace(second=50)],
+            ColumnKind.TIMESTAMPTZ,
+            60.0,
+            '["2020-01-01 00:00:00+00","2020-01-01 00:01:00+00"]',
+        ),
+    ],
+)
+def test_snap_widens_bounds_outward_to_the_grid(values, kind, snap, expected):
+    assert [expected] == labels("interval", column_of(values, kind, snap=snap), 0, 0)
+
+
+def test_snapped_intervals_lose_what_they_publish():
+    column = column_of([0, 1, 9, 10], snap=5.0)
+    assert [("[0,5]", 0.5), ("[5,10]", 0.5)] == published("interval", column, 0, 0, 1, 1)
+    assert [("[0,15]", 1.0)] == published("interval", column_of([1, 11], snap=15.0), 0, 0)
+    assert [("[0,15]", 0.0)] == published("interval", column_of([7, 7], snap=15.0), 0, 0)
+
+
+@pytest.mark.parametrize("snap", [0.0, -1.0, 0.5, float("inf")])
+def test_a_grid_that_is_no_whole_step_is_refused(snap):
+    with pytest.raises(PolicyError, match="x: snap must be"):
+        labels("interval", column_of([1, 2], snap=snap), 0, 0)
+
+
+@given(st.lists(st.floats(-1e9, 1e9), min_size=1), st.sampled_from([0.1, 0.25, 3.0, 1e6]))
+def test_snapped_bounds_stay_true(values, snap):
+    (label,) = labels(
+        "interval", column_of(values, ColumnKind.FLOAT, snap=snap), *[0] * len(values)
+    )
+    low, high = map(Decimal, label[1:-1].split(","))
+    exact = [Decimal(repr(value)) for value in values]
+    step = Decimal(repr(snap))
+    assert low <= min(exact) < low + step
+    assert high - step < max(exact) <= high
+    assert (0, 0) == (low % step, high % step)
+
+
+def test_a_label_is_the_lowest_common_ancestor():
+    column = column_of([*"bcefdeag", None, "a", None], taxonomy="letters")
+    assert [
+        ("P", round(2 / 7, 6)),
+        ("Y", round(2 / 7, 6)),
+        ("U", round(4 / 7, 6)),
+        ("*", 1),
+        (None, 0),
+        ("*", 1),
+    ] == published("label", column, 0, 0, 1, 1, 2, 2, 3, 3, 4, 5, 5)
+    assert [("a", 0), ("*", 1)] == published("label", column_of(["a", "b", "c"]), 0, 1, 1)
+
+
+def test_a_set_lists_the_distinct_values():
+    column = column_of([3, 1, 3, 2, None, None])
+    assert [
+        ("{1,3}", 0.5),
+        ("{2,NULL}", 0.5),
+        ("{NULL}", 0),
+    ] == published("set", column, 0, 0, 0, 1, 1, 2)
+
+
+def read_array(literal):
+    """Read a one-dimensional array literal the way PostgreSQL's manual describes it."""
+    elements, i = [], 1
+    while i < len(literal) - 1:
+        text, quoted = "", literal[i] == '"'
+        i += quoted
+        while literal[i] != '"' if quoted else literal[i] not in ",}":
+            i += quoted and literal[i] == "\\"
+            text += literal[i]
+            i += 1
+        elements.append(None if not quoted and text.lower() == "null" else text)
+        i += quoted + 1
+    return elements
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0")), min_size=1))
+def test_an_array_literal_reads_back(texts):
+    literal = "{" + ",".join(map(array_element, texts)) + "}"
+    assert texts == read_array(literal)
+    bare = [element for element in map(array_element, texts) if not element.startswith('"')]
+    assert all(set(element).isdisjoint('{}",\\ \t\n\r\v\f') for element in bare)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", '""'),
+        ("NULL", '"NULL"'),
+        ("null", '"null"'),
+        ("nullable", "nullable"),
+        ("a b", '"a b"'),
+        ("a,b", '"a,b"'),
+        ("{a}", '"{a}"'),
+        ('say "hi"', '"say \\"hi\\""'),
+        ("back\\slash", '"back\\\\slash"'),
+        ("ok\n", '"ok\n"'),
+    ],
+)
+def test_what_an_array_would_read_otherwise_is_quoted(text, expected):
+    assert expected == array_element(text)
+
+
+def test_a_mean_has_few_digits():
+    assert ["1.3", "-2.0", None] == labels("mean", column_of([1, 1, 2, -2, None]), 0, 0, 0, 1, 2)
+    assert ["0.667"] == labels("mean", column_of([0.0, 1.0, 1.0]), 0, 0, 0)
+    assert ["1"] == labels("mean", column_of([1, 1, 2], digits=0), 0, 0, 0)
+    assert ["0.0"] == labels("mean", column_of([-0.01, 0.0], digits=1), 0, 0)
+    days = [date(2020, 1, 1), date(2020, 1, 2), date(2020, 1, 2)]
+    assert ["2020-01-02"] == labels("mean", column_of(days), 0, 0, 0)
+    moments = [MOMENT, MOMENT.replace(second=3)]
+    column = column_of(moments, ColumnKind.TIMESTAMPTZ)
+    assert ["2020-01-01 00:00:02+00"] == labels("mean", column, 0, 0)
+
+
+def test_median_and_mode_are_values_of_members():
+    column = column_of([5, 1, 9, 7, None, None, None, 7, 7])
+    assert ["5", "7"] == labels("median", column, 0, 0, 0, 1, 1, 1, 1, 1, 1)
+    assert ["1", "7"] == labels("mode", column, 0, 0, 0, 1, 1, 1, 1, 1, 1)
+    assert [None] == labels("median", column_of([None, None], ColumnKind.INTEGER), 0, 0)
+    assert [None, "a"] == labels("mode", column_of([None, None, "b", "a"]), 0, 0, 1, 1)
+    assert ["1"] == labels("median", column_of([2, 1]), 0, 0)
+
+
+def test_groups_that_share_a_label_share_the_mean_of_their_losses():
+    column = column_of([0, 100, 50, 50, 50, 50])
+    result = RECODINGS["mean"].publish(column, groups(0, 0, 1, 1, 1, 1))
+    assert (("50.0",), [0, 0]) == (result.labels, result.index.tolist())
+    assert [1 / 3] == pytest.approx(result.loss.tolist())
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (ColumnKind.DECIMAL, 1.5),
+        (ColumnKind.INTEGER, 7),
+        (ColumnKind.DATE, date(2020, 1, 31)),
+        (ColumnKind.TIMESTAMP, datetime(2020, 1, 31, 12)),  # noqa: DTZ001 - naive
+    ],
+)
+def test_values_of_a_type_with_order_are_published_though_they_have_a_taxonomy(kind, value):
+    leaf = str(value)
+    taxonomy = tree("t", {leaf: {}, "other": {}})
+    table = encoded(
+        {"x": [value] * 2}, kinds={"x": kind}, rules={"x": {"taxonomy": "t"}}, taxonomies=[taxonomy]
+    )
+    assert [leaf] == labels("mode", table.quasi[0], 0, 0)
+    assert [leaf] == [label.strip('{}"') for label in labels("set", table.quasi[0], 0, 0)]
+
+
+def test_suppress_publishes_a_star():
+    assert [("*", 1), ("*", 1)] == published("suppress", column_of([1, 2]), 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("column", "accepted"),
+    [
+        (
+            column_of([1, 2]),
+            ["interval", "interval-text", "set", "mean", "median", "mode", "suppress"],
+        ),
+        (column_of(["a", "b"]), ["label", "set", "mode", "suppress"]),
+        (
+            column_of(["b", "a"], order=("b", "a")),
+            ["interval-text", "set", "median", "mode", "suppress"],
+        ),
+        (column_of(["true"], ColumnKind.BOOLEAN), ["label", "set", "mode", "suppress"]),
+        (column_of([*"ab"], taxonomy="letters"), ["label", "set", "mode", "suppress"]),
+    ],
+)
+def test_recodings_accept_what_they_can_publish(column, accepted):
+    assert accepted == [
+        name for name, recoding in RECODINGS.items() if recoding.accepts(column.structure)
+    ]
+    assert default_recoding(column) in accepted
+
+
+def read(label, kind):
+    if kind is ColumnKind.DATE:
+        return np.datetime64(label, "D")
+    if kind is ColumnKind.TIMESTAMP:
+        return np.datetime64(label.strip('"'), "us")
+    return Decimal(label)
+
+
+def is_true(column, recoding, label, codes):
+    """Whether what is published of a group is true of each of its members."""
+    values = [column.values[code] for code in codes if code < column.size]
+    if label is None:
+        return not values or recoding == "mode"
+    if recoding in {"suppress", "mean"} or label in {"*", "(,)"}:
+        return True
+    if recoding in {"median", "mode"}:
+        return label in map(str, values) or recoding == "median" or column.taxonomy is None
+    if recoding.startswith("interval"):
+        low, _, high = label.strip("[]").partition(",")
+        low, high = read(low, column.kind), read((high or label).strip(), column.kind)
+        known = [Decimal(repr(v.item())) if isinstance(v, np.number) else v for v in values]
+        return len(values) == len(codes) and all(low <= value <= high for value in known)
+    nodes = [n for n, text in enumerate(column.taxonomy.labels) if text == label]
+    return any(
+        all(node in naive.ancestors(column.taxonomy, int(column.taxonomy.leaves[c])) for c in codes)
+        for node in nodes
+    )
+
+
+@pytest.mark.parametrize("recoding", sorted(set(RECODINGS) - {"set"}))
+@given(tables(max_sensitive=0), st.data())
+def test_labels_are_distinct_and_true_of_every_member(recoding, table, data):
+    ids = data.draw(st.lists(st.integers(-1, 3), min_size=table.n_rows, max_size=table.n_rows))
+    kept = sorted(set(ids) - {-1})
+    assignment = Assignment(
+        np.array([kept.index(i) if i >= 0 else -1 for i in ids], np.int32), len(kept)
+    )
+    for column in table.quasi:
+        if not kept or not RECODINGS[recoding].accepts(column.structure):
+            continue
+        result = RECODINGS[recoding].publish(column, assignment)
+        assert len(result.labels) == len(set(result.labels)) == len(result.loss)
+        assert (len(kept), np.int32) == (len(result.index), result.index.dtype)
+        assert 0 <= result.loss.min() <= result.loss.max() <= 1
+        for rows, label in zip(naive.members(assignment), result.index.tolist(), strict=True):
+            codes = column.codes[rows].tolist()
+            assert is_true(column, recoding, result.labels[label], codes)

@@ -1,0 +1,245 @@
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from dbanon.anonymization.registry import RECODINGS
+from dbanon.domain.errors import PolicyError
+from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo, TableName
+from dbanon.formats import policies
+
+validate = partial(policies.validate, recodings=RECODINGS)
+
+NAME = TableName("public", "patients")
+KINDS = {
+    "integer": ColumnKind.INTEGER,
+    "numeric": ColumnKind.DECIMAL,
+    "date": ColumnKind.DATE,
+    "text": ColumnKind.CATEGORY,
+    "boolean": ColumnKind.BOOLEAN,
+}
+
+
+def column(name, declared, **changes):
+    kind = KINDS.get(declared, ColumnKind.OTHER)
+    return ColumnInfo(name, declared, declared, kind, **{"nullable": False} | changes)
+
+
+INFO = TableInfo(
+    1,
+    NAME,
+    "r",
+    (
+        column("id", "integer"),
+        column("age", "integer"),
+        column("born", "date"),
+        column("sex", "text"),
+        column("cause", "text", nullable=True),
+    ),
+    primary_key=("id",),
+)
+POLICY = Policy(
+    NAME,
+    (
+        ColumnRule("id", Role.IDENTIFIER),
+        ColumnRule("age", Role.QUASI),
+        ColumnRule("born", Role.QUASI, recoding="interval", snap=30),
+        ColumnRule("sex", Role.QUASI, recoding="label", taxonomy="sex"),
+        ColumnRule("cause", Role.SENSITIVE),
+    ),
+    models=(ModelSpec("k-anonymity", {"k": 5}), ModelSpec("l-diversity", {"l": 3})),
+    subject="id",
+)
+
+
+def problems_of(policy=POLICY, info=INFO):
+    with pytest.raises(PolicyError) as caught:
+        validate(policy, info, taxonomies={"sex"})
+    assert caught.value.hint == f"dbanon policy suggest {info.name}"
+    return [line.strip() for line in str(caught.value).splitlines()[1:]]
+
+
+def with_rule(**changes):
+    """Change the rule of the column that ``changes`` names."""
+    columns = tuple(
+        replace(rule, **changes) if rule.column == changes["column"] else rule
+        for rule in POLICY.columns
+    )
+    return replace(POLICY, columns=columns)
+
+
+def with_column(**changes):
+    columns = tuple(
+        replace(info, **changes) if info.name == changes["name"] else info for info in INFO.columns
+    )
+    return replace(INFO, columns=columns)
+
+
+def test_a_policy_that_fits_passes():
+    assert validate(POLICY, INFO, taxonomies={"sex"}) is None
+    unresolved = replace(POLICY, table=TableName(None, "patients"))
+    assert validate(unresolved, INFO, taxonomies={"sex"}) is None
+    partitioned = replace(INFO, relkind="p", has_children=True)
+    assert validate(POLICY, partitioned, taxonomies={"sex"}) is None
+
+
+def test_every_problem_is_told_at_once():
+    policy = Policy(
+        TableName("public", "visits"),
+        (ColumnRule("ages", Role.QUASI), ColumnRule("born", Role.SENSITIVE)),
+        subject="ID",
+    )
+    info = replace(INFO, relkind="v", row_security=True, primary_key=())
+    assert [
+        "the policy is about public.visits",
+        "it is a view: only a table is a source, rows behind anything else escape its checks",
+        "it has row-level security, which what its owner publishes would bypass",
+        "it has no primary key, so its rows cannot be told apart",
+        "column id has no role",
+        "column age has no role",
+        "column sex has no role",
+        "column cause has no role",
+        "the policy names column ages, which does not exist; did you mean age?",
+        'subject column "ID" does not exist; did you mean id?',
+    ] == problems_of(policy, info)
+
+
+@pytest.mark.parametrize("relkind", ["v", "m", "f", "t"])
+def test_only_tables_are_sources(relkind):
+    assert any("only a table" in text for text in problems_of(info=replace(INFO, relkind=relkind)))
+
+
+def test_a_table_that_others_inherit_from_is_refused():
+    assert [
+        "other tables inherit from it, and its primary key does not hold for their rows"
+    ] == problems_of(info=replace(INFO, has_children=True))
+
+
+def test_a_column_has_one_role():
+    policy = replace(POLICY, columns=(*POLICY.columns, ColumnRule("age", Role.INSENSITIVE)))
+    assert ["column age has 2 roles"] == problems_of(policy)
+
+
+def test_there_must_be_a_quasi_identifier():
+    columns = tuple(
+        ColumnRule(rule.column, Role.IDENTIFIER if rule.role is Role.QUASI else rule.role)
+        for rule in POLICY.columns
+    )
+    assert ["no column is a quasi-identifier, so there is nothing to anonymize"] == problems_of(
+        replace(POLICY, columns=columns)
+    )
+
+
+def test_l_diversity_needs_a_sensitive_column():
+    policy = with_rule(column="cause", role=Role.IDENTIFIER)
+    assert ["l-diversity needs a sensitive column"] == problems_of(policy)
+
+
+def test_models_of_rows_name_what_is_there():
+    linked = ModelSpec("x-y-anonymity", {"k": 2, "x": ("age",), "y": ("cause", "nobody")})
+    policy = replace(POLICY, models=(*POLICY.models, ModelSpec("k-map", {"k": 3}), linked))
+    reason = "which is neither a quasi-identifier nor sensitive"
+    assert [
+        'k-map needs a population: population = "schema.table"',
+        f"x-y-anonymity is about nobody, {reason}",
+    ] == problems_of(policy)
+    named = replace(POLICY, population=TableName("public", "people"))
+    validate(replace(named, models=(ModelSpec("k-map", {"k": 3}),)), INFO, taxonomies=["sex"])
+
+
+def test_who_lacks_a_population_only_is_told_how_to_name_one():
+    policy = replace(POLICY, models=(ModelSpec("k-map", {"k": 3}),))
+    with pytest.raises(PolicyError) as caught:
+        validate(policy, INFO, taxonomies=["sex"])
+    assert caught.value.hint == "--population schema.table, or population in the policy"
+    with pytest.raises(PolicyError) as caught:
+        validate(replace(policy, columns=policy.columns[:-1]), INFO, taxonomies=["sex"])
+    assert "dbanon policy suggest" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "declared", ["jsonb", "json", "xml", "text[]", "int4range", "bytea", "point"]
+)
+def test_a_type_without_generalization_cannot_be_quasi(declared):
+    info = with_column(name="age", type=declared, kind=ColumnKind.OTHER)
+    assert [
+        (
+            f"column age: type {declared} cannot be generalized: make a generated column of the "
+            "part that identifies, or give it the role identifier"
+        )
+    ] == problems_of(info=info)
+
+
+def test_a_sensitive_type_needs_equality():
+    info = with_column(name="cause", type="json", has_equality=False)
+    assert [
+        "column cause: type json has no equality, so its distinct values cannot be counted"
+    ] == problems_of(info=info)
+
+
+def test_a_user_defined_type_is_refused_unless_the_column_is_not_read():
+    info = with_column(name="age", type="mood", kind=ColumnKind.OTHER, user_defined=True)
+    assert [
+        (
+            "column age: type mood is user-defined, and reading it may run foreign code: cast the "
+            "column to a built-in type or make it an identifier"
+        )
+    ] == problems_of(info=info)
+    assert validate(with_rule(column="age", role=Role.IDENTIFIER), info, taxonomies={"sex"}) is None
+    key = with_column(name="id", type="mood", user_defined=True)
+    assert [
+        (
+            "column id: type mood is user-defined, and reading it may run foreign code: cast the "
+            "column to a built-in type"
+        )
+    ] == problems_of(info=key)
+
+
+def test_the_subject_is_not_null_not_published_and_can_be_counted():
+    info = with_column(name="age", nullable=True, has_equality=False)
+    assert [
+        "subject column age may be NULL, and NULL counts as no person: make it NOT NULL",
+        "subject column age is of type integer, which has no equality to count persons by",
+        "subject column age would be published: give it the role identifier",
+    ] == problems_of(replace(POLICY, subject="age"), info)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"column": "sex", "taxonomy": "sexes"}, "there is no taxonomy sexes; did you mean sex?"),
+        (
+            {"column": "sex", "recoding": "interval", "taxonomy": None},
+            "recoding interval needs an ordered type, text is none",
+        ),
+        (
+            {"column": "sex", "recoding": "mean", "taxonomy": None},
+            "recoding mean needs an ordered type, text is none",
+        ),
+        (
+            {"column": "age", "recoding": "label"},
+            "recoding label needs a taxonomy on type integer",
+        ),
+        (
+            {"column": "age", "recoding": "interval", "taxonomy": "sex"},
+            "recoding interval uses no taxonomy: leave one of them out",
+        ),
+        ({"column": "sex", "snap": 5.0}, "snap needs an ordered type, text is none"),
+        ({"column": "sex", "digits": 2}, "digits needs an ordered type, text is none"),
+        ({"column": "born", "digits": 2}, "digits needs a numeric type"),
+    ],
+)
+def test_a_recoding_must_fit_the_type(changes, problem):
+    assert [f"column {changes['column']}: {problem}"] == problems_of(with_rule(**changes))
+
+
+@pytest.mark.parametrize("declared", ["text", "boolean"])
+def test_labels_of_categories_need_no_taxonomy(declared):
+    info = with_column(name="sex", type=declared, kind=KINDS[declared])
+    assert validate(with_rule(column="sex", taxonomy=None), info, taxonomies=()) is None
+
+
+def test_an_ordered_column_with_a_taxonomy_may_be_published_as_labels():
+    policy = with_rule(column="age", recoding="label", taxonomy="age")
+    assert validate(policy, INFO, taxonomies={"sex", "age"}) is None

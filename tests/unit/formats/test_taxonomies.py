@@ -1,0 +1,119 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbanon.domain.errors import ConfigError, TaxonomyError
+from dbanon.formats import taxonomies
+from dbanon.formats.taxonomies import read_csv, render_tree, rows, write_csv
+from dbanon.formats.taxonomy_builder import from_edges, from_levels
+
+ODD = st.sampled_from(["parent", "child", "*", ";", ",", '"', "\r\n", "\ufeffa", " ", "a;b", "''"])
+LABELS = ODD | st.text(min_size=1, max_size=5).filter(lambda text: "\x00" not in text)
+
+
+@st.composite
+def trees(draw):
+    labels = draw(st.lists(LABELS, min_size=1, max_size=20, unique=True))
+    edges = [(labels[draw(st.integers(0, i - 1))], labels[i]) for i in range(1, len(labels))]
+    return from_edges("t", [("", labels[0]), *edges])
+
+
+@st.composite
+def level_tables(draw):
+    """Leaves under two levels, some of them under a label of their own."""
+    labels = draw(st.lists(LABELS, min_size=4, max_size=20, unique=True))
+    root, left, right, *leaves = labels
+    table = []
+    for leaf in leaves:
+        above = draw(st.sampled_from([leaf, left, right]))
+        table.append((leaf, above, root))
+    return from_levels("t", table)
+
+
+@given(trees() | level_tables())
+def test_what_is_written_reads_back(taxonomy):
+    assert rows(taxonomy) == rows(read_csv(write_csv(taxonomy), name="t"))
+
+
+@given(trees())
+def test_drawing_shows_every_node_on_a_line_of_its_own(taxonomy):
+    lines = render_tree(taxonomy, max_leaves=taxonomy.n_leaves)
+    assert len(taxonomy.labels) == len(lines)
+    assert all(line.isprintable() for line in lines)
+
+
+def test_semicolons_mean_levels():
+    taxonomy = read_csv("a;X;*\nb;X;*\nc;Y;*\n", name="t")
+    assert ("*", "X", "a", "b", "Y", "c") == taxonomy.labels
+    assert "a;X;*\nb;X;*\nc;Y;*\n" == write_csv(taxonomy)
+
+
+@pytest.mark.parametrize("head", ["", "parent,child\n", "Parent, Child\n", ",*\n"])
+def test_commas_mean_edges_with_or_without_a_header_or_a_root(head):
+    taxonomy = read_csv(head + "*,X\nX,a\n*,b\n", name="t")
+    assert ("*", "X", "a", "b") == taxonomy.labels
+    assert "parent,child\n*,X\nX,a\n*,b\n" == write_csv(taxonomy)
+
+
+def test_a_list_of_values_is_a_flat_taxonomy():
+    assert ("*", "a", "b c") == read_csv("a\nb c\n", name="t").labels
+
+
+def test_the_form_can_be_forced():
+    assert ("*", "a,b", "c") == read_csv("a,b\nc\n", name="t", form="levels").labels
+    assert ("a;b", "c") == read_csv("a;b,c\n", name="t", form="edges").labels
+
+
+def test_files_of_other_systems_are_read(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes('\ufeff"São;\nPaulo";X;*\r\n\r\nb;X;*\r\n'.encode())
+    assert ("São;\nPaulo", "b") == read_csv(path, name="t").leaf_labels
+
+
+def test_problems_name_the_line_where_a_row_begins():
+    with pytest.raises(TaxonomyError, match=r"line 4: the leaf of line 3 again"):
+        read_csv('"a\nb";*\nc;*\nc;*\n', name="t")
+
+
+@pytest.mark.parametrize("text", ['"a;*\nb;*\n', '"a"x;*\n', "a;*\n" + "x" * 200_000 + ";*\n"])
+def test_broken_quotes_and_endless_fields_are_refused(text):
+    with pytest.raises(TaxonomyError, match=r"line \d"):
+        read_csv(text, name="t", form="levels")
+
+
+def test_a_file_that_is_missing_or_not_text_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="cannot read"):
+        read_csv(tmp_path / "none.csv", name="t")
+    path = tmp_path / "latin.csv"
+    path.write_bytes("é;*".encode("latin-1"))
+    with pytest.raises(TaxonomyError, match="not UTF-8"):
+        read_csv(path, name="t")
+
+
+def test_a_drawing_is_cut_and_escapes_what_could_steer_a_terminal():
+    taxonomy = read_csv("a\x1b[2J;X;*\nb;X;*\nc;Y;*\nd;Y;*\n", name="t")
+    assert [
+        "* (4)",
+        "├── X (2)",
+        "│   ├── a\\x1b[2J",
+        "│   └── b",
+        "└── Y (2)",
+        "    ├── c",
+        "… 1 more leaves",
+    ] == render_tree(taxonomy, max_leaves=3)
+
+
+@pytest.mark.slow
+def test_200_000_leaves_load():
+    text = "".join(f"v{i};a{i // 5};b{i // 50};c{i // 5000};*\n" for i in range(200_000))
+    taxonomy = read_csv(text, name="t")
+    assert (200_000, 4) == (taxonomy.n_leaves, taxonomy.height)
+
+
+@pytest.mark.parametrize("text", ["a;g;*\nb;g;*\n", "parent,child\ng,a\ng,b\n"])
+def test_a_file_beyond_the_limit_is_refused_before_all_of_it_is_read(monkeypatch, text):
+    monkeypatch.setattr(taxonomies, "MAX_LABELS", 6)
+    assert 2 == read_csv(text, name="t").n_leaves
+    monkeypatch.setattr(taxonomies, "MAX_LABELS", 5)
+    with pytest.raises(TaxonomyError, match="more than 5 labels, which is the limit"):
+        read_csv(text + '"never read', name="t")

@@ -1,0 +1,259 @@
+"""What clusters know of themselves while rows move between them, and what moves save."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive import engine as naive
+from spaces import random_table, spaces
+
+from dbanon.anonymization.auto.duplicates import freeze
+from dbanon.anonymization.auto.rounds import HEAVY, LIGHT, Effort, coordinates, improve
+from dbanon.anonymization.auto.space import make_space, total_cost
+from dbanon.anonymization.auto.start import start
+from dbanon.anonymization.interfaces import Requirement
+from dbanon.kernels.auto.clusters import NONE, join, leave, link, make_clusters, rescan, unlink
+from dbanon.kernels.auto.cuts import make_cutter
+from dbanon.kernels.auto.diversity import cluster_holds, make_rules
+from dbanon.kernels.auto.insertion_costs import DIRECT, union_offers
+from dbanon.kernels.auto.moves import (
+    CANDIDATES,
+    _best_exchange,
+    dissolve_clusters,
+    find_cheapest,
+    make_search,
+    pass_rows,
+)
+from dbanon.kernels.auto.pools import make_pool
+from dbanon.kernels.auto.rebuild import Rebuild, rebuild_clusters
+from dbanon.kernels.layout import ENTROPY, RECURSIVE, SET, SHARE, STRIDE
+from dbanon.kernels.random import make_dice
+
+SLOTS = 6
+
+
+def listed(state, c):
+    """Walk the list of a cluster in both directions."""
+    rows, row, before = [], state.head[c], NONE
+    while row != NONE:
+        assert (c, before) == (state.owner[row], state.previous[row])
+        rows.append(int(row))
+        row, before = state.following[row], row
+    return rows
+
+
+def check(state, space, loss):
+    """Compare all that the clusters know with what their rows say; return the rows of each."""
+    groups = [listed(state, c) for c in range(len(state.size))]
+    assert [*range(space.n_rows)] == sorted(row for rows in groups for row in rows)
+    for c, rows in enumerate(groups):
+        assert len(rows) == state.size[c]
+        if not rows:
+            assert 0.0 == state.cost[c]
+            continue
+        assert naive.cost(space, rows, loss) == pytest.approx(state.cost[c])
+        for j in range(len(space.columns)):
+            is_set = bool(space.costs.layout[j, STRIDE] == SET)
+            expected = naive.bounds(space.codes[rows, j].tolist(), is_set=is_set)
+            assert expected == state.box[c, j].tolist()
+    return groups
+
+
+def clusters_of(space, owner, slots=SLOTS):
+    return make_clusters(space.codes, *space.costs, np.array(owner, np.int32), slots)
+
+
+def search_of(space, label, *, seed=0):
+    """Return a search over the clusters, with as many free slots as the engine gives it."""
+    n_clusters = int(label.max()) + 1
+    state = clusters_of(space, label, max(n_clusters + 4, space.n_rows // space.k + 1))
+    rules = make_rules(*space.rules, space.sensitive)
+    return make_search(state, rules, space.k, make_dice(seed, 0))
+
+
+def drawn_owner(data, space):
+    numbers = st.integers(0, SLOTS - 1)
+    return data.draw(st.lists(numbers, min_size=space.n_rows, max_size=space.n_rows))
+
+
+@settings(max_examples=150)
+@given(spaces(most=20), st.data())
+def test_clusters_know_their_rows_after_any_moves(drawn, data):
+    space, loss = drawn
+    state = clusters_of(space, drawn_owner(data, space))
+    groups = check(state, space, loss)
+    moves = st.tuples(
+        st.integers(0, space.n_rows - 1), st.integers(0, SLOTS - 1), st.sampled_from("jl")
+    )
+    for row, c, how in data.draw(st.lists(moves, max_size=25)):
+        before = int(state.owner[row])
+        groups[before].remove(row)
+        groups[c].insert(0, row)
+        if how == "j":
+            leave(state, row)
+            join(state, c, row)
+        else:
+            unlink(state, row)
+            link(state, row, c)
+            rescan(state, before)
+            rescan(state, c)
+        assert groups == check(state, space, loss)
+
+
+@settings(max_examples=100)
+@given(spaces(most=20), st.data())
+def test_the_cheapest_clusters_for_a_row_are_found(drawn, data):
+    space, loss = drawn
+    label = np.array(drawn_owner(data, space), np.int32)
+    search = search_of(space, label)
+    row = data.draw(st.integers(0, space.n_rows - 1))
+    most = data.draw(st.sampled_from([1e-3, 1.0, 5.0, 1e6]))
+    rises = {}
+    for c, rows in enumerate(naive.members(label.tolist())):
+        if rows and c != label[row]:
+            after = naive.total(space, [[*rows, row]], loss)
+            rises[c] = after - naive.total(space, [rows], loss)
+    found = find_cheapest(search, row, int(label[row]), most)
+    expected = sorted(rise for rise in rises.values() if rise < most)[:CANDIDATES]
+    assert expected == pytest.approx(search.rise[:found].tolist())
+    for c, rise in zip(search.best[:found].tolist(), search.rise[:found].tolist(), strict=True):
+        assert rises[c] == pytest.approx(rise)
+
+
+@settings(max_examples=60)
+@given(spaces(most=20), st.data())
+def test_prices_that_are_kept_are_those_that_are_computed_when_asked(drawn, data):
+    space, _ = drawn
+    search = search_of(space, np.array(drawn_owner(data, space), np.int32))
+    row = data.draw(st.integers(0, space.n_rows - 1))
+    own, used = int(search.s.owner[row]), search.s.size > 0
+    union_offers(search.o, search.s, own)
+    unions = search.o.total[used].tolist()
+    found = find_cheapest(search, row, own, 1e6)
+    expected = search.rise[:found].tolist()
+    search.o.at[search.o.at >= 0] = DIRECT
+    union_offers(search.o, search.s, own)
+    assert unions == pytest.approx(search.o.total[used].tolist())
+    assert found == find_cheapest(search, row, own, 1e6)
+    assert expected == pytest.approx(search.rise[:found].tolist())
+
+
+@settings(max_examples=100)
+@given(spaces(most=20), st.data())
+def test_the_best_exchange_is_that_of_the_least_sum(drawn, data):
+    space, loss = drawn
+    label = np.array(drawn_owner(data, space), np.int32)
+    state = clusters_of(space, label)
+    row, other = (data.draw(st.integers(0, space.n_rows - 1)) for _ in range(2))
+    groups = naive.members(label.tolist())
+    c, d = label[row], label[other]
+    most = 1e6
+    if c == d or len(groups[c]) < 2 or len(groups[d]) < 2:
+        return
+    sums = {}
+    for out in groups[d]:
+        mine = [r for r in groups[c] if r != row] + [out]
+        theirs = [r for r in groups[d] if r != out] + [row]
+        sums[out] = naive.total(space, [mine, theirs], loss)
+    best, least = _best_exchange(state, row, int(d), most)
+    assert sums[best] == pytest.approx(least)
+    if naive.cost(space, groups[d], loss) > 0:
+        assert min(sums.values()) == pytest.approx(least)
+
+
+@given(spaces(most=20), st.data())
+def test_a_cluster_is_judged_without_one_row_and_with_another(drawn, data):
+    space, _ = drawn
+    label = np.array(drawn_owner(data, space), np.int32)
+    search = search_of(space, label)
+    row, into = (data.draw(st.integers(0, space.n_rows - 1)) for _ in range(2))
+    groups = naive.members(label.tolist())
+    c = int(label[row])
+    rows = [r for r in groups[c] if r != row]
+    assert naive.holds(space, rows) == cluster_holds(search.r, search.s, c, row, NONE)
+    if label[into] != c:
+        assert naive.holds(space, [*rows, into]) == cluster_holds(search.r, search.s, c, row, into)
+        if naive.holds(space, groups[c]):
+            assert cluster_holds(search.r, search.s, c, NONE, into)
+
+
+@pytest.mark.parametrize("kind", [SHARE, ENTROPY, RECURSIVE])
+def test_one_more_row_may_break_a_rule_about_shares(kind):
+    limits = {SHARE: (0.5, 0), ENTROPY: (np.log(2), 0), RECURSIVE: (1.5, 2)}[kind]
+    sensitive = np.array([0, 1, 0, 1], np.int32)[:, None]
+    rules = make_rules(np.array([kind]), np.array([0]), np.array([limits], np.float64), sensitive)
+    space = make_space(random_table(4, seed=0), Requirement(2), loss="ncp")
+    state = clusters_of(space, [0, 0, 1, 1])
+    assert cluster_holds(rules, state, 0, NONE, NONE)
+    assert not cluster_holds(rules, state, 0, NONE, 2)
+
+
+def pools_of(space, most):
+    n, k = space.n_rows, space.k
+    return Rebuild(
+        make_pool(space.codes, *space.costs, n, n // k + 2),
+        make_cutter(space.codes, *space.costs, n),
+        np.empty(most, np.int64),
+        np.empty(most),
+        np.empty(n // k + 2, np.int64),
+        np.empty(n, np.int32),
+    )
+
+
+@settings(max_examples=80)
+@given(spaces(most=40), st.integers(0, 9), st.lists(st.sampled_from("mdr"), max_size=6))
+def test_a_search_saves_what_it_says_and_keeps_the_rules(drawn, seed, steps):
+    space, loss = drawn
+    label = start(space, seed=seed).label
+    search = search_of(space, label, seed=seed)
+    pools = pools_of(space, min(4, int(label.max()) + 1))
+    paid = total_cost(space, label)
+    order = np.arange(space.n_rows).astype(np.int32)
+    for step in steps:
+        if step == "m":
+            saved = pass_rows(search, order)
+        elif step == "d":
+            saved = dissolve_clusters(search, order.copy())
+        else:
+            saved = rebuild_clusters(search, pools, 2) if len(pools.chosen) > 1 else 0.0
+        groups = [rows for rows in check(search.s, space, loss) if rows]
+        assert saved >= 0
+        assert paid - saved == pytest.approx(naive.total(space, groups, loss), abs=1e-6)
+        paid -= saved
+        assert all(len(rows) >= space.k and naive.holds(space, rows) for rows in groups)
+
+
+@pytest.mark.parametrize("effort", [LIGHT, HEAVY, Effort(passes=3, tries=0, pool=2)])
+@settings(max_examples=40)
+@given(drawn=spaces(most=60), seed=st.integers(0, 2**63 - 1))
+def test_a_round_never_loses_more_and_keeps_every_row_and_rule(effort, drawn, seed):
+    space, loss = drawn
+    label, paid = start(space, seed=seed).label, np.inf
+    points = coordinates(space)
+    for number in range(3):
+        groups = naive.members(label.tolist())
+        assert all(len(rows) >= space.k and naive.holds(space, rows) for rows in groups)
+        cost = total_cost(space, label)
+        assert naive.total(space, groups, loss) == pytest.approx(cost)
+        assert cost <= paid + 1e-9
+        label, paid = (
+            improve(space, label, points, effort=effort, seed=seed, number=number),
+            cost,
+        )
+
+
+@pytest.mark.parametrize("k", [2, 7, 40])
+@pytest.mark.parametrize("l", [1, 3])
+@pytest.mark.parametrize("names", [("integer", "letter", "wide", "set"), ("halves", "float")])
+def test_rounds_over_several_blocks_save_and_keep_the_rules(k, l, names):
+    table = random_table(3000, seed=k, names=names, n_diseases=9)
+    space = freeze(make_space(table, Requirement(k, l), loss="ncp")).space
+    label = start(space, seed=1).label
+    points, paid = coordinates(space), [total_cost(space, label)]
+    for number in range(4):
+        label = improve(space, label, points, effort=LIGHT, seed=1, number=number)
+        paid.append(total_cost(space, label))
+        assert space.k <= np.bincount(label).min()
+    assert all(naive.holds(space, rows) for rows in naive.members(label.tolist()))
+    assert sorted(paid, reverse=True) == paid
+    assert paid[-1] < paid[0] or paid[0] == 0

@@ -1,0 +1,144 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from dbanon.kernels import cache
+
+CODE = """
+import resource
+import sys
+if limit := [int(word) for word in sys.argv[1:]]:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit[0], limit[0]))
+import numpy as np
+from dbanon.kernels.boxes.costs import group_boxes
+from numba.core import config
+from dbanon.kernels.compile import on_compile
+told = []
+with on_compile(lambda: told.append(1)):
+    lo, hi, size = group_boxes(np.zeros((2, 1), np.int32), np.zeros(2, np.int32), 1)
+print(size.tolist(), repr(config.CACHE_DIR), "compiled" if told else "cached")
+"""
+# What numba needs of PyYAML; JSON is YAML as well.
+YAML = "import json\n\ndef safe_load(file):\n    return json.load(file)\n"
+
+
+def run(*arguments, cwd=None, **environment):
+    inherited = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    result = subprocess.run(
+        [sys.executable, "-P", "-W", "error", "-c", CODE, *arguments],
+        env=inherited | environment,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    return result.stdout.strip()
+
+
+def test_compiled_code_is_kept_in_the_user_cache_and_the_setting_is_put_back(tmp_path):
+    assert "[2] '' compiled" == run(XDG_CACHE_HOME=str(tmp_path))
+    assert list(tmp_path.glob("dbanon/numba/boxes.costs-*/**/*.nbi"))
+    assert "[2] '' cached" == run(XDG_CACHE_HOME=str(tmp_path))
+
+
+def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    assert "[2] '' compiled" == run(XDG_CACHE_HOME=str(blocked))
+
+
+def test_a_full_disk_does_not_stop_a_computation(tmp_path):
+    assert "[2] '' compiled" == run("0", XDG_CACHE_HOME=str(tmp_path))
+    assert [] == [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_disk_that_fills_between_index_and_code_leaves_no_index(tmp_path):
+    assert "[2] '' compiled" == run("5000", XDG_CACHE_HOME=str(tmp_path))
+    assert [] == [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert "[2] '' compiled" == run(XDG_CACHE_HOME=str(tmp_path))
+    assert "[2] '' cached" == run(XDG_CACHE_HOME=str(tmp_path))
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_a_damaged_file_of_the_cache_is_compiled_again(tmp_path, ending):
+    run(XDG_CACHE_HOME=str(tmp_path))
+    damaged = list(tmp_path.rglob(f"*.{ending}"))
+    for path in damaged:
+        path.write_bytes(b"")
+    assert damaged
+    assert "[2] '' compiled" == run(XDG_CACHE_HOME=str(tmp_path))
+    assert "[2] '' cached" == run(XDG_CACHE_HOME=str(tmp_path))
+
+
+def test_the_folder_that_the_user_names_is_taken(tmp_path):
+    assert f"[2] '{tmp_path}' compiled" == run(NUMBA_CACHE_DIR=str(tmp_path))
+    assert list(tmp_path.rglob("*.nbi"))
+    assert f"[2] '{tmp_path}' cached" == run(NUMBA_CACHE_DIR=str(tmp_path))
+
+
+def test_a_settings_file_in_the_current_folder_decides_nothing(tmp_path):
+    here, planted, stubs = tmp_path / "here", tmp_path / "planted", tmp_path / "stubs"
+    for folder in (here, planted, stubs):
+        folder.mkdir()
+    (stubs / "yaml.py").write_text(YAML)
+    trace = planted / "trace.json"
+    settings = {"cache_dir": str(planted), "chrome_trace": str(trace)}
+    (here / ".numba_config.yaml").write_text(json.dumps(settings))
+    environment = {"PYTHONPATH": str(stubs), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    assert "[2] '' compiled" == run(cwd=here, **environment)
+    assert [] == list(planted.rglob("*"))
+
+
+def test_a_settings_file_is_not_read_where_yaml_is_missing_either(tmp_path):
+    (tmp_path / ".numba_config.yaml").write_text("{}")
+    assert "[2] '' compiled" == run(cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path))
+
+
+def test_a_folder_of_somebody_else_is_not_trusted(tmp_path, monkeypatch):
+    folder = cache.cache_folder.__wrapped__
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert str(tmp_path) in folder("boxes.costs")
+    monkeypatch.setattr(os, "geteuid", lambda: -1)
+    assert folder("boxes.costs") is None
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert folder("boxes.costs") is None
+
+
+@pytest.mark.parametrize("variable", ["NUMBA_CACHE_DIR", "XDG_CACHE_HOME"])
+@pytest.mark.parametrize("mode", [0o770, 0o707])
+def test_a_folder_that_others_can_change_is_not_trusted(tmp_path, monkeypatch, variable, mode):
+    folder = cache.cache_folder.__wrapped__
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv(variable, str(tmp_path / "open" / "cache"))
+    (tmp_path / "open" / "cache").mkdir(parents=True)
+    leaf = folder("boxes.costs")
+    assert leaf is not None
+    (tmp_path / "open").chmod(mode)  # which lets others rename what is in it
+    assert folder("boxes.costs") is None
+    (tmp_path / "open").chmod(mode | 0o1000)
+    assert leaf == folder("boxes.costs")
+    os.chmod(leaf, mode)  # noqa: PTH101 - a folder is spelled as numba takes it
+    assert folder("boxes.costs") is None
+
+
+def test_a_folder_that_is_made_is_private_whatever_the_umask(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "new" / "cache"))
+    before = os.umask(0)
+    try:
+        assert cache.cache_folder.__wrapped__("boxes.costs") is not None
+    finally:
+        os.umask(before)
+
+
+def test_a_link_is_followed_before_the_folder_is_judged(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "link"))
+    (tmp_path / "open").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "open")
+    assert str(tmp_path / "open") in cache.cache_folder.__wrapped__("boxes.costs")
+    (tmp_path / "open").chmod(0o777)
+    assert cache.cache_folder.__wrapped__("boxes.costs") is None
