@@ -33,7 +33,7 @@ TYPES: Mapping[type, sql.SQL] = {
 }
 """How PostgreSQL calls the types of parameters."""
 
-_FUNCTION = re.compile(r'FUNCTION dbanon\."?(\w+)')
+_FUNCTION = re.compile(r"FUNCTION dbanon\.(\w+)")
 _HOLDS = {
     Bound.AT_LEAST: sql.SQL("e.achieved >= {}"),
     Bound.AT_MOST: sql.SQL("e.achieved <= {}"),
@@ -111,6 +111,11 @@ def _holds(
     return _HOLDS[bound].format(limit)
 
 
+def _named(*parts: str) -> sql.SQL:
+    """Spell names of the program's own as a person would: they are no words that need quotes."""
+    return sql.SQL(".".join(parts))
+
+
 def _stem(model: str) -> str:
     return model.replace("-", "_")
 
@@ -133,15 +138,15 @@ def _inline(name: str, **slots: sql.Composable) -> sql.Composed:
 
 def _create_check(name: str) -> sql.Composed:
     model, check = MODELS[name], check_name(name)
-    values = {parameter: sql.Identifier(check, parameter) for parameter in model.parameters()}
+    values = {parameter: _named(check, parameter) for parameter in model.parameters()}
     failing = fails(model, values)
     required, worst = _judged(model, values, failing)
     declared = list(_arguments(model))
     return template(
         "checks/create_check",
-        check=sql.Identifier(check),
+        check=_named(check),
         arguments=sql.SQL(",\n    ").join(
-            sql.SQL(" ").join([sql.Identifier(argument), kind, *default])
+            sql.SQL(" ").join([_named(argument), kind, *default])
             for argument, kind, default in declared
         ),
         types=sql.SQL(", ").join(kind for _, kind, _ in declared),
@@ -150,7 +155,7 @@ def _create_check(name: str) -> sql.Composed:
         allowed=sql.SQL("\n                    AND ").join(_allowed(model, values)),
         refusal=sql.Literal(f"{check} needs {_needs(model)}"),
         input=_inline(_INPUTS[model.scope]),
-        arithmetic=arithmetic(name, {**values, "tree": sql.Identifier(check, "tree")}),
+        arithmetic=arithmetic(name, {**values, "tree": _named(check, "tree")}),
         required=required,
         worst=worst,
         fails=failing,
@@ -245,12 +250,12 @@ def _case(name: str) -> sql.Composed:
         )
     if "distance" in given:
         given["tree"] = sql.SQL("tree")
-    columns = [sql.Identifier(column) for column, _ in _COLUMNS[model.scope]]
-    named = [sql.SQL("{} => {}").format(sql.Identifier(p), value) for p, value in given.items()]
+    columns = [_named(column) for column, _ in _COLUMNS[model.scope]]
+    named = [sql.SQL("{} => {}").format(_named(p), value) for p, value in given.items()]
     return _inline(
         "checks/verify_case",
         model=sql.Literal(name),
-        check=sql.Identifier(check_name(name)),
+        check=_named(check_name(name)),
         arguments=sql.SQL(", ").join([*columns, *named]),
     )
 
