@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db.metadata.tables import DATA_SCHEMA
-from dbanon.db.queries import query, template
+from dbanon.db.queries import query, relation, template
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
@@ -27,6 +27,7 @@ _ALTERED = {
     "key": "the primary key of {0} was dropped",
     "trigger": "{1} on {0} was dropped, disabled or enabled: writes meanwhile went unseen",
     "function": "the function {1} was replaced or altered",
+    "view": "{0}, by which guards read, was replaced",
     "label": "a value of the type of column {1} of {0} was renamed",
 }
 
@@ -42,9 +43,10 @@ def _marks(number: int) -> sql.Identifier:
 def mark_statements(publication: Publication, triggers: Sequence[str]) -> Iterator[sql.Composed]:
     """Yield what notes the state of the source, and compares it later; the triggers stand."""
     marks, altered = _marks(publication.data_id), _altered(publication.data_id)
+    members = sql.Literal(relation(publication.members).as_string())
     now = template(
         "live/source_marks",
-        tables=_tables(publication.info),
+        tables=sql.SQL("({}::oid[] || {}::regclass::oid)").format(_tables(publication.info), members),
         columns=_array(_watched(publication)),
         triggers=_array(sorted(set(triggers))),
         enums=_array(_enums(publication)),

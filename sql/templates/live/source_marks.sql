@@ -1,6 +1,6 @@
 -- What the guards of a live view rely on, as it is now. A table that is written anew gets another
 -- file, whatever becomes of its values. A trigger that is disabled and enabled again, or a function
--- that is replaced, is another version of its row in the catalog.
+-- that is replaced, is another version of its row in the catalog; so is the view by which they read.
 SELECT c.oid AS relation, 'file' AS kind, ''::text AS name,
        concat_ws(' ', c.relpersistence, pg_relation_filenode(c.oid)) AS state
   FROM pg_class AS c
@@ -32,6 +32,11 @@ SELECT DISTINCT t.tgrelid, 'function', p.proname::text, p.xmin::text
   JOIN pg_proc AS p ON p.oid = t.tgfoid
  WHERE t.tgrelid = ANY ({tables}::oid[])
    AND t.tgname = ANY ({triggers}::text[])
+ UNION ALL
+SELECT r.ev_class, 'view', '', r.xmin::text
+  FROM pg_rewrite AS r
+ WHERE r.ev_class = ANY ({tables}::oid[])
+   AND r.rulename = '_RETURN'
  UNION ALL
 SELECT DISTINCT a.attrelid, 'label', a.attname::text, concat_ws(' ', e.oid, e.enumlabel)
   FROM pg_attribute AS a

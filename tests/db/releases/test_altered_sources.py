@@ -101,6 +101,13 @@ def test_a_guard_that_is_gone_or_replaced_hides_all(live, change):
     assert_all_is_hidden(live)
 
 
+def test_a_view_by_which_guards_read_hides_all_once_it_is_replaced(live):
+    ((text,),) = live.execute("SELECT pg_get_viewdef('dbanon_data.members_1'::regclass)")
+    once = text.rstrip(";")
+    live.execute(f"CREATE OR REPLACE VIEW dbanon_data.members_1 AS {once} UNION ALL {once}")
+    assert_all_is_hidden(live)
+
+
 def test_a_second_row_of_a_key_that_was_dropped_is_not_shown(live):
     live.execute("ALTER TABLE public.people DROP CONSTRAINT people_pkey")
     live.execute("INSERT INTO public.people SELECT 0, 99, 'x', 'impostor', 1")
