@@ -35,10 +35,12 @@ TYPES: Mapping[type, sql.SQL] = {
 
 _FUNCTION = re.compile(r"FUNCTION dbanon\.(\w+)")
 _HOLDS = {
-    Bound.AT_LEAST: sql.SQL("e.achieved >= {}"),
-    Bound.AT_MOST: sql.SQL("e.achieved <= {}"),
-    Bound.BELOW: sql.SQL("e.achieved < {}"),
+    Bound.AT_LEAST: sql.SQL("{} >= {}"),
+    Bound.AT_MOST: sql.SQL("{} <= {}"),
+    Bound.BELOW: sql.SQL("{} < {}"),
 }
+_COUNTED = sql.SQL("e.achieved")
+_MEASURED = sql.SQL("nullif(e.achieved, 'NaN')")  # which PostgreSQL sorts above all numbers
 _TOLERANT = {
     Bound.AT_LEAST: sql.SQL("{} - 1e-9"),
     Bound.AT_MOST: sql.SQL("{} + 1e-9"),
@@ -107,8 +109,9 @@ def _holds(
 ) -> sql.Composed:
     """Compose when a class keeps a bound; what is counted is compared without tolerance."""
     is_counted = model.parameters()[name].kind is int
-    limit = values[name] if is_counted else _TOLERANT[bound].format(values[name])
-    return _HOLDS[bound].format(limit)
+    if is_counted:
+        return _HOLDS[bound].format(_COUNTED, values[name])
+    return _HOLDS[bound].format(_MEASURED, _TOLERANT[bound].format(values[name]))
 
 
 def _named(*parts: str) -> sql.SQL:

@@ -1,5 +1,7 @@
 """The functions that privacy models make have the signatures that users have called so far."""
 
+import re
+
 import psycopg
 import pytest
 
@@ -35,6 +37,44 @@ SIGNATURES = {
         2,
     ),
 }
+# How what a class achieves must lie to which parameter, from the definitions: the same classes tell
+# it to the search and to the database, so it is written here once more.
+KEPT = {
+    "k-anonymity": {(">=", "k")},
+    "l-diversity": {(">=", "l")},
+    "probabilistic-l-diversity": {(">=", "l")},
+    "entropy-l-diversity": {(">=", "l")},
+    "recursive-l-diversity": {("<", "c")},
+    "pd-recursive-l-diversity": {("<", "c")},
+    "npd-recursive-l-diversity": {("<", "c")},
+    "alpha-k-anonymity": {("<=", "alpha")},
+    "p-sensitivity": {(">=", "p")},
+    "t-closeness": {("<=", "t")},
+    "n-t-closeness": {("<=", "t")},
+    "beta-likeness": {("<=", "beta")},
+    "delta-disclosure": {("<", "delta")},
+    "k-e-anonymity": {(">=", "e")},
+    "m-uniqueness": {(">=", "m")},
+    "x-y-anonymity": {(">=", "k")},
+    "k-map": {(">=", "k")},
+    "delta-presence": {("<=", "dmax"), (">=", "dmin")},
+}
+COMPARED = re.compile(r"e\.achieved(?:, 'NaN'\))? (>=|<=|<|>) check_\w+\.(\w+)")
+QS = "'public.t', '{q}', 's'"
+BEYOND = {
+    "alpha": f"check_alpha_k_anonymity({QS}, 1.01)",
+    "t": f"check_t_closeness({QS}, 1.01)",
+    "the t of n sets": f"check_n_t_closeness({QS}, 1, 1.01)",
+    "the distance": f"check_t_closeness({QS}, 0.1, 'far')",
+    "the kind": f"check_beta_likeness({QS}, 1, 'mild')",
+    "dmax": "check_delta_presence('public.t', '{q}', 'public.t', 1.01)",
+    "dmin": "check_delta_presence('public.t', '{q}', 'public.t', 0.5, 0.6)",
+    "the share": f"check_npd_recursive_l_diversity({QS}, 1, 1, '{{a}}', 1.01, '{{b}}')",
+    "no k": "check_k_anonymity('public.t', '{q}', 0)",
+    "no l": f"check_entropy_l_diversity({QS}, 0.5)",
+    "no number": f"check_delta_disclosure({QS}, 'NaN')",
+    "infinity": f"check_delta_disclosure({QS}, 'Infinity')",
+}
 COUNTING = "required integer, achieved bigint"
 MEASURING = "required double precision, achieved double precision"
 REST = "classes bigint, failing_classes bigint, row_count bigint, verdict text"
@@ -68,8 +108,34 @@ def test_a_check_says_what_it_does(connection, name):
     assert "{" not in said
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_a_check_compares_as_the_definition_does(connection, name):
+    (body,) = connection.execute(
+        "SELECT p.prosrc FROM pg_proc AS p"
+        " WHERE p.pronamespace = 'dbanon'::regnamespace AND p.proname = %s",
+        (check_name(name),),
+    ).fetchone()
+    assert KEPT[name] == set(COMPARED.findall(body))
+
+
+@pytest.mark.parametrize("call", BEYOND.values(), ids=BEYOND)
+def test_a_check_refuses_what_its_model_does_not_allow(connection, call):
+    connection.execute("CREATE TABLE IF NOT EXISTS public.t (q int, s text)")
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        connection.execute(f"SELECT * FROM dbanon.{call}")
+
+
+def test_a_range_of_infinite_numbers_is_no_range(connection):
+    connection.execute("CREATE TABLE public.endless (q text, s double precision)")
+    connection.execute("INSERT INTO public.endless VALUES ('a', 'Infinity'), ('a', 'Infinity')")
+    (verdict,) = connection.execute(
+        "SELECT verdict FROM dbanon.check_k_e_anonymity('public.endless', '{q}', 's', 1, 10)"
+    ).fetchone()
+    assert verdict == "failed"
+
+
 def test_a_promise_of_a_model_that_nobody_knows_is_not_kept(connection):
-    connection.execute("CREATE TABLE public.t (q int)")
+    connection.execute("CREATE TABLE IF NOT EXISTS public.t (q int, s text)")
     connection.execute(
         """COMMENT ON TABLE public.t IS 'dbanon: {"release": 1, "quasi": ["q"], "sensitive": [],
            "models": [{"name": "k-anonymity", "params": {"k": 1}}, {"name": "new", "params": {}}],
