@@ -168,7 +168,9 @@ def _spec(name: str, arguments: Mapping[str, Any]) -> ModelSpec | None:
     asking = f"{variant.flag} {variant.value}" if variant else flags[needed[0]]
     if _is_chosen(name, arguments) if variant else needed[0] in given:
         if missing := next((p for p in needed if p not in given), None):
-            raise typer.BadParameter(f"needed by {asking}", param_hint=flags[missing])
+            example = "COLUMN" if known[missing].kind is tuple else "3"
+            message = f"needed by {asking}, such as {flags[missing]} {example}"
+            raise typer.BadParameter(message, param_hint=flags[missing])
         return ModelSpec(name, given)
     for parameter in given:
         if not known[parameter].among and _argument(flags[parameter]) not in _OF_COMMANDS:

@@ -195,7 +195,6 @@ def test_the_command_line_asks_for_models(patients, monkeypatch, capsys, words, 
     "words",
     [
         ["--l-kind", "entropy"],
-        ["--l", "3", "--l-kind", "recursive"],
         ["--l", "3", "--c", "3"],
         ["--t", "2"],
         ["--alpha", "nan"],
@@ -207,6 +206,16 @@ def test_an_option_that_makes_no_sense_is_refused(monkeypatch, capsys, words):
         main()
     assert ended.value.code == 2
     assert "Invalid value" in capsys.readouterr().err
+
+
+@pytest.mark.one_server
+def test_what_a_model_lacks_is_named_with_an_example(monkeypatch, capsys):
+    words = ["dbanon", "publish", "patients", "--l", "3", "--l-kind", "recursive"]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "needed by --l-kind recursive, such as --c 3" in capsys.readouterr().err
 
 
 @pytest.fixture
