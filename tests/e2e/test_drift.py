@@ -10,8 +10,6 @@ from tables import make_patients, patients_policy, rows_proved
 import dbanon
 from dbanon.cli import main
 
-pytestmark = pytest.mark.one_server
-
 SOURCE = "public.patients"
 COUNT = "SELECT count(*), sum(hashtext(p::text)) FROM anon.patients AS p"
 KEY = "ALTER TABLE public.patients DROP CONSTRAINT patients_pkey"

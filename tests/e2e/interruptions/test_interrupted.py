@@ -10,13 +10,10 @@ from tables import make_patients, patients_policy
 
 import dbanon
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.one_server, pytest.mark.slow]
 
 # Runs the command, tells when the stage has begun, and waits there for the signal. The search
 # waits until it is asked to stop, as a search does that would improve its groups for hours.
-
-pytestmark = pytest.mark.one_server
-
 WAITER = """
 import select, signal, socket, sys, time
 from contextlib import contextmanager

@@ -10,8 +10,6 @@ import dbanon
 from dbanon import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 
-pytestmark = pytest.mark.one_server
-
 LEVELS = ("low", "medium", "high")
 # Two classes: 50 low and 1 medium, 50 high and 1 medium.
 ROWS = [(1, "low")] * 50 + [(1, "medium")] + [(2, "high")] * 50 + [(2, "medium")]

@@ -59,7 +59,6 @@ def variants(name):
     return [name, *(f"{i}{room}" for i in range(1, 5))]
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize("kind", ["table", "view"])
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_hostile_names_publish_and_check(database, name, kind):

@@ -63,7 +63,6 @@ def type_shown(database):
     )[0][0]
 
 
-@pytest.mark.one_server
 @KINDS
 @pytest.mark.parametrize("role", [Role.SENSITIVE, Role.INSENSITIVE])
 @pytest.mark.parametrize("name", TYPES)
