@@ -32,7 +32,7 @@ def is_loaded(session: Session, table: TableName) -> bool:
 
 
 def load(session: Session, table: TableName, text: bytes, *, delimiter: str) -> None:
-    """Create a table from ``sql/templates/create_demo_<name>.sql`` and COPY its CSV rows in."""
+    """Create a table from ``sql/templates/demo/create_demo_<name>.sql`` and COPY its rows in."""
     session.pg.execute(template(f"demo/create_demo_{table.name}", table=relation(table)))
     header, _, _ = text.partition(b"\n")
     columns = header.decode().strip().split(delimiter)

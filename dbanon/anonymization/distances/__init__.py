@@ -1,1 +1,1 @@
-"""Distances between rows, values and distributions."""
+"""Distances between rows and values."""
