@@ -21,11 +21,12 @@ from dbanon.db.releases.publication import data_table
 from dbanon.domain.release import ReleaseKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.release import Release
+    from dbanon.domain.table import TableName
 
 
 def make(session: Session, publication: Publication, previous: Release | None) -> Publication:
@@ -84,28 +85,21 @@ def _guarded(session: Session, new: Publication, former: Publication) -> bool:
         and _same_shape(session, new.rows, former.rows)
         and _same_shape(session, new.groups, former.groups)
         and guards.stand(session, former)
-        and _same_views(session, former)
+        # Under another view, readers would see in old classes what is new.
+        and _is_like(session, former, former.view, relations.view_statement)
     )
 
 
-def _same_views(session: Session, former: Publication) -> bool:
-    """Whether readers and guards keep their views.
-
-    Under another, readers would see in old classes what is new. That of guards could be made anew,
-    but then a dump of the database that has begun waits for it, and fails to find it.
-    """
+def _is_like(
+    session: Session, former: Publication, view: TableName, create: Callable[..., sql.Composed]
+) -> bool:
+    """Whether a view is as it would be made now; ``create`` composes it under a given name."""
     candidate = former.candidate
-    for view, create in (
-        (former.view, relations.view_statement(former, candidate)),
-        (former.members, guards.members_statement(former, candidate)),
-    ):
-        session.pg.execute(create)
-        like, present = views.oid_of(session, candidate) or 0, views.oid_of(session, view) or 0
-        same = views.same(session, present, like)
-        session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(candidate)))
-        if not same:
-            return False
-    return True
+    session.pg.execute(create(former, candidate))
+    like, present = views.oid_of(session, candidate) or 0, views.oid_of(session, view) or 0
+    same = views.same(session, present, like)
+    session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(candidate)))
+    return same
 
 
 def _move(session: Session, new: Publication, former: Publication) -> None:
@@ -117,6 +111,10 @@ def _move(session: Session, new: Publication, former: Publication) -> None:
         session.pg.execute(template("releases/move_rows", new=source, former=target))
         session.pg.execute(sql.SQL("DROP TABLE {}").format(source))
         session.pg.execute(sql.SQL("ANALYZE {}").format(target))
+    if not _is_like(session, former, former.members, guards.members_statement):
+        # Another policy: a dump of the database that has begun waits for it, and misses it.
+        session.pg.execute(sql.SQL("DROP VIEW IF EXISTS {}").format(relation(former.members)))
+        session.pg.execute(guards.members_statement(former, former.members))
     for compose in (guards.function_statements, guards.mark_statements, relations.seen_statements):
         for statement in compose(former):
             session.pg.execute(statement)

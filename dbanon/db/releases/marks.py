@@ -46,7 +46,9 @@ def mark_statements(publication: Publication, triggers: Sequence[str]) -> Iterat
     members = sql.Literal(relation(publication.members).as_string())
     now = template(
         "live/source_marks",
-        tables=sql.SQL("({}::oid[] || {}::regclass::oid)").format(_tables(publication.info), members),
+        tables=sql.SQL("({}::oid[] || {}::regclass::oid)").format(
+            _tables(publication.info), members
+        ),
         columns=_array(_watched(publication)),
         triggers=_array(sorted(set(triggers))),
         enums=_array(_enums(publication)),

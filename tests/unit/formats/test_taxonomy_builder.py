@@ -201,12 +201,8 @@ def test_nothing_is_no_taxonomy():
     assert ["there is no leaf"] == problems_of(lambda: from_levels("t", []))
 
 
-def test_unequal_depth_is_refused_only_when_levels_are_required():
-    edges = [("*", "a"), ("*", "B"), ("B", "b")]
-    assert 2 == from_edges("t", edges).height
-    assert ["all leaves must have one depth, found 1 at depth 1, 1 at depth 2"] == problems_of(
-        lambda: from_edges("t", edges, require_levels=True)
-    )
+def test_leaves_may_lie_at_unequal_depths():
+    assert 2 == from_edges("t", [("*", "a"), ("*", "B"), ("B", "b")]).height
 
 
 def test_a_very_high_tree_is_refused():
