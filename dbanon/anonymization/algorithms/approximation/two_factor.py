@@ -54,7 +54,7 @@ class TwoFactor:
         """Group the rows; seconds for the limit, exponential at worst."""
         require_small_k(self.MAX_K, requirement, algorithm="two-factor")
         require_at_most(self.MAX_ROWS, table, algorithm="two-factor")
-        codes = np.column_stack([column.codes for column in table.quasi])
+        codes = table.codes
         weights = np.array([column.rule.weight for column in table.quasi])
 
         def stars(rows: Sequence[int]) -> float:
