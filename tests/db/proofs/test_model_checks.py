@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from naive.models import worst
 from psycopg import sql
 
-from dbanon.db.models.statements import asked, model_statement, order_document, tree_document
+from dbanon.db.models.statements import demands, model_statement, order_document, tree_document
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.table import ColumnKind
 from dbanon.models.base import Scope
@@ -75,8 +75,8 @@ def one(connection, spec, *, quasi, sensitive, tree=None, order=None):
     """Return one row for each column that the model is asked of."""
     known = {**(tree_document(tree) if tree else {}), **(order_document(order) if order else {})}
     trees = dict.fromkeys(sensitive, known) if known else {}
-    found = asked([spec], quasi=quasi, sensitive=sensitive)
-    calls = [model_statement(RELATION, question, trees=trees) for question in found]
+    found = demands([spec], quasi=quasi, sensitive=sensitive)
+    calls = [model_statement(RELATION, demand, trees=trees) for demand in found]
     return [connection.execute(call).fetchone() for call in calls]
 
 
