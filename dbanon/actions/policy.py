@@ -101,9 +101,7 @@ def _read(path: str | Path) -> Policy:
         raise ConfigError(
             f"cannot read {path}: {type(error).__name__}", hint="dbanon policy suggest TABLE"
         ) from None
-    return policies.parse(
-        text, known_algorithms=ALGORITHMS, known_models=MODELS, known_recodings=RECODINGS
-    )
+    return policies.parse(text, policies.Known(ALGORITHMS, MODELS, RECODINGS))
 
 
 def _name(table: str | TableName) -> TableName:
@@ -129,11 +127,11 @@ def _same_table(session: Session, written: TableName, info: TableInfo) -> TableN
 def suggest_policy(table: str | TableName, *, settings: Settings | None = None) -> str:
     """Return a policy file to edit: a role for every column, with the reason as a comment."""
     from dbanon.actions.inspect import inspect
-    from dbanon.formats import policies
+    from dbanon.formats.suggestions import draft
 
     inspection = inspect(table, settings=settings)
     suggested = [(column.suggestion, column.reason) for column in inspection.columns]
-    return policies.draft(inspection.info.name, suggested)
+    return draft(inspection.info.name, suggested)
 
 
 def load_policy(table: str | TableName, *, settings: Settings | None = None) -> Policy:

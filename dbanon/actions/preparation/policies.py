@@ -17,11 +17,11 @@ def validate_policy(session: Session, policy: Policy, info: TableInfo) -> None:
     """Raise PolicyError with everything in the policy that does not fit the table."""
     from dbanon.anonymization.registry import RECODINGS
     from dbanon.db.metadata import store
-    from dbanon.formats import policies
+    from dbanon.formats.policy_validation import validate
 
     named = {rule.taxonomy for rule in policy.columns if rule.taxonomy is not None}
     known = store.load_taxonomies(session, named)
-    policies.validate(policy, info, taxonomies=known, recodings=RECODINGS)
+    validate(policy, info, taxonomies=known, recodings=RECODINGS)
 
 
 def stored_policy(session: Session, info: TableInfo) -> Policy:
