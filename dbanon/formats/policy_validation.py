@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from dbanon.domain.errors import PolicyError
@@ -60,17 +61,12 @@ def validate(
     for rule in policy.columns:
         column = columns.get(rule.column)
         if column is not None:
-            problems += [
-                f"column {quote_identifier(rule.column)}: {text}"
-                for text in _of_column(rule, column, policy, info)
-            ]
-            problems += [
-                f"column {quote_identifier(rule.column)}: {text}"
-                for text in (
-                    *_of_recoding(rule, column, taxonomies, recodings),
-                    *_of_order(rule, column),
-                )
-            ]
+            found = chain(
+                _of_column(rule, column, policy, info),
+                _of_recoding(rule, column, taxonomies, recodings),
+                _of_order(rule, column),
+            )
+            problems += [f"column {quote_identifier(rule.column)}: {text}" for text in found]
     if problems:
         count = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
         msg = "\n".join(

@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from enum import StrEnum, auto
 from typing import TYPE_CHECKING, ClassVar
 
+from dbanon.kernels.layout import DISTINCT
+from dbanon.models.bounds import Bound
 from dbanon.models.explanation import shared_value
 from dbanon.models.parameters import OF_SENSITIVE
 
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.domain.policy import ModelSpec, Value
-    from dbanon.models.bounds import Bound
     from dbanon.models.explanation import Case, Told
     from dbanon.models.parameters import Parameter
     from dbanon.models.tally import Tally, Whole
@@ -161,6 +162,21 @@ class ClassModel(Model):
     def explain(self, case: Case) -> Told:
         """Say what stands against it when all rows as one class do not meet it."""
         return shared_value(case)
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctModel(ClassModel):
+    """A model of how many different values a class has."""
+
+    bound = Bound.AT_LEAST
+
+    def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:  # noqa: ARG002 - counts
+        """Return the number of distinct values of each class."""
+        return tally.distinct().astype(float)
+
+    def search_rule(self, whole: Whole) -> Rule:  # noqa: ARG002 - counts
+        """Return the number of values."""
+        return DISTINCT, [self.required, 0.0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 from dbanon.domain.table import quote_identifier
-from dbanon.kernels.layout import DISTINCT
-from dbanon.models.base import ClassModel, Demand, Scope
-from dbanon.models.bounds import Bound
+from dbanon.models.base import Demand, DistinctModel, Scope
 from dbanon.models.parameters import COUNT, TEXTS, Parameter
 
 if TYPE_CHECKING:
@@ -20,8 +18,6 @@ if TYPE_CHECKING:
 
     from dbanon.domain.assignment import Assignment, EncodedTable, GroupValues
     from dbanon.domain.policy import ModelSpec
-    from dbanon.models.base import Rule
-    from dbanon.models.tally import Tally, Whole
 
 _SOME = Parameter(tuple, default=())
 
@@ -51,7 +47,7 @@ class Published(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class XYAnonymity(ClassModel):
+class XYAnonymity(DistinctModel):
     """Every published value of the columns ``x`` occurs with at least k of the columns ``y``.
 
     x: all quasi-identifiers if none is named. Both are sets of published columns, and share none.
@@ -65,18 +61,9 @@ class XYAnonymity(ClassModel):
 
     title = "(X, Y)-anonymity with k = {k}"
     limit = "k"
-    bound = Bound.AT_LEAST
     scope = Scope.LINKS
     apart = ("x", "y")
     of_whole = True
-
-    def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:  # noqa: ARG002 - counts
-        """Return the number of distinct values of y of each value of x."""
-        return tally.distinct().astype(float)
-
-    def search_rule(self, whole: Whole) -> Rule:  # noqa: ARG002 - counts
-        """Return the number of values."""
-        return DISTINCT, [self.required, 0.0]
 
     def demands(self, spec: ModelSpec, table: EncodedTable) -> Iterator[Demand]:
         """Yield what groups can be merged for; raises Unsatisfiable when all rows miss it.

@@ -5,23 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.kernels.layout import DISTINCT
-from dbanon.models.base import ClassModel, OfPersons
-from dbanon.models.bounds import Bound
+from dbanon.models.base import DistinctModel, OfPersons
 from dbanon.models.explanation import too_few
 from dbanon.models.parameters import COUNT
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from dbanon.models.base import Rule
     from dbanon.models.explanation import Case, Told
-    from dbanon.models.tally import Tally, Whole
 
 
 @dataclass(frozen=True, slots=True)
-class PSensitivity(ClassModel):
+class PSensitivity(DistinctModel):
     """Every class has at least p distinct values of the sensitive column."""
 
     p: int = field(
@@ -30,18 +23,9 @@ class PSensitivity(ClassModel):
 
     title = "{p}-sensitivity"
     limit = "p"
-    bound = Bound.AT_LEAST
     is_short = True
     of_persons = OfPersons.DIFFERENT_VALUES
     guards_persons = True
-
-    def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:  # noqa: ARG002 - counts
-        """Return the number of distinct values of each class."""
-        return tally.distinct().astype(float)
-
-    def search_rule(self, whole: Whole) -> Rule:  # noqa: ARG002 - counts
-        """Return the number of values."""
-        return DISTINCT, [self.required, 0.0]
 
     def explain(self, case: Case) -> Told:
         """Say how many values there are."""
