@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
 # The first example of a test may compile a kernel, and a busy machine is no defect. Where a change
 # is judged, the examples are the same every time.
-settings.register_profile(
-    "patient",
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    derandomize=bool(os.environ.get("CI")),
-)
+for name, count in {"patient": 40, "exhaustive": 100}.items():
+    settings.register_profile(
+        name,
+        deadline=None,
+        max_examples=count,
+        suppress_health_check=[HealthCheck.too_slow],
+        derandomize=bool(os.environ.get("CI")),
+    )
 settings.load_profile("patient")
 
 CHOICES = pytest.StashKey[list[Choice]]()
