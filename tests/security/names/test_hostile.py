@@ -72,14 +72,14 @@ def test_hostile_names_publish_and_check(database, name, kind):
     assert rows_proved(release) == 300
     assert dbanon.check(TableName.parse(str(release.relation)), settings=settings).passed
     published = sql.Identifier(release.relation.schema, release.relation.name)
-    found = database.execute(sql.SQL("SELECT * FROM {} LIMIT 0").format(published))
-    assert found == []
     assert database.execute(sql.SQL("SELECT count(*) FROM {}").format(published)) == [(300,)]
     if kind == "view":
         source = sql.Identifier(table.schema, table.name)
         database.execute(sql.SQL("DELETE FROM {}").format(source))
         assert database.execute(sql.SQL("SELECT count(*) FROM {}").format(published)) == [(0,)]
-    assert dbanon.refresh(table, settings=settings)[0].changed is True if kind == "table" else True
+    else:
+        (refreshed,) = dbanon.refresh(table, settings=settings)
+        assert refreshed.changed
     assert database.execute("SELECT to_regnamespace('dbanon') IS NOT NULL") == [(True,)]
 
 
