@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
 
+from dbanon.actions.preparation.loading import load
 from dbanon.actions.preparation.prepare import in_force, read_source, search
 from dbanon.actions.preparation.request import Request
 from dbanon.domain.errors import DbanonError, PolicyError
@@ -102,9 +103,10 @@ def compare(
     ):
         require_current(session)
         info = catalog.describe_source(session, where)
-        policy = in_force(session, info, replace(request, params={}, block=None))
+        loaded = load(session, info)
+        policy = in_force(loaded, replace(request, params={}, block=None))
         candidates = _candidates(policy, request, algorithms or USUAL)
-        source = read_source(session, info, policy, stages, kind=request.kind)
+        source = read_source(session, loaded, policy, stages, kind=request.kind)
         identity.require_admitted(session)
     encoded = source.encoded
     tried = _tried(encoded, policy, wanted or {policy.k})

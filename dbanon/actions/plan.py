@@ -14,6 +14,7 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Prepared
     from dbanon.actions.preparation.request import Options
     from dbanon.db.releases.publication import Publication
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
-    from dbanon.domain.table import TableInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,9 @@ def plan(
         session.transaction(snapshot=True, read_only=True, keep=False),
     ):
         require_current(session)
-        info = _source(session, where, request)
-        prepared = prepare(session, info, request, stages or Stages())
+        loaded = _source(session, where, request)
+        info = loaded.info
+        prepared = prepare(session, loaded, request, stages or Stages())
         identity.require_admitted(session)
         publication = Publication(
             id=0,
@@ -105,14 +106,14 @@ def plan(
     )
 
 
-def _source(session: Session, where: TableName, request: Request) -> TableInfo:
-    from dbanon.actions.preparation.drift import find_source, require_unchanged
+def _source(session: Session, where: TableName, request: Request) -> Loaded:
+    from dbanon.actions.preparation.loading import find_source, load, require_unchanged
     from dbanon.db import identity
 
-    info = find_source(session, where)
-    require_unchanged(session, info, request.view(info.name))
-    identity.admit(session, info)
-    return info
+    loaded = load(session, find_source(session, where))
+    require_unchanged(session, loaded, request.view(loaded.info.name))
+    identity.admit(session, loaded.info)
+    return loaded
 
 
 def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedColumn]:

@@ -7,7 +7,7 @@ from tables import make_patients, patients_policy, unseal
 
 import dbanon
 from dbanon.cli import main
-from dbanon.db.metadata import store
+from dbanon.db.metadata import ledger
 
 pytestmark = pytest.mark.one_server
 
@@ -127,7 +127,7 @@ def test_nothing_published_is_nothing_to_check(patients, run):
 
 def test_what_is_replaced_or_withdrawn_meanwhile_raises_no_alarm(patients, monkeypatch):
     dbanon.publish("patients", name="second", settings=patients.settings)
-    listed = store.releases
+    listed = ledger.releases
 
     def slow(session, **conditions):
         found = listed(session, **conditions)
@@ -136,6 +136,6 @@ def test_what_is_replaced_or_withdrawn_meanwhile_raises_no_alarm(patients, monke
         dbanon.drop_release(3, settings=patients.settings)
         return found
 
-    monkeypatch.setattr(store, "releases", slow)
+    monkeypatch.setattr(ledger, "releases", slow)
     (found,) = dbanon.check_all(settings=patients.settings)
     assert ("passed", True, 4) == (found.verdict, found.recorded, found.release)

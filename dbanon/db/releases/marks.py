@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
-    from dbanon.domain.release import Release
+    from dbanon.domain.release import Entry
     from dbanon.domain.table import TableInfo
 
 _ALTERED = {
@@ -116,7 +116,7 @@ def _are_kept(session: Session, number: int) -> bool:
     return row is not None and row[0]
 
 
-def alterations(session: Session, release: Release) -> list[str]:
+def alterations(session: Session, release: Entry) -> list[str]:
     """Return what hides all of a live release, or would if it could tell."""
     if release.kind is not ReleaseKind.VIEW:
         return []
