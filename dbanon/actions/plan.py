@@ -124,15 +124,13 @@ def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedCo
 def _render(session: Session, publication: Publication, request: Request) -> Iterator[str]:
     """Spell the statements of a publication as publish runs them.
 
-    Those that prove it are comments: without rows a release is not read, but refused.
+    The one that proves it is a comment: without rows a release is not read, but refused.
     """
     from dbanon.db import rights
     from dbanon.db.printing import printed
     from dbanon.db.proofs import checks
     from dbanon.db.releases import relations, release_rows, views
-    from dbanon.db.releases.guarantee import promise_of
 
-    proofs = checks.proofs(checks.named(publication.view), promise_of(publication))
     statements = [
         *relations.build_statements(publication),
         *release_rows.copy_statements(publication),
@@ -144,7 +142,6 @@ def _render(session: Session, publication: Publication, request: Request) -> Ite
     ]
     for statement in statements:
         yield printed(statement).strip()
-    for proof in proofs:
-        yield "\n".join(f"-- {line}" for line in printed(proof.statement).strip().splitlines())
+    yield f"-- {printed(checks.verification(checks.named(publication.view))).strip()}"
     for statement in relations.forget_statements(publication) if request.forgets else ():
         yield printed(statement)

@@ -255,6 +255,7 @@ def _build(
 
     publication = copies.make(session, publication, previous)
     session.pg.execute(relations.view_statement(publication, publication.candidate))
+    session.pg.execute(relations.comment_statement(publication, publication.candidate))
     return publication, catalog.describe_source(session, publication.candidate)
 
 
@@ -298,12 +299,15 @@ def _serve(
 def _prove(
     session: Session, publication: Publication, published: TableInfo, prepared: Prepared
 ) -> CheckReport:
-    """Prove the view that readers will have, before they have it."""
+    """Prove the view that readers will have, before they have it, by what they prove it with.
+
+    What only those who read the source can count, persons and the population, comes beside it.
+    """
     from dbanon.db.proofs import checks, population
     from dbanon.db.proofs.subjects import prove_subjects
     from dbanon.db.releases.guarantee import promise_of
 
-    report = checks.prove(session, published, promise_of(publication))
+    report = checks.verify(session, published, promise_of(publication))
     report = prove_subjects(session, publication, report, several=prepared.several)
     report = population.prove(
         session, published, prepared.policy, report, versions=prepared.taxonomies

@@ -144,10 +144,10 @@ def view_statement(publication: Publication, name: TableName | None = None) -> s
     return template("live/publish_view", view=view, names=names, live=live)
 
 
-def comment_statement(publication: Publication) -> sql.Composed:
-    """Compose the comment in which the view states what it promises."""
+def comment_statement(publication: Publication, candidate: TableName | None = None) -> sql.Composed:
+    """Compose the comment in which the view, or the candidate for it, states what it promises."""
     return sql.SQL("COMMENT ON VIEW {} IS {}").format(
-        relation(publication.view), sql.Literal(describe_promise(publication))
+        relation(candidate or publication.view), sql.Literal(describe_promise(publication))
     )
 
 
