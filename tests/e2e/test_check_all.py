@@ -100,6 +100,12 @@ def test_an_auditor_checks_without_a_ledger_and_is_told(patients, run):
     assert dbanon.list_verifications(1, settings=patients.settings) == []
 
 
+def test_a_check_that_finds_no_ledger_says_so(patients, run):
+    patients.execute("DROP TABLE dbanon.verification")
+    out = run("check", "anon.patients").out
+    assert "not recorded: the ledger has lost a table; dbanon doctor names it" in out
+
+
 def test_what_a_release_does_not_promise_is_not_recorded(patients, run):
     run("check", "anon.patients", "--k", "2")
     run("check", "public.patients", "--k", "2", "--quasi", "sex")

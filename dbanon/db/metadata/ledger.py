@@ -254,8 +254,10 @@ def record(
     """
     deed = Deed(f"the check of {report.relation}", "recorded", f"dbanon release show {release}")
     with session.transaction(deed=deed):
-        row = session.pg.execute(query("rights/can_record")).fetchone()
-        if row is None or not row[0]:
+        is_whole, may_write = session.pg.execute(query("rights/can_record")).fetchone() or (0, 0)
+        if not is_whole:
+            return "not recorded: the ledger has lost a table; dbanon doctor names it"
+        if not may_write:
             return "not recorded: this role cannot write the ledger"
         served = served_release(session, report.relation)
         if served is None or served.id != release:

@@ -121,7 +121,8 @@ def alterations(session: Session, release: Entry) -> list[str]:
     if release.kind is not ReleaseKind.VIEW:
         return []
     if not _are_kept(session, release.data_id):
-        return ["it was published by an older dbanon: what DDL does to its source goes unnoticed"]
+        reason = "it was published by an older dbanon, or what would notice it was dropped"
+        return [f"{reason}: what DDL does to its source goes unnoticed"]
     statement = sql.SQL(
         "SELECT kind, coalesce(relation::regclass::text, ''), quote_ident(name)"
         " FROM {}() ORDER BY 1, 2, 3"
