@@ -12,7 +12,7 @@ from selection import one_server_after
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.db.metadata import store
+from dbanon.db.metadata import ledger
 from dbanon.db.releases import withdrawal
 from dbanon.db.session import connect
 from dbanon.domain.policy import Role
@@ -369,15 +369,15 @@ def test_rows_that_no_snapshot_needs_are_freed(patients, kind):
 
 @pytest.mark.one_server
 def test_what_is_published_while_leftovers_are_looked_for_is_none_of_them(patients, monkeypatch):
-    releases = store.releases
+    served_entries = ledger.served_entries
 
     def publish_after(session, **asked):
-        found = releases(session, **asked)
-        monkeypatch.setattr(store, "releases", releases)
+        found = served_entries(session, **asked)
+        monkeypatch.setattr(ledger, "served_entries", served_entries)
         publish(patients, keep_assignment=True)
         return found
 
     with connect(patients.settings) as session:
-        monkeypatch.setattr(store, "releases", publish_after)
+        monkeypatch.setattr(ledger, "served_entries", publish_after)
         withdrawal.tidy(session, dbanon.TableName("public", "patients"))
     assert [(200,)] == patients.execute("SELECT count(*) FROM dbanon_data.rows_1")

@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 
 import psycopg
@@ -135,6 +136,33 @@ def test_every_model_can_be_verified_by_name(database):
             (name, psycopg.types.json.Jsonb(params)),
         ).fetchone()
         assert row[1:] == (None, 0, 0, 0, "not checked"), name
+
+
+K = """('k-anonymity', NULL, '{"k": 3}'::jsonb, 3, 3, 9, 0, 200, 'passed')"""
+L = """('l-diversity', 'disease', '{"l": 2}', 2, 2, 9, 0, 200, 'passed')"""
+ANSWERS = {
+    "all": (f"VALUES {K}, {L}", True),
+    "nothing": (f"VALUES {K}, {L} LIMIT 0", False),
+    "a model less": (f"VALUES {K}", False),
+    "a model twice": (f"VALUES {K}, {K}, {L}", False),
+    "another k": (f"VALUES {K.replace('3', '1')}, {L}", False),
+    "another column": (f"VALUES {K}, {L.replace('disease', 'age')}", False),
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_an_answer_about_less_than_the_promise_publishes_nothing(patients, answer):
+    rows, is_enough = ANSWERS[answer]
+    result = "model text, sensitive text, parameters jsonb, required float8, achieved float8,"
+    result += " classes bigint, failing_classes bigint, row_count bigint, verdict text"
+    patients.execute(
+        "DROP FUNCTION dbanon.verify;"
+        f"CREATE FUNCTION dbanon.verify(relation regclass) RETURNS TABLE ({result})"
+        f" LANGUAGE sql AS $$ {rows} $$"
+    )
+    with nullcontext() if is_enough else pytest.raises(dbanon.DatabaseError, match="not answer"):
+        dbanon.publish("patients", settings=patients.settings)
+    assert [(is_enough,)] == patients.execute("SELECT to_regclass('anon.patients') IS NOT NULL")
 
 
 def test_a_live_view_keeps_the_models_that_it_promises(patients):

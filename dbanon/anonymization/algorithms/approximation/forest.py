@@ -48,7 +48,7 @@ class Forest:
     ) -> Assignment:
         """Group the rows; O(n^2 d)."""
         require_at_most(self.MAX_ROWS, table, algorithm="forest")
-        codes = np.column_stack([column.codes for column in table.quasi])
+        codes = table.codes
         weights = np.array([column.rule.weight for column in table.quasi])
         nearest = nearest_rows(codes, weights, count=requirement.k - 1)
         parts = divide(grow(nearest, requirement.k), requirement.k)
