@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Unpack, cast
 
+from dbanon.actions.preparation.loading import load
 from dbanon.actions.preparation.prepare import in_force, read_source, search
 from dbanon.actions.preparation.request import Request
 from dbanon.domain.errors import DbanonError, PolicyError
-from dbanon.domain.policy import K_ANONYMITY, ModelSpec
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec
 from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
+from dbanon.models.parameters import COLUMNS
+from dbanon.models.specs import texts
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -54,13 +57,24 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Several algorithms on the same rows, in the order in which they were asked for."""
+    """Several algorithms on the same rows, in the order in which they were asked for.
+
+    ``l`` is the least number of distinct values of the sensitive columns, or of those that
+    ``l_columns`` names.
+    """
 
     table: TableName
     n_rows: int
     l: int
     ks: tuple[int, ...]
     results: tuple[Compared, ...]
+    l_columns: tuple[str, ...] = ()
+
+    @property
+    def diversity(self) -> str:
+        """``l`` with the columns it is asked of, as a title adds it; nothing where it is 1."""
+        of = f" ({', '.join(self.l_columns)})" if self.l_columns else ""
+        return f", l = {self.l:,}{of}" if self.l > 1 else ""
 
     @property
     def is_weighted(self) -> bool:
@@ -102,9 +116,10 @@ def compare(
     ):
         require_current(session)
         info = catalog.describe_source(session, where)
-        policy = in_force(session, info, replace(request, params={}, block=None))
+        loaded = load(session, info)
+        policy = in_force(loaded, replace(request, params={}, block=None))
         candidates = _candidates(policy, request, algorithms or USUAL)
-        source = read_source(session, info, policy, stages, kind=request.kind)
+        source = read_source(session, loaded, policy, stages, kind=request.kind)
         identity.require_admitted(session)
     encoded = source.encoded
     tried = _tried(encoded, policy, wanted or {policy.k})
@@ -115,7 +130,16 @@ def compare(
         for k in tried
         for candidate in candidates
     ]
-    return Comparison(info.name, encoded.n_rows, policy.l, tried, tuple(results))
+    l, l_columns = _diversity(policy)
+    return Comparison(info.name, encoded.n_rows, l, tried, tuple(results), l_columns)
+
+
+def _diversity(policy: Policy) -> tuple[int, tuple[str, ...]]:
+    """Return the least number of distinct values, and of which columns unless of all."""
+    spec = policy.model(L_DIVERSITY)
+    if spec is None:
+        return 1, ()
+    return cast("int", spec.params["l"]), texts(spec, COLUMNS)
 
 
 def _candidates(policy: Policy, request: Request, names: Sequence[str]) -> list[Policy]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dbanon.actions.preparation.policies import stored_policy, validate_policy
+from dbanon.actions.preparation.loading import load
 from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import Policy
@@ -45,7 +45,6 @@ def set_policy(
     from dbanon.db import identity
     from dbanon.db.metadata import store
     from dbanon.db.metadata.migrate import require_current
-    from dbanon.db.metadata.schema_snapshot import baseline
     from dbanon.db.session import connect
 
     given = policy if isinstance(policy, Policy) else _read(policy)
@@ -65,17 +64,21 @@ def set_policy(
             info, given = _fitted(session, given, before.name)
             identity.require_same(before, info)
             store.save_policy(session, given)
-            store.save_baseline(session, info.name, baseline(session, info, given))
+            store.save_baseline(session, info.name, store.baseline(session, info, given))
     return given
 
 
 def _fitted(session: Session, policy: Policy, table: TableName) -> tuple[TableInfo, Policy]:
     """Return a table, and the policy under its full name; raises PolicyError unless it fits."""
+    from dbanon.anonymization.registry import RECODINGS
     from dbanon.db import catalog
+    from dbanon.db.metadata import store
+    from dbanon.formats.policy_validation import validate
 
     info = catalog.describe(session, table)
     policy = replace(policy, table=_same_table(session, policy.table, info))
-    validate_policy(session, policy, info)
+    versions = store.taxonomy_versions(session, policy.taxonomies)
+    validate(policy, info, taxonomies=versions, recodings=RECODINGS)
     return info, policy
 
 
@@ -140,7 +143,7 @@ def load_policy(table: str | TableName, *, settings: Settings | None = None) -> 
     from dbanon.db.metadata.migrate import current_session
 
     with current_session(settings or Settings.load()) as session:
-        return stored_policy(session, catalog.describe(session, _name(table)))
+        return load(session, catalog.describe(session, _name(table))).policy
 
 
 def export_policy(table: str | TableName, *, settings: Settings | None = None) -> str:

@@ -72,12 +72,12 @@ def _numbers(text: str | None) -> tuple[int, ...]:
 
 
 def _show(found: Comparison) -> None:
-    l = f", l = {found.l}" if found.l > 1 else ""
+    ks = ", ".join(map(str, found.ks))
     penalties = ("weighted NCP", "NCP") if found.is_weighted else ("NCP",)
     console.table(
         ("algorithm", "k", *penalties, *_HEADERS),
         [_row(result) for result in found.results if result.loss is not None],
-        title=f"{found.table}: {found.n_rows:,} rows, k = {', '.join(map(str, found.ks))}{l}",
+        title=f"{found.table}: {found.n_rows:,} rows, k = {ks}{found.diversity}",
     )
     for result in found.results:
         if result.reason is not None:

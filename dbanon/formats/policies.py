@@ -10,7 +10,7 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import GROUP, ColumnRule, ModelSpec, Policy, Role
@@ -104,6 +104,15 @@ def models_of(documents: object) -> tuple[ModelSpec, ...]:
     return specs
 
 
+def settings_of(document: Mapping[str, object]) -> dict[str, Any]:
+    """Read some settings of a policy, as suspiciously as a file; raises PolicyError."""
+    top = Section(document, "", [])
+    settings = _settings(top)
+    top.close()
+    _raise(top.problems)
+    return {key: settings[key] for key in document}
+
+
 def _listed(params: Mapping[str, Value]) -> dict[str, object]:
     return {key: list(v) if isinstance(v, tuple) else v for key, v in params.items()}
 
@@ -167,14 +176,8 @@ def _policy(
         top.require(key)
     table = _table(top, "table")
     algorithm = top.text("algorithm", among=known.algorithms)
-    subject, class_label = top.text("subject"), top.text("class_label")
-    rows_per_subject = _rows_per_subject(top)
-    population = _table(top, "population")
-    if population is not None and population.schema is None:
-        top.report("population", "must name its schema, as in public.people")
-    max_suppressed = _fraction(top, "max_suppressed")
-    block = top.integer("block", least=1)
-    params = _params(top.section("params"))
+    class_label = top.text("class_label")
+    settings = _settings(top)
     specs = [_model(name, section, known) for name, section in models]
     rules = [_rule(name, section, known) for name, section in columns]
     _check_repeats(top, "models", [name for spec in specs if (name := spec.name)])
@@ -188,14 +191,24 @@ def _policy(
         columns=tuple(rule for rule in rules if rule),
         models=tuple(specs),
         algorithm=algorithm or _DEFAULT.algorithm,
-        params=params,
-        subject=subject,
-        rows_per_subject=rows_per_subject,
-        population=population,
-        max_suppressed=max_suppressed,
-        block=block,
         class_label=class_label,
+        **settings,
     )
+
+
+def _settings(top: Section) -> dict[str, Any]:
+    """Read what a policy says beyond its columns and models, and a caller may say instead."""
+    population = _table(top, "population")
+    if population is not None and population.schema is None:
+        top.report("population", "must name its schema, as in public.people")
+    return {
+        "params": _params(top.section("params")),
+        "subject": top.text("subject"),
+        "rows_per_subject": _rows_per_subject(top),
+        "population": population,
+        "max_suppressed": _fraction(top, "max_suppressed"),
+        "block": top.integer("block", least=1),
+    }
 
 
 def _table(top: Section, key: str) -> TableName | None:
