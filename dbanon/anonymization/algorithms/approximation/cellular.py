@@ -41,13 +41,7 @@ class Cellular:
         """Refuse what is no metric before any row is read."""
         require_metric(self.distance, algorithm="cellular")
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^3 log n) at worst, a few seconds for the limit."""
         require_at_most(self.MAX_ROWS, table, algorithm="cellular")
         clusters = cellular(pairwise(table, self.distance), requirement.k)

@@ -39,13 +39,7 @@ class Forest:
 
     MAX_ROWS: ClassVar[int] = 20_000
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2 d)."""
         require_at_most(self.MAX_ROWS, table, algorithm="forest")
         codes = np.column_stack([column.codes for column in table.quasi])

@@ -42,13 +42,7 @@ class Gather:
         """Refuse what is no metric before any row is read."""
         require_metric(self.distance, algorithm="gather")
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2 log n), and a flow for each of O(log n) thresholds."""
         require_at_most(self.MAX_ROWS, table, algorithm="gather")
         clusters = gather(pairwise(table, self.distance), requirement.k)
@@ -73,13 +67,7 @@ class GatherOutliers:
         """Refuse what is no metric before any row is read."""
         require_metric(self.distance, algorithm="gather-outliers")
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2)."""
         require_at_most(self.MAX_ROWS, table, algorithm="gather-outliers")
         n_rows, distances = table.n_rows, pairwise(table, self.distance)

@@ -38,13 +38,7 @@ class Matching:
     MAX_K: ClassVar[int] = 2
     MAX_ROWS: ClassVar[int] = 300
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^3)."""
         require_small_k(self.MAX_K, requirement, algorithm="matching")
         require_at_most(self.MAX_ROWS, table, algorithm="matching")

@@ -44,13 +44,7 @@ class TwoFactor:
     MAX_K: ClassVar[int] = 3
     MAX_ROWS: ClassVar[int] = 300
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; seconds for the limit, exponential at worst."""
         require_small_k(self.MAX_K, requirement, algorithm="two-factor")
         require_at_most(self.MAX_ROWS, table, algorithm="two-factor")

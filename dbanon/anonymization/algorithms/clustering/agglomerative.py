@@ -38,13 +38,7 @@ class Agglomerative:
 
     MAX_ROWS: ClassVar[int] = 10_000
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2) time and memory."""
         if self.linkage not in LINKAGES:
             msg = f"there is no linkage {self.linkage!r}"

@@ -35,13 +35,7 @@ class Dbscan:
 
     MAX_ROWS: ClassVar[int] = 10_000
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2) time and memory."""
         require_at_most(self.MAX_ROWS, table, algorithm="dbscan")
         apart, k = pairwise(table, self.distance), max(requirement.k, 1)
@@ -66,13 +60,7 @@ class Optics:
 
     MAX_ROWS: ClassVar[int] = 10_000
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2) time and memory."""
         if not 0.0 < self.steepness < 1.0:
             msg = f"a steepness of {self.steepness} is not between 0 and 1"

@@ -33,13 +33,7 @@ class Divisive:
 
     MAX_ROWS: ClassVar[int] = 10_000
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2) for each level of the tree, O(n^2) memory."""
         require_at_most(self.MAX_ROWS, table, algorithm="divisive")
         apart = pairwise(table, self.distance)

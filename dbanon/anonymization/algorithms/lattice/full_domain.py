@@ -33,13 +33,7 @@ class FullDomain:
 
     t: float = 1.0
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Search the nodes from the values up; O(nodes n d log n), at most 50,000 nodes."""
         wanted = condition(table, requirement, t=self.t)
         found = lattice(table)

@@ -32,13 +32,7 @@ class Incognito:
 
     t: float = 1.0
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Search subset by subset; O(nodes n d log n) at worst, at most 50,000 nodes."""
         wanted = condition(table, requirement, t=self.t)
         found = lattice(table)

@@ -42,13 +42,7 @@ class OptimalLattice:
 
     t: float = 1.0
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Search the best node; O(steps levels n d^2 log n), at most 20,000 steps."""
         wanted = condition(table, requirement, t=self.t)
         found = lattice(table)

@@ -31,13 +31,7 @@ class Samarati:
 
     t: float = 1.0
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Search height by height; O(nodes n d log n) at worst, at most 50,000 nodes."""
         wanted = condition(table, requirement, t=self.t)
         found = lattice(table)

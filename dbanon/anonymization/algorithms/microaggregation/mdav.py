@@ -39,13 +39,7 @@ class Mdav:
 
     MAX_ROWS: ClassVar[int] = 50_000
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2 d / k), less on a tree of few columns."""
         numbers = [column for column in table.quasi if column.structure is Structure.LINE]
         points = _points(numbers, table.n_rows)

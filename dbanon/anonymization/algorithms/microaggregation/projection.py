@@ -45,13 +45,7 @@ class Projection:
     axis: str = Z_SUM
     blocks: str = OPTIMAL
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n log n + n d^2 + n k)."""
         if self.blocks not in {OPTIMAL, FIXED}:
             msg = f"projection knows no blocks {self.blocks!r}"
@@ -71,13 +65,7 @@ class Univariate:
 
     column: str = ""
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n log n + n k)."""
         column = _named(table, self.column) if self.column else table.quasi[0]
         return _blocks(table, _column_scores(column), requirement, optimal=True)

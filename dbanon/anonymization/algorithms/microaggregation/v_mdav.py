@@ -28,13 +28,7 @@ class VMdav:
 
     gamma: float = 0.2
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2 d) at worst, less on a tree of few columns."""
         from dbanon.kernels.points.mdav_tree import LEAF
         from dbanon.kernels.points.v_mdav import v_mdav

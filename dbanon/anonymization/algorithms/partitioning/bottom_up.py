@@ -32,13 +32,7 @@ class BottomUp:
 
     MAX_ROWS: ClassVar[int] = 100_000
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2 d log k)."""
         from dbanon.kernels.boxes.bottom_up import merge_small
         from dbanon.kernels.boxes.costs import group_boxes
