@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.kernels.boxes.box_extension import cost_of, cost_with, costs_of, reach_rows, stretch
-from dbanon.kernels.boxes.costs import group_boxes
+from dbanon.kernels.boxes.merges import NONE, boxes_of
 from dbanon.kernels.compile import kernel
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from dbanon.kernels.boxes.box_extension import Costs
 
-NONE = -1
 FAR_FROM_LAST, FAR_FROM_FIRST, NEIGHBOURS = 0, 1, 2
 
 
@@ -187,23 +186,20 @@ def _place(
     c: Costs,
 ) -> None:
     """Give each row without a group, in order, the one whose rows times cost rises least."""
-    d = c.layout.shape[0]
-    lo, hi, size = group_boxes(rows[:, :d], group, n_groups)
-    cost = np.empty(n_groups)
-    for a in range(n_groups):
-        cost[a] = cost_of(lo[a], hi[a], c)
+    b = boxes_of(rows, group, n_groups, c.flat, c.layout)
     for row in order:
         if group[row] >= 0:
             continue
         best, least = NONE, np.inf
         for a in range(n_groups):
-            rise = (size[a] + 1) * cost_with(rows[row], lo[a], hi[a], c) - size[a] * cost[a]
+            cost = cost_with(rows[row], b.lo[a], b.hi[a], c)
+            rise = (b.size[a] + 1) * cost - b.size[a] * b.cost[a]
             if rise < least:
                 best, least = a, rise
         group[row] = best
-        size[best] += 1
-        stretch(rows[row], lo[best], hi[best])
-        cost[best] = cost_of(lo[best], hi[best], c)
+        b.size[best] += 1
+        stretch(rows[row], b.lo[best], b.hi[best])
+        b.cost[best] = cost_of(b.lo[best], b.hi[best], c.flat, c.layout)
 
 
 @kernel

@@ -199,26 +199,6 @@ def _best_cut(segment: NDArray[np.int32], n_open: int, k: int, l: int, w: Work) 
 
 
 @kernel
-def _is_diverse(segment: NDArray[np.int32], d: int, l: int, w: Work) -> bool:
-    """Return whether the rows hold l distinct values of every sensitive column."""
-    for column in range(d, segment.shape[1] - 1):
-        n_seen = 0
-        for row in range(segment.shape[0]):
-            value = segment[row, column]
-            if w.first[value] < 0:
-                w.first[value] = 0
-                w.seen[n_seen] = value
-                n_seen += 1
-                if n_seen >= l:
-                    break
-        for i in range(n_seen):
-            w.first[w.seen[i]] = -1
-        if n_seen < l:
-            return False
-    return True
-
-
-@kernel
 def _split(segment: NDArray[np.int32], column: int, code: int, ties: int) -> int:
     """Move rows below the code, and as many at it as asked for, to the front; return how many."""
     left, right = 0, segment.shape[0]
@@ -250,7 +230,10 @@ def _halve(segment: NDArray[np.int32], n_open: int, l: int, w: Work) -> int:
         ordered = sorted_codes(segment, column, w)
         code = ordered[half - 1]
         _split(segment, column, code, half - np.searchsorted(ordered, code))
-        if _is_diverse(segment[:half], d, l, w) and _is_diverse(segment[half:], d, l, w):
+        w.slot[:half], w.slot[half : segment.shape[0]] = 0, 1
+        w.counts[0], w.counts[1] = half, segment.shape[0] - half
+        first, last = allowable_cuts(segment, 2, d, half, l, w)
+        if first <= last:
             return half
     return 0
 

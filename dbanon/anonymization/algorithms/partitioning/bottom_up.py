@@ -34,14 +34,12 @@ class BottomUp:
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2 d log k)."""
-        from dbanon.kernels.boxes.bottom_up import merge_small
-        from dbanon.kernels.boxes.costs import group_boxes
+        from dbanon.kernels.boxes.merges import merge_small
 
         require_at_most(self.MAX_ROWS, table, algorithm="bottom-up")
         codes, costs = row_codes(table)[:, : len(table.quasi)].copy(), weighted_costs(table)
         found = Assignment(np.arange(table.n_rows, dtype=np.int32), table.n_rows)
         while found.n_groups > 1 and np.bincount(found.group).min() < requirement.k:
-            lo, hi, size = group_boxes(codes, found.group, found.n_groups)
-            into = merge_small(lo, hi, size, *costs, requirement.k)
-            found = split(table, into[found.group], k=requirement.k)
+            group = merge_small(codes, found.group, found.n_groups, *costs, requirement.k)
+            found = split(table, group, k=requirement.k)
         return repair(table, found, requirement)
