@@ -10,7 +10,6 @@ import numpy as np
 from dbanon.anonymization.adjusting.enforce import enforce, rows_hold
 from dbanon.anonymization.adjusting.feasible import rows_in_reach
 from dbanon.anonymization.adjusting.merging import merge_with_nearest
-from dbanon.anonymization.adjusting.resize import take
 from dbanon.anonymization.loss.metrics import publication, report
 from dbanon.anonymization.pipeline import Outcome, certify, check_feasible, published_values, run
 from dbanon.anonymization.registry import METRICS
@@ -58,7 +57,7 @@ def run_by_subject(
     varying = require_alike(encoded, policy, subjects)
     requirement = check_feasible(encoded, policy)
     first = np.unique(subjects, return_index=True)[1]
-    profiles = take(encoded, first)
+    profiles = encoded.take(first)
     by_profile = replace(policy, models=tuple(_of_profiles(policy, encoded, varying)))
     outcome = run(profiles, by_profile, seed=seed, stages=stages)
     assignment = Assignment(outcome.assignment.group[subjects], outcome.assignment.n_groups)
@@ -104,7 +103,7 @@ def is_possible(encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int3
     try:
         varying = require_alike(encoded, policy, subjects)
         by_profile = replace(policy, models=tuple(_of_profiles(policy, encoded, varying)))
-        profiles = take(encoded, first)
+        profiles = encoded.take(first)
         rows_in_reach(profiles, check_feasible(profiles, by_profile))
         everyone = Assignment(np.zeros(encoded.n_rows, np.int32), 1)
         requirement = check_feasible(encoded, policy)

@@ -17,7 +17,6 @@ from dbanon.anonymization.adjusting.population_merging import (
     population_models,
     require_possible,
 )
-from dbanon.anonymization.adjusting.resize import take
 from dbanon.anonymization.adjusting.trim import trim
 from dbanon.anonymization.algorithms.blocks import assign_in_blocks
 from dbanon.anonymization.interfaces import Requirement
@@ -159,7 +158,7 @@ def _grouped(
     if len(rows) == encoded.n_rows:
         part, left = encoded, requirement.budget(encoded.n_rows)
     else:
-        part = take(encoded, rows)
+        part = encoded.take(rows)
         left = requirement.budget(encoded.n_rows) - (encoded.n_rows - len(rows))
         requirement = dataclasses.replace(requirement, max_suppressed=left / len(rows))
     assignment = _assign(algorithm, part, requirement, policy, seed=seed, stages=stages)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from dbanon.anonymization.adjusting.resize import take
 from dbanon.anonymization.adjusting.unions import Unions
 from dbanon.anonymization.auto.distribution_cuts import recut, shares_of, start_by_shares
 from dbanon.anonymization.auto.space import make_space, total_cost
@@ -107,7 +106,7 @@ def _anew(
 ) -> Assignment | None:
     """Return other groups of the same rows, None without a rule or when ``stages`` is stopped."""
     rows = np.flatnonzero(assignment.group >= 0)
-    space = make_space(take(table, rows), requirement, loss="ncp")
+    space = make_space(table.take(rows), requirement, loss="ncp")
     shares = shares_of(space) if space.has_rules else None
     if shares is None:
         return None

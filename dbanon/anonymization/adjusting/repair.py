@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.loss.costs import row_codes, weighted_costs
+from dbanon.anonymization.loss.costs import weighted_costs
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.table import quote_identifier
@@ -34,7 +34,7 @@ def repair(table: EncodedTable, assignment: Assignment, requirement: Requirement
             hint = "ask for less, or allow more rows to be left out"
             raise Unsatisfiable(f"{msg} {quote_identifier(name)}", hint=hint)
     merged, n_groups = merge_groups(
-        row_codes(table)[kept],
+        table.all_codes[kept],
         assignment.group[kept],
         assignment.n_groups,
         *weighted_costs(table),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import heapq
 from typing import TYPE_CHECKING
 
@@ -112,21 +111,10 @@ def _cut(table: EncodedTable, before: Assignment, requirement: Requirement) -> A
     members = np.split(order[before.n_suppressed :], np.cumsum(sizes)[:-1])
     for rows in members:
         if len(rows) >= 2 * requirement.k:
-            parts = cut(take(table, rows), requirement, relaxed=True)
+            parts = cut(table.take(rows), requirement, relaxed=True)
             group[rows] = n_groups + parts.group
             n_groups += parts.n_groups
     return _numbered(group)
-
-
-def take(table: EncodedTable, rows: NDArray[np.int64]) -> EncodedTable:
-    """Return some rows with the scales of the whole table."""
-    return dataclasses.replace(
-        table,
-        quasi=tuple(dataclasses.replace(c, codes=c.codes[rows]) for c in table.quasi),
-        sensitive=table.sensitive[rows],
-        n_rows=len(rows),
-        label=None if table.label is None else table.label[rows],
-    )
 
 
 def _numbered(group: NDArray[np.int32]) -> Assignment:

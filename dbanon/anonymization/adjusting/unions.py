@@ -28,8 +28,7 @@ class Unions:
         from dbanon.kernels.boxes.costs import box_costs, group_boxes
         from dbanon.kernels.boxes.merges import Boxes
 
-        codes = [column.codes for column in table.quasi]
-        self._codes = np.ascontiguousarray(np.column_stack(codes), np.int32)
+        self._codes = table.codes
         flat, layout = weighted_costs(table)
         lo, hi, size = group_boxes(self._codes, group, n_groups)
         self.boxes = Boxes(lo, hi, size, np.zeros(n_groups), flat, layout)

@@ -171,9 +171,3 @@ def _range_maxima(steps: NDArray[np.float64]) -> list[NDArray[np.float64]]:
 def weighted_costs(table: EncodedTable) -> BoxCosts:
     """Return the costs of all quasi-identifiers, each times the weight of its rule."""
     return pack([column_costs(column).times(column.rule.weight) for column in table.quasi])
-
-
-def row_codes(table: EncodedTable) -> NDArray[np.int32]:
-    """Return the codes of quasi-identifiers and sensitive columns side by side, (n, d + s)."""
-    codes = [column.codes for column in table.quasi]
-    return np.ascontiguousarray(np.column_stack([*codes, table.sensitive]), np.int32)

@@ -148,9 +148,7 @@ def suppressed_cells(published: Publication) -> float:
 def _class_boxes(published: Publication) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     from dbanon.kernels.boxes.costs import group_boxes
 
-    columns = [column.codes for column in published.table.quasi]
-    codes = np.ascontiguousarray(np.column_stack(columns))
-    lo, hi, _ = group_boxes(codes, published.classes, len(published.size))
+    lo, hi, _ = group_boxes(published.table.codes, published.classes, len(published.size))
     return lo, hi
 
 

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from dbanon.db.metadata import store
 from dbanon.db.queries import query
-from dbanon.formats import baselines
+from dbanon.domain.drift import Baseline
 
 if TYPE_CHECKING:
     from dbanon.db.session import Session
-    from dbanon.domain.drift import Baseline
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableInfo
 
@@ -21,4 +20,4 @@ def baseline(session: Session, info: TableInfo, policy: Policy) -> Baseline:
     assert row is not None  # noqa: S101 - the relation was just described
     names = {rule.taxonomy for rule in policy.columns if rule.taxonomy is not None}
     versions = {name: t.version for name, t in store.load_taxonomies(session, names).items()}
-    return baselines.from_document({"shape": row[0], "taxonomies": versions})
+    return Baseline.from_document({"shape": row[0], "taxonomies": versions})

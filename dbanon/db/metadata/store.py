@@ -15,17 +15,17 @@ from dbanon.db.metadata import tables as m
 from dbanon.db.queries import identifiers
 from dbanon.domain.assignment import LossReport
 from dbanon.domain.checks import CheckReport, CheckResult, Verdict, Verification
+from dbanon.domain.drift import Baseline
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.release import Release, ReleaseKind
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
-from dbanon.formats import baselines, policies, taxonomies
+from dbanon.formats import policies, taxonomies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from dbanon.db.session import Session
-    from dbanon.domain.drift import Baseline
     from dbanon.domain.policy import Policy
     from dbanon.domain.taxonomy import Taxonomy
 
@@ -150,7 +150,7 @@ def _policy(table: TableName, document: Mapping[str, object]) -> Policy:
 def save_baseline(session: Session, table: TableName, baseline: Baseline) -> None:
     """Remember what the table of a policy looks like."""
     statement = sa.update(m.policy).where(*_of_table(m.policy, table))
-    session.sa.execute(statement.values(baseline=baselines.to_document(baseline)))
+    session.sa.execute(statement.values(baseline=asdict(baseline)))
 
 
 def load_baseline(session: Session, table: TableName) -> Baseline | None:
@@ -158,7 +158,7 @@ def load_baseline(session: Session, table: TableName) -> Baseline | None:
     document = session.sa.execute(
         sa.select(m.policy.c.baseline).where(*_of_table(m.policy, table))
     ).scalar()
-    return None if document is None else baselines.from_document(document)
+    return None if document is None else Baseline.from_document(document)
 
 
 def list_policies(

@@ -42,7 +42,7 @@ class Forest:
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2 d)."""
         require_at_most(self.MAX_ROWS, table, algorithm="forest")
-        codes = np.column_stack([column.codes for column in table.quasi])
+        codes = table.codes
         weights = np.array([column.rule.weight for column in table.quasi])
         nearest = nearest_rows(codes, weights, count=requirement.k - 1)
         parts = divide(grow(nearest, requirement.k), requirement.k)

@@ -11,8 +11,7 @@ from dbanon.anonymization.adjusting.repair import repair
 from dbanon.anonymization.algorithms.approximation.centers import Clusters
 from dbanon.anonymization.distances.rows import pairwise, require_metric
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.libraries import library
-from dbanon.anonymization.limits import require_at_most
+from dbanon.anonymization.limits import library, require_at_most
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
 

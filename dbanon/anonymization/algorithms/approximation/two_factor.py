@@ -11,8 +11,7 @@ import numpy as np
 from dbanon.anonymization.adjusting.repair import repair
 from dbanon.anonymization.algorithms.approximation.forest import assignment_of
 from dbanon.anonymization.distances import rows as distances
-from dbanon.anonymization.libraries import library
-from dbanon.anonymization.limits import require_at_most, require_small_k
+from dbanon.anonymization.limits import library, require_at_most, require_small_k
 from dbanon.domain.errors import Unsatisfiable
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class TwoFactor:
         """Group the rows; seconds for the limit, exponential at worst."""
         require_small_k(self.MAX_K, requirement, algorithm="two-factor")
         require_at_most(self.MAX_ROWS, table, algorithm="two-factor")
-        codes = np.column_stack([column.codes for column in table.quasi])
+        codes = table.codes
         weights = np.array([column.rule.weight for column in table.quasi])
 
         def stars(rows: Sequence[int]) -> float:

@@ -10,8 +10,7 @@ import numpy as np
 from dbanon.anonymization.adjusting.resize import resize
 from dbanon.anonymization.distances.embedding import embed
 from dbanon.anonymization.distances.rows import pairwise
-from dbanon.anonymization.libraries import library
-from dbanon.anonymization.limits import require_at_most
+from dbanon.anonymization.limits import library, require_at_most
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:

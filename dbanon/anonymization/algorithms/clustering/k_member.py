@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from dbanon.anonymization.limits import require_at_most
-from dbanon.anonymization.loss.costs import height_costs, pack, row_codes, weighted_costs
+from dbanon.anonymization.loss.costs import height_costs, pack, weighted_costs
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
 
@@ -51,9 +51,7 @@ class KMember:
         costs = weighted_heights(table) if self.cost == "il" else weighted_costs(table)
         rule = FAR_FROM_LAST if self.seed_from == "last-added" else FAR_FROM_FIRST
         order = np.random.default_rng(seed).permutation(table.n_rows)
-        group, n_groups = growth(
-            row_codes(table), order, *costs, requirement.k, requirement.l, rule
-        )
+        group, n_groups = growth(table.all_codes, order, *costs, requirement.k, requirement.l, rule)
         return Assignment(group, int(n_groups))
 
 

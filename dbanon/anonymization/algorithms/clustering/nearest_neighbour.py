@@ -9,7 +9,6 @@ import numpy as np
 
 from dbanon.anonymization.algorithms.clustering.k_member import weighted_heights
 from dbanon.anonymization.limits import require_at_most
-from dbanon.anonymization.loss.costs import row_codes
 from dbanon.domain.assignment import Assignment
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ class NearestNeighbour:
         require_at_most(self.MAX_ROWS, table, algorithm="nearest-neighbour")
         order = np.random.default_rng(seed).permutation(table.n_rows)
         group, n_groups = growth(
-            row_codes(table),
+            table.all_codes,
             order,
             *weighted_heights(table),
             requirement.k,

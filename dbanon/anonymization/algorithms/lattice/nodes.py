@@ -16,7 +16,7 @@ from dbanon.anonymization.algorithms.lattice.frequencies import (
     numbered,
 )
 from dbanon.anonymization.algorithms.lattice.levels import column_levels
-from dbanon.anonymization.loss.costs import row_codes, weighted_costs
+from dbanon.anonymization.loss.costs import weighted_costs
 from dbanon.domain.assignment import Assignment
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def lattice(table: EncodedTable) -> Lattice:
             join(Pairs(each, values.astype(np.int64), one), distinct)
             for values in table.sensitive.T
         ),
-        codes=np.ascontiguousarray(row_codes(table)[row, : len(columns)]),
+        codes=table.codes[row],
         costs=weighted_costs(table),
         everything=math.fsum(column.rule.weight for column in table.quasi),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -63,7 +63,7 @@ def _brute(
     costs = BoxCosts(np.empty(0), np.empty((0, 3), np.int64))
     if others:
         costs = pack([_steps(column) for column in others])
-    return mdav(points, _codes(others, table.n_rows), *costs, k)
+    return mdav(points, replace(table, quasi=tuple(others)).codes, *costs, k)
 
 
 def _steps(column: EncodedColumn) -> ColumnCosts:
@@ -81,10 +81,3 @@ def _points(columns: list[EncodedColumn], n_rows: int) -> NDArray[np.float64]:
     for i, column in enumerate(varying):
         points[:, i] = standardized(column)
     return points
-
-
-def _codes(columns: list[EncodedColumn], n_rows: int) -> NDArray[np.int32]:
-    codes = np.empty((n_rows, len(columns)), np.int32)
-    for i, column in enumerate(columns):
-        codes[:, i] = column.codes
-    return codes

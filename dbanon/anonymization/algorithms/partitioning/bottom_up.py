@@ -10,7 +10,7 @@ import numpy as np
 from dbanon.anonymization.adjusting.repair import repair
 from dbanon.anonymization.algorithms.partitioning.split import split
 from dbanon.anonymization.limits import require_at_most
-from dbanon.anonymization.loss.costs import row_codes, weighted_costs
+from dbanon.anonymization.loss.costs import weighted_costs
 from dbanon.domain.assignment import Assignment
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class BottomUp:
         from dbanon.kernels.boxes.merges import merge_small
 
         require_at_most(self.MAX_ROWS, table, algorithm="bottom-up")
-        codes, costs = row_codes(table)[:, : len(table.quasi)].copy(), weighted_costs(table)
+        codes, costs = table.codes, weighted_costs(table)
         found = Assignment(np.arange(table.n_rows, dtype=np.int32), table.n_rows)
         while found.n_groups > 1 and np.bincount(found.group).min() < requirement.k:
             group = merge_small(codes, found.group, found.n_groups, *costs, requirement.k)

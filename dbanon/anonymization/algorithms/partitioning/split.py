@@ -26,7 +26,7 @@ def split(table: EncodedTable, group: NDArray[np.integer], *, k: int) -> Assignm
     sides have their share of the groups to come; each side is then treated alike. Ties go to the
     lower column. O(n log n + n d log(n / k)) for one group of all rows.
     """
-    codes = np.column_stack([column.codes for column in table.quasi]).astype(np.int32)
+    codes = table.codes
     costs = weighted_costs(table)
     parts = group.astype(np.int32)
     new = len(group)

@@ -10,7 +10,7 @@ import numpy as np
 from dbanon.anonymization.adjusting.repair import repair
 from dbanon.anonymization.algorithms.partitioning.split import split
 from dbanon.anonymization.limits import require_at_most
-from dbanon.anonymization.loss.costs import row_codes, weighted_costs
+from dbanon.anonymization.loss.costs import weighted_costs
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class TopDown:
         from dbanon.kernels.boxes.undersized_groups import make_up
 
         require_at_most(self.MAX_ROWS, table, algorithm="top-down")
-        rows, costs = row_codes(table), weighted_costs(table)
+        rows, costs = table.all_codes, weighted_costs(table)
         order = np.random.default_rng(seed).permutation(table.n_rows)
         group, n_groups = divide(rows, order, *costs, requirement.k, self.rounds)
         group = make_up(rows, group, n_groups, *costs, requirement.k)

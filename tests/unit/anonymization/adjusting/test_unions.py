@@ -17,7 +17,7 @@ def test_a_rise_is_what_the_union_costs_more_than_its_parts(drawn, data):
     )
     group = np.unique(drawn_groups, return_inverse=True)[1].astype(np.int32)
     n_groups = int(group.max()) + 1
-    codes = np.ascontiguousarray(np.column_stack([column.codes for column in table.quasi]))
+    codes = table.codes
 
     def total(of_rows):
         dense = np.unique(of_rows, return_inverse=True)[1].astype(np.int32)

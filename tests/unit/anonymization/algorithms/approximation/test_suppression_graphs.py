@@ -72,7 +72,7 @@ def groups(algorithm, rows, k):
 
 
 def links_of(rows, k):
-    codes = np.column_stack([column.codes for column in table_of(rows).quasi])
+    codes = table_of(rows).codes
     return grow(nearest_rows(codes, np.ones(codes.shape[1]), count=k - 1), k)
 
 
