@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from dbanon.anonymization.algorithms.lattice.conditions import ANYTHING, condition
-from dbanon.anonymization.algorithms.lattice.nodes import lattice
+from dbanon.anonymization.algorithms.lattice.nodes import ANYTHING, condition, lattice
 from dbanon.domain.errors import Unsatisfiable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dbanon.anonymization.algorithms.lattice.conditions import Condition
     from dbanon.anonymization.algorithms.lattice.frequencies import Counts
-    from dbanon.anonymization.algorithms.lattice.nodes import Classes, Lattice, Node
+    from dbanon.anonymization.algorithms.lattice.nodes import Classes, Condition, Lattice, Node
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import Assignment, EncodedTable
 
