@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from dbanon.anonymization.adjusting.repair import repair
-from dbanon.anonymization.algorithms.approximation.centers import Clusters, best_centers
+from dbanon.anonymization.algorithms.approximation.gather import Clusters
 from dbanon.anonymization.distances.rows import pairwise, require_metric
 from dbanon.anonymization.limits import require_at_most
 from dbanon.domain.assignment import Assignment
@@ -67,6 +67,17 @@ def cellular(distances: NDArray[np.float64], k: int) -> Clusters:
             group[rows] = n_groups
             n_groups += 1
     return Clusters(group, best_centers(distances, group, n_groups))
+
+
+def best_centers(
+    distances: NDArray[np.float64], group: NDArray[np.int32], n_groups: int
+) -> NDArray[np.int64]:
+    """Return for each group the row whose farthest member is nearest, the lowest of equals.
+
+    distances: (n, n); any row of the table can be a center. O(n^2).
+    """
+    farthest = (distances[:, group == g].max(axis=1) for g in range(n_groups))
+    return np.array([apart.argmin() for apart in farthest], np.int64)
 
 
 def raise_prices(distances: NDArray[np.float64], k: int) -> tuple[NDArray[np.float64], list[Ball]]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from dbanon.anonymization.adjusting.repair import repair
-from dbanon.anonymization.algorithms.approximation.centers import Clusters
 from dbanon.anonymization.distances.rows import pairwise, require_metric
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.limits import library, require_at_most
@@ -19,6 +18,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.domain.assignment import EncodedTable
+
+
+class Clusters(NamedTuple):
+    """Rows around centers.
+
+    group: (n,) int32, the cluster of each row, 0..g-1 without gaps, -1 for a row left out;
+    center: (g,) int64, the row in the middle of each, which need not be a member.
+    """
+
+    group: NDArray[np.int32]
+    center: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

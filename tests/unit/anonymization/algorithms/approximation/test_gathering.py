@@ -9,12 +9,13 @@ from naive import graphs
 
 from dbanon.anonymization.algorithms.approximation.cellular import (
     Cellular,
+    best_centers,
     cellular,
     raise_prices,
     regroup,
 )
-from dbanon.anonymization.algorithms.approximation.centers import Clusters, best_centers
 from dbanon.anonymization.algorithms.approximation.gather import (
+    Clusters,
     Gather,
     GatherOutliers,
     gather,
