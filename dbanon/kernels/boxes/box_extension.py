@@ -11,30 +11,25 @@ from dbanon.kernels.compile import kernel
 from dbanon.kernels.layout import SIZE, START, STRIDE
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dbanon.kernels.arrays import Floats, Int32s, Int64s
 
 
 class Costs(NamedTuple):
     """The costs of boxes, and a table by code that is filled anew for each column."""
 
-    flat: NDArray[np.float64]
-    layout: NDArray[np.int64]
-    table: NDArray[np.float64]
+    flat: Floats
+    layout: Int64s
+    table: Floats
 
 
 @kernel
-def costs_of(flat: NDArray[np.float64], layout: NDArray[np.int64]) -> Costs:
+def costs_of(flat: Floats, layout: Int64s) -> Costs:
     """Return the costs with memory for the column of most values."""
     return Costs(flat, layout, np.empty(layout[:, SIZE].max() + 1))
 
 
 @kernel
-def cost_of(
-    lo: NDArray[np.int32],
-    hi: NDArray[np.int32],
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-) -> float:
+def cost_of(lo: Int32s, hi: Int32s, flat: Floats, layout: Int64s) -> float:
     """Return the cost of a box, (d,)."""
     total = 0.0
     for j in range(lo.shape[0]):
@@ -43,9 +38,7 @@ def cost_of(
 
 
 @kernel
-def cost_with(
-    codes: NDArray[np.int32], lo: NDArray[np.int32], hi: NDArray[np.int32], c: Costs
-) -> float:
+def cost_with(codes: Int32s, lo: Int32s, hi: Int32s, c: Costs) -> float:
     """Return the cost of a box stretched to a row; codes past the d columns are ignored."""
     total = 0.0
     for j in range(lo.shape[0]):
@@ -54,7 +47,7 @@ def cost_with(
 
 
 @kernel
-def stretch(codes: NDArray[np.int32], lo: NDArray[np.int32], hi: NDArray[np.int32]) -> None:
+def stretch(codes: Int32s, lo: Int32s, hi: Int32s) -> None:
     """Stretch a box to a row; codes past the d columns are ignored."""
     for j in range(lo.shape[0]):
         lo[j], hi[j] = min(lo[j], codes[j]), max(hi[j], codes[j])
@@ -62,12 +55,7 @@ def stretch(codes: NDArray[np.int32], lo: NDArray[np.int32], hi: NDArray[np.int3
 
 @kernel
 def _reach_positions(
-    n: int,
-    codes: NDArray[np.int32],
-    j: int,
-    bounds: tuple[int, int],
-    c: Costs,
-    total: NDArray[np.float64],
+    n: int, codes: Int32s, j: int, bounds: tuple[int, int], c: Costs, total: Floats
 ) -> None:
     """Add what an ordered column costs with each row, its bounds being values."""
     size, start = c.layout[j, SIZE], c.layout[j, START]
@@ -81,14 +69,7 @@ def _reach_positions(
 
 
 @kernel
-def reach_rows(
-    n: int,
-    codes: NDArray[np.int32],
-    lo: NDArray[np.int32],
-    hi: NDArray[np.int32],
-    c: Costs,
-    total: NDArray[np.float64],
-) -> None:
+def reach_rows(n: int, codes: Int32s, lo: Int32s, hi: Int32s, c: Costs, total: Floats) -> None:
     """Fill the cost of the box lo..hi, (d,), with each of the first n rows of codes, (d, n).
 
     Where a column has fewer values than there are rows, each is priced once for all of them.

@@ -13,6 +13,7 @@ from dbanon.kernels.compile import kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dbanon.kernels.arrays import Floats, Int32s, Int64s
     from dbanon.kernels.boxes.box_extension import Costs
 
 FAR_FROM_LAST, FAR_FROM_FIRST, NEIGHBOURS = 0, 1, 2
@@ -28,22 +29,22 @@ class Pool(NamedTuple):
     lacking: (s,) distinct values that the group still lacks.
     """
 
-    codes: NDArray[np.int32]
-    sensitive: NDArray[np.int32]
-    row: NDArray[np.int64]
-    total: NDArray[np.float64]
-    taken: NDArray[np.int64]
-    lo: NDArray[np.int32]
-    hi: NDArray[np.int32]
-    origin: NDArray[np.int32]
-    occurs: NDArray[np.int64]
-    n_distinct: NDArray[np.int64]
-    met: NDArray[np.int64]
-    lacking: NDArray[np.int64]
+    codes: Int32s
+    sensitive: Int32s
+    row: Int64s
+    total: Floats
+    taken: Int64s
+    lo: Int32s
+    hi: Int32s
+    origin: Int32s
+    occurs: Int64s
+    n_distinct: Int64s
+    met: Int64s
+    lacking: Int64s
 
 
 @kernel
-def _fill(rows: NDArray[np.int32], d: int) -> Pool:
+def _fill(rows: Int32s, d: int) -> Pool:
     n, s = rows.shape[0], rows.shape[1] - d
     codes, sensitive = np.empty((d, n), np.int32), np.empty((s, n), np.int32)
     cardinality = rows[:, d:].max() + 1 if s > 0 else 0
@@ -156,7 +157,7 @@ def _grow(n: int, seed: int, label: int, k: int, l: int, rule: int, p: Pool, c: 
 
 
 @kernel
-def _emit(n: int, size: int, label: int, group: NDArray[np.int32], p: Pool) -> int:
+def _emit(n: int, size: int, label: int, group: Int32s, p: Pool) -> int:
     """Give the taken rows their group and close the gaps they leave; return how many remain."""
     for i in p.taken[:size]:
         group[p.row[i]] = label
@@ -178,13 +179,7 @@ def _shift(values: NDArray[np.signedinteger], start: int, stop: int, step: int) 
 
 
 @kernel
-def _place(
-    rows: NDArray[np.int32],
-    order: NDArray[np.int64],
-    group: NDArray[np.int32],
-    n_groups: int,
-    c: Costs,
-) -> None:
+def _place(rows: Int32s, order: Int64s, group: Int32s, n_groups: int, c: Costs) -> None:
     """Give each row without a group, in order, the one whose rows times cost rises least."""
     b = boxes_of(rows, group, n_groups, c.flat, c.layout)
     for row in order:
@@ -204,14 +199,8 @@ def _place(
 
 @kernel
 def growth(
-    rows: NDArray[np.int32],
-    order: NDArray[np.int64],
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    k: int,
-    l: int,
-    rule: int,
-) -> tuple[NDArray[np.int32], int]:
+    rows: Int32s, order: Int64s, flat: Floats, layout: Int64s, k: int, l: int, rule: int
+) -> tuple[Int32s, int]:
     """Grow groups until too few rows or sensitive values are left, then place the rest.
 
     rows: (n, d + s) codes of the d columns and of the s sensitive columns; order: (n,) the rows in

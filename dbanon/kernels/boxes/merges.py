@@ -11,8 +11,7 @@ from dbanon.kernels.boxes.costs import box_cost, group_boxes
 from dbanon.kernels.compile import kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from dbanon.kernels.arrays import Floats, Int32s, Int64s
     from dbanon.kernels.boxes.box_extension import Costs
 
 NONE = -1
@@ -25,22 +24,16 @@ class Boxes(NamedTuple):
     (g,); flat, layout: as ``dbanon.kernels.boxes.costs`` describes them.
     """
 
-    lo: NDArray[np.int32]
-    hi: NDArray[np.int32]
-    size: NDArray[np.int64]
-    cost: NDArray[np.float64]
-    flat: NDArray[np.float64]
-    layout: NDArray[np.int64]
+    lo: Int32s
+    hi: Int32s
+    size: Int64s
+    cost: Floats
+    flat: Floats
+    layout: Int64s
 
 
 @kernel
-def boxes_of(
-    rows: NDArray[np.int32],
-    group: NDArray[np.int32],
-    n_groups: int,
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-) -> Boxes:
+def boxes_of(rows: Int32s, group: Int32s, n_groups: int, flat: Floats, layout: Int64s) -> Boxes:
     """Return the boxes of groups; rows: (n, d + s), codes past the d columns are ignored."""
     lo, hi, size = group_boxes(rows[:, : layout.shape[0]], group, n_groups)
     boxes = Boxes(lo, hi, size, np.empty(n_groups), flat, layout)
@@ -50,9 +43,7 @@ def boxes_of(
 
 
 @kernel
-def union_rises(
-    lo: NDArray[np.int32], hi: NDArray[np.int32], size: int, boxes: Boxes
-) -> NDArray[np.float64]:
+def union_rises(lo: Int32s, hi: Int32s, size: int, boxes: Boxes) -> Floats:
     """Return what the total (rows * cost) rises by when a box of rows joins each of the boxes.
 
     lo, hi: (d,) and size are those of the joining box. (g,), infinite for boxes that are no more;
@@ -87,8 +78,8 @@ def absorb(a: int, other: int, b: Boxes) -> None:
 class Corners(NamedTuple):
     """What is looked up before boxes are: lo: (d, g) theirs column by column; total: (g,)."""
 
-    lo: NDArray[np.int32]
-    total: NDArray[np.float64]
+    lo: Int32s
+    total: Floats
     costs: Costs
 
 
@@ -122,13 +113,8 @@ def nearest_box(a: int, b: Boxes, c: Corners) -> tuple[int, float]:
 
 @kernel
 def merge_small(
-    codes: NDArray[np.int32],
-    group: NDArray[np.int32],
-    n_groups: int,
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    k: int,
-) -> NDArray[np.int64]:
+    codes: Int32s, group: Int32s, n_groups: int, flat: Floats, layout: Int64s, k: int
+) -> Int64s:
     """Merge every group of fewer than k rows, in order, with the group nearest to it.
 
     codes: (n, d); group: (n,). Return the new group of each row, which is the lower of the two at
@@ -159,20 +145,14 @@ class Groups(NamedTuple):
     next row of the same group, -1 after the last.
     """
 
-    rows: NDArray[np.int32]
+    rows: Int32s
     boxes: Boxes
-    head: NDArray[np.int64]
-    following: NDArray[np.int64]
+    head: Int64s
+    following: Int64s
 
 
 @kernel
-def groups_of(
-    rows: NDArray[np.int32],
-    group: NDArray[np.int32],
-    n_groups: int,
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-) -> Groups:
+def groups_of(rows: Int32s, group: Int32s, n_groups: int, flat: Floats, layout: Int64s) -> Groups:
     """Return the groups of rows, each list in rising order; O(n d)."""
     head, following = np.full(n_groups, NONE), np.full(rows.shape[0], NONE)
     for row in range(rows.shape[0] - 1, -1, -1):
@@ -206,7 +186,7 @@ def unlink(row: int, a: int, g: Groups) -> None:
 
 
 @kernel
-def numbered(g: Groups) -> tuple[NDArray[np.int32], int]:
+def numbered(g: Groups) -> tuple[Int32s, int]:
     """Return the group of each row, and how many there are, those without rows left out."""
     group, n_groups = np.empty(g.rows.shape[0], np.int32), 0
     for a in range(g.boxes.size.shape[0]):

@@ -10,13 +10,12 @@ from dbanon.kernels.boxes.merges import NONE, groups_of, merge, numbered, union_
 from dbanon.kernels.compile import kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from dbanon.kernels.arrays import Floats, Int32s, Int64s
     from dbanon.kernels.boxes.merges import Groups
 
 
 @kernel
-def _is_diverse(a: int, b: int, l: int, seen: NDArray[np.int64], g: Groups) -> bool:
+def _is_diverse(a: int, b: int, l: int, seen: Int64s, g: Groups) -> bool:
     """Return whether two groups (or one, given twice) have l values of each sensitive column.
 
     seen: by value when it was last seen, the first place being the time.
@@ -37,7 +36,7 @@ def _is_diverse(a: int, b: int, l: int, seen: NDArray[np.int64], g: Groups) -> b
 
 
 @kernel
-def _partner(a: int, l: int, seen: NDArray[np.int64], g: Groups) -> int:
+def _partner(a: int, l: int, seen: Int64s, g: Groups) -> int:
     """Return the group whose union with ``a`` costs least among those that make it diverse.
 
     When there is none, the one of least cost. Ties: lowest group.
@@ -57,13 +56,8 @@ def _partner(a: int, l: int, seen: NDArray[np.int64], g: Groups) -> int:
 
 @kernel
 def merge_groups(
-    rows: NDArray[np.int32],
-    group: NDArray[np.int32],
-    n_groups: int,
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    l: int,
-) -> tuple[NDArray[np.int32], int]:
+    rows: Int32s, group: Int32s, n_groups: int, flat: Floats, layout: Int64s, l: int
+) -> tuple[Int32s, int]:
     """Merge every group that lacks l values of a sensitive column until none does or one is left.
 
     rows: (n, d + s) codes of the d columns and of the s sensitive columns; group: (n,) without

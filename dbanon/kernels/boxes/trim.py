@@ -14,8 +14,7 @@ from dbanon.kernels.compile import kernel
 from dbanon.kernels.layout import START
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from dbanon.kernels.arrays import Floats, Int32s, Int64s
     from dbanon.kernels.boxes.merges import Groups
 
 
@@ -27,12 +26,12 @@ class Work(NamedTuple):
     n_distinct: (s,) values that occur.
     """
 
-    lo: NDArray[np.int32]
-    hi: NDArray[np.int32]
-    next_lo: NDArray[np.int32]
-    next_hi: NDArray[np.int32]
-    occurs: NDArray[np.int64]
-    n_distinct: NDArray[np.int64]
+    lo: Int32s
+    hi: Int32s
+    next_lo: Int32s
+    next_hi: Int32s
+    occurs: Int64s
+    n_distinct: Int64s
 
 
 @kernel
@@ -133,15 +132,15 @@ def _consider(
 
 @kernel
 def trim(
-    rows: NDArray[np.int32],
-    group: NDArray[np.int32],
+    rows: Int32s,
+    group: Int32s,
     n_groups: int,
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
+    flat: Floats,
+    layout: Int64s,
     k: int,
     l: int,
     budget: int,
-) -> NDArray[np.int32]:
+) -> Int32s:
     """Leave out up to ``budget`` single rows, best gain first; return the groups, -1 for those.
 
     rows: (n, d + s) codes of the d columns and of the s sensitive columns; group: (n,) without

@@ -19,8 +19,7 @@ from dbanon.kernels.boxes.merges import (
 from dbanon.kernels.compile import kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from dbanon.kernels.arrays import Bools, Floats, Int32s, Int64s
     from dbanon.kernels.boxes.merges import Corners, Groups
 
 
@@ -33,12 +32,12 @@ class Work(NamedTuple):
     """
 
     corners: Corners
-    low: NDArray[np.int32]
-    high: NDArray[np.int32]
-    picked: NDArray[np.int64]
-    taken: NDArray[np.bool_]
-    codes: NDArray[np.int32]
-    near: NDArray[np.float64]
+    low: Int32s
+    high: Int32s
+    picked: Int64s
+    taken: Bools
+    codes: Int32s
+    near: Floats
 
 
 @kernel
@@ -129,13 +128,8 @@ def _move(a: int, b: int, k: int, g: Groups, w: Work) -> None:
 
 @kernel
 def make_up(
-    rows: NDArray[np.int32],
-    group: NDArray[np.int32],
-    n_groups: int,
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    k: int,
-) -> NDArray[np.int32]:
+    rows: Int32s, group: Int32s, n_groups: int, flat: Floats, layout: Int64s, k: int
+) -> Int32s:
     """Bring every group to k rows, by borrowing rows or by merging, whichever costs less.
 
     rows: (n, d + s); group: (n,). A group borrows from one that keeps k rows, or merges with the

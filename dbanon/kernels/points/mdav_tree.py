@@ -14,8 +14,7 @@ from dbanon.kernels.points.kdtree import farthest, nearest, plant, remove, squar
 from dbanon.kernels.points.mdav import add_exactly
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from dbanon.kernels.arrays import Floats, Int32s, Int64s
     from dbanon.kernels.points.kdtree import Tree
 
 
@@ -23,14 +22,7 @@ LEAF = 16  # points in a leaf that make the search fast
 
 
 @kernel
-def _take(
-    row: np.int64,
-    label: int,
-    points: NDArray[np.float64],
-    group: NDArray[np.int32],
-    sums: NDArray[np.float64],
-    t: Tree,
-) -> None:
+def _take(row: np.int64, label: int, points: Floats, group: Int32s, sums: Floats, t: Tree) -> None:
     """Give a row its group, and take it out of the tree and the sums."""
     group[row] = label
     remove(row, t)
@@ -39,7 +31,7 @@ def _take(
 
 
 @kernel
-def _move(average: NDArray[np.float64], sums: NDArray[np.float64], n: int) -> float:
+def _move(average: Floats, sums: Floats, n: int) -> float:
     """Make the average that of n points, and return how far it went."""
     way = 0.0
     for j in range(average.shape[0]):
@@ -50,7 +42,7 @@ def _move(average: NDArray[np.float64], sums: NDArray[np.float64], n: int) -> fl
 
 
 @kernel
-def mdav_tree(points: NDArray[np.float64], k: int, leaf: int) -> tuple[NDArray[np.int32], int]:
+def mdav_tree(points: Floats, k: int, leaf: int) -> tuple[Int32s, int]:
     """Group the points; return the group of each, (n,), and how many there are.
 
     points: (n, d) without NaN, n >= k; leaf: points in a leaf of the tree, which only matters for
@@ -88,7 +80,7 @@ def mdav_tree(points: NDArray[np.float64], k: int, leaf: int) -> tuple[NDArray[n
 
 
 @kernel
-def _next(points: NDArray[np.float64], members: NDArray[np.int64], gain: float, t: Tree) -> int:
+def _next(points: Floats, members: Int64s, gain: float, t: Tree) -> int:
     """Return the free point nearest to a group if it is near enough to join it, else -1."""
     rows, distances = np.empty(2, np.int64), np.empty(2)
     best, inside = -1, np.inf
@@ -104,9 +96,7 @@ def _next(points: NDArray[np.float64], members: NDArray[np.int64], gain: float, 
 
 
 @kernel
-def _spread(
-    points: NDArray[np.float64], group: NDArray[np.int32], means: NDArray[np.float64]
-) -> None:
+def _spread(points: Floats, group: Int32s, means: Floats) -> None:
     """Give every point without a group that of the nearest mean, the first of those."""
     for i in range(points.shape[0]):
         if group[i] < 0:
@@ -118,9 +108,7 @@ def _spread(
 
 
 @kernel
-def v_mdav(
-    points: NDArray[np.float64], k: int, gain: float, leaf: int
-) -> tuple[NDArray[np.int32], int]:
+def v_mdav(points: Floats, k: int, gain: float, leaf: int) -> tuple[Int32s, int]:
     """Group the points; return the group of each, (n,), and how many there are; n >= k."""
     n, d = points.shape
     group, n_groups, rest = np.full(n, -1, np.int32), 0, n
