@@ -15,9 +15,8 @@ from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dbanon.domain.assignment import EncodedTable
+    from dbanon.kernels.arrays import Bools, Floats, Int32s, Int64s
 
 
 class Clusters(NamedTuple):
@@ -27,8 +26,8 @@ class Clusters(NamedTuple):
     center: (g,) int64, the row in the middle of each, which need not be a member.
     """
 
-    group: NDArray[np.int32]
-    center: NDArray[np.int64]
+    group: Int32s
+    center: Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,7 @@ class GatherOutliers:
         return Requirement(1, max_suppressed=self.eps).budget(n_rows)
 
 
-def gather(distances: NDArray[np.float64], k: int) -> Clusters:
+def gather(distances: Floats, k: int) -> Clusters:
     """Return a partition into clusters of at least k rows, a 2-approximation of the radius.
 
     distances: (n, n), a metric, n >= k. Searches the distances for a threshold at which centers
@@ -117,7 +116,7 @@ def gather(distances: NDArray[np.float64], k: int) -> Clusters:
     return Clusters(_fill(apart, k), centers)
 
 
-def gather_most(distances: NDArray[np.float64], k: int, *, n_kept: int) -> Clusters:
+def gather_most(distances: Floats, k: int, *, n_kept: int) -> Clusters:
     """Return clusters of at least k rows that hold at least ``n_kept`` rows, a 4-approximation.
 
     distances: (n, n), a metric, n >= k, 1 <= n_kept <= n. O(n^2).
@@ -137,7 +136,7 @@ def gather_most(distances: NDArray[np.float64], k: int, *, n_kept: int) -> Clust
     return Clusters(group, np.array(centers, np.int64))
 
 
-def spread_centers(distances: NDArray[np.float64], threshold: float) -> NDArray[np.int64]:
+def spread_centers(distances: Floats, threshold: float) -> Int64s:
     """Return rows farther than the threshold from each other, that reach all, lowest first."""
     covered = np.zeros(len(distances), np.bool_)
     centers = []
@@ -148,13 +147,13 @@ def spread_centers(distances: NDArray[np.float64], threshold: float) -> NDArray[
     return np.array(centers, np.int64)
 
 
-def _kth_distances(distances: NDArray[np.float64], k: int) -> NDArray[np.float64]:
+def _kth_distances(distances: Floats, k: int) -> Floats:
     """Return the distance of each row to its k-th nearest, itself being the first."""
-    kth: NDArray[np.float64] = np.partition(distances, k - 1, axis=1)[:, k - 1]
+    kth: Floats = np.partition(distances, k - 1, axis=1)[:, k - 1]
     return kth
 
 
-def _can_fill(near: NDArray[np.bool_], k: int) -> bool:
+def _can_fill(near: Bools, k: int) -> bool:
     """Return whether each center can have k rows of its own; near: (centers, n)."""
     n_centers, n_rows = near.shape
     if n_centers * k > n_rows:
@@ -170,14 +169,14 @@ def _can_fill(near: NDArray[np.bool_], k: int) -> bool:
     return bool(graph.maximum_flow(network, source, sink).flow_value == n_centers * k)
 
 
-def _fill(apart: NDArray[np.float64], k: int) -> NDArray[np.int32]:
+def _fill(apart: Floats, k: int) -> Int32s:
     """Give each center k rows, and all others to the nearest, at the least total distance.
 
     apart: (centers, n), infinite where a row is too far. What it costs to have a row away from
     its nearest center is assigned to k places of each center.
     """
     optimize = library("scipy.optimize")
-    group: NDArray[np.int32] = apart.argmin(axis=0).astype(np.int32)
+    group: Int32s = apart.argmin(axis=0).astype(np.int32)
     if np.bincount(group, minlength=len(apart)).min() < k:
         extra = np.repeat(apart - apart.min(axis=0), k, axis=0)
         places, rows = optimize.linear_sum_assignment(extra)

@@ -17,10 +17,9 @@ from dbanon.domain.errors import Unsatisfiable
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import Assignment, EncodedTable
+    from dbanon.kernels.arrays import Floats, Int64s
 
 SCALE = 1 << 20  # weights become integers, on which the search is exact
 
@@ -50,7 +49,7 @@ class Matching:
         return repair(table, assignment_of(parts, table.n_rows), requirement)
 
 
-def lightest_cover(weights: NDArray[np.int64]) -> list[tuple[int, int]]:
+def lightest_cover(weights: Int64s) -> list[tuple[int, int]]:
     """Return the edges of a minimum-weight {1,2}-matching, sorted, none between two ends of two.
 
     weights: (n, n), symmetric, at least 0. Each row has a node that must be matched and one that
@@ -126,7 +125,7 @@ class TwoFactor:
         return repair(table, assignment_of(parts, table.n_rows), requirement)
 
 
-def lightest_cycles(weights: NDArray[np.float64]) -> list[list[int]]:
+def lightest_cycles(weights: Floats) -> list[list[int]]:
     """Return the cycles of a minimum-weight 2-factor, each from its lowest row to the lower side.
 
     weights: (n, n), symmetric, n >= 3. Raises Unsatisfiable when the search takes too long.

@@ -16,10 +16,9 @@ from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import EncodedTable
+    from dbanon.kernels.arrays import Floats, Int64s
 
 LINKAGES = ("single", "complete", "average", "centroid")
 
@@ -51,17 +50,17 @@ class Agglomerative:
             merges = tree.linkage(self._condensed(table), method=self.linkage)
         return resize(table, smallest_unions(merges, requirement.k), requirement)
 
-    def _condensed(self, table: EncodedTable) -> NDArray[np.float64]:
+    def _condensed(self, table: EncodedTable) -> Floats:
         """Return the distances of all pairs, each once."""
         spatial = library("scipy.spatial.distance")
         if self.linkage == "centroid":
-            condensed: NDArray[np.float64] = spatial.pdist(embed(table))
+            condensed: Floats = spatial.pdist(embed(table))
         else:
             condensed = spatial.squareform(pairwise(table), checks=False)
         return condensed
 
 
-def smallest_unions(merges: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+def smallest_unions(merges: Floats, k: int) -> Int64s:
     """Return the cluster of each row, -1 for those that join a cluster of k rows or more.
 
     merges: (n - 1, 4) of scipy, the two parts (n + i being the union made by merge i), their
@@ -111,9 +110,7 @@ class Divisive:
         return repair(table, Assignment(group, n_groups), requirement)
 
 
-def split(
-    apart: NDArray[np.float64], rows: NDArray[np.int64], totals: NDArray[np.float64], *, k: int
-) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+def split(apart: Floats, rows: Int64s, totals: Floats, *, k: int) -> list[tuple[Int64s, Floats]]:
     """Return rest and splinter, each with the sum of the distances of each row to its own.
 
     apart: (n, n); rows: (m,) in rising order; totals: (m,) sums of the distances to these rows.

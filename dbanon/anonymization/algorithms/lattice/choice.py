@@ -12,11 +12,10 @@ from dbanon.domain.errors import Unsatisfiable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.algorithms.lattice.nodes import Condition, Lattice, Node
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import Assignment, EncodedTable
+    from dbanon.kernels.arrays import Bools
 
 MAX_NODES = 50_000
 MAX_COUNTED = 10**9  # nodes times distinct rows
@@ -53,7 +52,7 @@ def search(
     return found.assignment(chosen, final=wanted.t < 1)
 
 
-def above(nodes: Sequence[Node], others: Sequence[Node]) -> NDArray[np.bool_]:
+def above(nodes: Sequence[Node], others: Sequence[Node]) -> Bools:
     """Return for each node whether it is one of the others or above one of them."""
     marked = np.zeros(len(nodes), np.bool_)
     levels = np.array(nodes)

@@ -21,11 +21,10 @@ from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.anonymization.loss.costs import BoxCosts
     from dbanon.domain.assignment import EncodedTable
+    from dbanon.kernels.arrays import Bools, Int32s, Int64s
 
 Node = tuple[int, ...]
 
@@ -76,9 +75,9 @@ def condition(table: EncodedTable, requirement: Requirement, *, t: float) -> Con
 class Classes(NamedTuple):
     """The classes of a node. of: (m,) the class of each distinct row; size, kept: (c,)."""
 
-    of: NDArray[np.int64]
-    size: NDArray[np.int64]
-    kept: NDArray[np.bool_]
+    of: Int64s
+    size: Int64s
+    kept: Bools
 
     @property
     def n_lost(self) -> int:
@@ -97,12 +96,12 @@ class Lattice:
     suppressed row costs.
     """
 
-    levels: tuple[tuple[NDArray[np.int32], ...], ...]
-    values: tuple[NDArray[np.int32], ...]
-    distinct: NDArray[np.int64]
+    levels: tuple[tuple[Int32s, ...], ...]
+    values: tuple[Int32s, ...]
+    distinct: Int64s
     base: Counts
     pairs: tuple[Pairs, ...]
-    codes: NDArray[np.int32]
+    codes: Int32s
     costs: BoxCosts
     everything: float
 
@@ -179,9 +178,7 @@ class Lattice:
         group = number[classes.of][self.distinct]
         return Assignment(group, int(classes.kept.sum()), final=final)
 
-    def _keys(
-        self, node: Node, columns: tuple[int, ...], rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], int]:
+    def _keys(self, node: Node, columns: tuple[int, ...], rows: Int64s) -> tuple[Int64s, int]:
         """Return the class of each of some distinct rows in mixed radix, and how many may be."""
         keys, span = np.zeros(len(rows), np.int64), 1
         for column, level in zip(columns, node, strict=True):

@@ -19,10 +19,9 @@ from dbanon.domain.assignment import Assignment
 from dbanon.domain.table import Structure
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import EncodedColumn, EncodedTable
+    from dbanon.kernels.arrays import Floats, Int32s
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +56,7 @@ class Mdav:
         return repair(table, Assignment(group, int(n_groups)), requirement)
 
 
-def _brute(
-    table: EncodedTable, points: NDArray[np.float64], k: int
-) -> tuple[NDArray[np.int32], int]:
+def _brute(table: EncodedTable, points: Floats, k: int) -> tuple[Int32s, int]:
     """Compare all rows with all."""
     from dbanon.kernels.points.mdav import mdav
 
@@ -78,7 +75,7 @@ def _steps(column: EncodedColumn) -> ColumnCosts:
     return ColumnCosts(column.size, ordinal_places(column), Shape.ORDER, everything=root)
 
 
-def _points(columns: list[EncodedColumn], n_rows: int) -> NDArray[np.float64]:
+def _points(columns: list[EncodedColumn], n_rows: int) -> Floats:
     """Return the standardized columns that vary, side by side."""
     varying = [column for column in columns if (column.codes != column.codes[0]).any()]
     points = np.empty((n_rows, len(varying)))

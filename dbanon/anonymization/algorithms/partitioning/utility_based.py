@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.anonymization.loss.costs import BoxCosts
     from dbanon.domain.assignment import EncodedTable
+    from dbanon.kernels.arrays import Int32s, Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +109,7 @@ def split(table: EncodedTable, group: NDArray[np.integer], *, k: int) -> Assignm
     return Assignment(rank[index], len(first))
 
 
-def _parts(
-    codes: NDArray[np.int32], rows: NDArray[np.int64], costs: BoxCosts, *, k: int
-) -> Iterator[NDArray[np.int64]]:
+def _parts(codes: Int32s, rows: Int64s, costs: BoxCosts, *, k: int) -> Iterator[Int64s]:
     from dbanon.kernels.boxes.costs import box_costs
 
     waiting = [rows]
