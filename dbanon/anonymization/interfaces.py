@@ -19,7 +19,7 @@ class Requirement:
 
     ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be in no group.
     ``demands`` is what else is asked: an algorithm may search for it, and merging sees to it
-    afterwards (``dbanon.anonymization.adjusting.enforce``).
+    afterwards (``dbanon.anonymization.adjusting.repair``).
     """
 
     k: int

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.adjusting.enforce import enforce, rows_hold
 from dbanon.anonymization.adjusting.feasible import rows_in_reach
 from dbanon.anonymization.adjusting.merging import merge_with_nearest
+from dbanon.anonymization.adjusting.repair import enforce
 from dbanon.anonymization.loss.metrics import publication, report
 from dbanon.anonymization.pipeline import Outcome, certify, check_feasible, published_values, run
 from dbanon.anonymization.registry import METRICS
@@ -18,7 +18,7 @@ from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.table import quote_identifier
 from dbanon.models.base import Scope
-from dbanon.models.demands import all_demands
+from dbanon.models.demands import all_demands, rows_meet
 from dbanon.models.parameters import COLUMNS
 from dbanon.models.persons import achieved_by_persons, persons_of
 from dbanon.models.registry import MODELS
@@ -198,7 +198,7 @@ class _Persons:
         shown = np.flatnonzero(assignment.group >= 0)
         everyone = Assignment(np.where(assignment.group < 0, -1, 0).astype(np.int32), 1)
         for demand in requirement.demands:
-            if demand.model.is_monotone and not rows_hold(self._encoded, shown, demand):
+            if demand.model.is_monotone and not rows_meet(self._encoded, demand, shown):
                 raise _unsatisfiable(title(demand.spec), "all rows as one class do not meet it")
         bad, reason = self._failing(everyone)
         if bad.any():
@@ -214,7 +214,7 @@ class _Persons:
             assert measure is not None  # noqa: S101 - ``require_alike`` has refused the others
             values = self._encoded.sensitive[shown, demand.column or 0]
             level = achieved_by_persons(measure, groups, subjects, values)
-            missed = ~demand.model.bound.holds(level, demand.model.required)
+            missed = ~demand.model.meets(level)
             reason = title(demand.spec) if missed.any() else reason
             bad |= missed
         return bad, reason

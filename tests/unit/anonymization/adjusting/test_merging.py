@@ -4,8 +4,9 @@ from builders import tables_and_requirements
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.adjusting.unions import Unions
+from dbanon.anonymization.adjusting.merging import Merging
 from dbanon.anonymization.loss.costs import weighted_costs
+from dbanon.domain.assignment import Assignment
 from dbanon.kernels.boxes.costs import box_costs, group_boxes
 
 
@@ -24,7 +25,7 @@ def test_a_rise_is_what_the_union_costs_more_than_its_parts(drawn, data):
         lo, hi, size = group_boxes(codes, dense, int(dense.max()) + 1)
         return float((box_costs(*weighted_costs(table), lo, hi).sum(axis=1) * size).sum())
 
-    rises = Unions(table, group, n_groups).rises(0)
+    rises = Merging(table, Assignment(group, n_groups)).rises(0)
     for b in range(1, n_groups):
         expected = total(np.where(group == b, 0, group)) - total(group)
         assert expected == pytest.approx(rises[b])
