@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from dbanon.kernels.arrays import Floats, Int64s
 
 SCALE = 1 << 20  # weights become integers, on which the search is exact
+LARGEST_PART = 5  # rows of a cycle that is not cut
+MAX_NODES = 10_000  # of branch and bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,40 @@ class Matching:
         require_at_most(self.MAX_ROWS, table, algorithm="matching")
         weights = np.rint(pairwise(table, "hamming") * SCALE).astype(np.int64)
         parts = components(lightest_cover(weights), table.n_rows)
+        return repair(table, assignment_of(parts, table.n_rows), requirement)
+
+
+@dataclass(frozen=True, slots=True)
+class TwoFactor:
+    """Cycles of rows that differ little, cut into groups of three to five, for k = 3.
+
+    Every row is an end of two chosen edges, and the edges weigh as little as possible; the weight
+    of an edge is that of the columns in which its rows differ (section 5.2 of the paper). A cycle
+    of more than five rows is cut into threes and one or two fours, where that stars the least.
+    When a group shows the columns in which it is constant and a star in the others, the stars
+    weigh at most three times the optimum, and twice it when columns have two values. The edges
+    are found by branch and bound over a linear program in place of the paper's matching, whose
+    graph has a node for each edge. Ties go to the lower row where cycles are cut. Groups that
+    lack distinct sensitive values are merged afterwards.
+    """
+
+    MAX_K: ClassVar[int] = 3
+    MAX_ROWS: ClassVar[int] = 300
+
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
+        """Group the rows; seconds for the limit, exponential at worst."""
+        require_small_k(self.MAX_K, requirement, algorithm="two-factor")
+        require_at_most(self.MAX_ROWS, table, algorithm="two-factor")
+        codes = table.codes
+        weights = np.array([column.rule.weight for column in table.quasi])
+
+        def stars(rows: Sequence[int]) -> float:
+            return len(rows) * float(weights[(codes[rows] != codes[rows[0]]).any(axis=0)].sum())
+
+        cycles = [list(range(table.n_rows))]
+        if table.n_rows > LARGEST_PART:
+            cycles = lightest_cycles(pairwise(table, "hamming"))
+        parts = [part for cycle in cycles for part in cut(cycle, stars)]
         return repair(table, assignment_of(parts, table.n_rows), requirement)
 
 
@@ -85,44 +121,6 @@ def components(edges: list[tuple[int, int]], n_rows: int) -> list[list[int]]:
     for a, b in edges:
         part[:] = [part[a] if at == part[b] else at for at in part]
     return [[row for row in range(n_rows) if part[row] == at] for at in sorted(set(part))]
-
-
-LARGEST_PART = 5
-MAX_NODES = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class TwoFactor:
-    """Cycles of rows that differ little, cut into groups of three to five, for k = 3.
-
-    Every row is an end of two chosen edges, and the edges weigh as little as possible; the weight
-    of an edge is that of the columns in which its rows differ (section 5.2 of the paper). A cycle
-    of more than five rows is cut into threes and one or two fours, where that stars the least.
-    When a group shows the columns in which it is constant and a star in the others, the stars
-    weigh at most three times the optimum, and twice it when columns have two values. The edges
-    are found by branch and bound over a linear program in place of the paper's matching, whose
-    graph has a node for each edge. Ties go to the lower row where cycles are cut. Groups that
-    lack distinct sensitive values are merged afterwards.
-    """
-
-    MAX_K: ClassVar[int] = 3
-    MAX_ROWS: ClassVar[int] = 300
-
-    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
-        """Group the rows; seconds for the limit, exponential at worst."""
-        require_small_k(self.MAX_K, requirement, algorithm="two-factor")
-        require_at_most(self.MAX_ROWS, table, algorithm="two-factor")
-        codes = table.codes
-        weights = np.array([column.rule.weight for column in table.quasi])
-
-        def stars(rows: Sequence[int]) -> float:
-            return len(rows) * float(weights[(codes[rows] != codes[rows[0]]).any(axis=0)].sum())
-
-        cycles = [list(range(table.n_rows))]
-        if table.n_rows > LARGEST_PART:
-            cycles = lightest_cycles(pairwise(table, "hamming"))
-        parts = [part for cycle in cycles for part in cut(cycle, stars)]
-        return repair(table, assignment_of(parts, table.n_rows), requirement)
 
 
 def lightest_cycles(weights: Floats) -> list[list[int]]:

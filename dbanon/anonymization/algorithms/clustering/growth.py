@@ -55,17 +55,6 @@ class KMember:
         return Assignment(group, int(n_groups))
 
 
-def weighted_heights(table: EncodedTable) -> BoxCosts:
-    """Return the information loss of sets of codes of all columns, each times its weight."""
-    return pack([height_costs(column).times(column.rule.weight) for column in table.quasi])
-
-
-def _require(value: str, choices: tuple[str, ...], *, parameter: str) -> None:
-    if value not in choices:
-        msg = f"k-member: {parameter} is one of {', '.join(choices)}"
-        raise PolicyError(msg, hint=f"leave it out to use {choices[0]}")
-
-
 @dataclass(frozen=True, slots=True)
 class NearestNeighbour:
     """The baseline of k-member clustering (section 5): a random record and its k - 1 nearest.
@@ -94,3 +83,14 @@ class NearestNeighbour:
             NEIGHBOURS,
         )
         return Assignment(group, int(n_groups))
+
+
+def weighted_heights(table: EncodedTable) -> BoxCosts:
+    """Return the information loss of sets of codes of all columns, each times its weight."""
+    return pack([height_costs(column).times(column.rule.weight) for column in table.quasi])
+
+
+def _require(value: str, choices: tuple[str, ...], *, parameter: str) -> None:
+    if value not in choices:
+        msg = f"k-member: {parameter} is one of {', '.join(choices)}"
+        raise PolicyError(msg, hint=f"leave it out to use {choices[0]}")
