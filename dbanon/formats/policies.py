@@ -198,17 +198,21 @@ def _policy(
 
 def _settings(top: Section) -> dict[str, Any]:
     """Read what a policy says beyond its columns and models, and a caller may say instead."""
-    population = _table(top, "population")
-    if population is not None and population.schema is None:
-        top.report("population", "must name its schema, as in public.people")
     return {
-        "params": _params(top.section("params")),
         "subject": top.text("subject"),
         "rows_per_subject": _rows_per_subject(top),
-        "population": population,
+        "population": _population(top),
         "max_suppressed": _fraction(top, "max_suppressed"),
         "block": top.integer("block", least=1),
+        "params": _params(top.section("params")),
     }
+
+
+def _population(top: Section) -> TableName | None:
+    name = _table(top, "population")
+    if name is not None and name.schema is None:
+        top.report("population", "must name its schema, as in public.people")
+    return name
 
 
 def _table(top: Section, key: str) -> TableName | None:
