@@ -209,10 +209,10 @@ def _settings(top: Section) -> dict[str, Any]:
 
 
 def _population(top: Section) -> TableName | None:
-    population = _table(top, "population")
-    if population is not None and population.schema is None:
+    name = _table(top, "population")
+    if name is not None and name.schema is None:
         top.report("population", "must name its schema, as in public.people")
-    return population
+    return name
 
 
 def _table(top: Section, key: str) -> TableName | None:
