@@ -186,14 +186,13 @@ def _warm_up(encoded: EncodedTable, policy: Policy, *, tell: Callable[[str], Non
     """Let an algorithm load what it needs, so that its seconds are those of the search."""
     import numpy as np
 
-    from dbanon.anonymization.algorithms.blocks import part_of
     from dbanon.anonymization.pipeline import run
 
     rows = np.arange(min(encoded.n_rows, _WARM_UP_ROWS))
     quick = replace(_with_k(policy, 2), params={}, block=None, max_suppressed=0.0)
     quick = replace(quick, models=tuple(m for m in quick.models if m.name == K_ANONYMITY))
     with suppress(Exception):  # what is wrong with it is told when it runs
-        run(part_of(encoded, rows), quick, seed=0, stages=Stages(on_note=tell))
+        run(encoded.take(rows), quick, seed=0, stages=Stages(on_note=tell))
 
 
 def _attempt(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Compared:

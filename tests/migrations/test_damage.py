@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+from selection import one_server_after
 
 import dbanon
 from dbanon.actions.init import init
@@ -48,15 +49,18 @@ def run(monkeypatch, capsys):
 
 @pytest.mark.parametrize(
     ("damage", "told"),
-    [
-        ("DELETE FROM dbanon.alembic_version", "lost its revision"),
-        ("DROP TABLE dbanon.alembic_version", "lost its revision"),
-        ("DROP TABLE dbanon.verification", "dbanon.verification is gone"),
-        ("ALTER TABLE dbanon.verification DROP COLUMN reason", "verification.reason is gone"),
-        ("ALTER TABLE dbanon.release DROP COLUMN created_at", "release.created_at is gone"),
-        ("DROP FUNCTION dbanon.check_k_and_l", "dbanon.check_k_and_l is gone"),
-        ("DROP FUNCTION dbanon.verify(regclass)", "dbanon.verify is gone"),
-    ],
+    one_server_after(
+        3,
+        [
+            ("DELETE FROM dbanon.alembic_version", "lost its revision"),
+            ("DROP TABLE dbanon.alembic_version", "lost its revision"),
+            ("DROP TABLE dbanon.verification", "dbanon.verification is gone"),
+            ("ALTER TABLE dbanon.verification DROP COLUMN reason", "verification.reason is gone"),
+            ("ALTER TABLE dbanon.release DROP COLUMN created_at", "release.created_at is gone"),
+            ("DROP FUNCTION dbanon.check_k_and_l", "dbanon.check_k_and_l is gone"),
+            ("DROP FUNCTION dbanon.verify(regclass)", "dbanon.verify is gone"),
+        ],
+    ),
 )
 def test_init_mends_what_was_damaged(published, run, damage, told):
     published.execute(damage)
@@ -84,6 +88,7 @@ def test_init_mends_what_was_damaged(published, run, damage, told):
         ("DROP SCHEMA dbanon CASCADE", ("check", "anon.people")),
     ],
 )
+@pytest.mark.one_server
 def test_a_command_that_meets_the_damage_names_the_next_one(published, run, damage, words):
     published.execute(damage)
     code, printed = run(*words)
@@ -102,6 +107,7 @@ def test_release_data_that_was_dropped_is_named_and_can_be_published_again(publi
     assert 0 == run("doctor")[0]
 
 
+@pytest.mark.one_server
 def test_what_nobody_can_mend_is_named(published, run):
     published.execute("ALTER TABLE dbanon.release DROP COLUMN policy")
     code, printed = run("init")
@@ -163,6 +169,7 @@ def test_what_an_older_dbanon_published_is_called_so_and_mended(published, run):
     assert findings(published) == []
 
 
+@pytest.mark.one_server
 def test_what_an_older_dbanon_published_and_somebody_changed_is_a_failure(published, run):
     published.execute(OLDER)
     published.execute("DROP FUNCTION dbanon_data.seen_1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -13,16 +14,16 @@ from sqlalchemy.dialects.postgresql import insert
 
 from dbanon.db.metadata import tables as m
 from dbanon.db.queries import identifiers, query
+from dbanon.domain.drift import Baseline
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
-from dbanon.formats import baselines, policies, taxonomies
+from dbanon.formats import policies, taxonomies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from dbanon.db.session import Session
-    from dbanon.domain.drift import Baseline
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableInfo
     from dbanon.domain.taxonomy import Taxonomy
@@ -141,7 +142,7 @@ def load_stored(session: Session, table: TableName) -> Stored | None:
     row = session.sa.execute(sa.select(*columns).where(*of_table(m.policy, table))).first()
     if row is None:
         return None
-    before = None if row.baseline is None else baselines.from_document(row.baseline)
+    before = None if row.baseline is None else Baseline.from_document(row.baseline)
     return Stored(_policy(table, row.document), before)
 
 
@@ -156,7 +157,7 @@ def _policy(table: TableName, document: Mapping[str, object]) -> Policy:
 def save_baseline(session: Session, table: TableName, baseline: Baseline) -> None:
     """Remember what the table of a policy looks like."""
     statement = sa.update(m.policy).where(*of_table(m.policy, table))
-    session.sa.execute(statement.values(baseline=baselines.to_document(baseline)))
+    session.sa.execute(statement.values(baseline=asdict(baseline)))
 
 
 def baseline(session: Session, info: TableInfo, policy: Policy) -> Baseline:
@@ -164,7 +165,7 @@ def baseline(session: Session, info: TableInfo, policy: Policy) -> Baseline:
     row = session.pg.execute(query("catalog/table_shape"), {"relation": info.oid}).fetchone()
     assert row is not None  # noqa: S101 - the relation was just described
     versions = taxonomy_versions(session, policy.taxonomies)
-    return baselines.from_document({"shape": row[0], "taxonomies": versions})
+    return Baseline.from_document({"shape": row[0], "taxonomies": versions})
 
 
 def list_policies(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from psycopg import sql
 
-from dbanon.db.models.statements import asked, model_statement
+from dbanon.db.models.statements import demands, model_statement
 from dbanon.db.queries import relation as relation_name
 from dbanon.domain.checks import CheckReport, CheckResult, Verdict
 from dbanon.domain.errors import DatabaseError, SchemaOutOfDate
@@ -56,9 +56,9 @@ def proofs(relation: sql.Composable, promise: Promise) -> Iterator[Proof]:
         for column in others:
             statement = sql.SQL(_L).format(**known, sensitive=column, l=promise.l)
             yield Proof(((L_DIVERSITY, column),), statement)
-    for question in asked(promise.models, quasi=promise.quasi, sensitive=promise.sensitive):
-        statement = model_statement(relation, question, trees=promise.trees)
-        yield Proof(((question.spec.name, question.column),), statement)
+    for demand in demands(promise.models, quasi=promise.quasi, sensitive=promise.sensitive):
+        statement = model_statement(relation, demand, trees=promise.trees)
+        yield Proof(((demand.spec.name, demand.column),), statement)
 
 
 def prove(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
