@@ -125,7 +125,7 @@ def record() -> None:
     say(f"publication of {LEAVES:,} rows by a taxonomy of {LEAVES:,} leaves")
     say(f"{'':<28} {'wall s':>8} {'CPU s':>8} {'server s':>8}")
     for name, seconds in stages.seconds.items():
-        command, server = stages.cpu[name]
+        command, server = stages.cpu.get(name, (0.0, 0.0))  # none of what is told apart later
         say(f"    {name:<24} {seconds:>8.2f} {command:>8.2f} {server:>8.2f}")
     judge("seconds of stage record", stages.seconds["record"], BAR_RECORD)
 
