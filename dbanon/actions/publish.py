@@ -114,9 +114,11 @@ def publish_in(
         for statement in relations.forget_statements(publication) if request.forgets else ():
             session.pg.execute(statement)
     with stages("record"):
-        release = _release(publication, prepared, request=request, report=report)
-        release = replace(
-            release,
+        release = _release(
+            publication,
+            prepared,
+            request=request,
+            report=report,
             fingerprint=fingerprint(session, loaded, prepared.policy, request),
             content=_content(session, publication, candidate),
         )
@@ -131,9 +133,15 @@ def publish_in(
 
 
 def _release(
-    publication: Publication, prepared: Prepared, *, request: Request, report: CheckReport
+    publication: Publication,
+    prepared: Prepared,
+    *,
+    request: Request,
+    report: CheckReport,
+    fingerprint: str,
+    content: str,
 ) -> Release:
-    """Describe a release as the ledger keeps it, but for what is read of the database."""
+    """Describe a release as the ledger keeps it."""
     return Release(
         id=publication.id,
         table=publication.info.name,
@@ -143,9 +151,10 @@ def _release(
         seed=request.seed,
         checks=report,
         loss=prepared.outcome.loss,
-        fingerprint="",
+        fingerprint=fingerprint,
         overrides=request.options(),
         taxonomies=prepared.taxonomies,
+        content=content,
         data_id=publication.data_id,
     )
 

@@ -144,7 +144,11 @@ class Request:
         """Return what the ledger keeps, so that a refresh can ask for the same."""
         from dbanon.formats import policies
 
-        kept = asdict(self) | {"models": policies.model_documents(self.models)}
+        kept = asdict(self) | {
+            "models": policies.model_documents(self.models),
+            "kind": self.kind.value,
+            "grants": list(self.grants),
+        }
         for name in _NOT_ALWAYS_KEPT:
             if not kept[name]:
                 del kept[name]  # older ledgers lack them, and their digests still hold

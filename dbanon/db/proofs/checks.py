@@ -95,7 +95,8 @@ def verify(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
     found = [_Verified(*row) for row in session.pg.execute(verification(relation)).fetchall()]
     if sorted(map(_question, found)) != sorted(_questions(promise)):
         raise DatabaseError(
-            f"dbanon.verify did not answer for what {info.name} promises", hint="dbanon init"
+            f"dbanon.verify did not answer for what {info.name} promises; nothing was published",
+            hint="DROP FUNCTION dbanon.verify(regclass), which dbanon init then makes anew",
         )
     proved = [one for one in found if MODELS[one.model].scope is not Scope.POPULATION]
     return CheckReport(info.name, tuple(map(_result, proved)))

@@ -326,6 +326,19 @@ def test_a_plan_agrees_with_the_publication_and_writes_nothing(patients):
 
 
 @pytest.mark.one_server
+@pytest.mark.parametrize("kind", ["table", "view"])
+def test_the_release_that_is_returned_is_the_one_in_the_ledger(patients, kind):
+    publish(patients, kind="table")
+    models = [dbanon.ModelSpec("t-closeness", {"t": 0.9, "columns": ("disease",)})]
+    reader = patients.role("reader")
+    options = {"grants": [reader], "max_suppressed": 0.1, "algorithm": "v-mdav", "l": 2}
+    options |= {} if kind == "view" else {"models": models, "params": {"gamma": "0.3"}}
+    release = publish(patients, kind=kind, name="again", **options)
+    assert release == dbanon.load_release(release.id, settings=patients.settings)
+    assert (1, True) == (release.earlier, release.served)
+
+
+@pytest.mark.one_server
 def test_the_planned_sql_is_what_publish_runs(patients):
     plan = dbanon.plan("patients", settings=patients.settings)
     assert plan.statements[0].startswith("-- The private membership of a release")
