@@ -115,8 +115,7 @@ def compare(
         session.transaction(snapshot=True, read_only=True, keep=False),
     ):
         require_current(session)
-        info = catalog.describe_source(session, where)
-        loaded = load(session, info)
+        loaded = load(session, catalog.describe_source(session, where))
         policy = in_force(loaded, replace(request, params={}, block=None))
         candidates = _candidates(policy, request, algorithms or USUAL)
         source = read_source(session, loaded, policy, stages, kind=request.kind)
@@ -131,7 +130,7 @@ def compare(
         for candidate in candidates
     ]
     l, l_columns = _diversity(policy)
-    return Comparison(info.name, encoded.n_rows, l, tried, tuple(results), l_columns)
+    return Comparison(loaded.info.name, encoded.n_rows, l, tried, tuple(results), l_columns)
 
 
 def _diversity(policy: Policy) -> tuple[int, tuple[str, ...]]:

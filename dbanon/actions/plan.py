@@ -83,15 +83,14 @@ def plan(
     ):
         require_current(session)
         loaded = _source(session, where, request)
-        info = loaded.info
         prepared = prepare(session, loaded, request, stages or Stages())
         identity.require_admitted(session)
         publication = Publication(
             id=0,
-            info=info,
+            info=loaded.info,
             policy=prepared.policy,
             kind=request.kind,
-            view=request.view(info.name),
+            view=request.view(loaded.info.name),
             recodings=prepared.recodings,
             trees=prepared.trees,
         )

@@ -73,12 +73,12 @@ def _fitted(session: Session, policy: Policy, table: TableName) -> tuple[TableIn
     from dbanon.anonymization.registry import RECODINGS
     from dbanon.db import catalog
     from dbanon.db.metadata import store
-    from dbanon.formats import policies
+    from dbanon.formats.policy_validation import validate
 
     info = catalog.describe(session, table)
     policy = replace(policy, table=_same_table(session, policy.table, info))
     versions = store.taxonomy_versions(session, policy.taxonomies)
-    policies.validate(policy, info, taxonomies=versions, recodings=RECODINGS)
+    validate(policy, info, taxonomies=versions, recodings=RECODINGS)
     return info, policy
 
 
@@ -104,9 +104,7 @@ def _read(path: str | Path) -> Policy:
         raise ConfigError(
             f"cannot read {path}: {type(error).__name__}", hint="dbanon policy suggest TABLE"
         ) from None
-    return policies.parse(
-        text, known_algorithms=ALGORITHMS, known_models=MODELS, known_recodings=RECODINGS
-    )
+    return policies.parse(text, policies.Known(ALGORITHMS, MODELS, RECODINGS))
 
 
 def _name(table: str | TableName) -> TableName:
@@ -132,11 +130,11 @@ def _same_table(session: Session, written: TableName, info: TableInfo) -> TableN
 def suggest_policy(table: str | TableName, *, settings: Settings | None = None) -> str:
     """Return a policy file to edit: a role for every column, with the reason as a comment."""
     from dbanon.actions.inspect import inspect
-    from dbanon.formats import policies
+    from dbanon.formats.suggestions import draft
 
     inspection = inspect(table, settings=settings)
     suggested = [(column.suggestion, column.reason) for column in inspection.columns]
-    return policies.draft(inspection.info.name, suggested)
+    return draft(inspection.info.name, suggested)
 
 
 def load_policy(table: str | TableName, *, settings: Settings | None = None) -> Policy:

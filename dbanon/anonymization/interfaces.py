@@ -54,8 +54,9 @@ class Algorithm(Protocol):
 class Recoding(Protocol):
     """Turns the values of a group into one published value."""
 
-    def accepts(self, structure: Structure) -> bool:
-        """Whether this recoding can publish columns of such values."""
+    @property
+    def accepts(self) -> frozenset[Structure]:
+        """What the values of a column may be to each other."""
         ...
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:

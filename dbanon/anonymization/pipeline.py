@@ -256,8 +256,8 @@ def recoding_of(column: EncodedColumn) -> str:
     if name not in RECODINGS:
         raise _unknown("recoding", name, RECODINGS)
     structure = column.structure
-    if not RECODINGS[name].accepts(structure):
-        fitting = [other for other, recoding in RECODINGS.items() if recoding.accepts(structure)]
+    if structure not in RECODINGS[name].accepts:
+        fitting = [other for other, recoding in RECODINGS.items() if structure in recoding.accepts]
         msg = f"recoding {name!r} cannot publish column {quote_identifier(column.name)}"
         raise PolicyError(msg, hint=f"choose one of {', '.join(fitting)}")
     return name

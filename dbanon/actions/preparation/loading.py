@@ -125,11 +125,11 @@ def gained_rights(session: Session, info: TableInfo, release: Entry) -> Iterator
 def misfits(loaded: Loaded) -> Iterator[Change]:
     """Yield why the policy does not fit the table as the catalog describes it; reads no row."""
     from dbanon.anonymization.registry import RECODINGS
-    from dbanon.formats import policies
+    from dbanon.formats.policy_validation import validate
 
     info = loaded.info
     try:
-        policies.validate(loaded.policy, info, taxonomies=loaded.versions, recodings=RECODINGS)
+        validate(loaded.policy, info, taxonomies=loaded.versions, recodings=RECODINGS)
     except PolicyError as error:
         yield Change(None, str(error), error.hint or command("dbanon policy suggest", info.name))
 

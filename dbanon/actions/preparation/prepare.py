@@ -139,11 +139,11 @@ def read_source(
     from dbanon.anonymization.registry import RECODINGS
     from dbanon.db import transfer
     from dbanon.db.metadata import store
-    from dbanon.formats import policies
+    from dbanon.formats.policy_validation import validate
 
     info = loaded.info
     try:
-        policies.validate(policy, info, taxonomies=loaded.versions, recodings=RECODINGS)
+        validate(policy, info, taxonomies=loaded.versions, recodings=RECODINGS)
         several = _several_a_person(session, policy, info, kind)
         transfer.require_fit(session, info, policy)
         with stages("read"), _loading_kernels():

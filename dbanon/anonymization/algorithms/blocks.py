@@ -17,11 +17,10 @@ from dbanon.domain.errors import Unsatisfiable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.interfaces import Algorithm
     from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.progress import Stages
+    from dbanon.kernels.arrays import Int64s
 
 
 def assign_in_blocks(
@@ -63,14 +62,14 @@ def assign_in_blocks(
     return Assignment(group, n_groups)
 
 
-def _members(assignment: Assignment) -> list[NDArray[np.int64]]:
+def _members(assignment: Assignment) -> list[Int64s]:
     """Return the rows of each group, in rising order."""
     order = np.argsort(assignment.group, kind="stable")
     sizes = np.bincount(assignment.group, minlength=assignment.n_groups)
     return np.split(order, np.cumsum(sizes)[:-1])
 
 
-def part_of(table: EncodedTable, rows: NDArray[np.int64]) -> EncodedTable:
+def part_of(table: EncodedTable, rows: Int64s) -> EncodedTable:
     """Return some rows with sensitive codes of their own: kernels allocate by the greatest."""
     part = table.take(rows)
     for i, codes in enumerate(part.sensitive.T):

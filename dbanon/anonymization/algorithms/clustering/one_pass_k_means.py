@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from dbanon.anonymization.adjusting.repair import repair
-from dbanon.anonymization.algorithms.clustering.k_member import weighted_heights
+from dbanon.anonymization.algorithms.clustering.growth import weighted_heights
 from dbanon.anonymization.limits import require_at_most
 from dbanon.domain.assignment import Assignment
 

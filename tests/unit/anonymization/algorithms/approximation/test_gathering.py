@@ -10,12 +10,13 @@ from selection import exhaustive_after
 
 from dbanon.anonymization.algorithms.approximation.cellular import (
     Cellular,
+    best_centers,
     cellular,
     raise_prices,
     regroup,
 )
-from dbanon.anonymization.algorithms.approximation.centers import Clusters, best_centers
 from dbanon.anonymization.algorithms.approximation.gather import (
+    Clusters,
     Gather,
     GatherOutliers,
     gather,

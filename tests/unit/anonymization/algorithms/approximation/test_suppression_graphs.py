@@ -10,14 +10,16 @@ from hypothesis import strategies as st
 from naive import graphs
 from selection import exhaustive_after
 
-from dbanon.anonymization.algorithms.approximation import two_factor
+from dbanon.anonymization.algorithms.approximation import matching
 from dbanon.anonymization.algorithms.approximation.forest import Forest, divide, grow, nearest_rows
 from dbanon.anonymization.algorithms.approximation.matching import (
     Matching,
+    TwoFactor,
     components,
+    cut,
     lightest_cover,
+    lightest_cycles,
 )
-from dbanon.anonymization.algorithms.approximation.two_factor import TwoFactor, cut, lightest_cycles
 from dbanon.anonymization.distances.rows import pairwise
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss.metrics import publication, suppressed_cells
@@ -379,6 +381,6 @@ def test_a_large_table_is_refused(algorithm):
 
 
 def test_a_search_that_takes_too_long_is_given_up(monkeypatch):
-    monkeypatch.setattr(two_factor, "MAX_NODES", 0)
+    monkeypatch.setattr(matching, "MAX_NODES", 0)
     with pytest.raises(Unsatisfiable, match="no optimum within 0 steps"):
         groups(TwoFactor(), SIX, 3)

@@ -10,8 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive import greedy
 
-from dbanon.anonymization.algorithms.clustering.k_member import KMember, weighted_heights
-from dbanon.anonymization.algorithms.clustering.nearest_neighbour import NearestNeighbour
+from dbanon.anonymization.algorithms.clustering.growth import (
+    KMember,
+    NearestNeighbour,
+    weighted_heights,
+)
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss.costs import weighted_costs
 from dbanon.domain.assignment import Assignment

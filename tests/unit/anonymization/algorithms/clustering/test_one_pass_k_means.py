@@ -5,7 +5,7 @@ from builders import LETTERS, encoded, tables_and_requirements
 from hypothesis import given
 from naive import greedy
 
-from dbanon.anonymization.algorithms.clustering.k_member import weighted_heights
+from dbanon.anonymization.algorithms.clustering.growth import weighted_heights
 from dbanon.anonymization.algorithms.clustering.one_pass_k_means import OnePassKMeans
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.assignment import Assignment
