@@ -13,7 +13,9 @@ from dbanon.cli import main
 def patients(database):
     """A table that is published, and read by nobody."""
     table = make_patients(database)
-    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
+    dbanon.set_policy(
+        table, patients_policy(table, algorithm="mondrian"), settings=database.settings
+    )
     dbanon.publish("patients", settings=database.settings)
     return database
 

@@ -117,6 +117,7 @@ def test_what_nobody_can_mend_is_named(published, run):
 
 
 @pytest.mark.parametrize("kind", ["table", "view"])
+@pytest.mark.one_server
 def test_views_that_outlive_the_ledger_are_named(published, run, kind, tmp_path):
     dbanon.publish("people", kind=kind, name="others", settings=published.settings)
     published.execute("DROP SCHEMA dbanon CASCADE")
@@ -136,6 +137,7 @@ def test_views_that_outlive_the_ledger_are_named(published, run, kind, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["table", "view"])
+@pytest.mark.one_server
 def test_what_is_filled_anew_is_in_the_ledger(published, kind):
     for _ in range(2):
         dbanon.publish("people", kind=kind, settings=published.settings)

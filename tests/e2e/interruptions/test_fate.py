@@ -77,7 +77,9 @@ OTHERS = [way for way in product(COMMANDS, LOST) if way not in ONE_OF_EACH]
 def patients(database, monkeypatch, tmp_path):
     """A table that is published and granted, and the files that commands read."""
     table = make_patients(database)
-    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
+    dbanon.set_policy(
+        table, patients_policy(table, algorithm="mondrian"), settings=database.settings
+    )
     grants = [database.role("fate_analyst")]
     database.role("fate_other")
     dbanon.publish("patients", grants=grants, settings=database.settings)
@@ -219,7 +221,9 @@ def test_lost_errors_do_not_change_what_is_returned(patients):
 def test_a_refresh_of_several_fails_although_its_output_is_lost(patients):
     make_patients(patients, name="others")
     table = dbanon.TableName("public", "others")
-    dbanon.set_policy(table, patients_policy(table), settings=patients.settings)
+    dbanon.set_policy(
+        table, patients_policy(table, algorithm="mondrian"), settings=patients.settings
+    )
     dbanon.publish(table, settings=patients.settings)
     patients.execute("TRUNCATE public.others")
     ended = shell(["refresh", "--all"], "> /dev/full")

@@ -72,7 +72,9 @@ PUBLISH = ("publish", "patients", "--k", "7", "--algorithm", "auto")
 def published(database, monkeypatch):
     """Patients published with k = 5, and the environment of a command line."""
     table = make_patients(database)
-    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
+    dbanon.set_policy(
+        table, patients_policy(table, algorithm="mondrian"), settings=database.settings
+    )
     monkeypatch.setenv("DBANON_DSN", database.dsn)
     dbanon.publish(table, settings=database.settings)
     return database

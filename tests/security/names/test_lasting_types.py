@@ -66,7 +66,7 @@ def type_shown(database):
 
 @KINDS
 @pytest.mark.parametrize("role", one_server_after(1, [Role.SENSITIVE, Role.INSENSITIVE]))
-@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("name", one_server_after(3, TYPES))
 def test_values_are_published_in_built_in_types(database, serve, name, role, kind):
     declared, value, shown = TYPES[name]
     serve(f"dealer.{declared}", value, role=role, kind=kind)

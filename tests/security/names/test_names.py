@@ -260,7 +260,7 @@ MOMENTS = {
 
 
 @pytest.mark.parametrize("kind", TRAPS)
-@pytest.mark.parametrize("moment", one_server_after(2, MOMENTS))
+@pytest.mark.parametrize("moment", one_server_after(1, MOMENTS))
 def test_a_schema_exchanged_at_any_moment_ends_the_refresh(
     database, stranger, monkeypatch, moment, kind
 ):
