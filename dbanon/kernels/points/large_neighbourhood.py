@@ -9,6 +9,7 @@ import numpy as np
 from dbanon.kernels.compile import inlined, kernel
 from dbanon.kernels.points.local_search import dense, gather
 from dbanon.kernels.points.subproblem import build, measure, settle, union_of
+from dbanon.kernels.random import uniform
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,19 +18,8 @@ MOST_GROUPS = 7  # a random one and its nearest 2 to 6
 
 
 @kernel
-def _draw(state: NDArray[np.uint64]) -> float:
-    """Return a number of [0, 1) and move the state on (splitmix64)."""
-    state[0] += np.uint64(0x9E3779B97F4A7C15)
-    z = state[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z ^= z >> np.uint64(31)
-    return np.float64(z >> np.uint64(11)) * 2.0**-53
-
-
-@kernel
 def _below(n: int, state: NDArray[np.uint64]) -> int:
-    return min(int(_draw(state) * n), n - 1)
+    return min(int(uniform(state) * n), n - 1)
 
 
 @inlined
@@ -229,7 +219,7 @@ def rebuild(
         build(n_inside, wanted, k, _pick(n_inside, wanted, picks, state), picks, u)
         after = settle(n_inside, wanted, k, u)
         warm = heat[0] + (heat[1] - heat[0]) * trial / trials
-        if after >= before * (1.0 + warm * _draw(state)):
+        if after >= before * (1.0 + warm * uniform(state)):
             continue
         _number(chosen, old, wanted, size, free, counts)
         for c in range(wanted):
