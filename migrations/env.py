@@ -21,7 +21,13 @@ options = {
 }
 
 if context.is_offline_mode():
-    context.configure(dialect_name="postgresql", literal_binds=True, **options)
+    # Under any other style of parameters, each % of a statement would be printed twice.
+    context.configure(
+        dialect_name="postgresql",
+        dialect_opts={"paramstyle": "named"},
+        literal_binds=True,
+        **options,
+    )
     with context.begin_transaction():
         context.run_migrations()
 else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 from packaging.specifiers import SpecifierSet
+from scheduling import one_compiler, turn
 from servers import Choice, Server, available
 
 from dbanon.settings import LIBPQ_VARIABLES
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
 
 # The first example of a test may compile a kernel, and a busy machine is no defect. Where a change
 # is judged, the examples are the same every time.
-settings.register_profile(
-    "patient",
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    derandomize=bool(os.environ.get("CI")),
-)
+for name, count in {"patient": 40, "exhaustive": 100}.items():
+    settings.register_profile(
+        name,
+        deadline=None,
+        max_examples=count,
+        suppress_health_check=[HealthCheck.too_slow],
+        derandomize=bool(os.environ.get("CI")),
+    )
 settings.load_profile("patient")
 
 CHOICES = pytest.StashKey[list[Choice]]()
@@ -56,16 +59,24 @@ def pytest_report_header(config):
 def pytest_generate_tests(metafunc):
     if "server" in metafunc.fixturenames:
         choices = metafunc.config.stash[CHOICES] or [None]
-        if metafunc.definition.get_closest_marker("one_server"):
-            choices = choices[:1]
         ids = [choice.id if choice else "no-server" for choice in choices]
         metafunc.parametrize("server", choices, indirect=True, ids=ids, scope="session")
 
 
-def pytest_collection_modifyitems(items):
+@pytest.hookimpl(optionalhook=True)  # pytest-xdist calls it, for a run in several processes
+def pytest_xdist_make_scheduler(config, log):
+    return one_compiler(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m deselects
+def pytest_collection_modifyitems(config, items):
+    first = config.stash[CHOICES][:1]
+    items.sort(key=lambda item: turn(item.nodeid))
     for item in items:
         callspec = getattr(item, "callspec", None)
         choice = callspec.params.get("server") if callspec else None
+        if choice not in (None, *first) and item.get_closest_marker("one_server"):
+            item.add_marker(pytest.mark.exhaustive)
         for marker in item.iter_markers("pg"):
             (spec,) = marker.args
             if choice is not None and not SpecifierSet(spec).contains(str(choice.major)):

@@ -133,31 +133,31 @@ def check_all(*, settings: Settings | None = None) -> list[Checked]:
     One that cannot be checked does not keep the others from being checked: its verdict is ``not
     checked``, and ``error`` says why.
     """
-    from dbanon.db.metadata import store
+    from dbanon.db.metadata import ledger
     from dbanon.db.metadata.migrate import current_session
 
     settings = settings or Settings.load()
     with current_session(settings) as session:
-        served = store.releases(session, served=True)
+        served = ledger.releases(session, served=True)
     attempts = (_attempt(release, settings) for release in served)
     return [found for found in attempts if found is not None]
 
 
 def _attempt(release: Release, settings: Settings) -> Checked | None:
     """Check what serves the relation by now; None if it was withdrawn meanwhile."""
-    from dbanon.db.metadata import store
+    from dbanon.db.metadata import ledger
     from dbanon.db.session import connect
 
     try:
         with connect(settings) as session:
             with session.transaction(read_only=True, keep=False):
-                present = store.served_release(session, release.relation)
+                present = ledger.served_release(session, release.relation)
             if present is None:
                 return None
             release = present
             found = _found(session, release.relation)
             with _held(session, found) as info:
-                present = store.served_release(session, release.relation)
+                present = ledger.served_release(session, release.relation)
                 if present is None:
                     return None
                 release = present

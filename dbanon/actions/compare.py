@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Unpack, cast
 
+from dbanon.actions.preparation.loading import load
 from dbanon.actions.preparation.prepare import in_force, read_source, search
 from dbanon.actions.preparation.request import Request
 from dbanon.domain.errors import DbanonError, PolicyError
-from dbanon.domain.policy import K_ANONYMITY, ModelSpec
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec
 from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
+from dbanon.models.parameters import COLUMNS
+from dbanon.models.specs import texts
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -54,13 +57,24 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Several algorithms on the same rows, in the order in which they were asked for."""
+    """Several algorithms on the same rows, in the order in which they were asked for.
+
+    ``l`` is the least number of distinct values of the sensitive columns, or of those that
+    ``l_columns`` names.
+    """
 
     table: TableName
     n_rows: int
     l: int
     ks: tuple[int, ...]
     results: tuple[Compared, ...]
+    l_columns: tuple[str, ...] = ()
+
+    @property
+    def diversity(self) -> str:
+        """``l`` with the columns it is asked of, as a title adds it; nothing where it is 1."""
+        of = f" ({', '.join(self.l_columns)})" if self.l_columns else ""
+        return f", l = {self.l:,}{of}" if self.l > 1 else ""
 
     @property
     def is_weighted(self) -> bool:
@@ -101,10 +115,10 @@ def compare(
         session.transaction(snapshot=True, read_only=True, keep=False),
     ):
         require_current(session)
-        info = catalog.describe_source(session, where)
-        policy = in_force(session, info, replace(request, params={}, block=None))
+        loaded = load(session, catalog.describe_source(session, where))
+        policy = in_force(loaded, replace(request, params={}, block=None))
         candidates = _candidates(policy, request, algorithms or USUAL)
-        source = read_source(session, info, policy, stages, kind=request.kind)
+        source = read_source(session, loaded, policy, stages, kind=request.kind)
         identity.require_admitted(session)
     encoded = source.encoded
     tried = _tried(encoded, policy, wanted or {policy.k})
@@ -115,7 +129,16 @@ def compare(
         for k in tried
         for candidate in candidates
     ]
-    return Comparison(info.name, encoded.n_rows, policy.l, tried, tuple(results))
+    l, l_columns = _diversity(policy)
+    return Comparison(loaded.info.name, encoded.n_rows, l, tried, tuple(results), l_columns)
+
+
+def _diversity(policy: Policy) -> tuple[int, tuple[str, ...]]:
+    """Return the least number of distinct values, and of which columns unless of all."""
+    spec = policy.model(L_DIVERSITY)
+    if spec is None:
+        return 1, ()
+    return cast("int", spec.params["l"]), texts(spec, COLUMNS)
 
 
 def _candidates(policy: Policy, request: Request, names: Sequence[str]) -> list[Policy]:
@@ -163,14 +186,13 @@ def _warm_up(encoded: EncodedTable, policy: Policy, *, tell: Callable[[str], Non
     """Let an algorithm load what it needs, so that its seconds are those of the search."""
     import numpy as np
 
-    from dbanon.anonymization.algorithms.blocks import part_of
     from dbanon.anonymization.pipeline import run
 
     rows = np.arange(min(encoded.n_rows, _WARM_UP_ROWS))
     quick = replace(_with_k(policy, 2), params={}, block=None, max_suppressed=0.0)
     quick = replace(quick, models=tuple(m for m in quick.models if m.name == K_ANONYMITY))
     with suppress(Exception):  # what is wrong with it is told when it runs
-        run(part_of(encoded, rows), quick, seed=0, stages=Stages(on_note=tell))
+        run(encoded.take(rows), quick, seed=0, stages=Stages(on_note=tell))
 
 
 def _attempt(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Compared:

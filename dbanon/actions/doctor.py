@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from dbanon.actions.preparation.drift import changes, gained_rights, gone, misfits, strays
+from dbanon.actions.preparation.loading import (
+    changes,
+    gained_rights,
+    gone,
+    load,
+    misfits,
+    strays,
+)
 from dbanon.domain.checks import Verdict
 from dbanon.domain.errors import (
     DbanonError,
@@ -55,13 +62,13 @@ class Finding:
 
 def doctor(*, settings: Settings | None = None) -> list[Finding]:
     """Look at the server, the role, the metadata and every served release; change nothing."""
-    from dbanon.db.metadata import store
+    from dbanon.db.metadata import ledger
     from dbanon.db.session import connect
 
     with connect(settings or Settings.load()) as session:
         with session.transaction(read_only=True, keep=False):
             damaged = [*_metadata(session)]
-            served = [] if damaged else store.releases(session, served=True)
+            served = [] if damaged else ledger.releases(session, served=True)
             findings = [*_server(session), *_role(session, served)]
             findings += damaged or [Finding(Level.OK, "metadata", "the metadata schema is current")]
             if damaged:
@@ -160,10 +167,10 @@ def _leftovers(session: Session, served: Sequence[Release]) -> Iterator[Finding]
 
 def _remedy(session: Session, orphan: TableName) -> str:
     """Return what drops a relation that no served release needs."""
-    from dbanon.db.metadata import store
+    from dbanon.db.metadata import ledger
 
     number = orphan.name.rpartition("_")[2]
-    known = number.isdecimal() and store.release_by_id(session, int(number))
+    known = number.isdecimal() and ledger.release_by_id(session, int(number))
     return f"dbanon release drop {number}" if known else f"DROP TABLE {orphan}"
 
 
@@ -311,34 +318,31 @@ def _live(session: Session, release: Release, published: TableInfo) -> Iterator[
 
 def _strays(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:
     """Yield the values of the source that its policy has no place for, if it fits otherwise."""
-    from dbanon.actions.preparation.policies import stored_policy
     from dbanon.db import audit, identity
 
     try:
-        policy = stored_policy(session, source)
+        loaded = load(session, source)
+        if changes(loaded) or [*misfits(loaded)]:
+            return
     except PolicyError:
-        return
-    if changes(session, source) or [*misfits(session, source, policy)]:
         return
     if not audit.can_read(session, source):
         yield _unread(release.relation, source.name)
     elif not identity.foreign_code(session, source):
         identity.hold(session, source)
         identity.admit(session, source)
-        yield from _as_drift(release, source, strays(session, source, policy))
+        yield from _as_drift(release, source, strays(session, loaded))
 
 
 def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:
     """Yield what changed about the source, and would keep it from being published again."""
-    from dbanon.actions.preparation.policies import stored_policy
-
     subject = str(release.relation)
     try:
-        policy = stored_policy(session, source)
+        loaded = load(session, source)
+        found = changes(loaded) or [*misfits(loaded)]
     except PolicyError as error:
         yield Finding(Level.FAILURE, subject, str(error), error.hint, DriftError.exit_code)
         return
-    found = changes(session, source) or [*misfits(session, source, policy)]
     yield from _as_drift(release, source, [*gained_rights(session, source, release), *found])
 
 

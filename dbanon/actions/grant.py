@@ -120,12 +120,12 @@ def _settled(
 def _served(session: Session, relation: str | TableName) -> list[Release]:
     """Return the release that a relation serves, or all of a table; raises ConfigError."""
     from dbanon.db import catalog
-    from dbanon.db.metadata import store
+    from dbanon.db.metadata import ledger
 
     where = relation if isinstance(relation, TableName) else TableName.parse(relation)
     name = catalog.describe(session, where, hint="dbanon release list").name
-    served = store.served_release(session, name)
-    releases = [served] if served else store.releases(session, table=name, served=True)
+    served = ledger.served_release(session, name)
+    releases = [served] if served else ledger.releases(session, table=name, served=True)
     if not releases:
         hint = command("dbanon publish", name, options="--k 5")
         raise ConfigError(f"{name} is not published", hint=hint)

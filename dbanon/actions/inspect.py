@@ -42,7 +42,7 @@ def inspect(
     """
     from dbanon.db import catalog, identity
     from dbanon.db.session import connect
-    from dbanon.formats import policies
+    from dbanon.formats.suggestions import suggest
 
     stages = stages or Stages()
     name = table if isinstance(table, TableName) else TableName.parse(table)
@@ -56,6 +56,6 @@ def inspect(
         identity.require_admitted(session)
     columns = tuple(
         InspectedColumn(info.column(rule.column), stats.get(rule.column), rule, reason)
-        for rule, reason in policies.suggest(info, stats)
+        for rule, reason in suggest(info, stats)
     )
     return Inspection(info, n_rows, columns)

@@ -14,6 +14,7 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Prepared
     from dbanon.actions.preparation.request import Options
     from dbanon.db.releases.publication import Publication
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
-    from dbanon.domain.table import TableInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +82,15 @@ def plan(
         session.transaction(snapshot=True, read_only=True, keep=False),
     ):
         require_current(session)
-        info = _source(session, where, request)
-        prepared = prepare(session, info, request, stages or Stages())
+        loaded = _source(session, where, request)
+        prepared = prepare(session, loaded, request, stages or Stages())
         identity.require_admitted(session)
         publication = Publication(
             id=0,
-            info=info,
+            info=loaded.info,
             policy=prepared.policy,
             kind=request.kind,
-            view=request.view(info.name),
+            view=request.view(loaded.info.name),
             recodings=prepared.recodings,
             trees=prepared.trees,
         )
@@ -105,14 +105,14 @@ def plan(
     )
 
 
-def _source(session: Session, where: TableName, request: Request) -> TableInfo:
-    from dbanon.actions.preparation.drift import find_source, require_unchanged
+def _source(session: Session, where: TableName, request: Request) -> Loaded:
+    from dbanon.actions.preparation.loading import find_source, load, require_unchanged
     from dbanon.db import identity
 
-    info = find_source(session, where)
-    require_unchanged(session, info, request.view(info.name))
-    identity.admit(session, info)
-    return info
+    loaded = load(session, find_source(session, where))
+    require_unchanged(session, loaded, request.view(loaded.info.name))
+    identity.admit(session, loaded.info)
+    return loaded
 
 
 def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedColumn]:
@@ -123,15 +123,13 @@ def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedCo
 def _render(session: Session, publication: Publication, request: Request) -> Iterator[str]:
     """Spell the statements of a publication as publish runs them.
 
-    Those that prove it are comments: without rows a release is not read, but refused.
+    The one that proves it is a comment: without rows a release is not read, but refused.
     """
     from dbanon.db import rights
     from dbanon.db.printing import printed
     from dbanon.db.proofs import checks
     from dbanon.db.releases import relations, release_rows, views
-    from dbanon.db.releases.guarantee import promise_of
 
-    proofs = checks.proofs(checks.named(publication.view), promise_of(publication))
     statements = [
         *relations.build_statements(publication),
         *release_rows.copy_statements(publication),
@@ -143,7 +141,6 @@ def _render(session: Session, publication: Publication, request: Request) -> Ite
     ]
     for statement in statements:
         yield printed(statement).strip()
-    for proof in proofs:
-        yield "\n".join(f"-- {line}" for line in printed(proof.statement).strip().splitlines())
+    yield f"-- {printed(checks.verification(checks.named(publication.view))).strip()}"
     for statement in relations.forget_statements(publication) if request.forgets else ():
         yield printed(statement)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dbanon.actions.preparation.policies import stored_policy, validate_policy
+from dbanon.actions.preparation.loading import load
 from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import Policy
@@ -45,7 +45,6 @@ def set_policy(
     from dbanon.db import identity
     from dbanon.db.metadata import store
     from dbanon.db.metadata.migrate import require_current
-    from dbanon.db.metadata.schema_snapshot import baseline
     from dbanon.db.session import connect
 
     given = policy if isinstance(policy, Policy) else _read(policy)
@@ -65,17 +64,21 @@ def set_policy(
             info, given = _fitted(session, given, before.name)
             identity.require_same(before, info)
             store.save_policy(session, given)
-            store.save_baseline(session, info.name, baseline(session, info, given))
+            store.save_baseline(session, info.name, store.baseline(session, info, given))
     return given
 
 
 def _fitted(session: Session, policy: Policy, table: TableName) -> tuple[TableInfo, Policy]:
     """Return a table, and the policy under its full name; raises PolicyError unless it fits."""
+    from dbanon.anonymization.registry import RECODINGS
     from dbanon.db import catalog
+    from dbanon.db.metadata import store
+    from dbanon.formats.policy_validation import validate
 
     info = catalog.describe(session, table)
     policy = replace(policy, table=_same_table(session, policy.table, info))
-    validate_policy(session, policy, info)
+    versions = store.taxonomy_versions(session, policy.taxonomies)
+    validate(policy, info, taxonomies=versions, recodings=RECODINGS)
     return info, policy
 
 
@@ -101,9 +104,7 @@ def _read(path: str | Path) -> Policy:
         raise ConfigError(
             f"cannot read {path}: {type(error).__name__}", hint="dbanon policy suggest TABLE"
         ) from None
-    return policies.parse(
-        text, known_algorithms=ALGORITHMS, known_models=MODELS, known_recodings=RECODINGS
-    )
+    return policies.parse(text, policies.Known(ALGORITHMS, MODELS, RECODINGS))
 
 
 def _name(table: str | TableName) -> TableName:
@@ -129,11 +130,11 @@ def _same_table(session: Session, written: TableName, info: TableInfo) -> TableN
 def suggest_policy(table: str | TableName, *, settings: Settings | None = None) -> str:
     """Return a policy file to edit: a role for every column, with the reason as a comment."""
     from dbanon.actions.inspect import inspect
-    from dbanon.formats import policies
+    from dbanon.formats.suggestions import draft
 
     inspection = inspect(table, settings=settings)
     suggested = [(column.suggestion, column.reason) for column in inspection.columns]
-    return policies.draft(inspection.info.name, suggested)
+    return draft(inspection.info.name, suggested)
 
 
 def load_policy(table: str | TableName, *, settings: Settings | None = None) -> Policy:
@@ -142,7 +143,7 @@ def load_policy(table: str | TableName, *, settings: Settings | None = None) -> 
     from dbanon.db.metadata.migrate import current_session
 
     with current_session(settings or Settings.load()) as session:
-        return stored_policy(session, catalog.describe(session, _name(table)))
+        return load(session, catalog.describe(session, _name(table))).policy
 
 
 def export_policy(table: str | TableName, *, settings: Settings | None = None) -> str:

@@ -20,11 +20,13 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Prepared
     from dbanon.actions.preparation.request import Options
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.checks import CheckReport
+    from dbanon.domain.release import Entry
     from dbanon.domain.table import TableInfo
 
 
@@ -50,16 +52,16 @@ def publish(
     request = Request.of(options)
     stages = stages or Stages()
     settings = settings or Settings.load()
-    with publishing(table, request, settings, keep=not dry_run) as (session, info):
-        return publish_in(session, info, request, stages, strict=strict)
+    with publishing(table, request, settings, keep=not dry_run) as (session, loaded):
+        return publish_in(session, loaded, request, stages, strict=strict)
 
 
 @contextmanager
 def publishing(
     table: str | TableName, request: Request, settings: Settings, *, keep: bool = True
-) -> Iterator[tuple[Session, TableInfo]]:
+) -> Iterator[tuple[Session, Loaded]]:
     """Open the one transaction of a publication, alone on its table."""
-    from dbanon.actions.preparation.drift import find_source, require_unchanged
+    from dbanon.actions.preparation.loading import find_source, load, require_unchanged
     from dbanon.db import catalog, identity
     from dbanon.db.metadata.migrate import require_current
     from dbanon.db.releases import guards, turns, withdrawal
@@ -79,28 +81,29 @@ def publishing(
             session.allow_memory()
             info = catalog.describe(session, found.name)
             identity.require_same(found, info)
-            require_unchanged(session, info, request.view(info.name))
+            loaded = load(session, info)
+            require_unchanged(session, loaded, request.view(info.name))
             identity.admit(session, info)
             if request.kind is ReleaseKind.VIEW:
                 _require_guardable(session, info)
-            yield session, info
+            yield session, loaded
         if keep:
             withdrawal.tidy(session, info.name)
 
 
 def publish_in(
-    session: Session, info: TableInfo, request: Request, stages: Stages, *, strict: bool = False
+    session: Session, loaded: Loaded, request: Request, stages: Stages, *, strict: bool = False
 ) -> Release:
     """Do all of a publication inside the open transaction of ``publishing``."""
     from dbanon.db import identity, rights
-    from dbanon.db.metadata import store
-    from dbanon.db.metadata.schema_snapshot import baseline
+    from dbanon.db.metadata import ledger, store
     from dbanon.db.releases import relations, withdrawal
 
+    info = loaded.info
     view = request.view(info.name)
     previous = _previous(session, info, view)
     rights.require_roles(session, request.grants)
-    prepared = prepare(session, info, request, stages, strict=strict)
+    prepared = prepare(session, loaded, request, stages, strict=strict)
     publication = _publication(session, prepared, request)
     with stages("write"):
         publication = _write(session, publication, prepared)
@@ -111,11 +114,15 @@ def publish_in(
         for statement in relations.forget_statements(publication) if request.forgets else ():
             session.pg.execute(statement)
     with stages("record"):
-        release = _release(
-            session, publication, candidate, prepared, request=request, report=report
+        release = _release(publication, prepared, request=request, report=report)
+        release = replace(
+            release,
+            fingerprint=fingerprint(session, loaded, prepared.policy, request),
+            content=_content(session, publication, candidate),
         )
-        release = store.add_release(session, release)
-        store.save_baseline(session, info.name, baseline(session, info, prepared.policy))
+        release = ledger.add_release(session, release)
+        if loaded.now is not None:
+            store.save_baseline(session, info.name, loaded.now)
         _serve(session, publication, candidate, grants=request.grants, previous=previous)
         identity.require_admitted(session)
         if previous is not None:
@@ -124,15 +131,9 @@ def publish_in(
 
 
 def _release(
-    session: Session,
-    publication: Publication,
-    candidate: TableInfo,
-    prepared: Prepared,
-    *,
-    request: Request,
-    report: CheckReport,
+    publication: Publication, prepared: Prepared, *, request: Request, report: CheckReport
 ) -> Release:
-    """Describe a release as the ledger keeps it."""
+    """Describe a release as the ledger keeps it, but for what is read of the database."""
     return Release(
         id=publication.id,
         table=publication.info.name,
@@ -142,25 +143,24 @@ def _release(
         seed=request.seed,
         checks=report,
         loss=prepared.outcome.loss,
-        fingerprint=fingerprint(session, publication.info, prepared.policy, request),
+        fingerprint="",
         overrides=request.options(),
         taxonomies=prepared.taxonomies,
-        content=_content(session, publication, candidate),
         data_id=publication.data_id,
     )
 
 
-def _previous(session: Session, info: TableInfo, view: TableName) -> Release | None:
+def _previous(session: Session, info: TableInfo, view: TableName) -> Entry | None:
     """Return the release to replace; raises ConfigError when the name is somebody else's.
 
     It may be one that was withdrawn, when somebody has kept its view from being dropped.
     """
     from dbanon.db import catalog, identity
-    from dbanon.db.metadata import store
+    from dbanon.db.metadata import ledger
     from dbanon.db.releases import views
 
     identity.require_own_schema(session, view)
-    latest = store.latest_release(session, view)
+    latest = ledger.latest_entry(session, view)
     if latest is not None and latest.served and latest.table != info.name:
         raise ConfigError(
             f"{view} serves release {latest.id} of {latest.table}",
@@ -204,11 +204,11 @@ def _require_guardable(session: Session, info: TableInfo) -> None:
 
 def _publication(session: Session, prepared: Prepared, request: Request) -> Publication:
     from dbanon.db import identity
-    from dbanon.db.metadata import store
+    from dbanon.db.metadata import ledger
     from dbanon.db.releases.publication import Publication
 
     return Publication(
-        id=store.next_release_id(session),
+        id=ledger.next_release_id(session),
         info=prepared.info,
         policy=prepared.policy,
         kind=request.kind,
@@ -247,7 +247,7 @@ def _content(session: Session, publication: Publication, published: TableInfo) -
 
 
 def _build(
-    session: Session, publication: Publication, previous: Release | None
+    session: Session, publication: Publication, previous: Entry | None
 ) -> tuple[Publication, TableInfo]:
     """Make all that readers are to be served from, and a view of it that they cannot reach yet."""
     from dbanon.db import catalog
@@ -255,6 +255,7 @@ def _build(
 
     publication = copies.make(session, publication, previous)
     session.pg.execute(relations.view_statement(publication, publication.candidate))
+    session.pg.execute(relations.comment_statement(publication, publication.candidate))
     return publication, catalog.describe_source(session, publication.candidate)
 
 
@@ -264,7 +265,7 @@ def _serve(
     candidate: TableInfo,
     *,
     grants: Sequence[str],
-    previous: Release | None,
+    previous: Entry | None,
 ) -> None:
     """Let readers have what was proved. It comes last: they may have to wait until the end."""
     from dbanon.db import catalog, identity, rights
@@ -298,12 +299,15 @@ def _serve(
 def _prove(
     session: Session, publication: Publication, published: TableInfo, prepared: Prepared
 ) -> CheckReport:
-    """Prove the view that readers will have, before they have it."""
+    """Prove the view that readers will have, before they have it, by what they prove it with.
+
+    What only those who read the source can count, persons and the population, comes beside it.
+    """
     from dbanon.db.proofs import checks, population
     from dbanon.db.proofs.subjects import prove_subjects
     from dbanon.db.releases.guarantee import promise_of
 
-    report = checks.prove(session, published, promise_of(publication))
+    report = checks.verify(session, published, promise_of(publication))
     report = prove_subjects(session, publication, report, several=prepared.several)
     report = population.prove(
         session, published, prepared.policy, report, versions=prepared.taxonomies

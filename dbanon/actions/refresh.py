@@ -68,16 +68,16 @@ def refresh(
 
 
 def _served(table: str | TableName | None, settings: Settings) -> list[Release]:
-    from dbanon.actions.preparation.drift import find_source
-    from dbanon.db.metadata import store
+    from dbanon.actions.preparation.loading import find_source
+    from dbanon.db.metadata import ledger
     from dbanon.db.metadata.migrate import current_session
 
     with current_session(settings) as session:
         if table is None:
-            return store.releases(session, served=True)
+            return ledger.releases(session, served=True)
         name = table if isinstance(table, TableName) else TableName.parse(table)
         info = find_source(session, name)
-        served = store.releases(session, table=info.name, served=True)
+        served = ledger.releases(session, table=info.name, served=True)
     if not served:
         hint = command("dbanon publish", info.name, options="--k 5")
         raise ConfigError(f"{info.name} is not published", hint=hint)
@@ -94,23 +94,22 @@ def _attempt(release: Release, again: Callable[[Release], Refreshed]) -> Refresh
 def _again(
     release: Release, *, if_changed: bool, strict: bool, settings: Settings, stages: Stages
 ) -> Refreshed:
-    from dbanon.actions.preparation.policies import stored_policy
     from dbanon.db import identity
     from dbanon.db.releases import marks
 
     asked = Request.of(cast("Options", release.overrides))
     # The relation keeps its readers. Whom it was granted to with that release may have lost it.
     request = replace(asked, grants=())
-    with publishing(release.table, request, settings) as (session, info):
+    with publishing(release.table, request, settings) as (session, loaded):
         if if_changed:
             with stages("compare"):
-                policy = request.over(stored_policy(session, info))
+                policy = request.over(loaded.policy)
                 same = not marks.alterations(session, release) and (
-                    fingerprint(session, info, policy, asked) == release.fingerprint
+                    fingerprint(session, loaded, policy, asked) == release.fingerprint
                 )
                 identity.require_admitted(session)
             if same:
                 session.deeds.withdraw()
                 return Refreshed(release.relation, release, changed=False)
-        new = publish_in(session, info, request, stages, strict=strict)
+        new = publish_in(session, loaded, request, stages, strict=strict)
     return Refreshed(release.relation, new, changed=True)

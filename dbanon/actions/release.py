@@ -22,23 +22,23 @@ def list_releases(
 ) -> list[Release]:
     """Return the ledger, newest first, of one table or of all."""
     from dbanon.db import catalog
-    from dbanon.db.metadata import store
+    from dbanon.db.metadata import ledger
     from dbanon.db.metadata.migrate import current_session
 
     with current_session(settings or Settings.load()) as session:
         if table is None:
-            return store.releases(session)
+            return ledger.releases(session)
         name = table if isinstance(table, TableName) else TableName.parse(table)
-        return store.releases(session, table=catalog.describe(session, name).name)
+        return ledger.releases(session, table=catalog.describe(session, name).name)
 
 
 def load_release(release_id: int, *, settings: Settings | None = None) -> Release:
     """Return one release; raises ConfigError when the ledger has no such number."""
-    from dbanon.db.metadata import store
+    from dbanon.db.metadata import ledger
     from dbanon.db.metadata.migrate import current_session
 
     with current_session(settings or Settings.load()) as session:
-        release = store.release_by_id(session, release_id)
+        release = ledger.release_by_id(session, release_id)
     if release is None:
         raise ConfigError(f"there is no release {release_id}", hint=_LIST)
     return release
@@ -46,11 +46,11 @@ def load_release(release_id: int, *, settings: Settings | None = None) -> Releas
 
 def list_verifications(release_id: int, *, settings: Settings | None = None) -> list[Verification]:
     """Return the later checks of a release, newest first."""
-    from dbanon.db.metadata import store
+    from dbanon.db.metadata import ledger
     from dbanon.db.metadata.migrate import current_session
 
     with current_session(settings or Settings.load()) as session:
-        return store.verifications(session, release_id)
+        return ledger.verifications(session, release_id)
 
 
 def drop_release(
@@ -64,7 +64,7 @@ def drop_release(
     not served and nothing of it is left.
     """
     from dbanon.db.locks import Held
-    from dbanon.db.metadata import store
+    from dbanon.db.metadata import ledger
     from dbanon.db.metadata.migrate import require_current
     from dbanon.db.releases import withdrawal
     from dbanon.db.releases.views import DependedOn
@@ -74,7 +74,7 @@ def drop_release(
     settings = settings or Settings.load()
     with connect(settings, writes=True) as session, session.transaction(deed=deed):
         require_current(session)
-        release = store.release_by_id(session, release_id)
+        release = ledger.release_by_id(session, release_id)
         if release is None or not (release.served or withdrawal.left(session, release)):
             reason = "is not served any more" if release else "does not exist"
             raise ConfigError(f"release {release_id} {reason}", hint=_LIST)

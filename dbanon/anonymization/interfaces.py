@@ -19,7 +19,7 @@ class Requirement:
 
     ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be in no group.
     ``demands`` is what else is asked: an algorithm may search for it, and merging sees to it
-    afterwards (``dbanon.anonymization.adjusting.enforce``).
+    afterwards (``dbanon.anonymization.adjusting.repair``).
     """
 
     k: int
@@ -54,8 +54,9 @@ class Algorithm(Protocol):
 class Recoding(Protocol):
     """Turns the values of a group into one published value."""
 
-    def accepts(self, structure: Structure) -> bool:
-        """Whether this recoding can publish columns of such values."""
+    @property
+    def accepts(self) -> frozenset[Structure]:
+        """What the values of a column may be to each other."""
         ...
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:

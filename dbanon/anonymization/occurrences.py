@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.adjusting.resize import take
 from dbanon.anonymization.loss.metrics import publication, report
 from dbanon.anonymization.persons import is_possible, require_alike, run_by_subject
 from dbanon.anonymization.pipeline import Outcome, certify, check_feasible, published_values, run
@@ -46,7 +45,7 @@ def run_by_occurrence(
     group = np.full(encoded.n_rows, -1, np.int32)
     if policy.rows_per_subject == 1:
         kept = np.flatnonzero(place == 0)
-        part = take(encoded, kept)
+        part = encoded.take(kept)
         found = run(part, policy, seed=seed, stages=stages, population=population)
         group[kept] = found.assignment.group
         assignment = Assignment(group, found.assignment.n_groups)
@@ -57,7 +56,7 @@ def run_by_occurrence(
     for number in np.unique(level[level > 0]):
         rows = np.flatnonzero((level[subjects] == number) & (place < number))
         timed = _timed(policy, share=float((level == number).mean()))
-        part = take(encoded, rows)
+        part = encoded.take(rows)
         found = run_by_subject(part, timed, _dense(subjects[rows]), seed=seed, stages=stages)
         own = found.assignment.group
         group[rows] = np.where(own < 0, own, own + n_groups)
@@ -93,7 +92,7 @@ def _levels(
 
     def holds(persons: NDArray[np.bool_]) -> bool:
         rows = np.flatnonzero(persons[subjects] & (place < level[subjects]))
-        return is_possible(take(encoded, rows), policy, _dense(subjects[rows]))
+        return is_possible(encoded.take(rows), policy, _dense(subjects[rows]))
 
     waiting = np.zeros(len(level), np.bool_)
     for number in np.unique(level)[::-1]:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.adjusting.enforce import enforce, rows_hold
 from dbanon.anonymization.adjusting.feasible import rows_in_reach
 from dbanon.anonymization.adjusting.merging import merge_with_nearest
-from dbanon.anonymization.adjusting.resize import take
+from dbanon.anonymization.adjusting.repair import enforce
 from dbanon.anonymization.loss.metrics import publication, report
 from dbanon.anonymization.pipeline import Outcome, certify, check_feasible, published_values, run
 from dbanon.anonymization.registry import METRICS
@@ -19,7 +18,7 @@ from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.table import quote_identifier
 from dbanon.models.base import Scope
-from dbanon.models.demands import all_demands
+from dbanon.models.demands import all_demands, rows_meet
 from dbanon.models.parameters import COLUMNS
 from dbanon.models.persons import achieved_by_persons, persons_of
 from dbanon.models.registry import MODELS
@@ -58,7 +57,7 @@ def run_by_subject(
     varying = require_alike(encoded, policy, subjects)
     requirement = check_feasible(encoded, policy)
     first = np.unique(subjects, return_index=True)[1]
-    profiles = take(encoded, first)
+    profiles = encoded.take(first)
     by_profile = replace(policy, models=tuple(_of_profiles(policy, encoded, varying)))
     outcome = run(profiles, by_profile, seed=seed, stages=stages)
     assignment = Assignment(outcome.assignment.group[subjects], outcome.assignment.n_groups)
@@ -104,7 +103,7 @@ def is_possible(encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int3
     try:
         varying = require_alike(encoded, policy, subjects)
         by_profile = replace(policy, models=tuple(_of_profiles(policy, encoded, varying)))
-        profiles = take(encoded, first)
+        profiles = encoded.take(first)
         rows_in_reach(profiles, check_feasible(profiles, by_profile))
         everyone = Assignment(np.zeros(encoded.n_rows, np.int32), 1)
         requirement = check_feasible(encoded, policy)
@@ -199,7 +198,7 @@ class _Persons:
         shown = np.flatnonzero(assignment.group >= 0)
         everyone = Assignment(np.where(assignment.group < 0, -1, 0).astype(np.int32), 1)
         for demand in requirement.demands:
-            if demand.model.is_monotone and not rows_hold(self._encoded, shown, demand):
+            if demand.model.is_monotone and not rows_meet(self._encoded, demand, shown):
                 raise _unsatisfiable(title(demand.spec), "all rows as one class do not meet it")
         bad, reason = self._failing(everyone)
         if bad.any():
@@ -215,7 +214,7 @@ class _Persons:
             assert measure is not None  # noqa: S101 - ``require_alike`` has refused the others
             values = self._encoded.sensitive[shown, demand.column or 0]
             level = achieved_by_persons(measure, groups, subjects, values)
-            missed = ~demand.model.bound.holds(level, demand.model.required)
+            missed = ~demand.model.meets(level)
             reason = title(demand.spec) if missed.any() else reason
             bad |= missed
         return bad, reason

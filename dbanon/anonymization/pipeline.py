@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.adjusting.enforce import enforce
 from dbanon.anonymization.adjusting.feasible import crowding, rows_in_reach
 from dbanon.anonymization.adjusting.population_merging import (
     cover_or_coarsen,
@@ -17,7 +16,7 @@ from dbanon.anonymization.adjusting.population_merging import (
     population_models,
     require_possible,
 )
-from dbanon.anonymization.adjusting.resize import take
+from dbanon.anonymization.adjusting.repair import enforce
 from dbanon.anonymization.adjusting.trim import trim
 from dbanon.anonymization.algorithms.blocks import assign_in_blocks
 from dbanon.anonymization.interfaces import Requirement
@@ -31,10 +30,10 @@ from dbanon.domain.table import quote_identifier
 from dbanon.formats.document_reader import did_you_mean
 from dbanon.models.base import Scope
 from dbanon.models.demands import (
-    achieved,
     all_demands,
     demands_of,
     linked_demands,
+    meets,
     unlinked,
     wholes,
 )
@@ -159,7 +158,7 @@ def _grouped(
     if len(rows) == encoded.n_rows:
         part, left = encoded, requirement.budget(encoded.n_rows)
     else:
-        part = take(encoded, rows)
+        part = encoded.take(rows)
         left = requirement.budget(encoded.n_rows) - (encoded.n_rows - len(rows))
         requirement = dataclasses.replace(requirement, max_suppressed=left / len(rows))
     assignment = _assign(algorithm, part, requirement, policy, seed=seed, stages=stages)
@@ -257,8 +256,8 @@ def recoding_of(column: EncodedColumn) -> str:
     if name not in RECODINGS:
         raise _unknown("recoding", name, RECODINGS)
     structure = column.structure
-    if not RECODINGS[name].accepts(structure):
-        fitting = [other for other, recoding in RECODINGS.items() if recoding.accepts(structure)]
+    if structure not in RECODINGS[name].accepts:
+        fitting = [other for other, recoding in RECODINGS.items() if structure in recoding.accepts]
         msg = f"recoding {name!r} cannot publish column {quote_identifier(column.name)}"
         raise PolicyError(msg, hint=f"choose one of {', '.join(fitting)}")
     return name
@@ -292,8 +291,7 @@ def certify(
     coarser = prefixes(published) if around else ()
     compared = wholes(table, demands, rows, coarser=coarser)
     for demand, whole in zip(demands, compared, strict=True):
-        level = achieved(table, demand, rows, published.classes[rows], whole=whole)
-        if demand.model.bound.holds(level, demand.model.required).all():
+        if meets(table, demand, rows, published.classes[rows], whole=whole).all():
             continue
         if not demand.model.is_monotone:
             raise _unmet(demand.spec, policy)

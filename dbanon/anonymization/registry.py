@@ -7,27 +7,22 @@ from typing import TYPE_CHECKING
 from dbanon.anonymization.algorithms.approximation.cellular import Cellular
 from dbanon.anonymization.algorithms.approximation.forest import Forest
 from dbanon.anonymization.algorithms.approximation.gather import Gather, GatherOutliers
-from dbanon.anonymization.algorithms.approximation.matching import Matching
-from dbanon.anonymization.algorithms.approximation.two_factor import TwoFactor
-from dbanon.anonymization.algorithms.clustering.agglomerative import Agglomerative
+from dbanon.anonymization.algorithms.approximation.matching import Matching, TwoFactor
 from dbanon.anonymization.algorithms.clustering.density import Dbscan, Optics
-from dbanon.anonymization.algorithms.clustering.divisive import Divisive
+from dbanon.anonymization.algorithms.clustering.growth import KMember, NearestNeighbour
+from dbanon.anonymization.algorithms.clustering.hierarchical import Agglomerative, Divisive
 from dbanon.anonymization.algorithms.clustering.k_means import KMeans
 from dbanon.anonymization.algorithms.clustering.k_medoids import KMedoids
-from dbanon.anonymization.algorithms.clustering.k_member import KMember
-from dbanon.anonymization.algorithms.clustering.nearest_neighbour import NearestNeighbour
 from dbanon.anonymization.algorithms.clustering.one_pass_k_means import OnePassKMeans
 from dbanon.anonymization.algorithms.lattice.full_domain import FullDomain
 from dbanon.anonymization.algorithms.lattice.incognito import Incognito
 from dbanon.anonymization.algorithms.lattice.optimal_lattice import OptimalLattice
 from dbanon.anonymization.algorithms.lattice.samarati import Samarati
-from dbanon.anonymization.algorithms.microaggregation.mdav import Mdav
+from dbanon.anonymization.algorithms.microaggregation.mdav import Mdav, VMdav
 from dbanon.anonymization.algorithms.microaggregation.microaggregation import Microaggregation
 from dbanon.anonymization.algorithms.microaggregation.projection import Projection, Univariate
-from dbanon.anonymization.algorithms.microaggregation.v_mdav import VMdav
-from dbanon.anonymization.algorithms.partitioning.bottom_up import BottomUp
 from dbanon.anonymization.algorithms.partitioning.mondrian import Mondrian, RelaxedMondrian
-from dbanon.anonymization.algorithms.partitioning.top_down import TopDown
+from dbanon.anonymization.algorithms.partitioning.utility_based import BottomUp, TopDown
 from dbanon.anonymization.auto.algorithm import Auto
 from dbanon.anonymization.loss import metrics
 from dbanon.anonymization.masking.ranking import individual_ranking

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from dbanon.cli import options
 from dbanon.cli.terminal import console
-from dbanon.cli.terminal.interrupts import interruptible
+from dbanon.cli.terminal import plot as drawing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from pathlib import Path
 
     from dbanon.actions.compare import Compared, Comparison
 
@@ -19,46 +20,46 @@ _USUAL_KS = (2, 5, 10, 25, 50, 100)
 _HEADERS = ("IL", "C_DM", "C_AVG/k", "CM", "suppressed", "seconds")
 
 
-def compare(given: Mapping[str, Any]) -> None:
-    """Run the comparison that the arguments of ``dbanon plan`` ask for, and show it."""
-    from dbanon.actions.compare import USUAL
-    from dbanon.actions.compare import compare as action
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to compare, none for what is usual, and the file to draw it in."""
 
-    names = _names(given)
-    ks = _numbers(given["ks"]) or (_USUAL_KS if given["plot"] else ())
-    if given["plot"]:
-        from dbanon.cli.terminal import plot
+    names: tuple[str, ...]
+    ks: tuple[int, ...]
+    plot: Path | None
 
-        plot.require(given["plot"])
-    steps = 2 + 2 * len(names or USUAL) * max(len(ks), 1)
-    with (
-        console.watched(timings=given["timings"], steps=steps) as stages,
-        interruptible(stages, given["on_interrupt"]),
-    ):
-        found = action(
-            given["table"],
-            algorithms=names,
-            ks=ks,
-            settings=options.settings(given["dsn"], owner=given["owner"]),
-            stages=stages,
-            **options.publication(given),
-        )
-    if given["plot"]:
-        plot.draw(found, given["plot"])
-    if given["json"]:
-        console.document(found)
-    else:
-        _show(found)
-    if given["plot"]:
-        console.err().print(f"{given['plot']} written")
+    @property
+    def steps(self) -> int:
+        """How many stages the comparison has."""
+        from dbanon.actions.compare import USUAL
+
+        return 2 + 2 * len(self.names or USUAL) * max(len(self.ks), 1)
+
+    def run(self, table: str, **asked: Any) -> Comparison:  # noqa: ANN401 - whatever compare takes
+        """Compare, on one reading of the table."""
+        from dbanon.actions.compare import compare
+
+        return compare(table, algorithms=self.names, ks=self.ks, **asked)
+
+    def show(self, found: Comparison, *, json: bool) -> None:
+        """Draw the comparison, and print it."""
+        if self.plot:
+            drawing.draw(found, self.plot)
+        if json:
+            console.document(found)
+        else:
+            _show(found)
+        if self.plot:
+            console.err().print(f"{self.plot} written")
 
 
-def _names(given: Mapping[str, Any]) -> list[str]:
-    if given["algorithm"]:
-        raise typer.BadParameter("name them with --algorithms A,B", param_hint="--algorithm")
-    if given["print_sql"]:
-        raise typer.BadParameter("a comparison has no statements", param_hint="--print-sql")
-    return [name for part in (given["algorithms"] or "").split(",") if (name := part.strip())]
+def wanted(algorithms: str | None, *, ks: str | None, plot: Path | None) -> Wanted:
+    """Read what is to be compared; refuses a file that nothing could be drawn in."""
+    names = tuple(name for part in (algorithms or "").split(",") if (name := part.strip()))
+    tried = _numbers(ks) or (_USUAL_KS if plot else ())
+    if plot:
+        drawing.require(plot)
+    return Wanted(names, tried, plot)
 
 
 def _numbers(text: str | None) -> tuple[int, ...]:
@@ -72,12 +73,12 @@ def _numbers(text: str | None) -> tuple[int, ...]:
 
 
 def _show(found: Comparison) -> None:
-    l = f", l = {found.l}" if found.l > 1 else ""
+    ks = ", ".join(map(str, found.ks))
     penalties = ("weighted NCP", "NCP") if found.is_weighted else ("NCP",)
     console.table(
         ("algorithm", "k", *penalties, *_HEADERS),
         [_row(result) for result in found.results if result.loss is not None],
-        title=f"{found.table}: {found.n_rows:,} rows, k = {', '.join(map(str, found.ks))}{l}",
+        title=f"{found.table}: {found.n_rows:,} rows, k = {ks}{found.diversity}",
     )
     for result in found.results:
         if result.reason is not None:

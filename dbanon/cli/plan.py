@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import typer
 
 from dbanon.cli import comparison, options
-from dbanon.cli.options import models
+from dbanon.cli.options import publication
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.interrupts import OnInterrupt, interruptible
 
@@ -13,23 +15,11 @@ if TYPE_CHECKING:
     from dbanon.actions.plan import Plan
 
 
-@models.with_models
+@publication.asking(without={"keep_assignment"})
 def plan(
     table: options.Table,
     *,
-    k: options.K = None,
-    l: options.L = None,
-    algorithm: options.Algorithm = None,
-    effort: options.EffortOf = None,
-    time_limit: options.TimeLimit = None,
-    param: options.Params = None,
-    block: options.Block = None,
-    max_suppressed: options.MaxSuppressed = None,
-    as_: options.As = "table",
-    schema: options.Schema = "anon",
-    name: options.Name = None,
-    grant: options.Grants = None,
-    seed: options.Seed = 0,
+    asked: publication.Asked,
     on_interrupt: options.Interrupt = OnInterrupt.DISCARD,
     print_sql: options.PrintSql = False,
     compare: options.Compare = False,
@@ -40,7 +30,6 @@ def plan(
     owner: options.Owner = None,
     json: options.Json = False,
     timings: options.Timings = False,
-    models: models.Asked,
 ) -> None:
     """Show what publishing would cost; nothing is written.
 
@@ -50,37 +39,46 @@ def plan(
     dbanon plan patients --k 5 --compare
     dbanon plan patients --compare --algorithms auto,mondrian --plot loss.svg
     """
-    given = locals()
-    if compare or algorithms or ks or plot:
-        comparison.compare(given)
-    else:
-        _plan(given)
-
-
-def _plan(given: dict[str, Any]) -> None:
     from dbanon.actions.plan import plan as action
 
-    asked = options.publication(given)
+    wanted = None
+    if compare or algorithms or ks or plot:
+        _require_comparable(asked, print_sql=print_sql)
+        wanted = comparison.wanted(algorithms, ks=ks, plot=plot)
+    steps = 4 if wanted is None else wanted.steps
+    settings = options.settings(dsn, owner=owner)
     with (
-        console.watched(timings=given["timings"], steps=4) as stages,
-        interruptible(stages, given["on_interrupt"]),
+        console.watched(timings=timings, steps=steps) as stages,
+        interruptible(stages, on_interrupt),
     ):
-        found = action(
-            given["table"],
-            settings=options.settings(given["dsn"], owner=given["owner"]),
-            stages=stages,
-            **asked,
-        )
+        if wanted is None:
+            found = action(table, settings=settings, stages=stages, **asked)
+        else:
+            compared = wanted.run(table, settings=settings, stages=stages, **asked)
+    if wanted is None:
+        _show(found, json=json, print_sql=print_sql)
+    else:
+        wanted.show(compared, json=json)
+
+
+def _require_comparable(asked: publication.Asked, *, print_sql: bool) -> None:
+    if asked["algorithm"]:
+        raise typer.BadParameter("name them with --algorithms A,B", param_hint="--algorithm")
+    if print_sql:
+        raise typer.BadParameter("a comparison has no statements", param_hint="--print-sql")
+
+
+def _show(found: Plan, *, json: bool, print_sql: bool) -> None:
     console.caution(found.warnings)
-    if given["json"]:
+    if json:
         console.document(found)
-    elif given["print_sql"]:
+    elif print_sql:
         console.verbatim(found.script)
     else:
-        _show(found)
+        _draw(found)
 
 
-def _show(found: Plan) -> None:
+def _draw(found: Plan) -> None:
     title = f"{found.policy.table} as {found.relation}, by {report.search(found.policy)}"
     rows = [(c.name, c.recoding, c.type) for c in found.columns]
     console.table(("quasi-identifier", "recoding", "published type"), rows, title=title)

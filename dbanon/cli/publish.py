@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.cli import options
-from dbanon.cli.options import models
+from dbanon.cli.options import publication
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.interrupts import OnInterrupt, interruptible
 
@@ -13,24 +13,11 @@ if TYPE_CHECKING:
     from dbanon.domain.release import Release
 
 
-@models.with_models
+@publication.asking()
 def publish(
     table: options.Table,
     *,
-    k: options.K = None,
-    l: options.L = None,
-    algorithm: options.Algorithm = None,
-    effort: options.EffortOf = None,
-    time_limit: options.TimeLimit = None,
-    param: options.Params = None,
-    block: options.Block = None,
-    max_suppressed: options.MaxSuppressed = None,
-    as_: options.As = "table",
-    schema: options.Schema = "anon",
-    name: options.Name = None,
-    grant: options.Grants = None,
-    keep_assignment: options.KeepAssignment = False,
-    seed: options.Seed = 0,
+    asked: publication.Asked,
     on_interrupt: options.Interrupt = OnInterrupt.DISCARD,
     dry_run: options.DryRun = False,
     strict: options.Strict = False,
@@ -39,7 +26,6 @@ def publish(
     allow_superuser: options.AllowSuperuser = False,
     json: options.Json = False,
     timings: options.Timings = False,
-    models: models.Asked,
 ) -> None:
     """Publish an anonymized relation, proved by the database.
 
@@ -52,7 +38,6 @@ def publish(
     """
     from dbanon.actions.publish import publish as action
 
-    asked = options.publication(locals())
     with console.watched(timings=timings, steps=8) as stages, interruptible(stages, on_interrupt):
         release = action(
             table,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dbanon.db.session import Session
-    from dbanon.domain.release import Release
+    from dbanon.domain.release import Entry, Release
     from dbanon.domain.table import TableInfo
 
 OLDEST = 13
@@ -41,7 +41,7 @@ def server_version(session: Session) -> tuple[int, str]:
     return session.pg.info.server_version, name.split()[0]
 
 
-def role_facts(session: Session, served: Iterable[Release]) -> RoleFacts:
+def role_facts(session: Session, served: Iterable[Entry]) -> RoleFacts:
     """Return what the current role is, where that is published which is served, or anything yet."""
     schemas = {release.relation.schema for release in served} or {DEFAULT_VIEWS}
     named = {"schemas": [DATA_SCHEMA, *schemas]}
@@ -56,7 +56,7 @@ def can_read(session: Session, info: TableInfo) -> bool:
     return row is not None and row[0]
 
 
-def orphans(session: Session, served: Iterable[Release]) -> list[str]:
+def orphans(session: Session, served: Iterable[Entry]) -> list[str]:
     """Return the names of release data that belong to none of the served releases."""
     needed = [name for release in served for name in needed_tables(release)]
     rows = session.pg.execute(query("releases/orphans"), (needed,)).fetchall()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from psycopg import sql
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.session import Session
 
+_MOST_NEAR = 3  # names that are offered for one that does not exist
 _KINDS = {
     "int2": ColumnKind.INTEGER,
     "int4": ColumnKind.INTEGER,
@@ -103,9 +105,13 @@ def _not_found(session: Session, name: TableName) -> str:
 
 
 def _similar(session: Session, name: TableName) -> str | None:
-    similar = session.pg.execute(query("catalog/similar_relations"), (name.name,)).fetchall()
-    names = " or ".join(str(TableName(*row)) for row in similar)
-    return f"did you mean {names}?" if similar else None
+    rows = session.pg.execute(query("catalog/similar_relations"), {"name": name.name}).fetchall()
+    found = [TableName(*row[:2]) for row in rows if row[2]]
+    if not found:
+        near = get_close_matches(name.name.lower(), {row[1].lower() for row in rows}, n=_MOST_NEAR)
+        found = [TableName(*row[:2]) for row in rows if row[1].lower() in near]
+    names = " or ".join(map(str, found[:_MOST_NEAR]))
+    return f"did you mean {names}?" if names else None
 
 
 def _columns(session: Session, oid: int) -> tuple[ColumnInfo, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dbanon.domain.table import ColumnKind, Structure
@@ -89,6 +89,33 @@ class EncodedTable:
     n_rows: int
     domains: tuple[SensitiveDomain, ...] = ()
     label: NDArray[np.int32] | None = None
+
+    @property
+    def codes(self) -> NDArray[np.int32]:
+        """The codes of the quasi-identifiers side by side, (n, d), made anew."""
+        import numpy as np
+
+        codes = np.empty((self.n_rows, len(self.quasi)), np.int32)
+        for i, column in enumerate(self.quasi):
+            codes[:, i] = column.codes
+        return codes
+
+    @property
+    def all_codes(self) -> NDArray[np.int32]:
+        """The codes of quasi-identifiers and sensitive columns side by side, (n, d + s)."""
+        import numpy as np
+
+        return np.hstack([self.codes, self.sensitive])
+
+    def take(self, rows: NDArray[np.int64]) -> EncodedTable:
+        """Return some rows, in the order given, on the scales of the whole table."""
+        return replace(
+            self,
+            quasi=tuple(replace(column, codes=column.codes[rows]) for column in self.quasi),
+            sensitive=self.sensitive[rows],
+            n_rows=len(rows),
+            label=None if self.label is None else self.label[rows],
+        )
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
@@ -56,6 +56,14 @@ class Baseline:
 
     shape: Shape
     taxonomies: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Baseline:
+        """Read a document of JSON that ``dataclasses.asdict`` has made of one."""
+        shape = dict(document["shape"])
+        columns = tuple(ColumnShape(**column) for column in shape.pop("columns"))
+        key = tuple(shape.pop("key"))
+        return cls(Shape(**shape, key=key, columns=columns), dict(document["taxonomies"]))
 
 
 @dataclass(frozen=True, slots=True)

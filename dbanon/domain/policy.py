@@ -105,6 +105,11 @@ class Policy:
         """Return the rules of that role, in column order."""
         return tuple(rule for rule in self.columns if rule.role is role)
 
+    @property
+    def taxonomies(self) -> frozenset[str]:
+        """The names of the taxonomies that some column is published or judged by."""
+        return frozenset(rule.taxonomy for rule in self.columns if rule.taxonomy is not None)
+
     def with_orders(self, info: TableInfo) -> Policy:
         """Return the policy with the order of the labels of an enum, where it lists no other."""
         labels = {column.name: column.labels for column in info.columns if column.labels}

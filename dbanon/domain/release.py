@@ -24,25 +24,37 @@ class ReleaseKind(StrEnum):
     VIEW = "view"
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
-    """One line of the ledger.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """Where a release is served from, which is all that serving another in its place takes.
 
-    ``policy`` is the policy in force, command-line overrides included; ``overrides`` are those
-    the command line gave, so that a refresh repeats them; ``taxonomies`` the versions used;
-    ``fingerprint`` tells whether the source has changed since; ``served`` whether readers see
-    this release now; ``earlier`` how many releases of the table came before, with which a reader
-    may compare this one. ``content`` is a digest of what was published, of a live view one of its
-    definition, None for what older versions published. ``data_id`` is the number in the names of
-    its private tables: that of the release they were made for. ``warnings`` is what to think about
-    again, which is told when it is published and not kept. ``created_at`` and ``created_by`` are
-    None until the ledger has it.
+    ``served`` tells whether readers see this release now. ``content`` is a digest of what was
+    published, of a live view one of its definition, None for what older versions published.
+    ``data_id`` is the number in the names of its private tables: that of the release they were made
+    for.
     """
 
     id: int
     table: TableName
     relation: TableName
     kind: ReleaseKind
+    served: bool = True
+    content: str | None = None
+    data_id: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release(Entry):
+    """One line of the ledger.
+
+    ``policy`` is the policy in force, command-line overrides included; ``overrides`` are those
+    the command line gave, so that a refresh repeats them; ``taxonomies`` the versions used;
+    ``fingerprint`` tells whether the source has changed since; ``earlier`` how many releases of the
+    table came before, with which a reader may compare this one. ``warnings`` is what to think about
+    again, which is told when it is published and not kept. ``created_at`` and ``created_by`` are
+    None until the ledger has it.
+    """
+
     policy: Policy
     seed: int
     checks: CheckReport
@@ -50,10 +62,7 @@ class Release:
     fingerprint: str
     overrides: Mapping[str, Any] = field(default_factory=dict)
     taxonomies: Mapping[str, int] = field(default_factory=dict)
-    served: bool = True
     earlier: int = 0
-    content: str | None = None
-    data_id: int = 0
     created_at: datetime | None = None
     created_by: str | None = None
     warnings: tuple[Caution, ...] = field(default=(), compare=False)

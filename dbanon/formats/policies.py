@@ -10,14 +10,12 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import GROUP, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 from dbanon.formats.document_reader import Section, did_you_mean
-from dbanon.formats.policy_validation import validate
-from dbanon.formats.suggestions import draft, suggest
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import SHORT, problems
 
@@ -26,39 +24,24 @@ if TYPE_CHECKING:
 
     from dbanon.domain.policy import Value
 
-__all__ = [
-    "draft",
-    "dump",
-    "from_document",
-    "model_documents",
-    "models_of",
-    "parse",
-    "suggest",
-    "to_document",
-    "validate",
-]
-
 _SHORT_OF = {model: parameter for parameter, model in SHORT.items()}
 _DEFAULT = Policy(TableName(None, "t"), ())
 _WHOLE_FLOAT = 2**53
 _OF_VALUES = frozenset({"taxonomy", "order"})
 
 
-class _Known(NamedTuple):
+class Known(NamedTuple):
     """The names that the registries hold; None is not checked."""
 
-    algorithms: Collection[str] | None
-    models: Collection[str] | None
-    recodings: Collection[str] | None
+    algorithms: Collection[str] | None = None
+    models: Collection[str] | None = None
+    recodings: Collection[str] | None = None
 
 
-def parse(
-    text: str,
-    *,
-    known_algorithms: Collection[str] | None = None,
-    known_models: Collection[str] | None = None,
-    known_recodings: Collection[str] | None = None,
-) -> Policy:
+_ANYTHING = Known()
+
+
+def parse(text: str, known: Known = _ANYTHING) -> Policy:
     """Read a policy file; raises one PolicyError with every problem and the path of its key."""
     try:
         document = tomllib.loads(text.removeprefix("\ufeff"))
@@ -70,26 +53,15 @@ def parse(
     top = Section(document, "", [])
     columns = top.section("columns")
     rules = [(name, columns.section(name)) for name in columns.values]
-    models = _models_by_name(top.section("models"))
-    return _policy(
-        top, rules, models=models, known=_Known(known_algorithms, known_models, known_recodings)
-    )
+    return _policy(top, rules, models=_models_by_name(top.section("models")), known=known)
 
 
-def from_document(
-    document: Mapping[str, object],
-    *,
-    known_algorithms: Collection[str] | None = None,
-    known_models: Collection[str] | None = None,
-    known_recodings: Collection[str] | None = None,
-) -> Policy:
+def from_document(document: Mapping[str, object]) -> Policy:
     """Read a stored document, as suspiciously as a file; raises PolicyError."""
     top = Section(document, "", [])
     rules = [(section.text("column"), section) for section in top.sections("columns")]
     models = [_named(section) for section in top.sections("models")]
-    return _policy(
-        top, rules, models=models, known=_Known(known_algorithms, known_models, known_recodings)
-    )
+    return _policy(top, rules, models=models, known=_ANYTHING)
 
 
 def to_document(policy: Policy) -> dict[str, object]:
@@ -126,11 +98,19 @@ def model_documents(models: Iterable[ModelSpec]) -> list[dict[str, object]]:
 def models_of(documents: object) -> tuple[ModelSpec, ...]:
     """Read what ``model_documents`` made, as suspiciously as a file; raises PolicyError."""
     top = Section({"models": documents}, "", [])
-    known = _Known(None, MODELS, None)
     models = [_named(section) for section in top.sections("models")]
-    specs = tuple(_model(name, section, known) for name, section in models)
+    specs = tuple(_model(name, section, Known(models=MODELS)) for name, section in models)
     _raise(top.problems)
     return specs
+
+
+def settings_of(document: Mapping[str, object]) -> dict[str, Any]:
+    """Read some settings of a policy, as suspiciously as a file; raises PolicyError."""
+    top = Section(document, "", [])
+    settings = _settings(top)
+    top.close()
+    _raise(top.problems)
+    return {key: settings[key] for key in document}
 
 
 def _listed(params: Mapping[str, Value]) -> dict[str, object]:
@@ -189,21 +169,15 @@ def _policy(
     columns: Iterable[tuple[str | None, Section]],
     *,
     models: Iterable[tuple[str | None, Section]],
-    known: _Known,
+    known: Known,
 ) -> Policy:
     """Read what TOML and documents share, then raise or return."""
     for key in ("table", "columns"):
         top.require(key)
     table = _table(top, "table")
     algorithm = top.text("algorithm", among=known.algorithms)
-    subject, class_label = top.text("subject"), top.text("class_label")
-    rows_per_subject = _rows_per_subject(top)
-    population = _table(top, "population")
-    if population is not None and population.schema is None:
-        top.report("population", "must name its schema, as in public.people")
-    max_suppressed = _fraction(top, "max_suppressed")
-    block = top.integer("block", least=1)
-    params = _params(top.section("params"))
+    class_label = top.text("class_label")
+    settings = _settings(top)
     specs = [_model(name, section, known) for name, section in models]
     rules = [_rule(name, section, known) for name, section in columns]
     _check_repeats(top, "models", [name for spec in specs if (name := spec.name)])
@@ -217,14 +191,28 @@ def _policy(
         columns=tuple(rule for rule in rules if rule),
         models=tuple(specs),
         algorithm=algorithm or _DEFAULT.algorithm,
-        params=params,
-        subject=subject,
-        rows_per_subject=rows_per_subject,
-        population=population,
-        max_suppressed=max_suppressed,
-        block=block,
         class_label=class_label,
+        **settings,
     )
+
+
+def _settings(top: Section) -> dict[str, Any]:
+    """Read what a policy says beyond its columns and models, and a caller may say instead."""
+    return {
+        "subject": top.text("subject"),
+        "rows_per_subject": _rows_per_subject(top),
+        "population": _population(top),
+        "max_suppressed": _fraction(top, "max_suppressed"),
+        "block": top.integer("block", least=1),
+        "params": _params(top.section("params")),
+    }
+
+
+def _population(top: Section) -> TableName | None:
+    name = _table(top, "population")
+    if name is not None and name.schema is None:
+        top.report("population", "must name its schema, as in public.people")
+    return name
 
 
 def _table(top: Section, key: str) -> TableName | None:
@@ -260,7 +248,7 @@ def _params(section: Section) -> dict[str, str | int | float | bool]:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _model(name: str | None, section: Section, known: _Known) -> ModelSpec:
+def _model(name: str | None, section: Section, known: Known) -> ModelSpec:
     if name is not None and known.models is not None and name not in known.models:
         section.problems.append(f"{section.path}: unknown model{did_you_mean(name, known.models)}")
     params: dict[str, Value] = {}
@@ -276,7 +264,7 @@ def _model(name: str | None, section: Section, known: _Known) -> ModelSpec:
     return spec
 
 
-def _rule(name: str | None, section: Section, known: _Known) -> ColumnRule | None:
+def _rule(name: str | None, section: Section, known: Known) -> ColumnRule | None:
     if name is None:
         section.require("column")
     elif not name or "\x00" in name:

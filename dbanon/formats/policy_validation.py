@@ -33,8 +33,9 @@ _MAX_DIGITS = 15
 class Accepting(Protocol):
     """A recoding, as far as it says which columns it can publish."""
 
-    def accepts(self, structure: Structure) -> bool:
-        """Whether it can publish columns of such values."""
+    @property
+    def accepts(self) -> frozenset[Structure]:
+        """What the values of a column may be to each other."""
         ...
 
 
@@ -238,7 +239,7 @@ def _of_recoding(
         return
     structure = rule.structure(column.kind)
     recoding = recodings.get(rule.recoding or "")
-    if recoding is not None and not recoding.accepts(structure):
+    if recoding is not None and structure not in recoding.accepts:
         yield f"recoding {rule.recoding} {_misfit(structure, rule, column)}"
     for key in ("snap", "digits"):
         if getattr(rule, key) is not None and not column.kind.is_ordered:

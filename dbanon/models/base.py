@@ -134,6 +134,10 @@ class Model:
         """What every class must achieve."""
         return float(getattr(self, self.limit))
 
+    def meets(self, achieved: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Tell which classes meet it by what they achieve."""
+        return self.bound.holds(achieved, self.required)
+
     def __str__(self) -> str:
         """Spell the model as a person would, such as ``entropy 3-diversity``."""
         values = {name: getattr(self, name) for name in self.parameters()}

@@ -130,6 +130,24 @@ def achieved(
     return worst
 
 
+def meets(
+    table: EncodedTable,
+    demand: Demand,
+    rows: NDArray[np.int64],
+    classes: NDArray[np.int32],
+    *,
+    whole: Whole,
+) -> NDArray[np.bool_]:
+    """Tell which classes meet a demand; rows, classes: as for ``achieved``."""
+    return demand.model.meets(achieved(table, demand, rows, classes, whole=whole))
+
+
+def rows_meet(table: EncodedTable, demand: Demand, rows: NDArray[np.int64]) -> bool:
+    """Whether some rows, taken as the whole relation and its one class, meet a demand."""
+    (whole,) = wholes(table, [demand], rows)
+    return bool(meets(table, demand, rows, np.zeros(len(rows), np.int32), whole=whole).all())
+
+
 def _parts(
     table: EncodedTable, demand: Demand, rows: NDArray[np.int64], classes: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -20,11 +20,7 @@ STABLE
 SECURITY INVOKER
 SET search_path = pg_catalog, pg_temp
 AS $function$
-DECLARE
-    class_key text;
-    class_columns text;
-    class_aliases text;
-    target text;
+#variable_conflict use_column
 BEGIN
     IF relation IS NULL OR k IS NULL OR k < 1 OR sensitive IS NULL OR l IS NULL OR l < 1
        OR coalesce(cardinality(quasi_identifiers), 0) = 0 THEN
@@ -33,46 +29,28 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
 
-    SELECT format('%I.%I', n.nspname, c.relname)
-      INTO target
-      FROM pg_class AS c
-      JOIN pg_namespace AS n ON n.oid = c.relnamespace
-     WHERE c.oid = relation;
-
-    SELECT string_agg(format('r.%I', q.name), ', ' ORDER BY q.position),
-           string_agg(format('r.%I AS q%s', q.name, q.position), ', ' ORDER BY q.position),
-           string_agg(format('v.q%s', q.position), ', ' ORDER BY q.position)
-      INTO class_key, class_columns, class_aliases
-      FROM unnest(quasi_identifiers) WITH ORDINALITY AS q (name, position);
-
-    -- The same grouping as in check_l_diversity: each class keeps its rows and its distinct values.
-    RETURN QUERY EXECUTE format(
-        'SELECT m.model,'
-        '       m.required,'
-        '       m.achieved,'
-        '       t.classes,'
-        '       m.failing,'
-        '       t.members,'
-        '       CASE WHEN t.classes = 0 THEN ''not checked'''
-        '            WHEN m.achieved >= m.required THEN ''passed'''
-        '            ELSE ''failed'' END'
-        '  FROM (SELECT count(*) AS classes,'
-        '               coalesce(sum(c.members), 0)::bigint AS members,'
-        '               min(c.members)::bigint AS fewest_members,'
-        '               count(*) FILTER (WHERE c.members < $1) AS too_small,'
-        '               min(c.diversity) AS fewest_values,'
-        '               count(*) FILTER (WHERE c.diversity < $2) AS too_uniform'
-        '          FROM (SELECT count(*) AS diversity, sum(v.members) AS members'
-        '                  FROM (SELECT %1$s, count(*) AS members'
-        '                          FROM %2$s AS r'
-        '                         GROUP BY %3$s, r.%4$I) AS v'
-        '                 GROUP BY %5$s) AS c) AS t'
-        ' CROSS JOIN LATERAL (VALUES (1, ''k-anonymity'', $1, t.fewest_members, t.too_small),'
-        '                            (2, ''l-diversity'', $2, t.fewest_values, t.too_uniform))'
-        '         AS m (position, model, required, achieved, failing)'
-        ' ORDER BY m.position',
-        class_columns, target, class_key, sensitive, class_aliases
-    ) USING k, l;
+    RETURN QUERY
+    SELECT m.model,
+           m.required,
+           m.achieved,
+           t.classes,
+           m.failing,
+           t.members,
+           CASE WHEN t.classes = 0 THEN 'not checked'
+                WHEN m.achieved >= m.required THEN 'passed'
+                ELSE 'failed' END
+      FROM (SELECT count(*) AS classes,
+                   coalesce(sum(c.members), 0)::bigint AS members,
+                   min(c.members) AS fewest_members,
+                   count(*) FILTER (WHERE c.members < k) AS too_small,
+                   min(c.distinct_values) AS fewest_values,
+                   count(*) FILTER (WHERE c.distinct_values < l) AS too_uniform
+              FROM dbanon.classes(relation, quasi_identifiers, ARRAY[sensitive]) AS c) AS t
+     CROSS JOIN LATERAL (VALUES
+               (1, 'k-anonymity', k, t.fewest_members, t.too_small),
+               (2, 'l-diversity', l, t.fewest_values, t.too_uniform))
+           AS m (position, model, required, achieved, failing)
+     ORDER BY m.position;
 END
 $function$;
 

@@ -7,7 +7,8 @@
 A mutant is one edit of a copy of the tree: a condition turned round, a raise or a call left out, a
 comparison moved by one, a clause of SQL dropped. The tests named for its file run on one server,
 those first that have killed before, until one fails. What no test notices has survived and is
-printed with its line; the exit code is 1 if there is one. An edit that no longer compiles is none.
+printed with its line; the exit code is 1 if there is one. An edit that no longer compiles is none;
+one that no test has judged within the limit of time is named as undecided, and is not killed.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
 _FORKS = multiprocessing.get_context("fork")
 
 ROOT = Path(__file__).resolve().parents[2]
-LIMIT = 600
+LIMIT = 600  # seconds a mutant
+TOO_LONG = "time limit"
 
 # What guards the promise, and the tests that are to notice: few enough to be run for each mutant.
 _PROOF = ["tests/security/test_proof_alone.py", "tests/db/proofs/test_checks.py"]
@@ -280,7 +282,7 @@ class Judge:
         child.start()
         said.close()
         try:
-            failed = heard.recv() if heard.poll(LIMIT) else "time limit"
+            failed = heard.recv() if heard.poll(LIMIT) else TOO_LONG
         except EOFError:
             failed = "a crash"
         child.kill()
@@ -320,7 +322,7 @@ def main() -> int:
         return 0
     counts = _run(chosen, options.jobs)
     print(*(f"{word}: {count}" for word, count in sorted(counts.items())), sep=", ")  # noqa: T201
-    return 1 if counts["survived"] else 0
+    return 1 if counts["survived"] or counts["undecided"] else 0
 
 
 def _run(chosen: list[Mutant], jobs: int) -> Counter[str]:
@@ -335,6 +337,7 @@ def _run(chosen: list[Mutant], jobs: int) -> Counter[str]:
     for _ in chosen:
         mutant, failed, seconds = done.get()
         word = "no mutant" if failed is None else "killed" if failed else "survived"
+        word = "undecided" if failed == TOO_LONG else word
         counts[word] += 1
         print(f"{word:>9} {seconds:6.1f} s  {mutant}  {failed or ''}", flush=True)  # noqa: T201
     for worker in workers:

@@ -2,6 +2,8 @@
 
     python tests/benchmarks/run.py            # a million rows; a few minutes
     python tests/benchmarks/run.py --quick    # 100,000 rows, every command once
+    python tests/benchmarks/run.py --compare  # what each algorithm costs on Adult; draws a picture
+    python tests/benchmarks/run.py --compare auto,mondrian
 
 Kernels are compiled before anything is measured. CPU seconds and peak memory are those of the
 command, without the server. The floor is what the server alone needs to hand out the table, take
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from measuring import (
@@ -32,6 +35,7 @@ from resampled import LARGE, floor, prepare
 if TYPE_CHECKING:
     from measuring import Run
 
+PICTURE = Path(__file__).parents[2] / "docs" / "loss.svg"
 MODELS = ("--k", "5", "--l", "3", "--algorithm", "mondrian")
 
 
@@ -53,13 +57,33 @@ def benchmark(*, rows: int, repeats: int) -> None:
     report_floor(apart(floor, LARGE), large)
 
 
+def compare(names: str) -> None:
+    """Print the costs at k = 5 and l = 3, and draw the loss against k."""
+    which = ("--algorithms", names) if names else ()
+    measure("demo", "--dataset", "adult")
+    say(measure("plan", "adult", "--compare", *which).output)
+    measure("plan", "adult", "--compare", *which, "--plot", str(PICTURE))
+    say(f"{PICTURE} written")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="100,000 rows, every command once")
-    quick = parser.parse_args().quick
+    parser.add_argument(
+        "--compare",
+        nargs="?",
+        const="",
+        metavar="NAME,NAME",
+        help="algorithms, the usual ones alone",
+    )
+    arguments = parser.parse_args()
+    quick = arguments.quick
     say(f"Python {sys.version.split()[0]}, {os.cpu_count()} processors")
     with own_server():
-        benchmark(rows=100_000 if quick else 1_000_000, repeats=1 if quick else 3)
+        if arguments.compare is not None:
+            compare(arguments.compare)
+        else:
+            benchmark(rows=100_000 if quick else 1_000_000, repeats=1 if quick else 3)
 
 
 if __name__ == "__main__":

@@ -108,6 +108,22 @@ def test_a_missing_table_names_the_one_that_differs_in_case(bare_database):
     assert caught.value.hint == 'did you mean public."Patients"?'
 
 
+@pytest.mark.parametrize(
+    ("slip", "hint"),
+    [
+        ("pateints", "did you mean public.patients?"),
+        ("Pateints", "did you mean public.patients?"),
+        ("hospital", "dbanon inspect schema.table"),
+        ("%_s", "dbanon inspect schema.table"),
+    ],
+)
+def test_a_slip_of_the_pen_is_answered_with_the_nearest_name(bare_database, slip, hint):
+    bare_database.execute("CREATE TABLE public.patients (id int)")
+    with pytest.raises(TableNotFound) as caught:
+        describe(bare_database, TableName(None, slip))
+    assert hint == caught.value.hint
+
+
 def test_partitions_children_and_row_security_are_seen(bare_database):
     bare_database.execute("CREATE TABLE public.p (a int) PARTITION BY RANGE (a)")
     bare_database.execute("CREATE TABLE public.c PARTITION OF public.p DEFAULT")

@@ -7,7 +7,7 @@ from tables import make_patients, patients_policy, unseal
 
 import dbanon
 from dbanon.cli import main
-from dbanon.db.metadata import store
+from dbanon.db.metadata import ledger
 
 pytestmark = pytest.mark.one_server
 
@@ -100,6 +100,12 @@ def test_an_auditor_checks_without_a_ledger_and_is_told(patients, run):
     assert dbanon.list_verifications(1, settings=patients.settings) == []
 
 
+def test_a_check_that_finds_no_ledger_says_so(patients, run):
+    patients.execute("DROP TABLE dbanon.verification")
+    out = run("check", "anon.patients").out
+    assert "not recorded: the ledger has lost a table; dbanon doctor names it" in out
+
+
 def test_what_a_release_does_not_promise_is_not_recorded(patients, run):
     run("check", "anon.patients", "--k", "2")
     run("check", "public.patients", "--k", "2", "--quasi", "sex")
@@ -127,7 +133,7 @@ def test_nothing_published_is_nothing_to_check(patients, run):
 
 def test_what_is_replaced_or_withdrawn_meanwhile_raises_no_alarm(patients, monkeypatch):
     dbanon.publish("patients", name="second", settings=patients.settings)
-    listed = store.releases
+    listed = ledger.releases
 
     def slow(session, **conditions):
         found = listed(session, **conditions)
@@ -136,6 +142,6 @@ def test_what_is_replaced_or_withdrawn_meanwhile_raises_no_alarm(patients, monke
         dbanon.drop_release(3, settings=patients.settings)
         return found
 
-    monkeypatch.setattr(store, "releases", slow)
+    monkeypatch.setattr(ledger, "releases", slow)
     (found,) = dbanon.check_all(settings=patients.settings)
     assert ("passed", True, 4) == (found.verdict, found.recorded, found.release)

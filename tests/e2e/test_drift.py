@@ -219,6 +219,7 @@ def test_what_an_administrator_changes_is_said_too(served):
     assert rows_proved(dbanon.publish(SOURCE, settings=served.settings)) == 200
 
 
+@pytest.mark.one_server
 def test_what_is_published_by_a_taxonomy_is_published_again_by_a_newer_one(served):
     def refreshed():
         (result,) = dbanon.refresh(SOURCE, if_changed=True, settings=served.settings)
@@ -239,6 +240,7 @@ def test_a_column_made_anew_is_not_the_old_one(served):
     assert "is another column than before under the same name" in doctor
 
 
+@pytest.mark.one_server
 def test_a_policy_set_again_accepts_what_changed(served, tmp_path):
     served.execute("ALTER TABLE public.patients ALTER age TYPE bigint")
     (refreshed,) = dbanon.refresh(all_tables=True, if_changed=True, settings=served.settings)
@@ -267,6 +269,7 @@ def test_a_live_view_drifts_like_a_table(served):
     assert ["anon.live", "anon.patients"] == sorted(drifted)
 
 
+@pytest.mark.one_server
 def test_before_anything_is_served_a_change_is_no_drift(database, tmp_path):
     define(database, tmp_path)
     database.execute("ALTER TABLE public.patients ADD hiv boolean, ENABLE ROW LEVEL SECURITY")
@@ -281,6 +284,7 @@ def test_before_anything_is_served_a_change_is_no_drift(database, tmp_path):
     assert rows_proved(dbanon.publish(SOURCE, settings=database.settings)) == 200
 
 
+@pytest.mark.one_server
 def test_a_grantee_of_the_command_line_is_an_error_and_no_drift(served):
     leaky = served.role("leaky_drift")
     served.execute(f"GRANT SELECT ON public.patients TO {leaky}")
@@ -289,6 +293,7 @@ def test_a_grantee_of_the_command_line_is_an_error_and_no_drift(served):
     assert caught.value.exit_code == 1
 
 
+@pytest.mark.one_server
 def test_commands_exit_with_the_code_of_drift(served, monkeypatch, capsys):
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["dbanon", *words, "--dsn", served.dsn])

@@ -48,6 +48,10 @@ def test_init_is_idempotent(bare_database):
     assert again == init(bare_database.settings)
 
 
+def test_the_printed_sql_is_what_is_run():
+    assert "dbanon.publishing TO %s'" in init_sql()
+
+
 def test_the_printed_sql_installs_the_same(bare_database):
     bare_database.execute(init_sql())
     assert init(bare_database.settings)["changed"] is False

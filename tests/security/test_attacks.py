@@ -7,6 +7,7 @@ import psycopg
 import pytest
 from live import wait_for_lock
 from psycopg import sql
+from selection import one_server_after
 from servers import Database
 from tables import make_patients, patients_policy, rows_proved
 
@@ -83,7 +84,7 @@ def runs(attacker):
 
 
 @pytest.mark.parametrize("kind", ["table", "view"])
-@pytest.mark.parametrize("role", ["quasi", "sensitive", "insensitive"])
+@pytest.mark.parametrize("role", one_server_after(1, ["quasi", "sensitive", "insensitive"]))
 def test_a_cast_of_the_source_s_type_is_not_run(database, attacker, role, kind):
     make(database, "public.mood", "(ARRAY['a', 'b', 'c'])[1 + i % 3]::public.mood")
     release = publish(database, policy_of(**PEOPLE | {"odd": role}), kind=kind)
@@ -132,7 +133,7 @@ def test_a_range_type_of_the_user_s_is_refused(database, attacker):
         ('text COLLATE "C"', "chr(34) || chr(92) || chr(10) || i || ',é'"),
     ],
 )
-@pytest.mark.parametrize("kind", ["table", "view"])
+@pytest.mark.parametrize("kind", one_server_after(1, ["view", "table"]))
 def test_a_key_of_any_type_finds_its_rows_again(database, key_type, key, kind):
     database.execute(
         "DO $$ BEGIN EXECUTE 'CREATE TYPE public.size AS ENUM (' || "
@@ -177,6 +178,7 @@ def test_columns_that_a_key_only_includes_are_no_key(database):
         ("float8", "CASE WHEN i % 2 = 0 THEN 1.7e308 ELSE -1.6e308 END"),
     ],
 )
+@pytest.mark.one_server
 def test_a_mean_lies_between_the_extremes(database, declared, value):
     make(database, declared, value)
     rule = ("quasi", {"recoding": "mean", "weight": 1e-9})
@@ -190,6 +192,7 @@ def test_a_mean_lies_between_the_extremes(database, declared, value):
 
 
 @pytest.mark.parametrize("digits", [16, 400, 2**40])
+@pytest.mark.one_server
 def test_a_mean_of_more_digits_than_a_number_has_is_refused(database, tmp_path, digits):
     make(database, "float8", "i / 7.0")
     file = tmp_path / "people.toml"
@@ -213,6 +216,7 @@ def test_a_mean_of_more_digits_than_a_number_has_is_refused(database, tmp_path, 
         ("timestamp", "timestamp '2020-01-01' + i * interval '1 day'", 1e15),
     ],
 )
+@pytest.mark.one_server
 def test_bounds_that_no_range_can_hold_are_refused_by_column(database, declared, value, snap):
     make(database, declared, value)
     with pytest.raises(dbanon.PolicyError, match="odd"):
@@ -271,6 +275,7 @@ def test_text_of_no_known_encoding_is_refused(encoded):
 
 
 @pytest.mark.parametrize("schema", ["dbanon", "dbanon_data"])
+@pytest.mark.one_server
 def test_nothing_is_published_among_what_is_private(database, schema):
     make(database, "text", "'x'")
     with pytest.raises(dbanon.ConfigError, match=schema):
@@ -278,6 +283,7 @@ def test_nothing_is_published_among_what_is_private(database, schema):
 
 
 @pytest.mark.parametrize("name", ["x" * 64, "ü" * 32, "a\0b", "a\udc80b"])
+@pytest.mark.one_server
 def test_a_name_that_postgresql_would_change_is_refused(database, name):
     make(database, "text", "'x'")
     for option in ("name", "schema"):
@@ -294,6 +300,7 @@ def test_arguments_that_are_no_text_are_told_so(monkeypatch, capsys, words):
     assert "unforeseen" not in capsys.readouterr().err
 
 
+@pytest.mark.one_server
 def test_a_field_of_a_megabyte_in_a_taxonomy_file_is_read_or_refused(database, tmp_path):
     file = tmp_path / "long.csv"
     file.write_text("l" * 2_000_000 + ";*\n")

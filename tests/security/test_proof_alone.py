@@ -123,6 +123,7 @@ def test_classes_that_fail_a_model_are_refused(patients, monkeypatch):
     assert patients.execute("SELECT to_regclass('anon.patients')") == [(None,)]
 
 
+@pytest.mark.one_server
 def test_classes_of_like_numbers_are_refused(database, monkeypatch):
     table = TableName("public", "wages")
     database.execute(
@@ -163,6 +164,7 @@ def test_classes_that_hold_of_rows_and_not_of_persons_are_refused(visits, monkey
         assert failures(visits, policy.table, kind=kind) == {expected}
 
 
+@pytest.mark.one_server
 def test_a_share_that_holds_of_rows_and_not_of_persons_is_refused(visits, monkeypatch):
     policy = visits_policy([K2, ModelSpec("alpha-k-anonymity", {"alpha": 0.8})])
     dbanon.set_policy(policy.table, policy, settings=visits.settings)
@@ -170,6 +172,7 @@ def test_a_share_that_holds_of_rows_and_not_of_persons_is_refused(visits, monkey
     assert failures(visits, policy.table) == {("alpha-k-anonymity", "disease by person")}
 
 
+@pytest.mark.one_server
 def test_classes_whose_persons_have_different_numbers_of_rows_are_refused(visits, monkeypatch):
     policy = visits_policy([K2], rows_per_subject="group")
     dbanon.set_policy(policy.table, policy, settings=visits.settings)

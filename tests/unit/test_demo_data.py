@@ -10,6 +10,7 @@ from dbanon.anonymization.registry import RECODINGS
 from dbanon.domain.policy import Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo
 from dbanon.formats import policies, taxonomies
+from dbanon.formats.policy_validation import validate
 
 DEMOS = {"patients": (",", 7_874), "adult": (";", 30_162)}
 NUMBERS = {"id", "patient_id", "age", "sample_yr", "creatinine"}
@@ -66,7 +67,7 @@ def test_the_policy_fits_the_table(name):
         primary_key=(columns[0],),
     )
     names = {t.name for t in stored_taxonomies(name).values()}
-    assert policies.validate(demo, info, taxonomies=names, recodings=RECODINGS) is None
+    assert validate(demo, info, taxonomies=names, recodings=RECODINGS) is None
     assert (5, 3) == (demo.k, demo.l)
     assert demo == policies.parse(policies.dump(demo))
 

@@ -185,9 +185,7 @@ def test_the_policy_reference_has_the_keys_that_the_reader_asks_for():
 
 @pytest.mark.parametrize("text", blocks("toml"))
 def test_every_policy_in_a_block_is_valid(text):
-    policy = policies.parse(
-        text, known_algorithms=ALGORITHMS, known_models=MODELS, known_recodings=RECODINGS
-    )
+    policy = policies.parse(text, policies.Known(ALGORITHMS, MODELS, RECODINGS))
     assert policy.with_role(Role.QUASI) != ()
 
 
@@ -265,7 +263,7 @@ def types_of(recoding, integer):
         for kind in ColumnKind
         for taxonomy in (None, "tree")
         for structure in [ColumnRule("c", Role.QUASI, taxonomy=taxonomy).structure(kind)]
-        if kind.can_be_quasi and RECODINGS[recoding].accepts(structure)
+        if kind.can_be_quasi and structure in RECODINGS[recoding].accepts
     }
 
 

@@ -84,16 +84,14 @@ def test_every_key_of_a_file_and_of_a_column_is_described():
 
 @pytest.mark.parametrize("text", [*GOOD.values(), *SHIPPED, *blocks("toml")])
 def test_what_dbanon_reads_the_schema_allows(text):
-    known = {"known_algorithms": ALGORITHMS, "known_models": MODELS, "known_recodings": RECODINGS}
-    policies.parse(text, **known)
+    policies.parse(text, policies.Known(ALGORITHMS, MODELS, RECODINGS))
     assert problems(text) == []
 
 
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD)
 def test_what_dbanon_refuses_in_a_file_the_schema_refuses(text):
-    known = {"known_algorithms": ALGORITHMS, "known_models": MODELS, "known_recodings": RECODINGS}
     with pytest.raises(PolicyError):
-        policies.parse(text, **known)
+        policies.parse(text, policies.Known(ALGORITHMS, MODELS, RECODINGS))
     assert problems(text) != []
 
 

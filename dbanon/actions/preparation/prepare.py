@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -18,14 +18,19 @@ from dbanon.domain.policy import K_ANONYMITY, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
+from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import of_scope, title
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
+    from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.request import Request
     from dbanon.anonymization.encoding.population import Population
     from dbanon.anonymization.pipeline import Outcome
@@ -81,7 +86,7 @@ class Source:
 
 
 def prepare(
-    session: Session, info: TableInfo, request: Request, stages: Stages, *, strict: bool = False
+    session: Session, loaded: Loaded, request: Request, stages: Stages, *, strict: bool = False
 ) -> Prepared:
     """Read the table on the open transaction's snapshot and group its rows; writes nothing.
 
@@ -94,9 +99,9 @@ def prepare(
     from dbanon.anonymization.pipeline import make_algorithm
     from dbanon.db.models.statements import shown_trees
 
-    policy = in_force(session, info, request)
+    policy, info = in_force(loaded, request), loaded.info
     make_algorithm(policy, stages=stages)  # what is wrong with it is told before anything is read
-    source = read_source(session, info, policy, stages, kind=request.kind)
+    source = read_source(session, loaded, policy, stages, kind=request.kind)
     warnings = of_rows(session, policy, info, source.rows.columns)
     if strict:
         require_none(warnings)
@@ -113,49 +118,48 @@ def prepare(
     )
 
 
-def in_force(session: Session, info: TableInfo, request: Request) -> Policy:
+def in_force(loaded: Loaded, request: Request) -> Policy:
     """Return the stored policy under the request.
 
     Raises PolicyError when nothing says k, ConfigError for a live view of what guards do not keep.
     """
-    from dbanon.actions.preparation.policies import stored_policy
-
-    policy = request.over(stored_policy(session, info))
+    policy = request.over(loaded.policy)
     if policy.model(K_ANONYMITY) is None:
         raise PolicyError("neither the command nor the policy says k", hint="pass --k 5")
     if request.kind is ReleaseKind.VIEW:
-        _require_guarded(policy, info)
+        _require_guarded(policy, loaded.info)
     return policy
 
 
 def read_source(
-    session: Session, info: TableInfo, policy: Policy, stages: Stages, *, kind: ReleaseKind
+    session: Session, loaded: Loaded, policy: Policy, stages: Stages, *, kind: ReleaseKind
 ) -> Source:
     """Read and encode the table on the open transaction's snapshot."""
-    from dbanon.actions.preparation.policies import validate_policy
-    from dbanon.actions.preparation.population import read_population
-    from dbanon.actions.preparation.subjects import several_a_person, subjects_of, with_subject
     from dbanon.anonymization.encoding.encode import encode
+    from dbanon.anonymization.registry import RECODINGS
     from dbanon.db import transfer
     from dbanon.db.metadata import store
+    from dbanon.formats.policy_validation import validate
 
+    info = loaded.info
     try:
-        validate_policy(session, policy, info)
-        several = several_a_person(session, policy, info, kind)
+        validate(policy, info, taxonomies=loaded.versions, recodings=RECODINGS)
+        several = _several_a_person(session, policy, info, kind)
         transfer.require_fit(session, info, policy)
         with stages("read"), _loading_kernels():
-            source = transfer.read(session, info, with_subject(policy) if several else policy)
-        named = {rule.taxonomy for rule in policy.columns if rule.taxonomy is not None}
-        taxonomies = store.load_taxonomies(session, named)
+            source = transfer.read(session, info, _with_subject(policy) if several else policy)
+        taxonomies = store.load_taxonomies(session, loaded.versions)
         with stages("encode"):
             kinds = {column.name: column.kind for column in info.columns}
             ordered = policy.with_orders(info)
             encoded = encode(source.columns, ordered, kinds=kinds, taxonomies=taxonomies)
-            subjects = subjects_of(source.columns, policy) if several else None
+            subjects = _subjects_of(source.columns, policy) if several else None
             source = transfer.without_quasi(source, policy)
-        population = read_population(session, info, policy, encoded, stages)
+        population = None
+        if of_scope(policy.models, Scope.POPULATION):
+            population = _read_population(session, info, policy, encoded, stages)
     except (PolicyError, TaxonomyError) as error:
-        if store.releases(session, table=info.name, served=True):
+        if loaded.served:
             raise DriftError(f"{error} (the served release stays)", hint=error.hint) from None
         raise
     return Source(
@@ -170,7 +174,6 @@ def read_source(
 
 def search(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Outcome:
     """Group the rows, or the persons where some have several."""
-    from dbanon.actions.preparation.subjects import draws
     from dbanon.anonymization.occurrences import run_by_occurrence
     from dbanon.anonymization.persons import run_by_subject
     from dbanon.anonymization.pipeline import run
@@ -180,10 +183,93 @@ def search(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Outc
         return run(encoded, policy, seed=seed, stages=stages, population=population)
     if policy.rows_per_subject is None:
         return run_by_subject(encoded, policy, subjects, seed=seed, stages=stages)
-    drawn = draws(source.rows.keys, subjects, seed=seed)
+    drawn = _draws(source.rows.keys, subjects, seed=seed)
     return run_by_occurrence(
         encoded, policy, subjects, drawn, seed=seed, stages=stages, population=population
     )
+
+
+def _read_population(
+    session: Session, info: TableInfo, policy: Policy, encoded: EncodedTable, stages: Stages
+) -> Population:
+    """Read the population that models count; raises PolicyError when it is none of this table."""
+    from dbanon.anonymization.encoding.population import encode_population
+    from dbanon.db import transfer
+    from dbanon.db.proofs import population
+
+    everybody = population.describe(session, info, policy, n_rows=encoded.n_rows)
+    quasi = replace(policy, columns=policy.with_role(Role.QUASI))
+    transfer.require_fit(session, everybody, quasi)
+    with stages("read"):
+        rows = transfer.read(session, replace(everybody, primary_key=()), quasi)
+    with stages("encode"):
+        return encode_population(rows.columns, encoded)
+
+
+def _several_a_person(session: Session, policy: Policy, info: TableInfo, kind: ReleaseKind) -> bool:
+    """Whether some person owns several rows.
+
+    Raises ConfigError for a live view under a model whose guards count rows, which then differ from
+    persons. Distinct values are as many of both, for guards hide a class with a person of two.
+    """
+    from dbanon.db import catalog
+
+    if policy.subject is None:
+        return False
+    rows, subjects = catalog.count_subjects(session, info, policy.subject)
+    by_rows = [spec for spec in policy.models if not MODELS[spec.name].guards_persons]
+    if rows == subjects or policy.rows_per_subject == 1:
+        by_rows = []
+    if kind is ReleaseKind.VIEW and by_rows:
+        raise ConfigError(
+            f"{info.name} has {rows:,} rows of {subjects:,} subjects"
+            f" ({quote_identifier(policy.subject)}), and a live view counts rows, not persons, for"
+            f" {title(by_rows[0])}",
+            hint="publish it with --as table",
+        )
+    return rows != subjects
+
+
+def _with_subject(policy: Policy) -> Policy:
+    """Return the policy under which the subject is read along, as sensitive columns are."""
+    columns = [
+        replace(rule, role=Role.SENSITIVE) if rule.column == policy.subject else rule
+        for rule in policy.columns
+    ]
+    return replace(policy, columns=tuple(columns))
+
+
+def _draws(keys: pa.Table, subjects: NDArray[np.int32], *, seed: int) -> NDArray[np.uint64]:
+    """Return a number of each row by which to choose among those of its person.
+
+    It depends on the row's key and on the seed alone: rows that come or go leave the others where
+    they are, so that a refresh chooses as before. Who has one row only is given 0.
+    """
+    import hashlib
+
+    import numpy as np
+
+    several = np.flatnonzero(np.bincount(subjects)[subjects] > 1)
+    chosen = keys.take(several)
+    salt = seed.to_bytes(8, "big", signed=False)
+    drawn = np.zeros(len(subjects), np.uint64)
+    drawn[several] = [
+        int.from_bytes(hashlib.blake2b(repr(key).encode(), key=salt, digest_size=8).digest())
+        for key in zip(*(column.to_pylist() for column in chosen.columns), strict=True)
+    ]
+    return drawn
+
+
+def _subjects_of(columns: pa.Table, policy: Policy) -> NDArray[np.int32]:
+    """Return the person of each row, numbered."""
+    import pyarrow as pa
+
+    column = columns.column(policy.subject)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    numbered = pa.chunked_array([column.combine_chunks()]).dictionary_encode()
+    subjects: NDArray[np.int32] = numbered.combine_chunks().indices.to_numpy()
+    return subjects
 
 
 def _load_kernels() -> None:
@@ -225,9 +311,6 @@ def _require_guarded(policy: Policy, info: TableInfo) -> None:
     writer in at a time, for every statement. And the transition tables of PostgreSQL hold no value
     that is generated on reading, so that a guard would not see it change.
     """
-    from dbanon.models.registry import MODELS
-    from dbanon.models.specs import title
-
     for spec in policy.models:
         if MODELS[spec.name].of_whole:
             raise ConfigError(
@@ -254,28 +337,24 @@ def _require_guarded(policy: Policy, info: TableInfo) -> None:
             )
 
 
-def fingerprint(session: Session, prepared_for: TableInfo, policy: Policy, request: Request) -> str:
+def fingerprint(session: Session, loaded: Loaded, policy: Policy, request: Request) -> str:
     """Return a digest of all that a release depends on; equal means nothing changed."""
     import hashlib
     import json
 
     from dbanon.db import catalog
-    from dbanon.db.metadata import store
     from dbanon.db.proofs import population
     from dbanon.formats import policies
 
-    named = {rule.taxonomy for rule in policy.columns if rule.taxonomy is not None}
-    versions = {name: t.version for name, t in store.load_taxonomies(session, named).items()}
+    info = loaded.info
     columns = [
         rule.column
         for rule in policy.columns
         if rule.role is not Role.IDENTIFIER or rule.column == policy.subject
     ]
-    content = catalog.content_digest(
-        session, prepared_for, sorted({*columns, *prepared_for.primary_key})
-    )
-    ordered = policies.to_document(policy.with_orders(prepared_for))
-    parts = [content, ordered, versions, request.options()]
+    content = catalog.content_digest(session, info, sorted({*columns, *info.primary_key}))
+    ordered = policies.to_document(policy.with_orders(info))
+    parts = [content, ordered, {**loaded.versions}, request.options()]
     if policy.population is not None:
         everybody = population.admitted(session, policy.population)
         quasi = sorted(rule.column for rule in policy.with_role(Role.QUASI))

@@ -114,40 +114,31 @@ class Request:
 
     def over(self, policy: Policy) -> Policy:
         """Return the policy in force; raises PolicyError when an option is out of bounds."""
-        from dbanon.formats import policies
-
-        models = {model.name: model for model in policy.models}
-        if self.k is not None:
-            models[K_ANONYMITY] = ModelSpec(K_ANONYMITY, {"k": self.k})
-        if self.l is not None:
-            models[L_DIVERSITY] = ModelSpec(L_DIVERSITY, {"l": self.l})
-        models |= {model.name: model for model in self.models}
-        budget = self.max_suppressed
-        in_force = replace(
-            policy,
-            models=tuple(models.values()),
-            subject=self.subject or policy.subject,
-            rows_per_subject=self.rows_per_subject or policy.rows_per_subject,
-            population=TableName.parse(self.population) if self.population else policy.population,
-            max_suppressed=policy.max_suppressed if budget is None else budget,
-            **self._search(policy),
-        )
-        return policies.from_document(policies.to_document(in_force))
-
-    def _search(self, policy: Policy) -> dict[str, Any]:
-        """Return the algorithm in force, and its parameters and blocks."""
         from dbanon.anonymization.parameters import typed
         from dbanon.anonymization.pipeline import algorithm_named
+        from dbanon.formats import policies
 
         name = self.algorithm or policy.algorithm
         same = name == policy.algorithm
         params = {**(policy.params if same else {}), **self.params}
-        inherited = policy.block if same else None
-        return {
-            "algorithm": name,
+        asked = {
+            "subject": self.subject or None,
+            "rows_per_subject": self.rows_per_subject or None,
+            "population": self.population or None,
+            "max_suppressed": self.max_suppressed,
+            "block": self.block,
             "params": typed(name, algorithm_named(name), params),
-            "block": inherited if self.block is None else self.block,
         }
+        given = {key: value for key, value in asked.items() if value is not None}
+        kept = policy if same else replace(policy, algorithm=name, block=None)
+        models = {spec.name: spec for spec in (*policy.models, *self._models())}
+        return replace(kept, models=tuple(models.values()), **policies.settings_of(given))
+
+    def _models(self) -> tuple[ModelSpec, ...]:
+        """Return the models that are asked for; raises PolicyError for k or l out of bounds."""
+        counts = ((K_ANONYMITY, "k", self.k), (L_DIVERSITY, "l", self.l))
+        plain = [ModelSpec(name, {key: n}) for name, key, n in counts if n is not None]
+        return (*_specs(plain), *self.models)
 
     def options(self) -> Options:
         """Return what the ledger keeps, so that a refresh can ask for the same."""

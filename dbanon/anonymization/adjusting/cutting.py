@@ -13,7 +13,6 @@ from dbanon.anonymization.loss.costs import (
     column_costs,
     leaf_shares,
     pack,
-    row_codes,
 )
 from dbanon.domain.assignment import Assignment
 
@@ -29,9 +28,8 @@ def cut(table: EncodedTable, requirement: Requirement, *, relaxed: bool) -> Assi
     """Cut a table as Mondrian does, strictly or relaxed; O(n d^2 log(n / k)) for balanced cuts."""
     from dbanon.kernels.boxes.mondrian import mondrian
 
-    rows = np.empty((table.n_rows, len(table.quasi) + table.sensitive.shape[1] + 1), np.int32)
-    rows[:, :-1] = row_codes(table)
-    rows[:, -1] = np.arange(table.n_rows)
+    numbers = np.arange(table.n_rows, dtype=np.int32)
+    rows = np.column_stack([table.all_codes, numbers])
     costs = []
     for i, column in enumerate(table.quasi):
         column_cost, rank = _by_frequency(column)

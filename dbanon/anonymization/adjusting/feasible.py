@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.adjusting.enforce import rows_hold
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.table import quote_identifier
-from dbanon.models.demands import achieved, explained, wholes
+from dbanon.models.demands import explained, meets, rows_meet, wholes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +39,7 @@ def rows_in_reach(table: EncodedTable, requirement: Requirement) -> NDArray[np.i
             raise _unsatisfiable(table, demand, requirement)
     rows = np.flatnonzero(~left_out)
     for demand in requirement.demands:
-        if demand.model.is_monotone and not rows_hold(table, rows, demand):
+        if demand.model.is_monotone and not rows_meet(table, demand, rows):
             raise _unsatisfiable(table, demand, requirement)
     return rows
 
@@ -48,7 +47,7 @@ def rows_in_reach(table: EncodedTable, requirement: Requirement) -> NDArray[np.i
 def _thin(table: EncodedTable, demand: Demand, left_out: NDArray[np.bool_], *, most: int) -> bool:
     """Leave out rows until the others meet a demand; return whether they do."""
     column = demand.column or 0
-    while not rows_hold(table, np.flatnonzero(~left_out), demand):
+    while not rows_meet(table, demand, np.flatnonzero(~left_out)):
         spare = most - int(left_out.sum())
         if spare <= 0 or demand.among:
             return False
@@ -107,8 +106,7 @@ def _least_dealt(
     n_classes = len(rows) // max(least, 1)
     while n_classes > 1:
         classes = (np.arange(len(rows)) % n_classes).astype(np.int32)
-        level = achieved(table, demand, order, classes, whole=whole)
-        if demand.model.bound.holds(level, demand.model.required).all():
+        if meets(table, demand, order, classes, whole=whole).all():
             break
         n_classes //= 2
     return len(rows) // max(n_classes, 1)

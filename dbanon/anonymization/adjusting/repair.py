@@ -1,19 +1,41 @@
-"""Making groups diverse after the fact."""
+"""Making every group meet what is asked of it, by merging or anew."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from dbanon.anonymization.loss.costs import row_codes, weighted_costs
+from dbanon.anonymization.adjusting.merging import Merging
+from dbanon.anonymization.auto.distribution_cuts import recut, shares_of, start_by_shares
+from dbanon.anonymization.auto.space import make_space, total_cost
+from dbanon.anonymization.loss.costs import weighted_costs
+from dbanon.anonymization.threads import GivenUp, aside, given_up
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import Unsatisfiable
+from dbanon.domain.progress import Stages
 from dbanon.domain.table import quote_identifier
+from dbanon.models.demands import achieved, meets, rows_meet, wholes
+from dbanon.models.tally import tally_of_counts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import EncodedTable
+    from dbanon.models.base import Demand
+    from dbanon.models.tally import Whole
+
+_NEAR = (64, 512)  # partners that are looked at, first and at most, where all can be counted
+_FEW = (64,)  # and where not
+_CELLS = 1 << 25  # of a table of counts
+_WIDEST = 1e3  # a gap counts no more than this
+_PASSES = 6  # in which groups made anew are cut again
+_MANY = 500  # groups whose merging would take long where most of them fail
+_NOW_AND_THEN = 16
 
 
 def repair(table: EncodedTable, assignment: Assignment, requirement: Requirement) -> Assignment:
@@ -34,7 +56,7 @@ def repair(table: EncodedTable, assignment: Assignment, requirement: Requirement
             hint = "ask for less, or allow more rows to be left out"
             raise Unsatisfiable(f"{msg} {quote_identifier(name)}", hint=hint)
     merged, n_groups = merge_groups(
-        row_codes(table)[kept],
+        table.all_codes[kept],
         assignment.group[kept],
         assignment.n_groups,
         *weighted_costs(table),
@@ -43,3 +65,254 @@ def repair(table: EncodedTable, assignment: Assignment, requirement: Requirement
     group = np.full(table.n_rows, -1, np.int32)
     group[kept] = merged
     return Assignment(group, int(n_groups))
+
+
+def enforce(
+    table: EncodedTable,
+    assignment: Assignment,
+    requirement: Requirement,
+    *,
+    stages: Stages | None = None,
+    regroup: bool = True,
+) -> Assignment:
+    """Merge every group that does not meet a demand with the neighbour that helps at least cost.
+
+    The cost of a merge is the rise of the total (rows * certainty penalty of the box). Of the
+    nearest groups, the cheapest that makes a group meet everything is taken, or else the one that
+    closes most of the gap for its cost. Where groups of most rows fail, it is compared with
+    beginning anew with cuts of the whole table (``dbanon.anonymization.auto.distribution_cuts``),
+    which is done without comparison if there are many groups; without ``regroup`` rows of a group
+    stay together.
+
+    All rows as one group must meet the demands (``dbanon.anonymization.adjusting.feasible``); if
+    those that were left out are missing for that, they come back. The union of two groups that meet
+    a demand must meet it, too: other demands are left alone. Sensitive values decide, so that who
+    knows the method learns from a merge that it was needed. Once ``stages`` is stopped, all groups
+    that still fail become one. O(groups d) for each merge.
+    """
+    demands = [demand for demand in requirement.demands if demand.model.is_monotone]
+    if not demands:
+        return assignment
+    stages = stages or Stages()
+    if assignment.n_suppressed and not _all_hold(table, assignment.group >= 0, demands):
+        assignment = _restored(assignment)
+    bad = _failing(table, assignment, requirement, demands)
+    if not bad.any():
+        return assignment
+    stages.step("enforce")
+    size = np.bincount(assignment.group[assignment.group >= 0], minlength=assignment.n_groups)
+    anew = None
+    if regroup and 2 * size[bad].sum() > size.sum() and not stages.stopped:
+        anew = _anew(table, assignment, requirement, stages)
+        if anew is not None and _failing(table, anew, requirement, demands).any():
+            anew = None
+    if anew is not None and assignment.n_groups > _MANY:
+        return anew
+    merging = _Constrained(table, assignment, requirement.k, demands=demands)
+    merged = merging.merged(np.flatnonzero(bad), stages)
+    if anew is None or Merging(table, merged).loss() <= Merging(table, anew).loss():
+        return merged
+    return anew
+
+
+def _failing(
+    table: EncodedTable,
+    assignment: Assignment,
+    requirement: Requirement,
+    demands: Sequence[Demand],
+) -> NDArray[np.bool_]:
+    """Tell which groups have too few rows or do not meet a demand."""
+    rows = np.flatnonzero(assignment.group >= 0)
+    group = assignment.group[rows]
+    bad: NDArray[np.bool_] = np.bincount(group, minlength=assignment.n_groups) < requirement.k
+    for demand, whole in zip(demands, wholes(table, demands, rows), strict=True):
+        bad |= ~meets(table, demand, rows, group, whole=whole)
+    return bad
+
+
+def _anew(
+    table: EncodedTable, assignment: Assignment, requirement: Requirement, stages: Stages
+) -> Assignment | None:
+    """Return other groups of the same rows, None without a rule or when ``stages`` is stopped."""
+    rows = np.flatnonzero(assignment.group >= 0)
+    space = make_space(table.take(rows), requirement, loss="ncp")
+    shares = shares_of(space) if space.has_rules else None
+    if shares is None:
+        return None
+    cells = max(space.n_rows * sum(column.rule.weight for column in space.columns), 1.0)
+    try:
+        label = aside(partial(start_by_shares, space, shares), until=lambda: stages.stopped)
+        for number in range(_PASSES):
+            stages.progress(number / _PASSES, total_cost(space, label) / cells)
+            task = partial(recut, space, label, shares, seed=0, number=number)
+            label = aside(task, until=lambda: stages.stopped)
+    except GivenUp:
+        if given_up():
+            raise
+        return None
+    group = np.full(table.n_rows, -1, np.int32)
+    group[rows] = label
+    return Assignment(group, int(label.max()) + 1)
+
+
+def _all_hold(table: EncodedTable, kept: NDArray[np.bool_], demands: Sequence[Demand]) -> bool:
+    rows = np.flatnonzero(kept)
+    return len(rows) > 0 and all(rows_meet(table, demand, rows) for demand in demands)
+
+
+def _restored(assignment: Assignment) -> Assignment:
+    """Return the groups with one more, of the rows that were left out."""
+    group = np.where(assignment.group < 0, assignment.n_groups, assignment.group)
+    return Assignment(group.astype(np.int32), assignment.n_groups + 1)
+
+
+class _Constrained(Merging):
+    """Groups on their way to meeting the demands."""
+
+    def __init__(
+        self,
+        table: EncodedTable,
+        assignment: Assignment,
+        k: int,
+        *,
+        demands: Sequence[Demand],
+    ) -> None:
+        super().__init__(table, assignment)
+        self._k = k
+        compared = wholes(table, demands, np.flatnonzero(assignment.group >= 0))
+        self._judges = [
+            _judge(table, assignment, demand, whole)
+            for demand, whole in zip(demands, compared, strict=True)
+        ]
+        by_rows = any(isinstance(judge, _ByRows) for judge in self._judges)
+        self._near = _FEW if by_rows else _NEAR
+
+    def merged(self, bad: NDArray[np.int64], stages: Stages) -> Assignment:
+        """Merge the groups that fail, and return what comes of it, numbered in their order."""
+        size = self.boxes.size
+        for i, a in enumerate(bad.tolist()):
+            if stages.stopped or given_up():
+                self._hurry(bad[i:])
+                break
+            if i % _NOW_AND_THEN == 0:
+                stages.progress(i / len(bad), self.loss())
+            while size[a] and (gap := self._gaps(np.array([a]), None)[0]) > 0:
+                self.absorb(a, self._partner(a, gap))
+        return self.assignment()
+
+    def absorb(self, a: int, b: int) -> None:
+        """Make group b a part of group a."""
+        super().absorb(a, b)
+        for judge in self._judges:
+            judge.absorb(a, b)
+
+    def _hurry(self, bad: NDArray[np.int64]) -> None:
+        """Make one group of all that fail, and take in the nearest others as long as it fails."""
+        size = self.boxes.size
+        left = bad[size[bad] > 0]
+        failing = left[self._gaps(left, None) > 0].tolist() if len(left) else []
+        for b in failing[1:]:
+            self.absorb(failing[0], b)
+        more = 1
+        while failing and self._gaps(np.array(failing[:1]), None)[0] > 0:
+            rises = self.rises(failing[0])
+            near = np.argsort(rises, kind="stable")[:more]
+            for b in near[np.isfinite(rises[near])].tolist():
+                self.absorb(failing[0], b)
+            more *= 2
+
+    def _gaps(self, groups: NDArray[np.int64], joined: int | None) -> NDArray[np.float64]:
+        size = self.boxes.size
+        rows = size[groups] + (0 if joined is None else size[joined])
+        total: NDArray[np.float64] = np.maximum(self._k - rows, 0) / self._k
+        for judge in self._judges:
+            total += np.minimum(judge.gaps(groups, joined), _WIDEST)
+        return total
+
+    def _partner(self, a: int, gap: float) -> int:
+        rises = self.rises(a)
+        there = np.flatnonzero(np.isfinite(rises))
+        if len(there) > self._near[-1]:
+            bound = np.partition(rises[there], self._near[-1])[self._near[-1]]
+            there = there[rises[there] <= bound]
+        near = there[np.argsort(rises[there], kind="stable")][: self._near[-1]]
+        gaps = np.empty(0)
+        for most in self._near:
+            gaps = np.append(gaps, self._gaps(near[len(gaps) : most], a))
+            if (gaps == 0).any():
+                return int(near[(gaps == 0).argmax()])
+            if len(gaps) == len(near):
+                break
+        if (gaps >= gap).all():
+            return int(near[0])
+        closed = np.maximum(gap - gaps, 0.0) / np.maximum(rises[near], 1e-12)
+        return int(near[closed.argmax()])
+
+
+class _Judge(Protocol):
+    """Keeps the values of the groups for one demand."""
+
+    def gaps(self, groups: NDArray[np.int64], joined: int | None) -> NDArray[np.float64]:
+        """Return how far each group, joined with another, is from the demand; 0 if it meets it."""
+        ...
+
+    def absorb(self, a: int, b: int) -> None:
+        """Make group b a part of group a."""
+        ...
+
+
+def _judge(table: EncodedTable, assignment: Assignment, demand: Demand, whole: Whole) -> _Judge:
+    if demand.among or demand.jointly or assignment.n_groups * len(whole.share) > _CELLS:
+        return _ByRows(table, assignment, demand, whole)
+    return _ByCounts(table, assignment, demand, whole)
+
+
+class _ByCounts:
+    """Keeps how often each value occurs in each group."""
+
+    def __init__(
+        self, table: EncodedTable, assignment: Assignment, demand: Demand, whole: Whole
+    ) -> None:
+        self._model, self._whole = demand.model, whole
+        width, kept = len(whole.share), assignment.group >= 0
+        keys = assignment.group[kept].astype(np.int64) * width
+        keys += table.sensitive[kept, demand.column or 0]
+        counts = np.bincount(keys, minlength=assignment.n_groups * width)
+        self._counts = counts.reshape(-1, width)
+
+    def gaps(self, groups: NDArray[np.int64], joined: int | None) -> NDArray[np.float64]:
+        counts = self._counts[groups]
+        if joined is not None:
+            counts = counts + self._counts[joined]
+        level = self._model.achieved(tally_of_counts(counts), self._whole)
+        return self._model.bound.gap(level, self._model.required)
+
+    def absorb(self, a: int, b: int) -> None:
+        self._counts[a] += self._counts[b]
+
+
+class _ByRows:
+    """Keeps the rows of each group, for values too many to count or judged among others."""
+
+    def __init__(
+        self, table: EncodedTable, assignment: Assignment, demand: Demand, whole: Whole
+    ) -> None:
+        self._table, self._demand, self._whole = table, demand, whole
+        order = np.argsort(assignment.group, kind="stable")[assignment.n_suppressed :]
+        sizes = np.bincount(assignment.group[order], minlength=assignment.n_groups)
+        self._members = np.split(order, np.cumsum(sizes)[:-1])
+
+    def gaps(self, groups: NDArray[np.int64], joined: int | None) -> NDArray[np.float64]:
+        more = [] if joined is None else [self._members[joined]]
+        parts = [np.concatenate([self._members[g], *more]) for g in groups.tolist()]
+        classes = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        model = self._demand.model
+        rows = np.concatenate(parts)
+        level = achieved(
+            self._table, self._demand, rows, classes.astype(np.int32), whole=self._whole
+        )
+        return model.bound.gap(level, model.required)
+
+    def absorb(self, a: int, b: int) -> None:
+        self._members[a] = np.concatenate([self._members[a], self._members[b]])
+        self._members[b] = self._members[b][:0]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import heapq
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dbanon.anonymization.adjusting.cutting import cut
+from dbanon.anonymization.adjusting.merging import Merging, numbered
 from dbanon.anonymization.adjusting.repair import repair
-from dbanon.anonymization.adjusting.unions import Unions
 from dbanon.domain.assignment import Assignment
 
 if TYPE_CHECKING:
@@ -38,20 +37,18 @@ def resize(
         shown = np.ones(table.n_rows, np.bool_)
         clusters = np.zeros(table.n_rows, np.int64)
     group[shown] = np.unique(clusters[shown], return_inverse=True)[1]
-    clustering = _Clustering(table, group)
-    clustering.take_noise(_too_far(table, group, requirement, unions=clustering.unions))
+    clustering = _Clustering(table, Assignment(group, int(group.max()) + 1))
+    clustering.take_noise(_too_far(table, clustering, requirement))
     clustering.dissolve(requirement.k)
     return _cut(table, repair(table, clustering.assignment(), requirement), requirement)
 
 
-def _too_far(
-    table: EncodedTable, group: NDArray[np.int32], requirement: Requirement, *, unions: Unions
-) -> set[int]:
+def _too_far(table: EncodedTable, clusters: Merging, requirement: Requirement) -> set[int]:
     """Return the rows of noise to leave out; none when too little would be left."""
     everything = sum(column.rule.weight for column in table.quasi)
     budget = requirement.budget(table.n_rows)
-    noise = np.flatnonzero(group < 0) if budget > 0 else np.empty(0, np.int64)
-    rises = np.array([unions.rises_of_row(row).min() for row in noise.tolist()])
+    noise = np.flatnonzero(clusters.group < 0) if budget > 0 else np.empty(0, np.int64)
+    rises = np.array([clusters.rises_of_row(row).min() for row in noise.tolist()])
     order = np.argsort(-rises, kind="stable")
     gone = noise[order[rises[order] > everything]][:budget]
     kept = np.delete(table.sensitive, gone, axis=0)
@@ -60,19 +57,18 @@ def _too_far(
     return set(gone.tolist()) if is_enough else set()
 
 
-class _Clustering:
+class _Clustering(Merging):
     """Clusters that rows move between."""
 
-    def __init__(self, table: EncodedTable, group: NDArray[np.int32]) -> None:
-        self.unions = Unions(table, group, int(group.max()) + 1)
-        self._group = group
-        self._members: list[list[int]] = [[] for _ in range(int(group.max()) + 1)]
-        for row in np.flatnonzero(group >= 0).tolist():
-            self._members[group[row]].append(row)
+    def __init__(self, table: EncodedTable, assignment: Assignment) -> None:
+        super().__init__(table, assignment)
+        self._members: list[list[int]] = [[] for _ in range(assignment.n_groups)]
+        for row in np.flatnonzero(self.group >= 0).tolist():
+            self._members[self.group[row]].append(row)
 
     def take_noise(self, gone: set[int]) -> None:
         """Put all rows without a cluster but some into the nearest cluster."""
-        for row in np.flatnonzero(self._group < 0).tolist():
+        for row in np.flatnonzero(self.group < 0).tolist():
             if row not in gone:
                 self._move(row)
 
@@ -88,20 +84,15 @@ class _Clustering:
                 heapq.heappush(heap, (len(rows), a))
             elif size == len(rows):
                 n_clusters -= 1
-                self.unions.boxes.size[a] = 0
+                self.boxes.size[a] = 0
                 self._members[a] = []
                 for row in rows:
                     self._move(row)
 
     def _move(self, row: int) -> None:
-        a = int(self.unions.rises_of_row(row).argmin())
-        self.unions.add(a, row)
+        a = int(self.rises_of_row(row).argmin())
+        self.add(a, row)
         self._members[a].append(row)
-        self._group[row] = a
-
-    def assignment(self) -> Assignment:
-        """Return the clusters, numbered in their order."""
-        return _numbered(self._group)
 
 
 def _cut(table: EncodedTable, before: Assignment, requirement: Requirement) -> Assignment:
@@ -112,25 +103,7 @@ def _cut(table: EncodedTable, before: Assignment, requirement: Requirement) -> A
     members = np.split(order[before.n_suppressed :], np.cumsum(sizes)[:-1])
     for rows in members:
         if len(rows) >= 2 * requirement.k:
-            parts = cut(take(table, rows), requirement, relaxed=True)
+            parts = cut(table.take(rows), requirement, relaxed=True)
             group[rows] = n_groups + parts.group
             n_groups += parts.n_groups
-    return _numbered(group)
-
-
-def take(table: EncodedTable, rows: NDArray[np.int64]) -> EncodedTable:
-    """Return some rows with the scales of the whole table."""
-    return dataclasses.replace(
-        table,
-        quasi=tuple(dataclasses.replace(c, codes=c.codes[rows]) for c in table.quasi),
-        sensitive=table.sensitive[rows],
-        n_rows=len(rows),
-        label=None if table.label is None else table.label[rows],
-    )
-
-
-def _numbered(group: NDArray[np.int32]) -> Assignment:
-    """Return the groups numbered without gaps, in their order; below 0 is left out."""
-    numbers, dense = np.unique(group, return_inverse=True)
-    n_suppressed = int(np.searchsorted(numbers, 0))
-    return Assignment((dense - n_suppressed).astype(np.int32), len(numbers) - n_suppressed)
+    return numbered(group)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.loss.costs import row_codes, weighted_costs
+from dbanon.anonymization.loss.costs import weighted_costs
 from dbanon.domain.assignment import Assignment
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def trim(
     shown = np.flatnonzero(assignment.group >= 0)
     group = assignment.group.copy()
     group[shown] = trim_rows(
-        row_codes(table)[shown],
+        table.all_codes[shown],
         assignment.group[shown],
         assignment.n_groups,
         *weighted_costs(table),

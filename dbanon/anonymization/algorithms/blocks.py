@@ -11,16 +11,16 @@ import numpy as np
 from dbanon.anonymization.adjusting.cutting import cut
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss.costs import column_costs, pack
-from dbanon.domain.assignment import Assignment, EncodedTable
+from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import Unsatisfiable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.interfaces import Algorithm
+    from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.progress import Stages
+    from dbanon.kernels.arrays import Int64s
 
 
 def assign_in_blocks(
@@ -62,24 +62,19 @@ def assign_in_blocks(
     return Assignment(group, n_groups)
 
 
-def _members(assignment: Assignment) -> list[NDArray[np.int64]]:
+def _members(assignment: Assignment) -> list[Int64s]:
     """Return the rows of each group, in rising order."""
     order = np.argsort(assignment.group, kind="stable")
     sizes = np.bincount(assignment.group, minlength=assignment.n_groups)
     return np.split(order, np.cumsum(sizes)[:-1])
 
 
-def part_of(table: EncodedTable, rows: NDArray[np.int64]) -> EncodedTable:
-    """Return some rows of a table, on the scales of the whole."""
-    sensitive = np.empty((len(rows), table.sensitive.shape[1]), np.int32)
-    for i, codes in enumerate(table.sensitive[rows].T):
-        sensitive[:, i] = np.unique(codes, return_inverse=True)[1]
-    return EncodedTable(
-        quasi=tuple(replace(column, codes=column.codes[rows]) for column in table.quasi),
-        sensitive=sensitive,
-        sensitive_names=table.sensitive_names,
-        n_rows=len(rows),
-    )
+def part_of(table: EncodedTable, rows: Int64s) -> EncodedTable:
+    """Return some rows with sensitive codes of their own: kernels allocate by the greatest."""
+    part = table.take(rows)
+    for i, codes in enumerate(part.sensitive.T):
+        part.sensitive[:, i] = np.unique(codes, return_inverse=True)[1]
+    return replace(part, domains=())
 
 
 def _assign(
@@ -104,7 +99,6 @@ def _cost(part: EncodedTable, found: Assignment) -> float:
     """Return the certainty penalty of a block: the sum over rows of the mean over columns."""
     from dbanon.kernels.boxes.costs import box_costs, group_boxes
 
-    codes = np.ascontiguousarray(np.column_stack([column.codes for column in part.quasi]))
-    lo, hi, size = group_boxes(codes, found.group, found.n_groups)
+    lo, hi, size = group_boxes(part.codes, found.group, found.n_groups)
     costs = box_costs(*pack([column_costs(column) for column in part.quasi]), lo, hi)
     return float((costs.mean(axis=1) * size).sum()) + found.n_suppressed

@@ -56,13 +56,10 @@ def make_space(table: EncodedTable, requirement: Requirement, *, loss: Loss) -> 
     order = np.argsort([-column.size for column in table.quasi], kind="stable")
     heaviest = max(column.rule.weight for column in table.quasi) or 1.0
     columns = tuple(_relative(table.quasi[i], heaviest) for i in order)
-    codes = np.empty((table.n_rows, len(columns)), np.int32)
-    for j, column in enumerate(columns):
-        codes[:, j] = column.codes
     rules = make_rules(table, requirement)
     return Space(
         columns=columns,
-        codes=codes,
+        codes=replace(table, quasi=columns).codes,
         sensitive=np.ascontiguousarray(
             table.sensitive if len(rules[0]) else table.sensitive[:, :0]
         ),

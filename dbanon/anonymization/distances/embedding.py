@@ -9,15 +9,14 @@ import numpy as np
 from dbanon.domain.taxonomy import height_shares
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dbanon.domain.assignment import EncodedColumn, EncodedTable
     from dbanon.domain.taxonomy import Taxonomy
+    from dbanon.kernels.arrays import Floats
 
 MOST_NODES = 256  # of a taxonomy that get a coordinate
 
 
-def embed(table: EncodedTable) -> NDArray[np.float64]:
+def embed(table: EncodedTable) -> Floats:
     """Return a point for each row, (n, p).
 
     An ordered column is one coordinate, scaled to a range of 1; NULL lies in its middle and 1
@@ -35,14 +34,14 @@ def embed(table: EncodedTable) -> NDArray[np.float64]:
     return np.ascontiguousarray(np.column_stack(parts))
 
 
-def _line(column: EncodedColumn) -> NDArray[np.float64]:
+def _line(column: EncodedColumn) -> Floats:
     points = np.zeros((len(column.codes), 2))
     points[:, 0] = np.append(column.position, 0.5)[column.codes]
     points[:, 1] = column.codes == column.size
     return points if points[:, 1].any() else points[:, :1]
 
 
-def _nodes(column: EncodedColumn, taxonomy: Taxonomy) -> NDArray[np.float64]:
+def _nodes(column: EncodedColumn, taxonomy: Taxonomy) -> Floats:
     rows = np.bincount(column.codes, minlength=column.size + 1)
     below = np.append(0, np.cumsum(rows[:-1]))
     n_rows = below[taxonomy.leaf_hi + 1] - below[taxonomy.leaf_lo]

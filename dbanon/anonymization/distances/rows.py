@@ -15,10 +15,9 @@ from dbanon.domain.errors import PolicyError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.distances.values import ValueDistance
     from dbanon.domain.assignment import EncodedTable
+    from dbanon.kernels.arrays import Floats
 
 MAX_ROWS = 20_000  # a matrix of all pairs takes 3.2 GB then
 _NO_LENGTH = 1e-24  # squared; what is shorter is what rounding left of nothing
@@ -37,7 +36,7 @@ class Distance(Protocol):
         """Whether the triangle inequality holds."""
         ...
 
-    def between(self, table: EncodedTable, rows: slice) -> NDArray[np.float64]:
+    def between(self, table: EncodedTable, rows: slice) -> Floats:
         """Return the distances of some rows from all rows, (len(rows), n)."""
         ...
 
@@ -59,7 +58,7 @@ class Minkowski:
         """Whether the triangle inequality holds."""
         return self.is_rooted
 
-    def between(self, table: EncodedTable, rows: slice) -> NDArray[np.float64]:
+    def between(self, table: EncodedTable, rows: slice) -> Floats:
         """Return the distances of some rows from all rows, (len(rows), n)."""
         steps = _steps(table, rows, step=self.step)
         total = power_sum(steps, weights=_weights(table).tolist(), order=self.order)
@@ -75,14 +74,14 @@ class Gower:
 
     is_metric: ClassVar[bool] = False
 
-    def between(self, table: EncodedTable, rows: slice) -> NDArray[np.float64]:
+    def between(self, table: EncodedTable, rows: slice) -> Floats:
         """Return the distances of some rows from all rows, (len(rows), n)."""
         steps, weights = np.array([*_steps(table, rows, step=num_or_tax)]), _weights(table)
         null = np.array([column.codes == column.size for column in table.quasi])
         known = weights[:, None, None] * ~(null[:, rows, None] | null[:, None, :])
         known[:, known.sum(axis=0) == 0.0] = weights[:, None]
         total = known.sum(axis=0)
-        mean: NDArray[np.float64] = (known * steps).sum(axis=0) / np.where(total > 0, total, 1.0)
+        mean: Floats = (known * steps).sum(axis=0) / np.where(total > 0, total, 1.0)
         return mean
 
 
@@ -98,7 +97,7 @@ class Angle:
     is_centered: bool
     is_metric: ClassVar[bool] = False
 
-    def between(self, table: EncodedTable, rows: slice) -> NDArray[np.float64]:
+    def between(self, table: EncodedTable, rows: slice) -> Floats:
         """Return the distances of some rows from all rows, (len(rows), n)."""
         points = embed(table)
         if self.is_centered:
@@ -145,7 +144,7 @@ def _named(name: str) -> Distance:
     return DISTANCES[name]
 
 
-def pairwise(table: EncodedTable, name: str = "manhattan") -> NDArray[np.float64]:
+def pairwise(table: EncodedTable, name: str = "manhattan") -> Floats:
     """Return the distances of all pairs of rows, (n, n), each column times the weight of its rule.
 
     name: of ``DISTANCES``. Raises Unsatisfiable above 20,000 rows, PolicyError for an unknown name
@@ -161,9 +160,7 @@ def pairwise(table: EncodedTable, name: str = "manhattan") -> NDArray[np.float64
     return apart
 
 
-def power_sum(
-    steps: Iterable[NDArray[np.float64]], *, weights: Iterable[float], order: float
-) -> NDArray[np.float64]:
+def power_sum(steps: Iterable[Floats], *, weights: Iterable[float], order: float) -> Floats:
     """Return the weighted sum of powers of what the columns differ by, one array for each.
 
     Without a root: that is the Manhattan distance for order 1, the squared Euclidean for 2.
@@ -175,13 +172,11 @@ def power_sum(
     return total
 
 
-def _steps(
-    table: EncodedTable, rows: slice, *, step: ValueDistance
-) -> Iterator[NDArray[np.float64]]:
+def _steps(table: EncodedTable, rows: slice, *, step: ValueDistance) -> Iterator[Floats]:
     """Yield what each column differs by, (len(rows), n)."""
     for column in table.quasi:
         yield step(column, column.codes[rows, None], column.codes[None, :])
 
 
-def _weights(table: EncodedTable) -> NDArray[np.float64]:
+def _weights(table: EncodedTable) -> Floats:
     return np.array([column.rule.weight for column in table.quasi])

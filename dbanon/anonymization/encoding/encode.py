@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from dbanon.anonymization.encoding.sensitive import encode_sensitive, ranks_of
 from dbanon.anonymization.encoding.text import value_texts
-from dbanon.domain.assignment import EncodedColumn, EncodedTable
+from dbanon.domain.assignment import EncodedColumn, EncodedTable, SensitiveDomain
 from dbanon.domain.errors import PolicyError, TaxonomyError, Unsatisfiable
 from dbanon.domain.policy import Role
 from dbanon.domain.table import ColumnKind, Structure, quote_identifier
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from dbanon.domain.policy import ColumnRule, Policy
 
+_NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.DECIMAL, ColumnKind.FLOAT})
 _FIRST_DAY, _LAST_DAY = np.datetime64("0001-01-01"), np.datetime64("9999-12-31")
 
 
@@ -45,9 +47,8 @@ def encode(
     codes = np.empty((source.num_rows, len(sensitive)), np.int32)
     domains = []
     for i, rule in enumerate(sensitive):
-        place, values = distinct_values(column_of(source, rule))
-        codes[:, i], domain = encode_sensitive(
-            place, values, rule, kind=kinds.get(rule.column), taxonomies=taxonomies
+        codes[:, i], domain = _encode_sensitive(
+            column_of(source, rule), rule, kind=kinds.get(rule.column), taxonomies=taxonomies
         )
         domains.append(domain)
     return EncodedTable(
@@ -122,21 +123,34 @@ def _encode_column(
     if kind is None or not kind.can_be_quasi:
         msg = f"column {quote_identifier(rule.column)} has a type that cannot be generalized"
         raise PolicyError(msg, hint="give it another role, or publish a view that casts it to text")
-    if rule.taxonomy is not None and rule.taxonomy not in taxonomies:
-        msg = f"column {quote_identifier(rule.column)}: there is no taxonomy {rule.taxonomy!r}"
-        raise TaxonomyError(msg, hint="load the taxonomy, or take it out of the policy")
+    taxonomy = _taxonomy_of(rule, taxonomies)
     place, distinct = distinct_values(column)
     structure = rule.structure(kind)
+    values: NDArray[Any]
     if structure is Structure.LINE:
-        return _encode_ordered(place, distinct, rule, kind=kind)
-    if structure is Structure.ORDER:
-        return _encode_ranks(place, distinct.cast(pa.string()).to_pylist(), rule)
-    if kind.is_ordered:
-        texts = value_texts(kind, ordered_values(place, distinct, rule))
+        values, code_of = np.unique(ordered_values(place, distinct, rule), return_inverse=True)
+        position = _positions(values)
+    elif structure is Structure.ORDER:
+        kind, values = ColumnKind.ORDINAL, np.array(rule.order or (), object)
+        code_of = _ranks(distinct.cast(pa.string()).to_pylist(), rule, place=place)
+        position = _positions(np.arange(len(values)))
     else:
-        texts = distinct.cast(pa.string()).to_pylist()
-    taxonomy = taxonomies[rule.taxonomy] if rule.taxonomy else _flat_taxonomy(rule.column, texts)
-    return _encode_leaves(place, texts, rule, kind=kind, taxonomy=taxonomy)
+        texts = leaf_texts(place, distinct, rule, kind=kind)
+        taxonomy = taxonomy or _flat_taxonomy(rule.column, texts)
+        values, position = np.array(taxonomy.leaf_labels, object), np.empty(0)
+        code_of = _leaves(texts, rule, taxonomy, place=place)
+    codes = _codes(place, code_of, len(values))
+    return EncodedColumn(rule, kind, codes, len(values), values, position, taxonomy)
+
+
+def leaf_texts(
+    place: NDArray[np.int32], distinct: pa.Array, rule: ColumnRule, *, kind: ColumnKind
+) -> list[str]:
+    """Return the distinct values as the leaves of a taxonomy spell them."""
+    if kind.is_ordered:
+        return value_texts(kind, ordered_values(place, distinct, rule))
+    texts: list[str] = distinct.cast(pa.string()).to_pylist()
+    return texts
 
 
 def ordered_values(place: NDArray[np.int32], distinct: pa.Array, rule: ColumnRule) -> NDArray[Any]:
@@ -159,20 +173,6 @@ def ordered_values(place: NDArray[np.int32], distinct: pa.Array, rule: ColumnRul
     return values
 
 
-def _encode_ordered(
-    place: NDArray[np.int32], distinct: pa.Array, rule: ColumnRule, *, kind: ColumnKind
-) -> EncodedColumn:
-    values, code_of = np.unique(ordered_values(place, distinct, rule), return_inverse=True)
-    return EncodedColumn(
-        rule=rule,
-        kind=kind,
-        codes=_codes(place, code_of, len(values)),
-        size=len(values),
-        values=values,
-        position=_positions(values),
-    )
-
-
 def _positions(values: NDArray[Any]) -> NDArray[np.float64]:
     """Scale sorted distinct values to [0, 1]."""
     if len(values) < 2:  # noqa: PLR2004 - a range needs two values
@@ -187,54 +187,103 @@ def _positions(values: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(steps / float(steps[-1]), np.float64)
 
 
-def _encode_ranks(
-    place: NDArray[np.int32], texts: Sequence[str], rule: ColumnRule
-) -> EncodedColumn:
-    order = rule.order or ()
-    values = np.empty(len(order), object)
-    values[:] = order
-    return EncodedColumn(
-        rule=rule,
-        kind=ColumnKind.ORDINAL,
-        codes=_codes(place, ranks_of(texts, rule, place=place), len(order)),
-        size=len(order),
-        values=values,
-        position=_positions(np.arange(len(order))),
+def _encode_sensitive(
+    column: pa.ChunkedArray,
+    rule: ColumnRule,
+    *,
+    kind: ColumnKind | None,
+    taxonomies: Mapping[str, Taxonomy],
+) -> tuple[NDArray[np.int32], SensitiveDomain]:
+    """Return the code of each row's value and what the codes stand for.
+
+    The order that the rule lists comes first; numbers are ordered as such, all else by the bytes of
+    its text, as PostgreSQL's collation C does, which means something for dates and booleans alone;
+    NULL comes last.
+    """
+    place, distinct = distinct_values(column)
+    texts: list[str] = distinct.cast(pa.string()).to_pylist()
+    numbers = np.full(len(texts), np.nan)
+    if rule.order is None and kind in _NUMBERS:
+        code_of, labels, numbers = _by_number(texts)
+    else:
+        order = (
+            np.asarray(pc.sort_indices(distinct), np.int64)
+            if rule.order is None
+            else np.argsort(_ranks(texts, rule, place=place))
+        )
+        code_of, labels = np.argsort(order), [texts[i] for i in order]
+    codes = _codes(place, code_of, len(labels))
+    tree = _taxonomy_of(rule, taxonomies)
+    leaf = np.zeros(0, np.int64)
+    if tree is not None:
+        leaf = np.append(_leaves(labels, rule, tree, place=codes), -1)
+    has_order = rule.order is not None or (kind is not None and kind.has_order)
+    return codes, SensitiveDomain(
+        (*labels, None), np.append(numbers, np.nan), leaf, tree, has_order=has_order
     )
 
 
-def _encode_leaves(
-    place: NDArray[np.int32],
-    texts: Sequence[str],
-    rule: ColumnRule,
-    *,
-    kind: ColumnKind,
-    taxonomy: Taxonomy,
-) -> EncodedColumn:
-    leaves = taxonomy.leaf_labels
-    leaf_of = {label: leaf for leaf, label in enumerate(leaves)}
-    code_of = np.array([leaf_of.get(text, -1) for text in texts], np.int64)
-    missing = code_of < 0
-    if missing.any():
-        n_rows = int(np.append(missing, False)[place].sum())
+def _by_number(texts: Sequence[str]) -> tuple[NDArray[np.int64], list[str], NDArray[np.float64]]:
+    """Order texts of numbers; those of one number share a code, NaN is the greatest."""
+    numbers = [Decimal(text) for text in texts]
+    keys = [(number.is_nan(), Decimal(0) if number.is_nan() else number) for number in numbers]
+    code_of_key = {key: code for code, key in enumerate(sorted(set(keys)))}
+    code_of = np.array([code_of_key[key] for key in keys], np.int64)
+    labels = [""] * len(code_of_key)
+    values = np.full(len(labels), np.nan)
+    for code, text, number in zip(code_of.tolist(), texts, numbers, strict=True):
+        labels[code], values[code] = text, float(number)
+    return code_of, labels, values
+
+
+def _taxonomy_of(rule: ColumnRule, taxonomies: Mapping[str, Taxonomy]) -> Taxonomy | None:
+    """Return the taxonomy that a rule names, None when it names none."""
+    if rule.taxonomy is not None and rule.taxonomy not in taxonomies:
+        msg = f"column {quote_identifier(rule.column)}: there is no taxonomy {rule.taxonomy!r}"
+        raise TaxonomyError(msg, hint="load the taxonomy, or take it out of the policy")
+    return None if rule.taxonomy is None else taxonomies[rule.taxonomy]
+
+
+def _ranks(
+    texts: Sequence[str], rule: ColumnRule, *, place: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Return the rank of each value in the order that the rule lists, from 0 on."""
+    ranks, missing, n_rows = _found(texts, rule.order or (), place=place)
+    if missing:
         msg = (
-            f"taxonomy {taxonomy.name!r} has no leaf for {int(missing.sum())} distinct values"
+            f"column {quote_identifier(rule.column)}: its order lacks {missing} of its"
+            f" values, on {n_rows} rows"
+        )
+        raise PolicyError(msg, hint="list all its values, from the first to the last, as order")
+    return ranks
+
+
+def _leaves(
+    texts: Sequence[str], rule: ColumnRule, taxonomy: Taxonomy, *, place: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Return the leaf of each value."""
+    leaves, missing, n_rows = _found(texts, taxonomy.leaf_labels, place=place)
+    if missing:
+        msg = (
+            f"taxonomy {taxonomy.name!r} has no leaf for {missing} distinct values"
             f" of column {quote_identifier(rule.column)}, on {n_rows} rows"
         )
         export = command("dbanon taxonomy export", taxonomy.name)
-        hint = f"{export}; add the values as leaves and import it"
-        raise TaxonomyError(msg, hint=hint)
-    values = np.empty(len(leaves), object)
-    values[:] = leaves
-    return EncodedColumn(
-        rule=rule,
-        kind=kind,
-        codes=_codes(place, code_of, len(leaves)),
-        size=len(leaves),
-        values=values,
-        position=np.empty(0),
-        taxonomy=taxonomy,
-    )
+        raise TaxonomyError(msg, hint=f"{export}; add the values as leaves and import it")
+    return leaves
+
+
+def _found(
+    texts: Sequence[str], listed: Sequence[str], *, place: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], int, int]:
+    """Return where each text is in a list, how many are not in it, and on how many rows.
+
+    place: (n,) which text each row has, -1 or their number for NULL.
+    """
+    place_of = {label: i for i, label in enumerate(listed)}
+    found = np.array([place_of.get(text, -1) for text in texts], np.int64)
+    missing = found < 0
+    return found, int(missing.sum()), int(np.append(missing, False)[place].sum())
 
 
 def _flat_taxonomy(name: str, texts: Sequence[str]) -> Taxonomy:

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymization.encoding.encode import column_of, distinct_values, ordered_values
+from dbanon.anonymization.encoding.encode import (
+    column_of,
+    distinct_values,
+    leaf_texts,
+    ordered_values,
+)
 from dbanon.anonymization.encoding.text import value_texts
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import ColumnKind, Structure, quote_identifier
@@ -74,9 +79,7 @@ def encode_population(source: pa.Table, table: EncodedTable) -> Population:
             sizes.append(len(known))
         else:
             leaf_of = {label: leaf for leaf, label in enumerate(column.values)}
-            texts = distinct.cast("string").to_pylist()
-            if column.kind.is_ordered:
-                texts = value_texts(column.kind, ordered_values(place, distinct, column.rule))
+            texts = leaf_texts(place, distinct, column.rule, kind=column.kind)
             code_of = np.array([leaf_of.get(text, UNKNOWN) for text in texts], np.int64)
             values.append(None)
             sizes.append(column.size)

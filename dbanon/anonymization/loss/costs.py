@@ -13,10 +13,9 @@ from dbanon.kernels.layout import HALF, SET, TABLE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from dbanon.domain.assignment import EncodedColumn, EncodedTable
     from dbanon.domain.taxonomy import Taxonomy
+    from dbanon.kernels.arrays import Floats, Int32s, Int64s
 
 
 # A taxonomy of at most so many leaves has a table of all pairs, 133 kB at most.
@@ -26,8 +25,8 @@ _LARGEST_TABLE = 128
 class BoxCosts(NamedTuple):
     """flat: (m,) float64; layout: (d, 3) int64, as ``kernels.boxes.costs`` describes them."""
 
-    flat: NDArray[np.float64]
-    layout: NDArray[np.int64]
+    flat: Floats
+    layout: Int64s
 
 
 class Shape(StrEnum):
@@ -48,7 +47,7 @@ class ColumnCosts(NamedTuple):
     """
 
     size: int
-    steps: NDArray[np.float64]
+    steps: Floats
     shape: Shape
     everything: float = 1.0
 
@@ -57,14 +56,14 @@ class ColumnCosts(NamedTuple):
         return self._replace(steps=self.steps * weight, everything=self.everything * weight)
 
 
-def leaf_shares(taxonomy: Taxonomy) -> NDArray[np.float64]:
+def leaf_shares(taxonomy: Taxonomy) -> Floats:
     """Return the normalized certainty penalty of each node: the share of leaves below it."""
     return (taxonomy.leaf_hi - taxonomy.leaf_lo + 1) / taxonomy.n_leaves
 
 
 def adjacent_costs(
-    taxonomy: Taxonomy, node_costs: NDArray[np.float64], *, first: NDArray[np.int32] | None = None
-) -> NDArray[np.float64]:
+    taxonomy: Taxonomy, node_costs: Floats, *, first: Int32s | None = None
+) -> Floats:
     """Return the cost of the lowest common ancestor of each pair of adjacent leaves.
 
     ``first`` is the first leaf of each node when the children of nodes are put in another order.
@@ -127,7 +126,7 @@ def leaf_excess(column: EncodedColumn) -> ColumnCosts:
 def pack(columns: Sequence[ColumnCosts]) -> BoxCosts:
     """Lay the costs of all columns out in one array; O(sum of size * log size) for large trees."""
     layout = np.zeros((len(columns), 3), np.int64)
-    parts: list[NDArray[np.float64]] = []
+    parts: list[Floats] = []
     start = 0
     for i, column in enumerate(columns):
         stride, steps = _laid_out(column)
@@ -138,7 +137,7 @@ def pack(columns: Sequence[ColumnCosts]) -> BoxCosts:
     return BoxCosts(np.concatenate(parts), layout)
 
 
-def _laid_out(column: ColumnCosts) -> tuple[int, NDArray[np.float64]]:
+def _laid_out(column: ColumnCosts) -> tuple[int, Floats]:
     if column.shape is Shape.ORDER:
         return 0, column.steps
     if column.shape is Shape.SET:
@@ -148,7 +147,7 @@ def _laid_out(column: ColumnCosts) -> tuple[int, NDArray[np.float64]]:
     return len(column.steps), np.concatenate(_range_maxima(column.steps))
 
 
-def _table(column: ColumnCosts) -> NDArray[np.float64]:
+def _table(column: ColumnCosts) -> Floats:
     """Return the cost of each pair of codes, NULL the last, as one row after another."""
     table = np.full((column.size + 1, column.size + 1), column.everything)
     np.fill_diagonal(table, 0.0)
@@ -157,7 +156,7 @@ def _table(column: ColumnCosts) -> NDArray[np.float64]:
     return table.ravel()
 
 
-def _range_maxima(steps: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+def _range_maxima(steps: Floats) -> list[Floats]:
     """Return level by level the greatest of each 2**level steps from each step on."""
     levels, width = [steps], 1
     while 2 * width <= len(steps):
@@ -171,9 +170,3 @@ def _range_maxima(steps: NDArray[np.float64]) -> list[NDArray[np.float64]]:
 def weighted_costs(table: EncodedTable) -> BoxCosts:
     """Return the costs of all quasi-identifiers, each times the weight of its rule."""
     return pack([column_costs(column).times(column.rule.weight) for column in table.quasi])
-
-
-def row_codes(table: EncodedTable) -> NDArray[np.int32]:
-    """Return the codes of quasi-identifiers and sensitive columns side by side, (n, d + s)."""
-    codes = [column.codes for column in table.quasi]
-    return np.ascontiguousarray(np.column_stack([*codes, table.sensitive]), np.int32)

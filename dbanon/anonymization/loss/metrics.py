@@ -16,10 +16,9 @@ from dbanon.domain.table import Structure
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.loss.costs import ColumnCosts
     from dbanon.domain.assignment import Assignment, EncodedTable, GroupValues
+    from dbanon.kernels.arrays import Int32s, Int64s
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -34,8 +33,8 @@ class Publication:
     assignment: Assignment
     values: GroupValues
     k: int
-    classes: NDArray[np.int32]
-    size: NDArray[np.int64]
+    classes: Int32s
+    size: Int64s
 
     @property
     def n_suppressed(self) -> int:
@@ -59,12 +58,12 @@ def publication(
     return Publication(table, assignment, values, k, of_row, size)
 
 
-def prefixes(published: Publication) -> tuple[NDArray[np.int64], ...]:
+def prefixes(published: Publication) -> tuple[Int64s, ...]:
     """Return for every number of first columns, from one on, which classes agree in them.
 
     Each is (n_classes,): the set of each class.
     """
-    sets: list[NDArray[np.int64]] = []
+    sets: list[Int64s] = []
     joint = np.zeros(published.assignment.n_groups, np.int64)
     shown = np.flatnonzero(published.classes >= 0)
     groups, first = np.unique(published.assignment.group[shown], return_index=True)
@@ -145,12 +144,10 @@ def suppressed_cells(published: Publication) -> float:
     return float(total + published.n_suppressed * len(published.table.quasi))
 
 
-def _class_boxes(published: Publication) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _class_boxes(published: Publication) -> tuple[Int32s, Int32s]:
     from dbanon.kernels.boxes.costs import group_boxes
 
-    columns = [column.codes for column in published.table.quasi]
-    codes = np.ascontiguousarray(np.column_stack(columns))
-    lo, hi, _ = group_boxes(codes, published.classes, len(published.size))
+    lo, hi, _ = group_boxes(published.table.codes, published.classes, len(published.size))
     return lo, hi
 
 

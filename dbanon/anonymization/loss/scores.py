@@ -7,23 +7,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dbanon.domain.assignment import EncodedColumn
+    from dbanon.kernels.arrays import Floats
 
 
-def ordinal_places(column: EncodedColumn) -> NDArray[np.float64]:
+def ordinal_places(column: EncodedColumn) -> Floats:
     """Return where the values of an ordinal column are on a line, (size,), weighted.
 
     They differ by the steps between them over the number of values. The step is a multiple of
     2**-40, so that as many steps are as far wherever they begin, and ties stay ties.
     """
     step = np.rint(column.rule.weight**0.5 / max(column.size, 1) * 2.0**40) / 2.0**40
-    places: NDArray[np.float64] = np.arange(column.size) * step
+    places: Floats = np.arange(column.size) * step
     return places
 
 
-def standardized(column: EncodedColumn) -> NDArray[np.float64]:
+def standardized(column: EncodedColumn) -> Floats:
     """Return the z-scores of the rows' values times the root of the weight, NaN for NULL."""
     values = column.values.astype(np.float64)
     # Scores do not depend on the scale; a power of two changes no digit and keeps squares finite.
@@ -34,5 +33,5 @@ def standardized(column: EncodedColumn) -> NDArray[np.float64]:
     spread = present.std() if present.size else 0.0
     if spread == 0.0:
         return np.where(np.isnan(numbers), np.nan, 0.0)
-    scores: NDArray[np.float64] = (numbers - present.mean()) / spread * column.rule.weight**0.5
+    scores: Floats = (numbers - present.mean()) / spread * column.rule.weight**0.5
     return scores

@@ -27,9 +27,7 @@ class Mean:
     the nearest day, timestamps the nearest second.
     """
 
-    def accepts(self, structure: Structure) -> bool:
-        """Whether the values can be added."""
-        return structure is Structure.LINE
+    accepts = frozenset({Structure.LINE})
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
         """Return a mean for every group; O(n) and one text for each distinct mean."""
@@ -52,9 +50,7 @@ class Mean:
 class Median:
     """The lower median of the values that are there; NULL when none is."""
 
-    def accepts(self, structure: Structure) -> bool:
-        """Whether the values are ordered."""
-        return structure is not Structure.TREE
+    accepts = frozenset({Structure.LINE, Structure.ORDER})
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
         """Return a value of some member for every group; O(n log n)."""
@@ -73,9 +69,7 @@ class Median:
 class Mode:
     """The most frequent value, NULL being one; ties: the lowest code."""
 
-    def accepts(self, structure: Structure) -> bool:  # noqa: ARG002 - any column has values
-        """Accept every column."""
-        return True
+    accepts = frozenset(Structure)
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
         """Return a value of some member for every group; O(n log n)."""

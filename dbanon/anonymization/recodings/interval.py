@@ -30,9 +30,7 @@ class Interval:
     publishes the range of everything, which says nothing of either.
     """
 
-    def accepts(self, structure: Structure) -> bool:
-        """Whether PostgreSQL has a range type for the values."""
-        return structure is Structure.LINE
+    accepts = frozenset({Structure.LINE})
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
         """Return a range for every group; O(n) and one text for each distinct range."""
@@ -48,9 +46,7 @@ class Interval:
 class IntervalText:
     """The same as text for people: ``[30, 39]``, ``30`` when all are equal, ``*`` when mixed."""
 
-    def accepts(self, structure: Structure) -> bool:
-        """Whether the values are ordered."""
-        return structure is not Structure.TREE
+    accepts = frozenset({Structure.LINE, Structure.ORDER})
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
         """Return a text for every group; O(n) and one text for each distinct range."""

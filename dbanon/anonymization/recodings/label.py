@@ -24,9 +24,7 @@ class Label:
     A group of NULLs publishes NULL; one that mixes NULL and values publishes the root.
     """
 
-    def accepts(self, structure: Structure) -> bool:
-        """Whether there is a tree above the values."""
-        return structure is Structure.TREE
+    accepts = frozenset({Structure.TREE})
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
         """Return a label for every group; O(n), and O(height) for all distinct sets at once."""

@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.domain.assignment import ValueColumn
+from dbanon.domain.table import Structure
 
 if TYPE_CHECKING:
     from dbanon.domain.assignment import Assignment, EncodedColumn
-    from dbanon.domain.table import Structure
 
 
 @dataclass(frozen=True, slots=True)
 class Suppress:
     """A star for every group."""
 
-    def accepts(self, structure: Structure) -> bool:  # noqa: ARG002 - any column can be hidden
-        """Accept every column."""
-        return True
+    accepts = frozenset(Structure)
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
         """Return the one label, at full loss."""

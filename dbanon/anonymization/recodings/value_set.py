@@ -10,12 +10,12 @@ import numpy as np
 
 from dbanon.anonymization.encoding.text import value_texts
 from dbanon.anonymization.recodings.groups import column_boxes, value_column
+from dbanon.domain.table import Structure
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.domain.assignment import Assignment, EncodedColumn, ValueColumn
-    from dbanon.domain.table import Structure
 
 _PLAIN = re.compile(r"(?!(?i:null)\Z)[A-Za-z0-9_.:+-]+\Z")
 
@@ -28,9 +28,7 @@ class ValueSet:
     nothing when it holds one.
     """
 
-    def accepts(self, structure: Structure) -> bool:  # noqa: ARG002 - any column has values
-        """Accept every column."""
-        return True
+    accepts = frozenset(Structure)
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
         """Return an array for every group; O(n log n) and one text for each distinct set."""

@@ -15,9 +15,6 @@ from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from dbanon.actions.preparation.request import Options as PublishOptions
     from dbanon.settings import Settings
 
 Table = Annotated[
@@ -232,40 +229,3 @@ def settings(dsn: str | None, *, owner: str | None = None, superuser: bool = Fal
     from dbanon.settings import Settings
 
     return Settings.load(dsn=dsn, owner=owner, allow_superuser=superuser)
-
-
-def publication(arguments: Mapping[str, Any]) -> PublishOptions:
-    """Pick from a command's arguments what it asks of a publication."""
-    if arguments["as_"] not in {"table", "view"}:
-        raise typer.BadParameter("table or view", param_hint="--as")
-    effort, asked = arguments["effort"], arguments["models"]
-    return {
-        "k": arguments["k"],
-        "l": arguments["l"],
-        "models": asked["models"],
-        "subject": asked["subject"],
-        "rows_per_subject": asked["rows_per_subject"],
-        "population": asked["population"],
-        "algorithm": arguments["algorithm"],
-        "effort": None if effort is None else effort.value,
-        "time_limit": arguments["time_limit"],
-        "params": _pairs(arguments["param"] or ()),
-        "block": arguments["block"],
-        "max_suppressed": arguments["max_suppressed"],
-        "kind": arguments["as_"],
-        "schema": arguments["schema"],
-        "name": arguments["name"],
-        "grants": arguments["grant"] or (),
-        "keep_assignment": arguments.get("keep_assignment", False),
-        "seed": arguments["seed"],
-    }
-
-
-def _pairs(texts: Iterable[str]) -> dict[str, str | int | float | bool]:
-    found: dict[str, str | int | float | bool] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals and value):
-            raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--param")
-        found[name] = value
-    return found

@@ -86,8 +86,7 @@ def _lines(axes: Axes, found: Comparison) -> None:
 
 
 def _label(axes: Axes, found: Comparison) -> None:
-    l = f", l = {found.l}" if found.l > 1 else ""
-    title = f"Loss of {found.table} ({found.n_rows:,} rows{l})"
+    title = f"Loss of {found.table} ({found.n_rows:,} rows{found.diversity})"
     axes.set_title(title, parse_math=False)  # a name may hold a dollar sign
     axes.set_xlabel("k, the least number of rows in a class")
     weighted = "weighted " if found.is_weighted else ""

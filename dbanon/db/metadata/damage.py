@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from dbanon.db.metadata import store
+from dbanon.db.metadata import ledger
 from dbanon.db.metadata.tables import DATA_SCHEMA, SCHEMA, metadata
 from dbanon.db.models import functions
 from dbanon.db.queries import query
@@ -84,4 +84,4 @@ def views_of_data(session: Session) -> list[tuple[TableName, int]]:
 def unrecorded_views(session: Session) -> list[TableName]:
     """Return the views over release data of which the ledger says nothing."""
     found = views_of_data(session)
-    return [view for view, data_id in found if store.release_by_id(session, data_id) is None]
+    return [view for view, data_id in found if ledger.release_by_id(session, data_id) is None]

@@ -1,16 +1,248 @@
-"""Enter later checks of releases into the ledger, where the role may."""
+"""The ledger: what was published, and what was found of it later."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
-from dbanon.db.metadata import store
+import sqlalchemy as sa
+
+from dbanon.db.metadata import tables as m
+from dbanon.db.metadata.store import of_table
 from dbanon.db.queries import query
+from dbanon.domain.assignment import LossReport
+from dbanon.domain.checks import CheckReport, CheckResult, Verdict, Verification
 from dbanon.domain.deeds import Deed
+from dbanon.domain.release import Entry, Release, ReleaseKind
+from dbanon.domain.table import TableName
+from dbanon.formats import policies
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from dbanon.db.session import Session
-    from dbanon.domain.checks import CheckReport
+
+
+def next_release_id(session: Session) -> int:
+    """Take the number of the next release; a gap in the ledger is a publication that failed."""
+    sequence = sa.text("SELECT nextval(pg_get_serial_sequence('dbanon.release', 'release_id'))")
+    return int(session.sa.execute(sequence).scalar_one())
+
+
+def add_release(session: Session, release: Release) -> Release:
+    """Enter a release into the ledger as the one that its relation serves; return it dated."""
+    before = (*_of_relation(release.relation), m.release.c.served)
+    session.sa.execute(sa.update(m.release).where(*before).values(served=False))
+    entered = session.sa.execute(
+        sa.insert(m.release)
+        .values(
+            release_id=release.id,
+            table_schema=release.table.schema,
+            table_name=release.table.name,
+            relation_schema=release.relation.schema,
+            relation_name=release.relation.name,
+            kind=release.kind.value,
+            policy=policies.to_document(release.policy),
+            overrides=dict(release.overrides),
+            taxonomies=dict(release.taxonomies),
+            seed=release.seed,
+            checks=_documents(release.checks.results),
+            loss=asdict(release.loss),
+            fingerprint=release.fingerprint,
+            content=release.content,
+            data_id=release.data_id,
+            served=True,
+        )
+        .returning(m.release.c.created_at, m.release.c.created_by)
+    ).one()
+    earlier = session.sa.execute(
+        sa.select(sa.func.count()).where(
+            *of_table(m.release, release.table), m.release.c.release_id < release.id
+        )
+    ).scalar_one()
+    return replace(
+        release, earlier=earlier, created_at=entered.created_at, created_by=entered.created_by
+    )
+
+
+def served_release(session: Session, relation: TableName) -> Release | None:
+    """Return the release that the relation serves, or None."""
+    found = list(_releases(session, *_of_relation(relation), m.release.c.served))
+    return found[0] if found else None
+
+
+def latest_entry(session: Session, relation: TableName) -> Entry | None:
+    """Return the newest release of a relation, served or not, or None."""
+    return next(_entries(session, *_of_relation(relation)), None)
+
+
+def served_entries(session: Session, *, table: TableName | None = None) -> list[Entry]:
+    """Return what is served, newest first; of one table, if asked. Reads no policy."""
+    conditions = [] if table is None else of_table(m.release, table)
+    return list(_entries(session, *conditions, m.release.c.served))
+
+
+def withdraw(session: Session, release_id: int) -> bool:
+    """Mark a release as no longer served; return whether it was."""
+    table = m.release
+    found = session.sa.execute(
+        sa.update(table)
+        .where(table.c.release_id == release_id, table.c.served)
+        .values(served=False)
+    )
+    return found.rowcount > 0
+
+
+def serves_data(session: Session, data_id: int) -> bool:
+    """Whether a served release has the private tables of that number."""
+    table = m.release
+    found = session.sa.execute(
+        sa.select(table.c.release_id).where(table.c.data_id == data_id, table.c.served)
+    )
+    return found.first() is not None
+
+
+def releases(
+    session: Session, *, table: TableName | None = None, served: bool = False
+) -> list[Release]:
+    """Return the ledger, newest first; of one table, or only what is served, if asked."""
+    conditions = [] if table is None else of_table(m.release, table)
+    if served:
+        conditions = [*conditions, m.release.c.served]
+    return list(_releases(session, *conditions))
+
+
+def release_by_id(session: Session, release_id: int) -> Release | None:
+    """Return one release, or None."""
+    found = list(_releases(session, m.release.c.release_id == release_id))
+    return found[0] if found else None
+
+
+def _of_relation(name: TableName) -> list[sa.ColumnElement[bool]]:
+    columns = m.release.c
+    return [columns.relation_schema == name.schema, columns.relation_name == name.name]
+
+
+def _entries(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator[Entry]:
+    c = m.release.c
+    names = (c.table_schema, c.table_name, c.relation_schema, c.relation_name)
+    columns = (*names, c.release_id, c.kind, c.served, c.content, c.data_id)
+    statement = sa.select(*columns).where(*conditions).order_by(c.release_id.desc())
+    for row in session.sa.execute(statement).mappings():
+        yield Entry(**_place(row))
+
+
+def _place(row: sa.RowMapping) -> dict[str, Any]:
+    """Return the fields of an entry."""
+    return {
+        "id": row["release_id"],
+        "table": TableName(row["table_schema"], row["table_name"]),
+        "relation": TableName(row["relation_schema"], row["relation_name"]),
+        "kind": ReleaseKind(row["kind"]),
+        "served": row["served"],
+        "content": row["content"],
+        "data_id": row["data_id"],
+    }
+
+
+def _releases(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator[Release]:
+    older = m.release.alias()
+    earlier = (
+        sa.select(sa.func.count())
+        .where(
+            older.c.table_schema == m.release.c.table_schema,
+            older.c.table_name == m.release.c.table_name,
+            older.c.release_id < m.release.c.release_id,
+        )
+        .scalar_subquery()
+    )
+    statement = (
+        sa.select(m.release, earlier.label("earlier"))
+        .where(*conditions)
+        .order_by(m.release.c.release_id.desc())
+    )
+    for row in session.sa.execute(statement).mappings():
+        place = _place(row)
+        yield Release(
+            **place,
+            policy=policies.from_document(row["policy"]),
+            seed=row["seed"],
+            checks=CheckReport(place["relation"], _results(row["checks"])),
+            loss=LossReport(**row["loss"]),
+            overrides=row["overrides"],
+            taxonomies=row["taxonomies"],
+            fingerprint=row["fingerprint"],
+            earlier=row["earlier"],
+            created_at=row["created_at"],
+            created_by=row["created_by"],
+        )
+
+
+def _documents(results: Iterable[CheckResult]) -> list[dict[str, Any]]:
+    """Spell results for JSON, which has no word for a number that is not finite."""
+    return [
+        {
+            name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in asdict(result).items()
+        }
+        for result in results
+    ]
+
+
+def _results(documents: Iterable[dict[str, Any]]) -> tuple[CheckResult, ...]:
+    return tuple(
+        CheckResult(
+            **{
+                **document,
+                **{
+                    name: float(document[name])
+                    for name in ("required", "achieved")
+                    if isinstance(document[name], str)
+                },
+                "verdict": Verdict(document["verdict"]),
+            }
+        )
+        for document in documents
+    )
+
+
+# Verifications: what was found of a release later.
+
+
+def add_verification(
+    session: Session, release_id: int, report: CheckReport, *, reason: str | None
+) -> None:
+    """Enter a check of a release into the ledger."""
+    session.sa.execute(
+        sa.insert(m.verification).values(
+            release_id=release_id,
+            verdict=report.verdict.value,
+            results=_documents(report.results),
+            reason=reason,
+        )
+    )
+
+
+def verifications(session: Session, release_id: int) -> list[Verification]:
+    """Return the checks of a release, newest first."""
+    table = m.verification
+    rows = session.sa.execute(
+        sa.select(table)
+        .where(table.c.release_id == release_id)
+        .order_by(table.c.verification_id.desc())
+    )
+    return [
+        Verification(
+            release=row["release_id"],
+            verdict=Verdict(row["verdict"]),
+            results=_results(row["results"]),
+            reason=row["reason"],
+            verified_at=row["verified_at"],
+            verified_by=row["verified_by"],
+        )
+        for row in rows.mappings()
+    ]
 
 
 def record(
@@ -22,11 +254,13 @@ def record(
     """
     deed = Deed(f"the check of {report.relation}", "recorded", f"dbanon release show {release}")
     with session.transaction(deed=deed):
-        row = session.pg.execute(query("rights/can_record")).fetchone()
-        if row is None or not row[0]:
+        is_whole, may_write = session.pg.execute(query("rights/can_record")).fetchone() or (0, 0)
+        if not is_whole:
+            return "not recorded: the ledger has lost a table; dbanon doctor names it"
+        if not may_write:
             return "not recorded: this role cannot write the ledger"
-        served = store.served_release(session, report.relation)
+        served = served_release(session, report.relation)
         if served is None or served.id != release:
             return f"not recorded: in the ledger, {report.relation} does not serve {release}"
-        store.add_verification(session, release, report, reason=reason)
+        add_verification(session, release, report, reason=reason)
     return None

@@ -92,8 +92,14 @@ def check_name(model: str) -> str:
 
 
 def arithmetic(model: str, values: Mapping[str, sql.Composable]) -> sql.Composed:
-    """Compose what a model computes of its input; values: of its parameters, by name."""
-    return sql.SQL(_opened("models", _place(model))[1]).format(**values)
+    """Compose what a model computes of its input; values: of its parameters, by name.
+
+    A fragment takes in that of another model where it names it.
+    """
+    text = _opened("models", _place(model))[1]
+    others = [other for other in MODELS if f"{{{_stem(other)}}}" in text]
+    within = {_stem(other): arithmetic(other, values) for other in others}
+    return sql.SQL(text).format(**values, **within)
 
 
 def fails(model: type[Model], values: Mapping[str, sql.Composable]) -> sql.Composed:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dbanon.domain.taxonomy import Taxonomy
 
 
-class Asked(NamedTuple):
+class Demand(NamedTuple):
     """A model asked of one sensitive column; quasi: what makes the classes that are judged.
 
     Of (X, Y)-anonymity quasi is X, and column spells Y.
@@ -35,40 +35,40 @@ class Asked(NamedTuple):
     quasi: tuple[str, ...]
 
 
-def asked(
+def demands(
     models: Iterable[ModelSpec],
     *,
     quasi: Sequence[str],
     sensitive: Sequence[str],
     plain: bool = False,
-) -> Iterator[Asked]:
+) -> Iterator[Demand]:
     """Yield what is asked of columns, l distinct values of every sensitive one if ``plain``."""
     for spec in models:
         if MODELS[spec.name].scope is Scope.LINKS:
             y = texts(spec, "y")
             x = texts(spec, "x") or tuple(name for name in quasi if name not in y)
-            yield Asked(spec, ", ".join(y), x)
+            yield Demand(spec, ", ".join(y), x)
         if is_plain(spec) and not plain:
             continue
         for column in sensitive_of(spec, sensitive):
             others = [name for name in sensitive if name != column]
-            yield Asked(spec, column, (*quasi, *others) if is_strict(spec) else tuple(quasi))
+            yield Demand(spec, column, (*quasi, *others) if is_strict(spec) else tuple(quasi))
 
 
 def model_statement(
-    relation: sql.Composable, question: Asked, *, trees: Mapping[str, object]
+    relation: sql.Composable, demand: Demand, *, trees: Mapping[str, object]
 ) -> sql.Composed:
     """Compose the call of the check; trees: of the sensitive columns that have one, or an order."""
-    spec = question.spec
+    spec = demand.spec
     given: dict[str, object] = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in arguments(spec).items()
     }
-    if given.get("distance") in {HIERARCHICAL, ORDERED} and question.column in trees:
-        given["tree"] = Jsonb(trees[question.column])
-    columns = [sql.Literal(list(question.quasi)), sql.Literal(question.column)]
+    if given.get("distance") in {HIERARCHICAL, ORDERED} and demand.column in trees:
+        given["tree"] = Jsonb(trees[demand.column])
+    columns = [sql.Literal(list(demand.quasi)), sql.Literal(demand.column)]
     if MODELS[spec.name].scope is Scope.LINKS:
-        columns, given["x"] = [], list(question.quasi)
+        columns, given["x"] = [], list(demand.quasi)
     named = [
         sql.SQL("{} => {}").format(sql.Identifier(name), sql.Literal(value))
         for name, value in given.items()

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from psycopg import sql
 
-from dbanon.db.models.statements import asked, model_statement
+from dbanon.db.models.statements import demands, model_statement
 from dbanon.db.queries import relation as relation_name
 from dbanon.domain.checks import CheckReport, CheckResult, Verdict
-from dbanon.domain.errors import SchemaOutOfDate
+from dbanon.domain.errors import DatabaseError, SchemaOutOfDate
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
+from dbanon.formats.policies import model_documents
+from dbanon.models.base import Scope
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import sensitive_of, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from dbanon.db.releases.guarantee import Promise
     from dbanon.db.session import Session
@@ -51,9 +56,9 @@ def proofs(relation: sql.Composable, promise: Promise) -> Iterator[Proof]:
         for column in others:
             statement = sql.SQL(_L).format(**known, sensitive=column, l=promise.l)
             yield Proof(((L_DIVERSITY, column),), statement)
-    for question in asked(promise.models, quasi=promise.quasi, sensitive=promise.sensitive):
-        statement = model_statement(relation, question, trees=promise.trees)
-        yield Proof(((question.spec.name, question.column),), statement)
+    for demand in demands(promise.models, quasi=promise.quasi, sensitive=promise.sensitive):
+        statement = model_statement(relation, demand, trees=promise.trees)
+        yield Proof(((demand.spec.name, demand.column),), statement)
 
 
 def prove(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
@@ -73,6 +78,75 @@ def prove(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
                 )
             )
     return CheckReport(info.name, tuple(results))
+
+
+def verification(relation: sql.Composable) -> sql.Composed:
+    """Compose what proves a published relation for anybody who reads it."""
+    return sql.SQL("SELECT * FROM dbanon.verify({})").format(relation)
+
+
+def verify(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
+    """Prove what a relation promises in its comment, by the statement that auditors run.
+
+    Nobody who reads it can repeat the models of a population, so they are left out. Raises
+    DatabaseError when the answer is about anything else than the promise.
+    """
+    relation = sql.SQL("{}::oid::regclass").format(info.oid)
+    found = [_Verified(*row) for row in session.pg.execute(verification(relation)).fetchall()]
+    if sorted(map(_question, found)) != sorted(_questions(promise)):
+        raise DatabaseError(
+            f"dbanon.verify did not answer for what {info.name} promises", hint="dbanon init"
+        )
+    proved = [one for one in found if MODELS[one.model].scope is not Scope.POPULATION]
+    return CheckReport(info.name, tuple(map(_result, proved)))
+
+
+class _Verified(NamedTuple):
+    """A row of ``dbanon.verify``."""
+
+    model: str
+    column: str | None
+    parameters: dict[str, object]
+    required: float
+    achieved: float | None
+    classes: int
+    failing: int
+    n_rows: int
+    verdict: str
+
+
+def _question(row: _Verified) -> str:
+    return json.dumps([row.model, row.column, row.parameters], sort_keys=True)
+
+
+def _questions(promise: Promise) -> Iterator[str]:
+    """Yield what has to be answered for a promise, each as the answer repeats it."""
+    for spec, document in zip(promise.models, model_documents(promise.models), strict=True):
+        columns: Sequence[str | None] = [None]
+        match MODELS[spec.name].scope:
+            case Scope.SENSITIVE:
+                columns = sensitive_of(spec, promise.sensitive)
+            case Scope.LINKS:
+                columns = [", ".join(texts(spec, "y"))]
+        for column in columns:
+            yield json.dumps([spec.name, column, document["params"]], sort_keys=True)
+
+
+def _result(row: _Verified) -> CheckResult:
+    """Return what a row says; what a model counts comes as a whole number."""
+    required, achieved = row.required, row.achieved
+    if MODELS[row.model].counts:
+        required, achieved = int(required), None if achieved is None else int(achieved)
+    return CheckResult(
+        row.model,
+        row.column,
+        required,
+        achieved,
+        row.classes,
+        row.failing,
+        row.n_rows,
+        Verdict(row.verdict),
+    )
 
 
 def named(name: TableName) -> sql.Composed:

@@ -9,7 +9,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from dbanon.db import catalog, identity
-from dbanon.db.metadata import store
+from dbanon.db.metadata import ledger, store
 from dbanon.db.models.functions import check_name
 from dbanon.db.queries import query
 from dbanon.domain.checks import CheckReport, CheckResult, Verdict
@@ -125,13 +125,13 @@ def prove(
         sql.Literal(identity.readable(session, found).as_string(session.pg))
     )
     quasi = policy.with_role(Role.QUASI)
-    named = {rule.column: rule.taxonomy for rule in quasi if rule.taxonomy is not None}
-    known = store.load_taxonomies(session, named.values(), versions=versions)
-    trees = {
-        rule.column: labels_document(known[rule.taxonomy])
+    named = {
+        rule.column: rule.taxonomy
         for rule in quasi
         if rule.taxonomy is not None and rule.recoding in {None, "label"}
     }
+    known = store.load_taxonomies(session, {name: versions[name] for name in named.values()})
+    trees = {column: labels_document(known[name]) for column, name in named.items()}
     results = list(report.results)
     for spec in specs:
         call = statement(spec, info.oid, people, [rule.column for rule in quasi], trees)
@@ -157,7 +157,7 @@ def prove_again(
     release = None
     row = session.pg.execute(query("rights/readable")).fetchone()
     if row is not None and row[0]:
-        release = store.release_by_id(session, promise.release)
+        release = ledger.release_by_id(session, promise.release)
     if release is not None and _is_there(session, release):
         policy = replace(release.policy, models=specs)
         return prove(session, info, policy, report, versions=release.taxonomies)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon.db.models.statements import asked, model_statement
+from dbanon.db.models.statements import demands, model_statement
 from dbanon.db.queries import identifiers, template
 from dbanon.domain.checks import CheckReport, CheckResult, Verdict
 from dbanon.domain.policy import K_ANONYMITY, Role
@@ -19,7 +19,7 @@ from dbanon.models.specs import model_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from dbanon.db.models.statements import Asked
+    from dbanon.db.models.statements import Demand
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
 
@@ -125,24 +125,24 @@ def _of_persons(
     number = [_unused({*quasi, *sensitive, subject})] if alike else []
     by = _spelled(subject, alike=alike)
     every = [*quasi, *number]
-    for question in asked(policy.models, quasi=every, sensitive=sensitive, plain=True):
-        if MODELS[question.spec.name].scope is Scope.LINKS:
+    for demand in demands(policy.models, quasi=every, sensitive=sensitive, plain=True):
+        if MODELS[demand.spec.name].scope is Scope.LINKS:
             continue  # distinct values are as many among rows as among persons
-        used = [name for name in sensitive if name in {question.column, *question.quasi}]
+        used = [name for name in sensitive if name in {demand.column, *demand.quasi}]
         session.pg.execute(_create(publication, subject, quasi, used, number=number))
-        if MODELS[question.spec.name].of_persons and set(question.quasi) == set(every):
-            yield _safe(session, publication, question, subject, by=by)
+        if MODELS[demand.spec.name].of_persons and set(demand.quasi) == set(every):
+            yield _safe(session, publication, demand, subject, by=by)
         else:
             persons = sql.SQL("{}::regclass").format(
                 sql.Literal(publication.persons.as_string(session.pg))
             )
-            call = model_statement(persons, question, trees=publication.trees)
+            call = model_statement(persons, demand, trees=publication.trees)
             row = session.pg.execute(call).fetchone()
             assert row is not None  # noqa: S101 - an aggregate always has a row
             required, achieved, classes, failing, members, verdict = row
             yield CheckResult(
-                question.spec.name,
-                f"{question.column} by {by}",
+                demand.spec.name,
+                f"{demand.column} by {by}",
                 required,
                 achieved,
                 classes,
@@ -189,15 +189,15 @@ def _create(
     )
 
 
-def persons_statement(persons: sql.Composable, question: Asked, *, subject: str) -> sql.Composed:
+def persons_statement(persons: sql.Composable, demand: Demand, *, subject: str) -> sql.Composed:
     """Compose what judges a table of persons; it returns what ``prove_persons.sql`` says."""
-    model = model_of(question.spec)
+    model = model_of(demand.spec)
     assert model.of_persons is not None  # noqa: S101 - only of those that say what they mean
     return template(
         "proofs/prove_persons",
         persons=persons,
-        quasi=identifiers(question.quasi),
-        value=sql.Identifier(question.column),
+        quasi=identifiers(demand.quasi),
+        value=sql.Identifier(demand.column),
         subject=sql.Identifier(subject),
         achieved=_MEASURES[model.of_persons],
         required=sql.Literal(model.required),
@@ -205,17 +205,17 @@ def persons_statement(persons: sql.Composable, question: Asked, *, subject: str)
 
 
 def _safe(
-    session: Session, publication: Publication, question: Asked, subject: str, *, by: str
+    session: Session, publication: Publication, demand: Demand, subject: str, *, by: str
 ) -> CheckResult:
-    statement = persons_statement(publication.persons, question, subject=subject)
+    statement = persons_statement(publication.persons, demand, subject=subject)
     found = session.pg.execute(statement).fetchone()
     assert found is not None  # noqa: S101 - an aggregate always has a row
     required, least, most, classes, below, above, members = found
-    at_most = MODELS[question.spec.name].bound is Bound.AT_MOST
+    at_most = MODELS[demand.spec.name].bound is Bound.AT_MOST
     failing = above if at_most else below
     return CheckResult(
-        question.spec.name,
-        f"{question.column} by {by}",
+        demand.spec.name,
+        f"{demand.column} by {by}",
         required,
         most if at_most else least,
         classes,

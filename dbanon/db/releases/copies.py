@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
-    from dbanon.domain.release import Release
+    from dbanon.domain.release import Entry
     from dbanon.domain.table import TableName
 
 
-def make(session: Session, publication: Publication, previous: Release | None) -> Publication:
+def make(session: Session, publication: Publication, previous: Entry | None) -> Publication:
     """Fill the former tables if they are intact and of the right shape, else make new ones.
 
     Returns the publication with the number of its tables.
@@ -47,7 +47,7 @@ def make(session: Session, publication: Publication, previous: Release | None) -
     return publication
 
 
-def _sealed(session: Session, publication: Publication, previous: Release) -> bool:
+def _sealed(session: Session, publication: Publication, previous: Entry) -> bool:
     """Whether the former copy is as publishing left it, and has the columns that are needed."""
     published = views.oid_of(session, previous.relation)
     if published is None or previous.content is None:
@@ -135,7 +135,7 @@ def empty(session: Session, release: sql.Identifier) -> None:
     session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(release))
 
 
-def vacuum(session: Session, releases: Iterable[Release]) -> None:
+def vacuum(session: Session, releases: Iterable[Entry]) -> None:
     """Free the room of rows that no snapshot needs; what cannot be done now, the server does later.
 
     The file keeps its length: to cut it, nobody may read the table.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db.models.functions import TYPES, arithmetic, fails
-from dbanon.db.models.statements import asked
+from dbanon.db.models.statements import demands
 from dbanon.db.queries import template, text_of
 from dbanon.domain.policy import Role
 from dbanon.models.base import Reads
@@ -17,7 +17,7 @@ from dbanon.models.specs import arguments
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dbanon.db.models.statements import Asked
+    from dbanon.db.models.statements import Demand
     from dbanon.db.releases.publication import Publication
     from dbanon.domain.policy import ModelSpec
     from dbanon.domain.table import ColumnInfo
@@ -98,17 +98,17 @@ def model_blocks(publication: Publication, members: sql.Composable) -> Iterator[
     members: the statement of ``live_members``.
     """
     names = [rule.column for rule in publication.policy.with_role(Role.SENSITIVE)]
-    for question in asked(publication.policy.models, quasi=(), sensitive=names):
-        yield _block(publication, question, members)
+    for demand in demands(publication.policy.models, quasi=(), sensitive=names):
+        yield _block(publication, demand, members)
 
 
-def _block(publication: Publication, question: Asked, members: sql.Composable) -> sql.Composed:
+def _block(publication: Publication, demand: Demand, members: sql.Composable) -> sql.Composed:
     """Compose what hides the classes that fail one model, by the arithmetic of its check."""
-    name, columns = question.spec.name, watched(publication)
-    model, values = MODELS[name], _values(question.spec)
+    name, columns = demand.spec.name, watched(publication)
+    model, values = MODELS[name], _values(demand.spec)
     assert not model.of_whole  # noqa: S101 - refused before anything is read
-    others = [columns[other] for other in question.quasi]
-    column = publication.info.column(question.column)
+    others = [columns[other] for other in demand.quasi]
+    column = publication.info.column(demand.column)
     labels, numbers = model.reads is Reads.LABELS, model.reads is Reads.NUMBERS
     return template(
         "guards/guard_model",
@@ -116,7 +116,7 @@ def _block(publication: Publication, question: Asked, members: sql.Composable) -
         label=_label(column) if labels else sql.SQL("NULL::text"),
         number=_number(column) if numbers else sql.SQL("NULL::double precision"),
         others=sql.SQL("").join(sql.SQL("s.{}, ").format(other) for other in others),
-        column=columns[question.column],
+        column=columns[demand.column],
         members=members,
         arithmetic=arithmetic(name, values),
         groups=publication.groups,

@@ -46,7 +46,8 @@ _BROKEN = (
     Broken("a role has the right to change its private copy"),
     Broken("its private copy has other columns than it shows"),
     Broken(
-        "an older dbanon published it: to a snapshot older than that it looks empty",
+        "an older dbanon published it, or what tells who can see it was taken out: to a snapshot"
+        " older than it, it looks empty",
         is_harmless=True,
     ),
     Broken("its definition is not the one that was published"),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
-    from dbanon.domain.release import Release
+    from dbanon.domain.release import Entry
     from dbanon.domain.table import TableInfo
 
 _ALTERED = {
@@ -116,12 +116,13 @@ def _are_kept(session: Session, number: int) -> bool:
     return row is not None and row[0]
 
 
-def alterations(session: Session, release: Release) -> list[str]:
+def alterations(session: Session, release: Entry) -> list[str]:
     """Return what hides all of a live release, or would if it could tell."""
     if release.kind is not ReleaseKind.VIEW:
         return []
     if not _are_kept(session, release.data_id):
-        return ["it was published by an older dbanon: what DDL does to its source goes unnoticed"]
+        reason = "it was published by an older dbanon, or what would notice it was dropped"
+        return [f"{reason}: what DDL does to its source goes unnoticed"]
     statement = sql.SQL(
         "SELECT kind, coalesce(relation::regclass::text, ''), quote_ident(name)"
         " FROM {}() ORDER BY 1, 2, 3"

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
-    from dbanon.domain.release import Release
+    from dbanon.domain.release import Entry
     from dbanon.domain.table import TableName
 
 
-def needed_tables(release: Release) -> tuple[str, ...]:
+def needed_tables(release: Entry) -> tuple[str, ...]:
     """Return the names that the private tables of a served release may have."""
     membership = membership_id(release)
     prefixes = ("rows", "groups", "marks")
     return f"release_{release.data_id}", *(f"{prefix}_{membership}" for prefix in prefixes)
 
 
-def membership_id(release: Release) -> int:
+def membership_id(release: Entry) -> int:
     """Return the number of the membership of a release, which live views share."""
     return release.data_id if release.kind is ReleaseKind.VIEW else release.id
 
@@ -144,10 +144,10 @@ def view_statement(publication: Publication, name: TableName | None = None) -> s
     return template("live/publish_view", view=view, names=names, live=live)
 
 
-def comment_statement(publication: Publication) -> sql.Composed:
-    """Compose the comment in which the view states what it promises."""
+def comment_statement(publication: Publication, candidate: TableName | None = None) -> sql.Composed:
+    """Compose the comment in which the view, or the candidate for it, states what it promises."""
     return sql.SQL("COMMENT ON VIEW {} IS {}").format(
-        relation(publication.view), sql.Literal(describe_promise(publication))
+        relation(candidate or publication.view), sql.Literal(describe_promise(publication))
     )
 
 

@@ -17,7 +17,7 @@ from psycopg import sql
 
 from dbanon.db import identity, rights
 from dbanon.db.locks import Held, patiently
-from dbanon.db.metadata import store
+from dbanon.db.metadata import ledger
 from dbanon.db.queries import query, template
 from dbanon.db.releases import copies, guards, immutability, relations, views
 from dbanon.db.releases.publication import data_table
@@ -26,14 +26,14 @@ from dbanon.domain.release import ReleaseKind
 
 if TYPE_CHECKING:
     from dbanon.db.session import Session
-    from dbanon.domain.release import Release
+    from dbanon.domain.release import Entry
     from dbanon.domain.table import TableName
 
 # How long to wait for those who read what was withdrawn.
 PATIENCE = 3.0
 
 
-def retire(session: Session, previous: Release, *, by: Release) -> None:
+def retire(session: Session, previous: Entry, *, by: Entry) -> None:
     """Drop what a replaced release was served from, or leave it idle if somebody holds it."""
 
     def drop() -> None:
@@ -49,7 +49,7 @@ def retire(session: Session, previous: Release, *, by: Release) -> None:
             guards.disarm(session, previous.data_id)
 
 
-def withdraw(session: Session, release: Release) -> bool:
+def withdraw(session: Session, release: Entry) -> bool:
     """Take a release away from everybody, in a transaction that no reader keeps waiting.
 
     Returns whether it was served until now. All rights go, and what it is served from is deleted:
@@ -64,10 +64,10 @@ def withdraw(session: Session, release: Release) -> bool:
         _empty_copy(session, release)
     else:
         _hide(session, release)
-    return store.withdraw(session, release.id)
+    return ledger.withdraw(session, release.id)
 
 
-def _empty_copy(session: Session, release: Release) -> None:
+def _empty_copy(session: Session, release: Entry) -> None:
     copy = data_table("release", release.data_id)
     if _exists(session, copy):
         copies.empty(session, copy)
@@ -75,7 +75,7 @@ def _empty_copy(session: Session, release: Release) -> None:
             session.pg.execute(statement)
 
 
-def _hide(session: Session, release: Release) -> None:
+def _hide(session: Session, release: Entry) -> None:
     """Let writers go on and readers not; what a writer has under way cannot be deleted."""
     guards.disarm(session, release.data_id)
     groups = data_table("groups", release.data_id)
@@ -90,12 +90,12 @@ def _hide(session: Session, release: Release) -> None:
         session.pg.execute(template("releases/delete_groups", groups=groups))
 
 
-def drop(session: Session, release: Release) -> None:
+def drop(session: Session, release: Entry) -> None:
     """Drop the view and all private objects of a release that is withdrawn.
 
     Raises Held, and DatabaseError when other objects depend on the view.
     """
-    shared = store.serves_data(session, release.data_id)
+    shared = ledger.serves_data(session, release.data_id)
 
     def act() -> None:
         if not shared:
@@ -107,14 +107,14 @@ def drop(session: Session, release: Release) -> None:
     patiently(session, act, on=left(session, release), budget=PATIENCE)
 
 
-def left(session: Session, release: Release) -> list[int]:
+def left(session: Session, release: Entry) -> list[int]:
     """Return by OID what of a release is still there, and the tables that its guards are on.
 
     What another release is served from by now is not left.
     """
     number = release.id if release.kind is ReleaseKind.TABLE else None
     numbers: dict[str, int | None] = {"id": number, "data_id": None, "view": None}
-    if not store.serves_data(session, release.data_id) or release.served:
+    if not ledger.serves_data(session, release.data_id) or release.served:
         view = views.oid_of(session, release.relation)
         of_release = view is not None and identity.serves(session, view, release.data_id)
         numbers["id"] = relations.membership_id(release)
@@ -124,11 +124,11 @@ def left(session: Session, release: Release) -> list[int]:
 
 def sweep(session: Session) -> None:
     """Drop what could not be dropped with the releases it belongs to, and can be now."""
-    served = store.releases(session, served=True)
+    served = ledger.served_entries(session)
     kept = [name for release in served for name in relations.needed_tables(release)]
     for (name,) in session.pg.execute(query("releases/orphans"), (kept,)).fetchall():
         found = re.fullmatch("(release|rows|groups)_([0-9]+)", name)
-        if found and store.release_by_id(session, int(found[2])):
+        if found and ledger.release_by_id(session, int(found[2])):
             drop_one = relations.drop_copy if found[1] == "release" else relations.drop_membership
             with suppress(Held, psycopg.Error):
                 patiently(session, partial(drop_one, session, int(found[2])), on=[], budget=0)
@@ -140,7 +140,7 @@ def tidy(session: Session, table: TableName) -> None:
         # On one snapshot: what is published between two looks would seem to be left over.
         with session.transaction(snapshot=True):
             sweep(session)
-            served = store.releases(session, table=table, served=True)
+            served = ledger.served_entries(session, table=table)
         copies.vacuum(session, served)
 
 

@@ -1,4 +1,4 @@
-"""What it costs to stretch a box so that it holds a row, each of many rows, or another box."""
+"""What it costs to stretch a box so that it holds a row, or each of many rows."""
 
 from __future__ import annotations
 
@@ -11,38 +11,34 @@ from dbanon.kernels.compile import kernel
 from dbanon.kernels.layout import SIZE, START, STRIDE
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-NONE = -1
+    from dbanon.kernels.arrays import Floats, Int32s, Int64s
 
 
 class Costs(NamedTuple):
     """The costs of boxes, and a table by code that is filled anew for each column."""
 
-    flat: NDArray[np.float64]
-    layout: NDArray[np.int64]
-    table: NDArray[np.float64]
+    flat: Floats
+    layout: Int64s
+    table: Floats
 
 
 @kernel
-def costs_of(flat: NDArray[np.float64], layout: NDArray[np.int64]) -> Costs:
+def costs_of(flat: Floats, layout: Int64s) -> Costs:
     """Return the costs with memory for the column of most values."""
     return Costs(flat, layout, np.empty(layout[:, SIZE].max() + 1))
 
 
 @kernel
-def cost_of(lo: NDArray[np.int32], hi: NDArray[np.int32], c: Costs) -> float:
+def cost_of(lo: Int32s, hi: Int32s, flat: Floats, layout: Int64s) -> float:
     """Return the cost of a box, (d,)."""
     total = 0.0
     for j in range(lo.shape[0]):
-        total += box_cost(c.flat, c.layout, j, lo[j], hi[j])
+        total += box_cost(flat, layout, j, lo[j], hi[j])
     return total
 
 
 @kernel
-def cost_with(
-    codes: NDArray[np.int32], lo: NDArray[np.int32], hi: NDArray[np.int32], c: Costs
-) -> float:
+def cost_with(codes: Int32s, lo: Int32s, hi: Int32s, c: Costs) -> float:
     """Return the cost of a box stretched to a row; codes past the d columns are ignored."""
     total = 0.0
     for j in range(lo.shape[0]):
@@ -51,7 +47,7 @@ def cost_with(
 
 
 @kernel
-def stretch(codes: NDArray[np.int32], lo: NDArray[np.int32], hi: NDArray[np.int32]) -> None:
+def stretch(codes: Int32s, lo: Int32s, hi: Int32s) -> None:
     """Stretch a box to a row; codes past the d columns are ignored."""
     for j in range(lo.shape[0]):
         lo[j], hi[j] = min(lo[j], codes[j]), max(hi[j], codes[j])
@@ -59,12 +55,7 @@ def stretch(codes: NDArray[np.int32], lo: NDArray[np.int32], hi: NDArray[np.int3
 
 @kernel
 def _reach_positions(
-    n: int,
-    codes: NDArray[np.int32],
-    j: int,
-    bounds: tuple[int, int],
-    c: Costs,
-    total: NDArray[np.float64],
+    n: int, codes: Int32s, j: int, bounds: tuple[int, int], c: Costs, total: Floats
 ) -> None:
     """Add what an ordered column costs with each row, its bounds being values."""
     size, start = c.layout[j, SIZE], c.layout[j, START]
@@ -78,14 +69,7 @@ def _reach_positions(
 
 
 @kernel
-def reach_rows(
-    n: int,
-    codes: NDArray[np.int32],
-    lo: NDArray[np.int32],
-    hi: NDArray[np.int32],
-    c: Costs,
-    total: NDArray[np.float64],
-) -> None:
+def reach_rows(n: int, codes: Int32s, lo: Int32s, hi: Int32s, c: Costs, total: Floats) -> None:
     """Fill the cost of the box lo..hi, (d,), with each of the first n rows of codes, (d, n).
 
     Where a column has fewer values than there are rows, each is priced once for all of them.
@@ -104,54 +88,3 @@ def reach_rows(
             for i in range(n):
                 code = codes[j, i]
                 total[i] += box_cost(c.flat, c.layout, j, min(low, code), max(high, code))
-
-
-class Boxes(NamedTuple):
-    """Boxes that merge. lo, hi: (g, d); size: (g,) rows of each, 0 for one that is gone.
-
-    corner: (d, g) is lo column by column; total: (g,) memory.
-    """
-
-    lo: NDArray[np.int32]
-    hi: NDArray[np.int32]
-    size: NDArray[np.int64]
-    corner: NDArray[np.int32]
-    total: NDArray[np.float64]
-
-
-@kernel
-def boxes_of(lo: NDArray[np.int32], hi: NDArray[np.int32], size: NDArray[np.int64]) -> Boxes:
-    """Return boxes that share the given arrays."""
-    return Boxes(lo, hi, size, lo.T.copy(), np.empty(size.shape[0]))
-
-
-@kernel
-def nearest_box(a: int, b: Boxes, c: Costs) -> tuple[int, float]:
-    """Return the box whose union with box ``a`` has the least rows times cost; ties: lowest.
-
-    It is followed by the cost of the union; it is -1 when there is no other. What the union costs
-    with one corner of a box alone is looked up first and rules most boxes out.
-    """
-    reach_rows(b.size.shape[0], b.corner, b.lo[a], b.hi[a], c, b.total)
-    best, best_cost, least = NONE, np.inf, np.inf
-    for other in range(b.size.shape[0]):
-        n = b.size[a] + b.size[other]
-        if other == a or b.size[other] == 0 or n * b.total[other] >= least:
-            continue
-        cost = 0.0
-        for j in range(b.lo.shape[1]):
-            low, high = min(b.lo[a, j], b.lo[other, j]), max(b.hi[a, j], b.hi[other, j])
-            cost += box_cost(c.flat, c.layout, j, low, high)
-        if n * cost < least:
-            best, best_cost, least = other, cost, n * cost
-    return best, best_cost
-
-
-@kernel
-def absorb(a: int, other: int, b: Boxes) -> None:
-    """Stretch box ``a`` over another, which is gone afterwards."""
-    stretch(b.lo[other], b.lo[a], b.hi[a])
-    stretch(b.hi[other], b.lo[a], b.hi[a])
-    b.corner[:, a] = b.lo[a]
-    b.size[a] += b.size[other]
-    b.size[other] = 0

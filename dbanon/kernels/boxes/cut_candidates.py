@@ -16,7 +16,7 @@ from dbanon.kernels.compile import kernel
 from dbanon.kernels.layout import SIZE
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dbanon.kernels.arrays import Floats, Int32s, Int64s
 
 SLOTS = 65
 
@@ -32,32 +32,32 @@ class Work(NamedTuple):
     sensitive value.
     """
 
-    flat: NDArray[np.float64]
-    layout: NDArray[np.int64]
-    open: NDArray[np.int32]
-    lo: NDArray[np.int32]
-    hi: NDArray[np.int32]
-    top: NDArray[np.int32]
-    cost: NDArray[np.float64]
-    slot: NDArray[np.int32]
-    keys: NDArray[np.int32]
-    pairs: NDArray[np.int64]
-    counts: NDArray[np.int32]
-    lows: NDArray[np.int32]
-    highs: NDArray[np.int32]
-    box_lo: NDArray[np.int32]
-    box_hi: NDArray[np.int32]
-    below: NDArray[np.float64]
-    above: NDArray[np.float64]
-    arrivals: NDArray[np.int32]
-    departures: NDArray[np.int32]
-    first: NDArray[np.int32]
-    last: NDArray[np.int32]
-    seen: NDArray[np.int32]
+    flat: Floats
+    layout: Int64s
+    open: Int32s
+    lo: Int32s
+    hi: Int32s
+    top: Int32s
+    cost: Floats
+    slot: Int32s
+    keys: Int32s
+    pairs: Int64s
+    counts: Int32s
+    lows: Int32s
+    highs: Int32s
+    box_lo: Int32s
+    box_hi: Int32s
+    below: Floats
+    above: Floats
+    arrivals: Int32s
+    departures: Int32s
+    first: Int32s
+    last: Int32s
+    seen: Int32s
 
 
 @kernel
-def grid_slots(segment: NDArray[np.int32], column: int, base: int, top: int, w: Work) -> int:
+def grid_slots(segment: Int32s, column: int, base: int, top: int, w: Work) -> int:
     """Fill the slots by a grid of equal steps over base..top; one value a slot when they suffice.
 
     Codes outside go to the first and the last step; O(rows).
@@ -92,7 +92,7 @@ def grid_slots(segment: NDArray[np.int32], column: int, base: int, top: int, w: 
 
 
 @kernel
-def sorted_codes(segment: NDArray[np.int32], column: int, w: Work) -> NDArray[np.int32]:
+def sorted_codes(segment: Int32s, column: int, w: Work) -> Int32s:
     """Return the codes of the rows in order, in the memory of ``w.keys``; O(rows log rows)."""
     n_rows = segment.shape[0]
     for row in range(n_rows):
@@ -103,14 +103,14 @@ def sorted_codes(segment: NDArray[np.int32], column: int, w: Work) -> NDArray[np
 
 
 @kernel
-def _fill_from_highs(segment: NDArray[np.int32], column: int, n_slots: int, w: Work) -> int:
+def _fill_from_highs(segment: Int32s, column: int, n_slots: int, w: Work) -> int:
     for row in range(segment.shape[0]):
         w.slot[row] = np.searchsorted(w.highs[:n_slots], segment[row, column])
     return n_slots
 
 
 @kernel
-def value_slots(segment: NDArray[np.int32], column: int, w: Work) -> int:
+def value_slots(segment: Int32s, column: int, w: Work) -> int:
     """Fill one slot for each value of fewer than SLOTS rows, by insertion sort of code and row."""
     n_rows = segment.shape[0]
     for row in range(n_rows):
@@ -132,7 +132,7 @@ def value_slots(segment: NDArray[np.int32], column: int, w: Work) -> int:
 
 
 @kernel
-def child_slots(segment: NDArray[np.int32], column: int, w: Work) -> int:
+def child_slots(segment: Int32s, column: int, w: Work) -> int:
     """Fill one slot for each child of the common ancestor that has rows; O(rows log rows).
 
     Where there are too many, neighbours share a slot until they hold their share of the rows; a
@@ -165,7 +165,7 @@ def child_slots(segment: NDArray[np.int32], column: int, w: Work) -> int:
 
 @kernel
 def allowable_cuts(
-    segment: NDArray[np.int32], n_slots: int, d: int, k: int, l: int, w: Work
+    segment: Int32s, n_slots: int, d: int, k: int, l: int, w: Work
 ) -> tuple[int, int]:
     """Return the first and the last slot after which the column may be cut; none if first > last.
 
@@ -198,7 +198,7 @@ def allowable_cuts(
 
 
 @kernel
-def _spread(segment: NDArray[np.int32], column: int, n_slots: int, w: Work) -> None:
+def _spread(segment: Int32s, column: int, n_slots: int, w: Work) -> None:
     """Count, by slot, the sensitive values that first and that last occur in it."""
     for slot in range(n_slots):
         w.arrivals[slot] = w.departures[slot] = 0

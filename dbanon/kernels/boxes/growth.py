@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.kernels.boxes.box_extension import cost_of, cost_with, costs_of, reach_rows, stretch
-from dbanon.kernels.boxes.costs import group_boxes
+from dbanon.kernels.boxes.merges import NONE, boxes_of
 from dbanon.kernels.compile import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dbanon.kernels.arrays import Floats, Int32s, Int64s
     from dbanon.kernels.boxes.box_extension import Costs
 
-NONE = -1
 FAR_FROM_LAST, FAR_FROM_FIRST, NEIGHBOURS = 0, 1, 2
 
 
@@ -29,22 +29,22 @@ class Pool(NamedTuple):
     lacking: (s,) distinct values that the group still lacks.
     """
 
-    codes: NDArray[np.int32]
-    sensitive: NDArray[np.int32]
-    row: NDArray[np.int64]
-    total: NDArray[np.float64]
-    taken: NDArray[np.int64]
-    lo: NDArray[np.int32]
-    hi: NDArray[np.int32]
-    origin: NDArray[np.int32]
-    occurs: NDArray[np.int64]
-    n_distinct: NDArray[np.int64]
-    met: NDArray[np.int64]
-    lacking: NDArray[np.int64]
+    codes: Int32s
+    sensitive: Int32s
+    row: Int64s
+    total: Floats
+    taken: Int64s
+    lo: Int32s
+    hi: Int32s
+    origin: Int32s
+    occurs: Int64s
+    n_distinct: Int64s
+    met: Int64s
+    lacking: Int64s
 
 
 @kernel
-def _fill(rows: NDArray[np.int32], d: int) -> Pool:
+def _fill(rows: Int32s, d: int) -> Pool:
     n, s = rows.shape[0], rows.shape[1] - d
     codes, sensitive = np.empty((d, n), np.int32), np.empty((s, n), np.int32)
     cardinality = rows[:, d:].max() + 1 if s > 0 else 0
@@ -157,7 +157,7 @@ def _grow(n: int, seed: int, label: int, k: int, l: int, rule: int, p: Pool, c: 
 
 
 @kernel
-def _emit(n: int, size: int, label: int, group: NDArray[np.int32], p: Pool) -> int:
+def _emit(n: int, size: int, label: int, group: Int32s, p: Pool) -> int:
     """Give the taken rows their group and close the gaps they leave; return how many remain."""
     for i in p.taken[:size]:
         group[p.row[i]] = label
@@ -179,43 +179,28 @@ def _shift(values: NDArray[np.signedinteger], start: int, stop: int, step: int) 
 
 
 @kernel
-def _place(
-    rows: NDArray[np.int32],
-    order: NDArray[np.int64],
-    group: NDArray[np.int32],
-    n_groups: int,
-    c: Costs,
-) -> None:
+def _place(rows: Int32s, order: Int64s, group: Int32s, n_groups: int, c: Costs) -> None:
     """Give each row without a group, in order, the one whose rows times cost rises least."""
-    d = c.layout.shape[0]
-    lo, hi, size = group_boxes(rows[:, :d], group, n_groups)
-    cost = np.empty(n_groups)
-    for a in range(n_groups):
-        cost[a] = cost_of(lo[a], hi[a], c)
+    b = boxes_of(rows, group, n_groups, c.flat, c.layout)
     for row in order:
         if group[row] >= 0:
             continue
         best, least = NONE, np.inf
         for a in range(n_groups):
-            rise = (size[a] + 1) * cost_with(rows[row], lo[a], hi[a], c) - size[a] * cost[a]
+            cost = cost_with(rows[row], b.lo[a], b.hi[a], c)
+            rise = (b.size[a] + 1) * cost - b.size[a] * b.cost[a]
             if rise < least:
                 best, least = a, rise
         group[row] = best
-        size[best] += 1
-        stretch(rows[row], lo[best], hi[best])
-        cost[best] = cost_of(lo[best], hi[best], c)
+        b.size[best] += 1
+        stretch(rows[row], b.lo[best], b.hi[best])
+        b.cost[best] = cost_of(b.lo[best], b.hi[best], c.flat, c.layout)
 
 
 @kernel
 def growth(
-    rows: NDArray[np.int32],
-    order: NDArray[np.int64],
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    k: int,
-    l: int,
-    rule: int,
-) -> tuple[NDArray[np.int32], int]:
+    rows: Int32s, order: Int64s, flat: Floats, layout: Int64s, k: int, l: int, rule: int
+) -> tuple[Int32s, int]:
     """Grow groups until too few rows or sensitive values are left, then place the rest.
 
     rows: (n, d + s) codes of the d columns and of the s sensitive columns; order: (n,) the rows in

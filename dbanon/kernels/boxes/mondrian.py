@@ -20,16 +20,14 @@ from dbanon.kernels.compile import kernel
 from dbanon.kernels.layout import SIZE, STRIDE
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dbanon.kernels.arrays import Floats, Int32s, Int64s
 
 TIE = 1e-9
 NONE = -1
 
 
 @kernel
-def _allocate(
-    n_rows: int, flat: NDArray[np.float64], layout: NDArray[np.int64], cardinality: int
-) -> Work:
+def _allocate(n_rows: int, flat: Floats, layout: Int64s, cardinality: int) -> Work:
     d = layout.shape[0]
     return Work(
         flat,
@@ -58,7 +56,7 @@ def _allocate(
 
 
 @kernel
-def _measure(segment: NDArray[np.int32], w: Work) -> int:
+def _measure(segment: Int32s, w: Work) -> int:
     """Fill the bounds and costs of the box; return how many columns have more than one value."""
     n_columns = w.layout.shape[0]
     for column in range(n_columns):
@@ -81,9 +79,7 @@ def _measure(segment: NDArray[np.int32], w: Work) -> int:
 
 
 @kernel
-def _find_slots(
-    segment: NDArray[np.int32], column: int, k: int, l: int, w: Work
-) -> tuple[int, int, int]:
+def _find_slots(segment: Int32s, column: int, k: int, l: int, w: Work) -> tuple[int, int, int]:
     """Sort the rows into slots of the column; return their number and the first and last cut.
 
     A column of many values is looked at through a grid; where the grid has no allowable cut the
@@ -110,7 +106,7 @@ def _find_slots(
 
 
 @kernel
-def _slot_boxes(segment: NDArray[np.int32], n_open: int, n_slots: int, w: Work) -> None:
+def _slot_boxes(segment: Int32s, n_open: int, n_slots: int, w: Work) -> None:
     """Fill the box of each slot; O(rows * open columns)."""
     for slot in range(n_slots):
         for i in range(n_open):
@@ -124,7 +120,7 @@ def _slot_boxes(segment: NDArray[np.int32], n_open: int, n_slots: int, w: Work) 
 
 
 @kernel
-def _accumulate(costs: NDArray[np.float64], start: int, step: int, i: int, w: Work) -> None:
+def _accumulate(costs: Floats, start: int, step: int, i: int, w: Work) -> None:
     """Add the cost of the i-th open column's box from slot ``start`` up to each slot in turn."""
     column, cost = w.open[i], 0.0
     lo, hi = w.box_lo[start, i], w.box_hi[start, i]
@@ -140,7 +136,7 @@ def _accumulate(costs: NDArray[np.float64], start: int, step: int, i: int, w: Wo
 
 
 @kernel
-def _side_costs(segment: NDArray[np.int32], n_open: int, n_slots: int, w: Work) -> float:
+def _side_costs(segment: Int32s, n_open: int, n_slots: int, w: Work) -> float:
     """Fill the costs of both sides of the cut after each slot; return the cost of the box."""
     _slot_boxes(segment, n_open, n_slots, w)
     for slot in range(n_slots):
@@ -155,7 +151,7 @@ def _side_costs(segment: NDArray[np.int32], n_open: int, n_slots: int, w: Work) 
 
 @kernel
 def _best_in_column(
-    segment: NDArray[np.int32], column: int, n_open: int, k: int, l: int, w: Work
+    segment: Int32s, column: int, n_open: int, k: int, l: int, w: Work
 ) -> tuple[float, int]:
     """Return the score of the column's best cut and the greatest code left of it.
 
@@ -188,7 +184,7 @@ def _best_in_column(
 
 
 @kernel
-def _best_cut(segment: NDArray[np.int32], n_open: int, k: int, l: int, w: Work) -> tuple[int, int]:
+def _best_cut(segment: Int32s, n_open: int, k: int, l: int, w: Work) -> tuple[int, int]:
     """Return the column of the best cut and the greatest code left of it; ties: lowest column."""
     best, best_column, best_code = -1.0, NONE, NONE
     for i in range(n_open):
@@ -199,27 +195,7 @@ def _best_cut(segment: NDArray[np.int32], n_open: int, k: int, l: int, w: Work) 
 
 
 @kernel
-def _is_diverse(segment: NDArray[np.int32], d: int, l: int, w: Work) -> bool:
-    """Return whether the rows hold l distinct values of every sensitive column."""
-    for column in range(d, segment.shape[1] - 1):
-        n_seen = 0
-        for row in range(segment.shape[0]):
-            value = segment[row, column]
-            if w.first[value] < 0:
-                w.first[value] = 0
-                w.seen[n_seen] = value
-                n_seen += 1
-                if n_seen >= l:
-                    break
-        for i in range(n_seen):
-            w.first[w.seen[i]] = -1
-        if n_seen < l:
-            return False
-    return True
-
-
-@kernel
-def _split(segment: NDArray[np.int32], column: int, code: int, ties: int) -> int:
+def _split(segment: Int32s, column: int, code: int, ties: int) -> int:
     """Move rows below the code, and as many at it as asked for, to the front; return how many."""
     left, right = 0, segment.shape[0]
     while left < right:
@@ -235,7 +211,7 @@ def _split(segment: NDArray[np.int32], column: int, code: int, ties: int) -> int
 
 
 @kernel
-def _halve(segment: NDArray[np.int32], n_open: int, l: int, w: Work) -> int:
+def _halve(segment: Int32s, n_open: int, l: int, w: Work) -> int:
     """Divide the rows evenly at the median of the dearest column that allows it, ties included.
 
     Return how many rows are left of the median, 0 when no column leaves both sides diverse.
@@ -250,21 +226,18 @@ def _halve(segment: NDArray[np.int32], n_open: int, l: int, w: Work) -> int:
         ordered = sorted_codes(segment, column, w)
         code = ordered[half - 1]
         _split(segment, column, code, half - np.searchsorted(ordered, code))
-        if _is_diverse(segment[:half], d, l, w) and _is_diverse(segment[half:], d, l, w):
+        w.slot[:half], w.slot[half : segment.shape[0]] = 0, 1
+        w.counts[0], w.counts[1] = half, segment.shape[0] - half
+        first, last = allowable_cuts(segment, 2, d, half, l, w)
+        if first <= last:
             return half
     return 0
 
 
 @kernel
 def mondrian(
-    rows: NDArray[np.int32],
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    k: int,
-    l: int,
-    cardinality: int,
-    relaxed: bool,
-) -> tuple[NDArray[np.int32], int]:
+    rows: Int32s, flat: Floats, layout: Int64s, k: int, l: int, cardinality: int, relaxed: bool
+) -> tuple[Int32s, int]:
     """Cut the rows into groups of at least k rows with l values of every sensitive column.
 
     rows: (n, d + s + 1), overwritten: codes of the d columns, codes (below ``cardinality``) of the

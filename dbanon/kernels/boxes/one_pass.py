@@ -11,7 +11,7 @@ from dbanon.kernels.compile import kernel
 from dbanon.kernels.layout import SIZE, START
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dbanon.kernels.arrays import Bools, Floats, Int32s, Int64s
 
 NONE = -1
 
@@ -25,29 +25,25 @@ class Centers(NamedTuple):
     following: (n,) the one added before; distance: (c,) from the record looked at; table: by code.
     """
 
-    codes: NDArray[np.int32]
-    ordered: NDArray[np.bool_]
-    flat: NDArray[np.float64]
-    layout: NDArray[np.int64]
-    code: NDArray[np.int32]
-    mean: NDArray[np.float64]
-    sum: NDArray[np.float64]
-    present: NDArray[np.int64]
-    often: NDArray[np.int64]
-    size: NDArray[np.int64]
-    head: NDArray[np.int64]
-    following: NDArray[np.int64]
-    distance: NDArray[np.float64]
-    table: NDArray[np.float64]
+    codes: Int32s
+    ordered: Bools
+    flat: Floats
+    layout: Int64s
+    code: Int32s
+    mean: Floats
+    sum: Floats
+    present: Int64s
+    often: Int64s
+    size: Int64s
+    head: Int64s
+    following: Int64s
+    distance: Floats
+    table: Floats
 
 
 @kernel
 def _allocate(
-    codes: NDArray[np.int32],
-    ordered: NDArray[np.bool_],
-    n_clusters: int,
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
+    codes: Int32s, ordered: Bools, n_clusters: int, flat: Floats, layout: Int64s
 ) -> Centers:
     n, d = codes.shape
     return Centers(
@@ -125,7 +121,7 @@ def _add(row: int, a: int, w: Centers) -> None:
 
 
 @kernel
-def _reduce(a: int, k: int, group: NDArray[np.int32], w: Centers) -> None:
+def _reduce(a: int, k: int, group: Int32s, w: Centers) -> None:
     """Leave a cluster the k records nearest to its center; ties: lowest row."""
     members, distance = np.empty(w.size[a], np.int64), np.empty(w.size[a])
     row = w.head[a]
@@ -143,15 +139,15 @@ def _reduce(a: int, k: int, group: NDArray[np.int32], w: Centers) -> None:
 
 @kernel
 def one_pass(
-    codes: NDArray[np.int32],
-    ordered: NDArray[np.bool_],
-    seeds: NDArray[np.int64],
-    visit: NDArray[np.int64],
-    order: NDArray[np.int64],
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
+    codes: Int32s,
+    ordered: Bools,
+    seeds: Int64s,
+    visit: Int64s,
+    order: Int64s,
+    flat: Floats,
+    layout: Int64s,
     k: int,
-) -> NDArray[np.int32]:
+) -> Int32s:
     """Assign each record to the nearest center, even the sizes out; return the clusters, (n,).
 
     codes: (n, d); ordered: (d,) which columns have positions, the others being trees; seeds: (c,)

@@ -10,8 +10,7 @@ from dbanon.kernels.boxes.box_extension import cost_with, costs_of, stretch
 from dbanon.kernels.compile import kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from dbanon.kernels.arrays import Bools, Floats, Int32s, Int64s
     from dbanon.kernels.boxes.box_extension import Costs
 
 
@@ -23,18 +22,18 @@ class Work(NamedTuple):
     (n,).
     """
 
-    rows: NDArray[np.int32]
+    rows: Int32s
     costs: Costs
-    lo: NDArray[np.int32]
-    hi: NDArray[np.int32]
-    size: NDArray[np.int64]
-    total: NDArray[np.float64]
-    goes_right: NDArray[np.bool_]
-    spare: NDArray[np.int64]
+    lo: Int32s
+    hi: Int32s
+    size: Int64s
+    total: Floats
+    goes_right: Bools
+    spare: Int64s
 
 
 @kernel
-def _farthest(segment: NDArray[np.int64], row: int, w: Work) -> tuple[int, float]:
+def _farthest(segment: Int64s, row: int, w: Work) -> tuple[int, float]:
     """Return the other row whose pair with ``row`` costs most, and the cost; ties: lowest row."""
     codes = w.rows[row, : w.lo.shape[1]]
     best, greatest = -1, -1.0
@@ -48,7 +47,7 @@ def _farthest(segment: NDArray[np.int64], row: int, w: Work) -> tuple[int, float
 
 
 @kernel
-def _seeds(segment: NDArray[np.int64], rounds: int, w: Work) -> tuple[int, int]:
+def _seeds(segment: Int64s, rounds: int, w: Work) -> tuple[int, int]:
     """Return two rows that cost much together, going from each to the farthest one."""
     u, v, greatest = segment[0], segment[1], -1.0
     start = u
@@ -68,7 +67,7 @@ def _total_with(row: int, side: int, w: Work) -> float:
 
 
 @kernel
-def _distribute(segment: NDArray[np.int64], u: int, v: int, w: Work) -> None:
+def _distribute(segment: Int64s, u: int, v: int, w: Work) -> None:
     """Put each row on the side whose total rises less; ties: the smaller side, then u's."""
     for side, row in ((0, u), (1, v)):
         w.lo[side] = w.hi[side] = w.rows[row, : w.lo.shape[1]]
@@ -88,7 +87,7 @@ def _distribute(segment: NDArray[np.int64], u: int, v: int, w: Work) -> None:
 
 
 @kernel
-def _divide(segment: NDArray[np.int64], k: int, rounds: int, w: Work) -> int:
+def _divide(segment: Int64s, k: int, rounds: int, w: Work) -> int:
     """Put the rows of one side first, in their order; return how many, 0 to leave it whole."""
     u, v = _seeds(segment, rounds, w)
     _distribute(segment, u, v, w)
@@ -109,13 +108,8 @@ def _divide(segment: NDArray[np.int64], k: int, rounds: int, w: Work) -> int:
 
 @kernel
 def divide(
-    rows: NDArray[np.int32],
-    order: NDArray[np.int64],
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    k: int,
-    rounds: int,
-) -> tuple[NDArray[np.int32], int]:
+    rows: Int32s, order: Int64s, flat: Floats, layout: Int64s, k: int, rounds: int
+) -> tuple[Int32s, int]:
     """Divide the rows until no part has a side of k rows; return the group of each, and how many.
 
     rows: (n, d + s); order: (n,) the rows in the order of chance, in which the first of a part is

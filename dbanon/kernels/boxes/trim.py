@@ -7,175 +7,140 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dbanon.kernels.boxes.box_extension import cost_of
 from dbanon.kernels.boxes.costs import box_cost
+from dbanon.kernels.boxes.merges import NONE, groups_of, unlink
 from dbanon.kernels.compile import kernel
 from dbanon.kernels.layout import START
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dbanon.kernels.arrays import Floats, Int32s, Int64s
+    from dbanon.kernels.boxes.merges import Groups
 
-NONE = -1
 
+class Work(NamedTuple):
+    """Memory that every group uses anew.
 
-class Groups(NamedTuple):
-    """Groups as slices of ``order``, and memory that every group uses anew.
-
-    order: (n,) the rows group by group; start, size: (g,); lo, hi: (d,) the bounds of the group
-    looked at, next_lo, next_hi: (d,) what they become when one row at the bound leaves; occurs:
-    (s, values) rows of the group by sensitive value; n_distinct: (s,) values that occur.
+    lo, hi: (d,) the bounds of the group looked at, next_lo, next_hi: (d,) what they become when
+    one row at the bound leaves; occurs: (s, values) rows of the group by sensitive value;
+    n_distinct: (s,) values that occur.
     """
 
-    rows: NDArray[np.int32]
-    flat: NDArray[np.float64]
-    layout: NDArray[np.int64]
-    order: NDArray[np.int64]
-    start: NDArray[np.int64]
-    size: NDArray[np.int64]
-    lo: NDArray[np.int32]
-    hi: NDArray[np.int32]
-    next_lo: NDArray[np.int32]
-    next_hi: NDArray[np.int32]
-    occurs: NDArray[np.int64]
-    n_distinct: NDArray[np.int64]
+    lo: Int32s
+    hi: Int32s
+    next_lo: Int32s
+    next_hi: Int32s
+    occurs: Int64s
+    n_distinct: Int64s
 
 
 @kernel
-def _bound(members: NDArray[np.int64], g: Groups) -> float:
+def _bound(a: int, g: Groups, w: Work) -> float:
     """Fill the two least and the two greatest codes of each column; return the box's cost."""
-    cost = 0.0
-    for column in range(g.layout.shape[0]):
-        lo = next_lo = np.iinfo(np.int32).max
-        hi = next_hi = -1
-        for row in members:
+    w.lo[:] = w.next_lo[:] = np.iinfo(np.int32).max
+    w.hi[:] = w.next_hi[:] = -1
+    row = g.head[a]
+    while row != NONE:
+        for column in range(w.lo.shape[0]):
             code = g.rows[row, column]
-            next_lo = min(next_lo, max(code, lo))
-            lo = min(lo, code)
-            next_hi = max(next_hi, min(code, hi))
-            hi = max(hi, code)
-        g.lo[column], g.hi[column] = lo, hi
-        g.next_lo[column], g.next_hi[column] = next_lo, next_hi
-        cost += box_cost(g.flat, g.layout, column, lo, hi)
-    return cost
+            w.next_lo[column] = min(w.next_lo[column], max(code, w.lo[column]))
+            w.lo[column] = min(w.lo[column], code)
+            w.next_hi[column] = max(w.next_hi[column], min(code, w.hi[column]))
+            w.hi[column] = max(w.hi[column], code)
+        row = g.following[row]
+    return cost_of(w.lo, w.hi, g.boxes.flat, g.boxes.layout)
 
 
 @kernel
-def _cost_without(row: int, g: Groups) -> float:
+def _cost_without(row: int, g: Groups, w: Work) -> float:
     cost = 0.0
-    for column in range(g.layout.shape[0]):
+    for column in range(w.lo.shape[0]):
         code = g.rows[row, column]
-        lo = g.next_lo[column] if code == g.lo[column] else g.lo[column]
-        hi = g.next_hi[column] if code == g.hi[column] else g.hi[column]
-        cost += box_cost(g.flat, g.layout, column, lo, hi)
+        lo = w.next_lo[column] if code == w.lo[column] else w.lo[column]
+        hi = w.next_hi[column] if code == w.hi[column] else w.hi[column]
+        cost += box_cost(g.boxes.flat, g.boxes.layout, column, lo, hi)
     return cost
 
 
 @kernel
-def _tally(members: NDArray[np.int64], g: Groups) -> None:
+def _tally(a: int, g: Groups, w: Work) -> None:
     """Count the rows of each sensitive value, and the distinct values of each column."""
-    d = g.layout.shape[0]
-    for column in range(g.n_distinct.shape[0]):
-        g.n_distinct[column] = 0
-    for row in members:
-        for column in range(g.occurs.shape[0]):
-            value = g.rows[row, d + column]
-            g.n_distinct[column] += g.occurs[column, value] == 0
-            g.occurs[column, value] += 1
+    w.n_distinct[:] = 0
+    row = g.head[a]
+    while row != NONE:
+        for column in range(w.occurs.shape[0]):
+            value = g.rows[row, w.lo.shape[0] + column]
+            w.n_distinct[column] += w.occurs[column, value] == 0
+            w.occurs[column, value] += 1
+        row = g.following[row]
 
 
 @kernel
-def _forget(members: NDArray[np.int64], g: Groups) -> None:
-    for row in members:
-        for column in range(g.occurs.shape[0]):
-            g.occurs[column, g.rows[row, g.layout.shape[0] + column]] = 0
+def _forget(a: int, g: Groups, w: Work) -> None:
+    row = g.head[a]
+    while row != NONE:
+        for column in range(w.occurs.shape[0]):
+            w.occurs[column, g.rows[row, w.lo.shape[0] + column]] = 0
+        row = g.following[row]
 
 
 @kernel
-def _may_leave(row: int, l: int, g: Groups) -> bool:
+def _may_leave(row: int, l: int, g: Groups, w: Work) -> bool:
     """Return whether the group keeps l values of each sensitive column without the row."""
-    for column in range(g.occurs.shape[0]):
-        value = g.rows[row, g.layout.shape[0] + column]
-        if g.n_distinct[column] - (g.occurs[column, value] == 1) < l:
+    for column in range(w.occurs.shape[0]):
+        value = g.rows[row, w.lo.shape[0] + column]
+        if w.n_distinct[column] - (w.occurs[column, value] == 1) < l:
             return False
     return True
 
 
 @kernel
-def _best_row(a: int, l: int, everything: float, g: Groups) -> tuple[float, int]:
+def _best_row(a: int, l: int, everything: float, g: Groups, w: Work) -> tuple[float, int]:
     """Return the gain of leaving out the best row of a group and the row, -1 when none gains."""
-    members = g.order[g.start[a] : g.start[a] + g.size[a]]
-    n = members.shape[0]
-    cost = _bound(members, g)
+    n = g.boxes.size[a]
+    cost = _bound(a, g, w)
     best, best_row = 0.0, NONE
     if n * cost <= everything:
         return best, best_row
-    _tally(members, g)
-    for row in members:
-        gain = n * cost - (n - 1) * _cost_without(row, g) - everything
+    _tally(a, g, w)
+    row = g.head[a]
+    while row != NONE:
+        gain = n * cost - (n - 1) * _cost_without(row, g, w) - everything
         better = gain > best or (gain == best and row < best_row)
-        if better and _may_leave(row, l, g):
+        if better and _may_leave(row, l, g, w):
             best, best_row = gain, row
-    _forget(members, g)
+        row = g.following[row]
+    _forget(a, g, w)
     return best, best_row
 
 
 @kernel
 def _consider(
-    heap: list[tuple[float, int, int]], a: int, k: int, l: int, everything: float, g: Groups
+    heap: list[tuple[float, int, int]],
+    a: int,
+    k: int,
+    l: int,
+    everything: float,
+    g: Groups,
+    w: Work,
 ) -> None:
-    if g.size[a] > k:
-        gain, row = _best_row(a, l, everything, g)
+    if g.boxes.size[a] > k:
+        gain, row = _best_row(a, l, everything, g, w)
         if row != NONE:
             heapq.heappush(heap, (-gain, a, row))
 
 
 @kernel
-def _remove(a: int, row: int, g: Groups) -> None:
-    for i in range(g.start[a], g.start[a] + g.size[a]):
-        if g.order[i] == row:
-            g.size[a] -= 1
-            g.order[i] = g.order[g.start[a] + g.size[a]]
-            return
-
-
-@kernel
-def _collect(
-    rows: NDArray[np.int32],
-    group: NDArray[np.int32],
-    n_groups: int,
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-) -> Groups:
-    d = layout.shape[0]
-    n_sensitive = rows.shape[1] - d
-    size = np.zeros(n_groups, np.int64)
-    for row in range(group.shape[0]):
-        size[group[row]] += 1
-    start = np.cumsum(size) - size
-    order, filled = np.empty(group.shape[0], np.int64), start.copy()
-    for row in range(group.shape[0]):
-        order[filled[group[row]]] = row
-        filled[group[row]] += 1
-    bounds = np.empty((4, d), np.int32)
-    cardinality = rows[:, d:].max() + 1 if n_sensitive > 0 else 0
-    occurs = np.zeros((n_sensitive, cardinality), np.int64)
-    n_distinct = np.zeros(n_sensitive, np.int64)
-    lo, hi, next_lo, next_hi = bounds[0], bounds[1], bounds[2], bounds[3]
-    return Groups(
-        rows, flat, layout, order, start, size, lo, hi, next_lo, next_hi, occurs, n_distinct
-    )
-
-
-@kernel
 def trim(
-    rows: NDArray[np.int32],
-    group: NDArray[np.int32],
+    rows: Int32s,
+    group: Int32s,
     n_groups: int,
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
+    flat: Floats,
+    layout: Int64s,
     k: int,
     l: int,
     budget: int,
-) -> NDArray[np.int32]:
+) -> Int32s:
     """Leave out up to ``budget`` single rows, best gain first; return the groups, -1 for those.
 
     rows: (n, d + s) codes of the d columns and of the s sensitive columns; group: (n,) without
@@ -183,19 +148,26 @@ def trim(
     less the cost of a suppressed row. Groups keep k rows and l values of each sensitive column.
     Ties: lowest group, then lowest row. O(n d), and the size of its group for each row left out.
     """
-    g = _collect(rows, group, n_groups, flat, layout)
+    d, n_sensitive = layout.shape[0], rows.shape[1] - layout.shape[0]
+    g = groups_of(rows, group, n_groups, flat, layout)
+    bounds = np.empty((4, d), np.int32)
+    cardinality = rows[:, d:].max() + 1 if n_sensitive > 0 else 0
+    occurs = np.zeros((n_sensitive, cardinality), np.int64)
+    distinct = np.zeros(n_sensitive, np.int64)
+    w = Work(bounds[0], bounds[1], bounds[2], bounds[3], occurs, distinct)
     everything = 0.0
-    for column in range(layout.shape[0]):
+    for column in range(d):
         everything += flat[layout[column, START]]
     trimmed = group.copy()
     heap = [(0.0, NONE, NONE)]
     heap.pop()
     for a in range(n_groups):
-        _consider(heap, a, k, l, everything, g)
+        _consider(heap, a, k, l, everything, g, w)
     while budget > 0 and len(heap) > 0:
         _, a, row = heapq.heappop(heap)
         trimmed[row] = NONE
-        _remove(a, row, g)
+        unlink(row, a, g)
+        g.boxes.size[a] -= 1
         budget -= 1
-        _consider(heap, a, k, l, everything, g)
+        _consider(heap, a, k, l, everything, g, w)
     return trimmed

@@ -15,7 +15,7 @@ import numpy as np
 from dbanon.kernels.compile import inlined, kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dbanon.kernels.arrays import Floats, Int64s
 
 
 class Tree(NamedTuple):
@@ -27,20 +27,20 @@ class Tree(NamedTuple):
     is none; reach: (nodes,) see ``farthest``; stack, bounds: work memory of a walk.
     """
 
-    points: NDArray[np.float64]
-    row: NDArray[np.int64]
-    place: NDArray[np.int64]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    boxes: NDArray[np.float64]
-    first: NDArray[np.int64]
-    reach: NDArray[np.float64]
-    stack: NDArray[np.int64]
-    bounds: NDArray[np.float64]
+    points: Floats
+    row: Int64s
+    place: Int64s
+    start: Int64s
+    end: Int64s
+    boxes: Floats
+    first: Int64s
+    reach: Floats
+    stack: Int64s
+    bounds: Floats
 
 
 @kernel
-def _widest(points: NDArray[np.float64]) -> int:
+def _widest(points: Floats) -> int:
     """Return the column of greatest variance."""
     n, best, widest = points.shape[0], -1.0, 0
     for j in range(points.shape[1]):
@@ -61,7 +61,7 @@ def _less(a: float, row_a: int, b: float, row_b: int) -> bool:
 
 
 @kernel
-def _select(points: NDArray[np.float64], row: NDArray[np.int64], at: int, column: int) -> None:
+def _select(points: Floats, row: Int64s, at: int, column: int) -> None:
     """Move the ``at`` least points of a column to the front, equal values by row (quickselect)."""
     low, high = 0, points.shape[0] - 1
     while low < high:
@@ -88,9 +88,7 @@ def _select(points: NDArray[np.float64], row: NDArray[np.int64], at: int, column
 
 
 @kernel
-def split(
-    points: NDArray[np.float64], row: NDArray[np.int64], shares: NDArray[np.float64], multiple: int
-) -> NDArray[np.int64]:
+def split(points: Floats, row: Int64s, shares: Floats, multiple: int) -> Int64s:
     """Sort points, and their rows with them, into parts; return where each part begins, and n.
 
     shares: (parts,), the share of a node that goes left, by number of the node; parts is a power
@@ -114,7 +112,7 @@ def split(
 
 
 @kernel
-def plant(points: NDArray[np.float64], leaf: int) -> Tree:
+def plant(points: Floats, leaf: int) -> Tree:
     """Build a tree of leaves of at most ``leaf`` points; O(n d log n)."""
     n, d = points.shape
     n_leaves = 1
@@ -180,7 +178,7 @@ def remove(row: np.int64 | int, t: Tree) -> None:
 
 
 @inlined
-def _nearest_of_box(point: NDArray[np.float64], node: int, boxes: NDArray[np.float64]) -> float:
+def _nearest_of_box(point: Floats, node: int, boxes: Floats) -> float:
     """Return a lower bound of the squared distances below a node."""
     total = 0.0
     for j in range(point.shape[0]):
@@ -190,7 +188,7 @@ def _nearest_of_box(point: NDArray[np.float64], node: int, boxes: NDArray[np.flo
 
 
 @kernel
-def _farthest_of_box(point: NDArray[np.float64], node: int, boxes: NDArray[np.float64]) -> float:
+def _farthest_of_box(point: Floats, node: int, boxes: Floats) -> float:
     """Return an upper bound of the squared distances below a node."""
     total = 0.0
     for j in range(point.shape[0]):
@@ -200,7 +198,7 @@ def _farthest_of_box(point: NDArray[np.float64], node: int, boxes: NDArray[np.fl
 
 
 @inlined
-def squared_distance(point: NDArray[np.float64], i: int, points: NDArray[np.float64]) -> float:
+def squared_distance(point: Floats, i: int, points: Floats) -> float:
     """Add the squared differences from the i-th point in the order of the columns."""
     total = 0.0
     for j in range(point.shape[0]):
@@ -210,13 +208,7 @@ def squared_distance(point: NDArray[np.float64], i: int, points: NDArray[np.floa
 
 
 @inlined
-def _insert(
-    distance: float,
-    row: int,
-    found: int,
-    rows: NDArray[np.int64],
-    distances: NDArray[np.float64],
-) -> int:
+def _insert(distance: float, row: int, found: int, rows: Int64s, distances: Floats) -> int:
     """Put a row among the nearest so far; return how many there are."""
     place = min(found, rows.shape[0] - 1)
     if found == rows.shape[0] and not _less(distance, row, distances[place], rows[place]):
@@ -229,13 +221,7 @@ def _insert(
 
 
 @kernel
-def nearest(
-    point: NDArray[np.float64],
-    rows: NDArray[np.int64],
-    distances: NDArray[np.float64],
-    slack: float,
-    t: Tree,
-) -> int:
+def nearest(point: Floats, rows: Int64s, distances: Floats, slack: float, t: Tree) -> int:
     """Fill the nearest rows in order, ties by row; return how many there are.
 
     slack: 1 for the nearest; with more, boxes whose distance times the slack is greater than the
@@ -271,7 +257,7 @@ def nearest(
 
 
 @kernel
-def farthest(point: NDArray[np.float64], drift: float, t: Tree) -> int:
+def farthest(point: Floats, drift: float, t: Tree) -> int:
     """Return the farthest remaining row, the lowest of those; -1 when none remains.
 
     drift: the length of the way that a moving point has come, infinite for any other point. What
@@ -319,7 +305,7 @@ def _reach(squared: float, drift: float) -> float:
 
 
 @kernel
-def _known(bound: float, node: int, drift: float, reach: NDArray[np.float64]) -> float:
+def _known(bound: float, node: int, drift: float, reach: Floats) -> float:
     """Return the lesser of a bound and what ``reach`` knows, which learns from the bound."""
     most = reach[node] + drift
     if bound < most * most:
@@ -328,7 +314,7 @@ def _known(bound: float, node: int, drift: float, reach: NDArray[np.float64]) ->
 
 
 @kernel
-def _lift(node: int, reach: NDArray[np.float64]) -> None:
+def _lift(node: int, reach: Floats) -> None:
     """Make ``reach`` of a node and of those above the greater of their children's."""
     while node > 0:
         most = max(reach[2 * node], reach[2 * node + 1])
@@ -339,7 +325,7 @@ def _lift(node: int, reach: NDArray[np.float64]) -> None:
 
 
 @kernel
-def survey(point: NDArray[np.float64], t: Tree) -> None:
+def survey(point: Floats, t: Tree) -> None:
     """Fill ``reach`` for a point that will move; without that the boxes alone are bounds."""
     n_leaves = t.start.shape[0]
     for leaf in range(n_leaves):

@@ -12,25 +12,25 @@ from dbanon.kernels.points.subproblem import build, measure, settle, union_of
 from dbanon.kernels.random import uniform
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dbanon.kernels.arrays import Floats, Int32s, Int64s, UInt64s
 
 MOST_GROUPS = 7  # a random one and its nearest 2 to 6
 
 
 @kernel
-def _below(n: int, state: NDArray[np.uint64]) -> int:
+def _below(n: int, state: UInt64s) -> int:
     return min(int(uniform(state) * n), n - 1)
 
 
 @inlined
 def _surround(
     wanted: int,
-    neighbours: NDArray[np.int32],
-    chosen: NDArray[np.int64],
-    far: NDArray[np.float64],
-    group: NDArray[np.int32],
-    own: NDArray[np.int32],
-    means: NDArray[np.float64],
+    neighbours: Int32s,
+    chosen: Int64s,
+    far: Floats,
+    group: Int32s,
+    own: Int32s,
+    means: Floats,
 ) -> int:
     """Add to a group the nearest of those its members' neighbours are in; return how many.
 
@@ -63,13 +63,13 @@ def _surround(
 
 @kernel
 def _choose(
-    neighbours: NDArray[np.int32],
-    chosen: NDArray[np.int64],
-    group: NDArray[np.int32],
-    members: NDArray[np.int32],
-    size: NDArray[np.int64],
-    means: NDArray[np.float64],
-    state: NDArray[np.uint64],
+    neighbours: Int32s,
+    chosen: Int64s,
+    group: Int32s,
+    members: Int32s,
+    size: Int64s,
+    means: Floats,
+    state: UInt64s,
 ) -> int:
     """Fill a random point's group and some of those around it; return how many."""
     chosen[0] = group[_below(group.shape[0], state)]
@@ -79,13 +79,13 @@ def _choose(
 
 @inlined
 def _unite(
-    chosen: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    inside: NDArray[np.float64],
-    sizes: NDArray[np.int64],
-    points: NDArray[np.float64],
-    members: NDArray[np.int32],
-    size: NDArray[np.int64],
+    chosen: Int64s,
+    rows: Int64s,
+    inside: Floats,
+    sizes: Int64s,
+    points: Floats,
+    members: Int32s,
+    size: Int64s,
 ) -> int:
     """Copy the points of groups, and their sizes; return how many points they are."""
     n = 0
@@ -102,12 +102,7 @@ def _unite(
 
 @inlined
 def _number(
-    chosen: NDArray[np.int64],
-    old: int,
-    wanted: int,
-    size: NDArray[np.int64],
-    free: NDArray[np.int64],
-    counts: NDArray[np.int64],
+    chosen: Int64s, old: int, wanted: int, size: Int64s, free: Int64s, counts: Int64s
 ) -> None:
     """Take a free number for a group more, or set one free."""
     if wanted > old:
@@ -122,12 +117,12 @@ def _number(
 @inlined
 def _write(
     label: int,
-    own: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    points: NDArray[np.float64],
-    group: NDArray[np.int32],
-    members: NDArray[np.int32],
-    means: NDArray[np.float64],
+    own: Int64s,
+    rows: Int64s,
+    points: Floats,
+    group: Int32s,
+    members: Int32s,
+    means: Floats,
 ) -> None:
     """Put points of a union into a group."""
     d = points.shape[1]
@@ -143,14 +138,14 @@ def _write(
 
 
 @kernel
-def _divide(means: NDArray[np.float64], size: NDArray[np.int64]) -> None:
+def _divide(means: Floats, size: Int64s) -> None:
     """Make means of sums."""
     for label in range(size.shape[0]):
         means[label] /= max(size[label], 1)
 
 
 @kernel
-def _pick(n: int, wanted: int, picks: NDArray[np.int64], state: NDArray[np.uint64]) -> bool:
+def _pick(n: int, wanted: int, picks: Int64s, state: UInt64s) -> bool:
     """Draw where groups begin to grow; return whether at the farthest points instead."""
     farthest = _below(2, state) == 0
     for i in range(wanted):
@@ -159,7 +154,7 @@ def _pick(n: int, wanted: int, picks: NDArray[np.int64], state: NDArray[np.uint6
 
 
 @inlined
-def _touch(rows: NDArray[np.int64], n: int, touched: NDArray[np.int64], n_touched: int) -> int:
+def _touch(rows: Int64s, n: int, touched: Int64s, n_touched: int) -> int:
     """Note rows; return how many there are. Too many are not noted: all are copied then."""
     found = n_touched
     if found <= touched.shape[0] - rows.shape[0]:
@@ -170,9 +165,7 @@ def _touch(rows: NDArray[np.int64], n: int, touched: NDArray[np.int64], n_touche
 
 
 @inlined
-def _keep(
-    best: NDArray[np.int32], group: NDArray[np.int32], touched: NDArray[np.int64], n_touched: int
-) -> None:
+def _keep(best: Int32s, group: Int32s, touched: Int64s, n_touched: int) -> None:
     """Bring a copy of the groups up to date, which lacks what was touched since."""
     for i in range(min(n_touched, best.shape[0])):
         row = touched[i] if n_touched <= best.shape[0] else i
@@ -180,7 +173,7 @@ def _keep(
 
 
 @kernel
-def _wanted(n: int, old: int, k: int, state: NDArray[np.uint64]) -> int:
+def _wanted(n: int, old: int, k: int, state: UInt64s) -> int:
     """Return one group less, as many or one more, whichever n points allow."""
     wanted = old - 1 + _below(3, state)
     return wanted if wanted * k <= n <= wanted * (2 * k - 1) else old
@@ -188,14 +181,14 @@ def _wanted(n: int, old: int, k: int, state: NDArray[np.uint64]) -> int:
 
 @kernel
 def rebuild(
-    points: NDArray[np.float64],
-    group: NDArray[np.int32],
+    points: Floats,
+    group: Int32s,
     k: int,
-    neighbours: NDArray[np.int32],
+    neighbours: Int32s,
     trials: int,
     heat: tuple[float, float],
-    state: NDArray[np.uint64],
-) -> tuple[NDArray[np.int32], NDArray[np.int32], float, float]:
+    state: UInt64s,
+) -> tuple[Int32s, Int32s, float, float]:
     """Rebuild the groups around random points; return the last groups, the best and their gains.
 
     A union may get worse by a share of its own error, ``heat`` at the begin and at the end, times

@@ -15,7 +15,7 @@ import numpy as np
 from dbanon.kernels.compile import inlined, kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dbanon.kernels.arrays import Floats, Int32s, Int64s
 
 LEAST_GAIN = 1e-9  # of the squared distances in a move; below it rounding decides
 
@@ -29,18 +29,18 @@ class Groups(NamedTuple):
     touched the group.
     """
 
-    points: NDArray[np.float64]
-    group: NDArray[np.int32]
-    members: NDArray[np.int32]
-    size: NDArray[np.int64]
-    sums: NDArray[np.float64]
-    free: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    changed: NDArray[np.int64]
+    points: Floats
+    group: Int32s
+    members: Int32s
+    size: Int64s
+    sums: Floats
+    free: Int64s
+    counts: Int64s
+    changed: Int64s
 
 
 @kernel
-def gather(points: NDArray[np.float64], group: NDArray[np.int32], k: int) -> Groups:
+def gather(points: Floats, group: Int32s, k: int) -> Groups:
     """Return the state of a partition; ``group`` is taken over. O(n d)."""
     n, d = points.shape
     most = max(n // k, 1)
@@ -65,9 +65,7 @@ def gather(points: NDArray[np.float64], group: NDArray[np.int32], k: int) -> Gro
 
 
 @inlined
-def distance(
-    point: int, points: NDArray[np.float64], label: int, sums: NDArray[np.float64], size: int
-) -> float:
+def distance(point: int, points: Floats, label: int, sums: Floats, size: int) -> float:
     """Return the squared distance of a point from the centroid of a group."""
     total, share = 0.0, 1.0 / size
     for j in range(points.shape[1]):
@@ -105,15 +103,13 @@ def join(point: int, label: int, g: Groups) -> None:
 
 
 @inlined
-def _touch(label: int, count: NDArray[np.int64], changed: NDArray[np.int64]) -> None:
+def _touch(label: int, count: Int64s, changed: Int64s) -> None:
     count[1] += 1
     changed[label] = count[1]
 
 
 @inlined
-def candidates(
-    point: int, neighbours: NDArray[np.int32], group: NDArray[np.int32], found: NDArray[np.int64]
-) -> int:
+def candidates(point: int, neighbours: Int32s, group: Int32s, found: Int64s) -> int:
     """Fill the groups of a point's neighbours but its own, nearest first; return how many."""
     count, own = 0, group[point]
     for i in range(neighbours.shape[1]):
@@ -129,12 +125,7 @@ def candidates(
 
 @inlined
 def _swap_partner(
-    point: int,
-    others: NDArray[np.int32],
-    limit: float,
-    both: float,
-    line: NDArray[np.float64],
-    points: NDArray[np.float64],
+    point: int, others: Int32s, limit: float, both: float, line: Floats, points: Floats
 ) -> tuple[int, float]:
     """Return the point to swap with for the greatest gain above a limit, or -1.
 
@@ -153,9 +144,7 @@ def _swap_partner(
 
 
 @kernel
-def _best_move(
-    point: int, k: int, near: NDArray[np.int64], line: NDArray[np.float64], g: Groups
-) -> tuple[int, int]:
+def _best_move(point: int, k: int, near: Int64s, line: Floats, g: Groups) -> tuple[int, int]:
     """Return the group to relocate to and -1, or to swap with and its member; -1 for neither."""
     points, members, size, sums = g.points, g.members, g.size, g.sums
     own = g.group[point]
@@ -181,13 +170,7 @@ def _best_move(
 
 
 @kernel
-def _sweep(
-    k: int,
-    neighbours: NDArray[np.int32],
-    seen: NDArray[np.int64],
-    found: NDArray[np.int64],
-    g: Groups,
-) -> int:
+def _sweep(k: int, neighbours: Int32s, seen: Int64s, found: Int64s, g: Groups) -> int:
     """Relocate or swap every point whose surroundings changed since it was last looked at.
 
     The best of all moves to the groups of its neighbours is taken.
@@ -225,9 +208,7 @@ def _error(label: int, g: Groups) -> float:
 
 
 @kernel
-def _dissolve(
-    label: int, k: int, neighbours: NDArray[np.int32], found: NDArray[np.int64], g: Groups
-) -> bool:
+def _dissolve(label: int, k: int, neighbours: Int32s, found: Int64s, g: Groups) -> bool:
     """Give each member to its cheapest group with room, if the sum falls by that."""
     points, group, sizes, sums = g.points, g.group, g.size, g.sums
     size = sizes[label]
@@ -257,7 +238,7 @@ def _dissolve(
 
 
 @kernel
-def _cheapest(label: int, k: int, near: NDArray[np.int64], g: Groups) -> int:
+def _cheapest(label: int, k: int, near: Int64s, g: Groups) -> int:
     """Return the point of groups of more than k that a group takes in at the least cost, or -1."""
     points, members, sizes, sums = g.points, g.members, g.size, g.sums
     best, point, size = np.inf, -1, sizes[label]
@@ -273,9 +254,7 @@ def _cheapest(label: int, k: int, near: NDArray[np.int64], g: Groups) -> int:
 
 
 @kernel
-def _create(
-    seed: int, k: int, neighbours: NDArray[np.int32], found: NDArray[np.int64], g: Groups
-) -> bool:
+def _create(seed: int, k: int, neighbours: Int32s, found: Int64s, g: Groups) -> bool:
     """Make a group around a point from groups of more than k, if the sum falls by that.
 
     There is a free number, and the point's group has more than k.
@@ -314,7 +293,7 @@ def _create(
 
 
 @kernel
-def search(k: int, neighbours: NDArray[np.int32], sweeps: int, g: Groups) -> None:
+def search(k: int, neighbours: Int32s, sweeps: int, g: Groups) -> None:
     """Sweep until nothing changes, ``sweeps`` times at most.
 
     neighbours: (n, m) the points near each point. O(n m k d) for a sweep.
@@ -335,7 +314,7 @@ def search(k: int, neighbours: NDArray[np.int32], sweeps: int, g: Groups) -> Non
 
 
 @kernel
-def dense(group: NDArray[np.int32]) -> NDArray[np.int32]:
+def dense(group: Int32s) -> Int32s:
     """Renumber groups in the order of their first points, without gaps."""
     number, n_groups = np.full(group.max() + 1, -1, np.int32), 0
     for i in range(group.shape[0]):

@@ -11,7 +11,7 @@ from dbanon.kernels.compile import kernel
 from dbanon.kernels.layout import SIZE, STRIDE
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dbanon.kernels.arrays import Floats, Int32s, Int64s
 
 
 class Records(NamedTuple):
@@ -21,18 +21,18 @@ class Records(NamedTuple):
     (n,) squared distance from the record looked at last; counts, squares: by code, memory.
     """
 
-    points: NDArray[np.float64]
-    codes: NDArray[np.int32]
-    row: NDArray[np.int64]
-    distance: NDArray[np.float64]
-    counts: NDArray[np.int64]
-    squares: NDArray[np.float64]
-    flat: NDArray[np.float64]
-    layout: NDArray[np.int64]
+    points: Floats
+    codes: Int32s
+    row: Int64s
+    distance: Floats
+    counts: Int64s
+    squares: Floats
+    flat: Floats
+    layout: Int64s
 
 
 @kernel
-def _measure(n: int, point: NDArray[np.float64], code: NDArray[np.int32], r: Records) -> None:
+def _measure(n: int, point: Floats, code: Int32s, r: Records) -> None:
     """Fill the squared distances of the first n records from a record.
 
     NULL and NULL are 0 apart, NULL and a value 1.
@@ -65,7 +65,7 @@ def _squared_step(column: int, a: int, b: int, r: Records) -> float:
 
 
 @kernel
-def add_exactly(value: float, total: NDArray[np.float64]) -> None:
+def add_exactly(value: float, total: Floats) -> None:
     """Add to a sum kept as two numbers, which loses next to nothing (Knuth's two-sum)."""
     whole = total[0] + value
     part = whole - total[0]
@@ -76,7 +76,7 @@ def add_exactly(value: float, total: NDArray[np.float64]) -> None:
 
 
 @kernel
-def _average(n: int, point: NDArray[np.float64], code: NDArray[np.int32], r: Records) -> None:
+def _average(n: int, point: Floats, code: Int32s, r: Records) -> None:
     """Fill the mean of each number, the lower median of ordered codes and the mode of all others.
 
     NULL has no part in a mean or a median, which are NULL when all are. Ties: lowest code.
@@ -126,7 +126,7 @@ def _farthest(n: int, skip: int, r: Records) -> int:
 
 
 @kernel
-def _take_nearest(n: int, seed: int, other: int, chosen: NDArray[np.int64], r: Records) -> None:
+def _take_nearest(n: int, seed: int, other: int, chosen: Int64s, r: Records) -> None:
     """Fill ``chosen`` with the seed and the nearest records but ``other``; ties: lowest row."""
     chosen[0] = seed
     found = 1
@@ -146,9 +146,7 @@ def _take_nearest(n: int, seed: int, other: int, chosen: NDArray[np.int64], r: R
 
 
 @kernel
-def _emit(
-    n: int, chosen: NDArray[np.int64], label: int, group: NDArray[np.int32], r: Records
-) -> int:
+def _emit(n: int, chosen: Int64s, label: int, group: Int32s, r: Records) -> int:
     """Give the chosen records a group and close the gaps they leave; return how many remain."""
     for i in chosen:
         group[r.row[i]] = label
@@ -164,13 +162,7 @@ def _emit(
 
 
 @kernel
-def mdav(
-    points: NDArray[np.float64],
-    codes: NDArray[np.int32],
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    k: int,
-) -> tuple[NDArray[np.int32], int]:
+def mdav(points: Floats, codes: Int32s, flat: Floats, layout: Int64s, k: int) -> tuple[Int32s, int]:
     """Group the records; return the group of each, (n,), and how many there are.
 
     points: (n, p) standardized numbers, NaN for NULL; codes: (n, q) of the columns that ``flat``

@@ -12,13 +12,12 @@ from dbanon.kernels.points.local_search import dense, gather, search
 from dbanon.kernels.points.mdav_tree import LEAF, mdav_tree
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from dbanon.kernels.arrays import Floats, Int32s, Int64s
     from dbanon.kernels.points.kdtree import Tree
 
 
 @kernel
-def blocks(points: NDArray[np.float64], k: int, n_blocks: int) -> NDArray[np.int32]:
+def blocks(points: Floats, k: int, n_blocks: int) -> Int32s:
     """Return the groups of MDAV in each of a power of two of blocks; n >= k * blocks."""
     n = points.shape[0]
     points, row, group = points.copy(), np.arange(n), np.empty(n, np.int32)
@@ -34,7 +33,7 @@ def blocks(points: NDArray[np.float64], k: int, n_blocks: int) -> NDArray[np.int
 
 
 @kernel
-def near_places(n_near: int, slack: float, t: Tree) -> NDArray[np.int32]:
+def near_places(n_near: int, slack: float, t: Tree) -> Int32s:
     """Return the places of the nearest other points of each place, (n, n_near), nearest first.
 
     slack: more than 1 to miss some of them in less time, see ``nearest``.
@@ -53,23 +52,14 @@ def near_places(n_near: int, slack: float, t: Tree) -> NDArray[np.int32]:
 
 
 @kernel
-def near_rows(
-    points: NDArray[np.float64], n_near: int, slack: float
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def near_rows(points: Floats, n_near: int, slack: float) -> tuple[Int64s, Int32s]:
     """Return the rows in the order of a tree, and ``near_places`` in that order; n_near < n."""
     t = plant(points, LEAF)
     return t.row, near_places(n_near, slack, t)
 
 
 @kernel
-def polish(
-    points: NDArray[np.float64],
-    group: NDArray[np.int32],
-    k: int,
-    n_near: int,
-    slack: float,
-    sweeps: int,
-) -> NDArray[np.int32]:
+def polish(points: Floats, group: Int32s, k: int, n_near: int, slack: float, sweeps: int) -> Int32s:
     """Return better groups by local search over the nearest points; n_near < n."""
     t = plant(points, LEAF)
     g = gather(t.points, group[t.row], k)

@@ -14,7 +14,7 @@ import numpy as np
 from dbanon.kernels.compile import inlined, kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dbanon.kernels.arrays import Floats, Int64s
 
 LEAST_GAIN = 1e-12  # of the error of all groups; below it rounding decides
 PASSES = 20
@@ -30,15 +30,15 @@ class Union(NamedTuple):
     least: (1,), by how much a move must lower the error.
     """
 
-    apart: NDArray[np.float64]
-    links: NDArray[np.float64]
-    group: NDArray[np.int64]
-    members: NDArray[np.int64]
-    size: NDArray[np.int64]
-    pairs: NDArray[np.float64]
-    seen: NDArray[np.int64]
-    changed: NDArray[np.int64]
-    least: NDArray[np.float64]
+    apart: Floats
+    links: Floats
+    group: Int64s
+    members: Int64s
+    size: Int64s
+    pairs: Floats
+    seen: Int64s
+    changed: Int64s
+    least: Floats
 
 
 @kernel
@@ -59,7 +59,7 @@ def union_of(groups: int, k: int) -> Union:
 
 
 @inlined
-def _fill(apart: NDArray[np.float64], points: NDArray[np.float64], n: int) -> None:
+def _fill(apart: Floats, points: Floats, n: int) -> None:
     """Fill the squared distances of n points."""
     for a in range(n):
         apart[a, a] = 0.0
@@ -73,7 +73,7 @@ def _fill(apart: NDArray[np.float64], points: NDArray[np.float64], n: int) -> No
 
 
 @kernel
-def measure(points: NDArray[np.float64], n: int, sizes: NDArray[np.int64], u: Union) -> float:
+def measure(points: Floats, n: int, sizes: Int64s, u: Union) -> float:
     """Free n points, groups of ``sizes`` one after the other; return the error of the groups."""
     apart, links, free = u.apart, u.links, u.size.shape[0]
     _fill(apart, points, n)
@@ -98,13 +98,7 @@ def measure(points: NDArray[np.float64], n: int, sizes: NDArray[np.int64], u: Un
 
 @inlined
 def _move(
-    point: int,
-    target: int,
-    n: int,
-    apart: NDArray[np.float64],
-    links: NDArray[np.float64],
-    group: NDArray[np.int64],
-    pairs: NDArray[np.float64],
+    point: int, target: int, n: int, apart: Floats, links: Floats, group: Int64s, pairs: Floats
 ) -> None:
     """Tell all points that one goes to another group; members and sizes are left as they are."""
     # the last row of links is that of the free points, whose number is -1
@@ -119,7 +113,7 @@ def _move(
 
 
 @inlined
-def _least_free(n: int, group: NDArray[np.int64], cost: NDArray[np.float64]) -> int:
+def _least_free(n: int, group: Int64s, cost: Floats) -> int:
     """Return the free point of least cost."""
     best, point = np.inf, -1
     for i in range(n):
@@ -129,9 +123,7 @@ def _least_free(n: int, group: NDArray[np.int64], cost: NDArray[np.float64]) -> 
 
 
 @inlined
-def _seed(
-    n: int, pick: int, farthest: bool, group: NDArray[np.int64], cost: NDArray[np.float64]
-) -> int:
+def _seed(n: int, pick: int, farthest: bool, group: Int64s, cost: Floats) -> int:
     """Return the free point of greatest cost, or the free point of a number."""
     best, point, skip = -np.inf, -1, pick
     for i in range(n):
@@ -143,9 +135,7 @@ def _seed(
 
 
 @kernel
-def build(
-    n: int, n_groups: int, k: int, farthest: bool, picks: NDArray[np.int64], u: Union
-) -> None:
+def build(n: int, n_groups: int, k: int, farthest: bool, picks: Int64s, u: Union) -> None:
     """Divide the free points into groups of k to 2k - 1.
 
     Groups grow one after the other, from the free point farthest from the average of all of them
@@ -178,7 +168,7 @@ def build(
 
 
 @inlined
-def _replace(members: NDArray[np.int64], label: int, old: int, new: int) -> None:
+def _replace(members: Int64s, label: int, old: int, new: int) -> None:
     """Put a point in the place of another among the members of a group."""
     place = 0
     while members[label, place] != old:

@@ -9,13 +9,13 @@ import numpy as np
 from dbanon.kernels.compile import kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dbanon.kernels.arrays import Floats, Int32s
 
 TIE = 1e-12  # errors that differ by a smaller share are equal
 
 
 @kernel
-def least_error_blocks(x: NDArray[np.float64], k: int) -> tuple[NDArray[np.int32], int]:
+def least_error_blocks(x: Floats, k: int) -> tuple[Int32s, int]:
     """Cut sorted numbers into blocks of k to 2k - 1 with the least squared error.
 
     x: (n,) in rising order, n >= k. Returns the block of each, (n,), and how many there are. Ties:

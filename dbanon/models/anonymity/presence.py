@@ -54,5 +54,4 @@ class PopulationModel(Model):
 
     def failing(self, presence: Presence) -> NDArray[np.bool_]:
         """Return which classes do not meet it."""
-        bad: NDArray[np.bool_] = ~self.bound.holds(self.achieved(presence), self.required)
-        return bad
+        return ~self.meets(self.achieved(presence))

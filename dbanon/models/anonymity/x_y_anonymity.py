@@ -109,7 +109,7 @@ class XYAnonymity(ClassModel):
             codes(columns.x_quasi, columns.x_sensitive), codes(columns.y_quasi, columns.y_sensitive)
         )
         level = self.achieved(counted, whole_of(np.zeros(1, np.int32), None))
-        return bool(self.bound.holds(level, self.required).all())
+        return bool(self.meets(level).all())
 
 
 @dataclass(frozen=True, slots=True)

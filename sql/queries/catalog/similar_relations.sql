@@ -1,9 +1,12 @@
--- Relations anywhere in this database whose name differs only in case, or in the schema.
-SELECT n.nspname, c.relname
+-- Tables of this database, those first whose name differs only in case or in the schema; then, in the
+-- order of their names, those of about the same length, among which a slip of the pen is looked for.
+SELECT n.nspname, c.relname, lower(c.relname) = lower(%(name)s)
   FROM pg_class AS c
   JOIN pg_namespace AS n ON n.oid = c.relnamespace
- WHERE lower(c.relname) = lower(%s)
+ WHERE abs(length(c.relname) - length(%(name)s)) <= 2
    AND c.relkind IN ('r', 'p')
    AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'dbanon', 'dbanon_data')
- ORDER BY n.nspname, c.relname
- LIMIT 3
+   AND n.nspname NOT LIKE 'pg\_toast%%'
+   AND n.nspname NOT LIKE 'pg\_temp%%'
+ ORDER BY 3 DESC, 1, 2
+ LIMIT 5000

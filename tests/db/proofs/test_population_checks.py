@@ -17,7 +17,7 @@ from dbanon.anonymization.adjusting.population_merging import failing
 from dbanon.anonymization.encoding.population import encode_population, presence_of
 from dbanon.anonymization.loss.metrics import publication
 from dbanon.anonymization.registry import RECODINGS
-from dbanon.db.models.statements import Asked, asked, model_statement
+from dbanon.db.models.statements import Demand, demands, model_statement
 from dbanon.db.proofs.population import labels_document
 from dbanon.db.proofs.subjects import persons_statement
 from dbanon.db.releases.column_types import published_type
@@ -166,8 +166,8 @@ def test_the_database_links_what_python_links(connection, drawn, data):
         x = tuple(order[cut:])
     for k in (1, 2, 3):
         spec = ModelSpec("x-y-anonymity", {"k": k, "y": y, **({"x": x} if x else {})})
-        (question,) = asked([spec], quasi=names, sensitive=["s"])
-        call = model_statement(sql.SQL("'public.t'::regclass"), question, trees={})
+        (demand,) = demands([spec], quasi=names, sensitive=["s"])
+        call = model_statement(sql.SQL("'public.t'::regclass"), demand, trees={})
         found = connection.execute(call).fetchone()
         assert model_of(spec).holds(published) == (found[5] == "passed")
         params = Jsonb(
@@ -204,8 +204,8 @@ def test_the_database_counts_the_persons_that_python_counts(connection, rows):
             continue
         parameter = {"alpha-k-anonymity": "alpha", "p-sensitivity": "p"}.get(name, "l")
         spec = ModelSpec(name, {parameter: 0.5 if parameter == "alpha" else 2})
-        question = Asked(spec, "s", ("q", "r"))
-        statement = persons_statement(sql.Identifier("public", "t"), question, subject="p")
+        demand = Demand(spec, "s", ("q", "r"))
+        statement = persons_statement(sql.Identifier("public", "t"), demand, subject="p")
         found = connection.execute(statement).fetchone()
         level = achieved_by_persons(model.of_persons, keys, people, values)
         required = spec.params[parameter]

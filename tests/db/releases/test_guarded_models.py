@@ -8,7 +8,7 @@ from psycopg import sql
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.db.models.statements import asked, model_statement
+from dbanon.db.models.statements import demands, model_statement
 from dbanon.domain.policy import ModelSpec
 from dbanon.models.specs import SHORT, title
 
@@ -87,8 +87,8 @@ def fails(connection, policy, group):
         check = "SELECT verdict FROM dbanon.check_l_diversity('public.one', '{zip}', %s, %s)"
         columns = ("disease", "wage")
         verdicts += [connection.execute(check, (c, policy.l)).fetchone()[0] for c in columns]
-    for question in asked(policy.models, quasi=("zip",), sensitive=("disease", "wage")):
-        statement = model_statement(relation, question, trees={})
+    for demand in demands(policy.models, quasi=("zip",), sensitive=("disease", "wage")):
+        statement = model_statement(relation, demand, trees={})
         verdicts.append(connection.execute(statement).fetchone()[-1])
     return smallest < policy.k or "failed" in verdicts
 

@@ -8,16 +8,19 @@ from dataclasses import replace
 import psycopg
 import pytest
 from psycopg import IsolationLevel
+from selection import one_server_after
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.db.metadata import store
+from dbanon.db.metadata import ledger
 from dbanon.db.releases import withdrawal
 from dbanon.db.session import connect
 from dbanon.domain.policy import Role
 from dbanon.domain.progress import Stages
 
 KINDS = pytest.mark.parametrize("kind", ["table", "view"])
+LEVELS = [IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE]
+PAUSE = 0.002  # between two readings, so that the readers leave a core to those who publish
 COUNT = "SELECT count(*) FROM anon.patients"
 LONGEST = 1.0  # seconds that a reader may wait
 
@@ -77,6 +80,7 @@ def reading_on(database):
                 start = time.monotonic()
                 counted.add(connection.execute(COUNT).fetchone()[0])
                 waits.append(time.monotonic() - start)
+                time.sleep(PAUSE)
 
     with ThreadPoolExecutor(1) as pool:
         reader = pool.submit(read)
@@ -120,8 +124,8 @@ def test_a_dump_that_has_begun_finds_every_relation_that_it_has_listed(patients,
 
 
 @KINDS
-@pytest.mark.parametrize("level", [IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE])
-@pytest.mark.parametrize("read", [True, False])
+@pytest.mark.parametrize("level", one_server_after(1, LEVELS))
+@pytest.mark.parametrize("read", one_server_after(1, [True, False]))
 def test_a_snapshot_sees_the_one_release_of_its_time(patients, kind, level, read):
     publish(patients, kind)
     before = rows_of(patients.connect())
@@ -234,6 +238,7 @@ def test_an_idle_reader_of_the_source_does_not_keep_a_live_view_from_being_repla
 
 @KINDS
 @pytest.mark.parametrize("level", [IsolationLevel.READ_COMMITTED, IsolationLevel.REPEATABLE_READ])
+@pytest.mark.one_server
 def test_a_release_is_withdrawn_whoever_reads_it(patients, kind, level):
     analyst = patients.role(f"analyst_{kind}")
     release = publish(patients, kind, grants=[analyst])
@@ -266,6 +271,7 @@ def test_a_release_is_withdrawn_whoever_reads_it(patients, kind, level):
 
 
 @KINDS
+@pytest.mark.one_server
 def test_after_an_unfinished_withdrawal_the_name_can_be_published_again(
     patients, kind, monkeypatch
 ):
@@ -280,6 +286,7 @@ def test_after_an_unfinished_withdrawal_the_name_can_be_published_again(
 
 
 @KINDS
+@pytest.mark.one_server
 def test_an_idle_reader_keeps_nobody_from_granting_and_revoking(patients, kind):
     analyst = patients.role(f"analyst_revoked_{kind}")
     publish(patients, kind, grants=[analyst])
@@ -290,6 +297,7 @@ def test_an_idle_reader_keeps_nobody_from_granting_and_revoking(patients, kind):
     assert [(200,)] == answer(idle, COUNT)
 
 
+@pytest.mark.one_server
 def test_a_dry_run_keeps_nobody_waiting_and_leaves_nothing(patients):
     publish(patients)
     state = "SELECT count(*), max(xmin::text) FROM dbanon_data.release_1"
@@ -325,7 +333,7 @@ def test_queries_of_readers_still_run_in_parallel(patients):
     assert "One-Time Filter: dbanon_data.seen_1()" in plan
 
 
-@pytest.mark.parametrize("level", [IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE])
+@pytest.mark.parametrize("level", LEVELS)
 def test_a_writer_with_a_snapshot_older_than_a_refresh_cannot_slip_past_the_guards(patients, level):
     patients.execute("DELETE FROM public.patients WHERE id >= 190")
     publish(patients, "view")
@@ -346,6 +354,7 @@ def test_a_writer_with_a_snapshot_older_than_a_refresh_cannot_slip_past_the_guar
 
 
 @KINDS
+@pytest.mark.one_server
 def test_rows_that_no_snapshot_needs_are_freed(patients, kind):
     publish(patients, kind)
     for _ in range(2):
@@ -358,16 +367,17 @@ def test_rows_that_no_snapshot_needs_are_freed(patients, kind):
     assert before == patients.execute(pages)
 
 
+@pytest.mark.one_server
 def test_what_is_published_while_leftovers_are_looked_for_is_none_of_them(patients, monkeypatch):
-    releases = store.releases
+    served_entries = ledger.served_entries
 
     def publish_after(session, **asked):
-        found = releases(session, **asked)
-        monkeypatch.setattr(store, "releases", releases)
+        found = served_entries(session, **asked)
+        monkeypatch.setattr(ledger, "served_entries", served_entries)
         publish(patients, keep_assignment=True)
         return found
 
     with connect(patients.settings) as session:
-        monkeypatch.setattr(store, "releases", publish_after)
+        monkeypatch.setattr(ledger, "served_entries", publish_after)
         withdrawal.tidy(session, dbanon.TableName("public", "patients"))
     assert [(200,)] == patients.execute("SELECT count(*) FROM dbanon_data.rows_1")

@@ -79,5 +79,5 @@ def test_many_leaves_are_stored_and_read_back(database):
     taxonomy = taxonomies.read_csv("\n".join(lines), name="large")
     with migrate.current_session(database.settings, deed=STORED) as session:
         assert 1 == store.add_taxonomy(session, taxonomy)
-        found = store.load_taxonomies(session, ["large"])["large"]
+        found = store.load_taxonomies(session, {"large": 1})["large"]
     assert (100_000, taxonomy.labels) == (found.n_leaves, found.labels)

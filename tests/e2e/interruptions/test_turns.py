@@ -73,6 +73,7 @@ def in_flight(patch, module, name, work):
             future.exception(timeout=60)
 
 
+@pytest.mark.one_server
 def test_an_advisory_lock_of_anybody_blocks_no_publication_and_no_revocation(patients, monkeypatch):
     monkeypatch.setattr(turns, "PATIENCE_SECONDS", 1.0)
     stranger = patients.connect_as(patients.role("turns_stranger"))
@@ -113,6 +114,7 @@ def publish_without_note(patients):
 
 
 @pytest.mark.parametrize("columns", ["", " (age)"])
+@pytest.mark.one_server
 def test_a_view_is_not_made_anew_with_rights_that_were_taken_meanwhile(
     patients, monkeypatch, columns
 ):
@@ -149,6 +151,7 @@ def test_a_revocation_holds_after_a_publication_under_way(patients, monkeypatch,
     assert not can_read(patients)
 
 
+@pytest.mark.one_server
 def test_a_refresh_gives_back_no_right_that_was_taken(patients):
     dbanon.revoke("patients", ["turns_analyst"], settings=patients.settings)
     (refreshed,) = dbanon.refresh("patients", settings=patients.settings)
@@ -158,6 +161,7 @@ def test_a_refresh_gives_back_no_right_that_was_taken(patients):
     assert not again.changed
 
 
+@pytest.mark.one_server
 def test_a_refresh_keeps_readers_and_knows_what_was_published_with_a_grant(patients):
     (unchanged,) = dbanon.refresh("patients", if_changed=True, settings=patients.settings)
     assert not unchanged.changed
@@ -183,6 +187,7 @@ def test_publications_of_a_table_wait_for_each_other(patients, monkeypatch, kind
     assert [3, 2] == served(patients)
 
 
+@pytest.mark.one_server
 def test_a_publication_that_waited_sees_what_was_committed_meanwhile(patients, monkeypatch):
     def refresh():
         return dbanon.refresh("patients", settings=patients.settings)
@@ -197,6 +202,7 @@ def test_a_publication_that_waited_sees_what_was_committed_meanwhile(patients, m
     assert [5] == served(patients)
 
 
+@pytest.mark.one_server
 def test_who_waits_in_vain_is_told_for_whom(patients, monkeypatch):
     monkeypatch.setattr(turns, "PATIENCE_SECONDS", 0.5)
     other = patients.connect(autocommit=False)

@@ -94,6 +94,7 @@ def test_x_and_y_are_proved_by_an_auditor(patients):
     assert ("x-y-anonymity", "disease", 3, result.achieved, "passed") == rows.fetchall()[-1]
 
 
+@pytest.mark.one_server
 def test_a_check_says_what_it_could_not_prove(patients):
     auditor = patients.role("auditor")
     publish(patients, K_MAP, grants=[auditor])
@@ -114,6 +115,7 @@ def test_a_check_says_what_it_could_not_prove(patients):
         dbanon.check("anon.patients", settings=patients.settings)
 
 
+@pytest.mark.one_server
 def test_a_refresh_sees_a_population_that_changed(patients):
     publish(patients, K_MAP)
     (same,) = dbanon.refresh("patients", if_changed=True, settings=patients.settings)
@@ -137,12 +139,14 @@ def test_a_refresh_sees_a_population_that_changed(patients):
         ),
     ],
 )
+@pytest.mark.one_server
 def test_a_table_that_is_no_population_is_refused(patients, change, message):
     patients.execute(change)
     with pytest.raises(dbanon.PolicyError, match=message):
         publish(patients, K_MAP)
 
 
+@pytest.mark.one_server
 def test_a_table_is_not_its_own_population(patients):
     with pytest.raises(dbanon.PolicyError, match="it is the table itself"):
         dbanon.publish(
@@ -159,6 +163,7 @@ def test_a_population_that_cannot_be_read_is_refused(patients):
         )
 
 
+@pytest.mark.one_server
 def test_a_live_view_is_refused(patients):
     for spec in (K_MAP, PRESENCE, LINKED):
         with pytest.raises(dbanon.ConfigError, match="a live view cannot keep"):

@@ -9,6 +9,7 @@ import dbanon
 from dbanon.cli import main
 from dbanon.domain.policy import Role
 
+pytestmark = pytest.mark.one_server
 TABLE = dbanon.TableName("public", "visits")
 K3, L2 = dbanon.ModelSpec("k-anonymity", {"k": 3}), dbanon.ModelSpec("l-diversity", {"l": 2})
 
@@ -48,7 +49,6 @@ def kept(database, release):
     return [row[0] for row in rows], dict(persons)
 
 
-@pytest.mark.one_server
 def test_the_command_line_asks_for_it_and_a_refresh_again(visits, monkeypatch, capsys):
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["dbanon", *words, "--dsn", visits.dsn])

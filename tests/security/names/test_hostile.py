@@ -3,6 +3,7 @@
 import psycopg
 import pytest
 from psycopg import sql
+from selection import one_server_after
 from tables import rows_proved
 
 import dbanon
@@ -60,7 +61,7 @@ def variants(name):
 
 
 @pytest.mark.parametrize("kind", ["table", "view"])
-@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+@pytest.mark.parametrize("name", one_server_after(2, NAMES.values()), ids=NAMES)
 def test_hostile_names_publish_and_check(database, name, kind):
     table = TableName(name, name)
     columns = variants(name)
@@ -71,14 +72,14 @@ def test_hostile_names_publish_and_check(database, name, kind):
     assert rows_proved(release) == 300
     assert dbanon.check(TableName.parse(str(release.relation)), settings=settings).passed
     published = sql.Identifier(release.relation.schema, release.relation.name)
-    found = database.execute(sql.SQL("SELECT * FROM {} LIMIT 0").format(published))
-    assert found == []
     assert database.execute(sql.SQL("SELECT count(*) FROM {}").format(published)) == [(300,)]
     if kind == "view":
         source = sql.Identifier(table.schema, table.name)
         database.execute(sql.SQL("DELETE FROM {}").format(source))
         assert database.execute(sql.SQL("SELECT count(*) FROM {}").format(published)) == [(0,)]
-    assert dbanon.refresh(table, settings=settings)[0].changed is True if kind == "table" else True
+    else:
+        (refreshed,) = dbanon.refresh(table, settings=settings)
+        assert refreshed.changed
     assert database.execute("SELECT to_regnamespace('dbanon') IS NOT NULL") == [(True,)]
 
 
@@ -192,7 +193,7 @@ def test_infinite_numerics_are_refused_by_column(database):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-@pytest.mark.parametrize("role", [Role.SENSITIVE, Role.INSENSITIVE])
+@pytest.mark.parametrize("role", one_server_after(1, [Role.SENSITIVE, Role.INSENSITIVE]))
 def test_any_value_of_another_column_is_published_as_it_is(database, declared, values, role):
     assert rows_proved(publish_column(database, declared, values, role=role)) == 100
     compare = "SELECT odd::text FROM {} GROUP BY odd::text ORDER BY odd::text"
@@ -200,6 +201,7 @@ def test_any_value_of_another_column_is_published_as_it_is(database, declared, v
     assert found == database.execute(compare.format("public.odd"))
 
 
+@pytest.mark.one_server
 def test_a_megabyte_in_an_insensitive_column_is_published(database):
     values = ["x" * 1_000_000, "short"]
     assert rows_proved(publish_column(database, "text", values, role=Role.INSENSITIVE)) == 100
@@ -210,12 +212,14 @@ def test_a_megabyte_in_an_insensitive_column_is_published(database):
 @pytest.mark.parametrize(
     "declared", ["json", "jsonb", "xml", "bytea", "text[]", "int4range", "point"]
 )
+@pytest.mark.one_server
 def test_types_that_cannot_be_quasi_identifiers_are_refused_by_name(database, declared):
     with pytest.raises(dbanon.PolicyError, match="odd"):
         publish_column(database, declared, [None], role=Role.QUASI)
 
 
 @pytest.mark.parametrize("declared", ["json", "xml", "point"])
+@pytest.mark.one_server
 def test_a_sensitive_type_without_equality_is_refused(database, declared):
     with pytest.raises(dbanon.PolicyError, match="odd"):
         publish_column(database, declared, [None], role=Role.SENSITIVE)
@@ -252,6 +256,7 @@ def test_the_source_s_own_functions_are_not_run_with_search_path_tricks(database
 
 
 @pytest.mark.parametrize("relkind", ["view", "materialized view"])
+@pytest.mark.one_server
 def test_a_view_as_source_is_refused(database, relkind):
     make(database, TableName("public", "people"), ["id", "age", "kind", "disease", "plain"])
     database.execute(f"CREATE {relkind} public.seen AS SELECT * FROM public.people")
@@ -264,6 +269,7 @@ def test_a_view_as_source_is_refused(database, relkind):
         )
 
 
+@pytest.mark.one_server
 def test_row_level_security_stops_publication(database):
     table = TableName("public", "people")
     make(database, table, ["id", "age", "kind", "disease", "plain"])

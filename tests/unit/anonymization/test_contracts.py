@@ -4,7 +4,7 @@ import naive
 import numpy as np
 import pytest
 from builders import encoded, policy_of, tables_and_requirements
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dbanon.anonymization.interfaces import Requirement
@@ -69,7 +69,6 @@ def test_an_algorithm_refuses_a_k_out_of_its_reach(name):
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-@settings(max_examples=40)
 @given(tables_and_requirements(), st.sampled_from([0.0, 0.1, 0.5]))
 def test_what_is_published_meets_the_policy(name, drawn, share):
     table, k, l = drawn

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
-from dbanon.formats.policies import dump, from_document, parse, to_document
+from dbanon.formats.policies import Known, dump, from_document, parse, to_document
 
 HOSTILE = st.sampled_from(['a"b', "a.b", "a b", "a\nb", "é", "''", "\\", "columns", "]", "\x1b[0m"])
 NAMES = HOSTILE | st.text(min_size=1, max_size=8).filter(lambda text: "\x00" not in text)
@@ -190,11 +190,7 @@ def test_every_problem_is_told_at_once_with_the_path_of_its_key():
         "models.l-diversity: is described 2 times",
         "algoritm: unknown key; did you mean algorithm?",
     ] == problems_of(
-        lambda: parse(
-            WRONG,
-            known_algorithms={"mondrian", "mdav"},
-            known_recodings={"interval", "mean"},
-        )
+        lambda: parse(WRONG, Known(algorithms={"mondrian", "mdav"}, recodings={"interval", "mean"}))
     )
 
 
@@ -243,7 +239,7 @@ def test_every_problem_is_told_at_once_with_the_path_of_its_key():
 )
 def test_a_wrong_key_is_told(text, problem):
     models = {"k-anonymity", "l-diversity"}
-    assert problem in problems_of(lambda: parse(text, known_models=models))
+    assert problem in problems_of(lambda: parse(text, Known(models=models)))
 
 
 @pytest.mark.parametrize(

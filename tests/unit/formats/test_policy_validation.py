@@ -7,9 +7,9 @@ from dbanon.anonymization.registry import RECODINGS
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo, TableName
-from dbanon.formats import policies
+from dbanon.formats import policy_validation
 
-validate = partial(policies.validate, recodings=RECODINGS)
+validate = partial(policy_validation.validate, recodings=RECODINGS)
 
 NAME = TableName("public", "patients")
 KINDS = {

@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 
 from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, ColumnStats, TableInfo, TableName
-from dbanon.formats.policies import draft, parse, suggest
+from dbanon.formats.policies import parse
+from dbanon.formats.suggestions import draft, suggest
 
 FEW = ColumnStats(1000, 0, 12)
 

@@ -268,3 +268,21 @@ def test_a_model_that_makes_no_sense_is_refused(name, params, message):
     object.__setattr__(policy, "models", (ModelSpec(name, params),))
     with pytest.raises(PolicyError, match=message):
         demands_of(table, policy)
+
+
+def test_what_a_promise_leaves_out_means_for_ever_what_it_meant():
+    """Comments of released views leave these out: another default would promise something else."""
+    left_out = {
+        (name, key): parameter.default
+        for name, model in MODELS.items()
+        for key, parameter in model.accepted().items()
+        if parameter.default not in {None, ()}
+    }
+    own = {
+        ("t-closeness", "distance"): "equal",
+        ("n-t-closeness", "distance"): "equal",
+        ("beta-likeness", "kind"): "basic",
+        ("delta-presence", "dmin"): 0.0,
+    }
+    strict = {(name, key): "per_attribute" for name, key in left_out if key == "multi"}
+    assert own | strict == left_out

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from dbanon.anonymization.adjusting.repair import repair
-from dbanon.anonymization.algorithms.approximation.centers import Clusters, best_centers
+from dbanon.anonymization.algorithms.approximation.gather import Clusters
 from dbanon.anonymization.distances.rows import pairwise, require_metric
 from dbanon.anonymization.limits import require_at_most
 from dbanon.domain.assignment import Assignment
@@ -17,10 +17,9 @@ from dbanon.domain.assignment import Assignment
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import EncodedTable
+    from dbanon.kernels.arrays import Floats, Int32s, Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +40,7 @@ class Cellular:
         """Refuse what is no metric before any row is read."""
         require_metric(self.distance, algorithm="cellular")
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^3 log n) at worst, a few seconds for the limit."""
         require_at_most(self.MAX_ROWS, table, algorithm="cellular")
         clusters = cellular(pairwise(table, self.distance), requirement.k)
@@ -62,7 +55,7 @@ class Ball(NamedTuple):
     rows: list[int]
 
 
-def cellular(distances: NDArray[np.float64], k: int) -> Clusters:
+def cellular(distances: Floats, k: int) -> Clusters:
     """Return a partition into clusters of at least k rows; distances: (n, n), a metric, n >= k."""
     paid, tight = raise_prices(distances, k)
     opened = [_share(distances, ball, k) for ball in _open(distances, paid, tight)]
@@ -75,7 +68,16 @@ def cellular(distances: NDArray[np.float64], k: int) -> Clusters:
     return Clusters(group, best_centers(distances, group, n_groups))
 
 
-def raise_prices(distances: NDArray[np.float64], k: int) -> tuple[NDArray[np.float64], list[Ball]]:
+def best_centers(distances: Floats, group: Int32s, n_groups: int) -> Int64s:
+    """Return for each group the row whose farthest member is nearest, the lowest of equals.
+
+    distances: (n, n); any row of the table can be a center. O(n^2).
+    """
+    farthest = (distances[:, group == g].max(axis=1) for g in range(n_groups))
+    return np.array([apart.argmin() for apart in farthest], np.int64)
+
+
+def raise_prices(distances: Floats, k: int) -> tuple[Floats, list[Ball]]:
     """Raise what all rows pay until each is in a ball that is paid for (step 1 and 2).
 
     A ball around a row costs k times its radius and gets from each of its rows what that pays
@@ -103,7 +105,7 @@ def raise_prices(distances: NDArray[np.float64], k: int) -> tuple[NDArray[np.flo
     return paid, tight
 
 
-def _next_ball(radius: NDArray[np.float64], paid: NDArray[np.float64], k: int) -> tuple[float, int]:
+def _next_ball(radius: Floats, paid: Floats, k: int) -> tuple[float, int]:
     """Return when the next ball around a row is paid for, and its last row.
 
     radius: (n,) the distances of all rows from the center, sorted; paid: (n,) what these rows pay,
@@ -128,9 +130,7 @@ def _next_ball(radius: NDArray[np.float64], paid: NDArray[np.float64], k: int) -
     return float(moment[last]), last
 
 
-def _open(
-    distances: NDArray[np.float64], paid: NDArray[np.float64], tight: list[Ball]
-) -> list[Ball]:
+def _open(distances: Floats, paid: Floats, tight: list[Ball]) -> list[Ball]:
     """Keep balls that nobody pays twice, large ones first; the others join them (step 3)."""
     opened: list[Ball] = []
     payers = np.empty((0, len(distances)), np.bool_)
@@ -145,7 +145,7 @@ def _open(
     return opened
 
 
-def _share(distances: NDArray[np.float64], ball: Ball, k: int) -> Ball:
+def _share(distances: Floats, ball: Ball, k: int) -> Ball:
     """Borrow the nearest rows of the ball until it has k; its radius is now that of its rows."""
     near = np.argsort(distances[ball.center], kind="stable").tolist()
     own = set(ball.rows)
@@ -179,11 +179,7 @@ def _separate(opened: list[Ball], k: int) -> list[tuple[list[int], list[list[int
 
 
 def regroup(
-    distances: NDArray[np.float64],
-    kept: Sequence[int],
-    attached: Sequence[Sequence[int]],
-    *,
-    k: int,
+    distances: Floats, kept: Sequence[int], attached: Sequence[Sequence[int]], *, k: int
 ) -> list[list[int]]:
     """Join attached groups to clusters of k rows, in their order (step 6).
 

@@ -15,10 +15,9 @@ from dbanon.domain.assignment import Assignment
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import EncodedTable
+    from dbanon.kernels.arrays import Floats, Int32s, Int64s
 
 FREE = -1
 BLOCK = 1 << 23  # distances looked at together
@@ -39,16 +38,10 @@ class Forest:
 
     MAX_ROWS: ClassVar[int] = 20_000
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2 d)."""
         require_at_most(self.MAX_ROWS, table, algorithm="forest")
-        codes = np.column_stack([column.codes for column in table.quasi])
+        codes = table.codes
         weights = np.array([column.rule.weight for column in table.quasi])
         nearest = nearest_rows(codes, weights, count=requirement.k - 1)
         parts = divide(grow(nearest, requirement.k), requirement.k)
@@ -64,9 +57,7 @@ def assignment_of(parts: Iterable[Sequence[int]], n_rows: int) -> Assignment:
     return Assignment(group, len(ordered))
 
 
-def nearest_rows(
-    codes: NDArray[np.int32], weights: NDArray[np.float64], *, count: int
-) -> NDArray[np.int64]:
+def nearest_rows(codes: Int32s, weights: Floats, *, count: int) -> Int64s:
     """Return the ``count`` nearest other rows of each row, (n, count), nearest and lowest first.
 
     codes: (n, d); weights: (d,) what it costs to differ in each column. O(n^2 d).
@@ -90,7 +81,7 @@ def nearest_rows(
     return nearest
 
 
-def grow(nearest: NDArray[np.int64], k: int) -> list[int]:
+def grow(nearest: Int64s, k: int) -> list[int]:
     """Link components to the row nearest to their free row until each has k rows.
 
     nearest: (n, k - 1) the nearest rows of each row, n >= k. Return the row that each row links

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from dbanon.anonymization.adjusting.repair import repair
-from dbanon.anonymization.algorithms.approximation.centers import Clusters
 from dbanon.anonymization.distances.rows import pairwise, require_metric
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.libraries import library
-from dbanon.anonymization.limits import require_at_most
+from dbanon.anonymization.limits import library, require_at_most
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dbanon.domain.assignment import EncodedTable
+    from dbanon.kernels.arrays import Bools, Floats, Int32s, Int64s
+
+
+class Clusters(NamedTuple):
+    """Rows around centers.
+
+    group: (n,) int32, the cluster of each row, 0..g-1 without gaps, -1 for a row left out;
+    center: (g,) int64, the row in the middle of each, which need not be a member.
+    """
+
+    group: Int32s
+    center: Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +50,7 @@ class Gather:
         """Refuse what is no metric before any row is read."""
         require_metric(self.distance, algorithm="gather")
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2 log n), and a flow for each of O(log n) thresholds."""
         require_at_most(self.MAX_ROWS, table, algorithm="gather")
         clusters = gather(pairwise(table, self.distance), requirement.k)
@@ -73,13 +75,7 @@ class GatherOutliers:
         """Refuse what is no metric before any row is read."""
         require_metric(self.distance, algorithm="gather-outliers")
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2)."""
         require_at_most(self.MAX_ROWS, table, algorithm="gather-outliers")
         n_rows, distances = table.n_rows, pairwise(table, self.distance)
@@ -99,7 +95,7 @@ class GatherOutliers:
         return Requirement(1, max_suppressed=self.eps).budget(n_rows)
 
 
-def gather(distances: NDArray[np.float64], k: int) -> Clusters:
+def gather(distances: Floats, k: int) -> Clusters:
     """Return a partition into clusters of at least k rows, a 2-approximation of the radius.
 
     distances: (n, n), a metric, n >= k. Searches the distances for a threshold at which centers
@@ -120,7 +116,7 @@ def gather(distances: NDArray[np.float64], k: int) -> Clusters:
     return Clusters(_fill(apart, k), centers)
 
 
-def gather_most(distances: NDArray[np.float64], k: int, *, n_kept: int) -> Clusters:
+def gather_most(distances: Floats, k: int, *, n_kept: int) -> Clusters:
     """Return clusters of at least k rows that hold at least ``n_kept`` rows, a 4-approximation.
 
     distances: (n, n), a metric, n >= k, 1 <= n_kept <= n. O(n^2).
@@ -140,7 +136,7 @@ def gather_most(distances: NDArray[np.float64], k: int, *, n_kept: int) -> Clust
     return Clusters(group, np.array(centers, np.int64))
 
 
-def spread_centers(distances: NDArray[np.float64], threshold: float) -> NDArray[np.int64]:
+def spread_centers(distances: Floats, threshold: float) -> Int64s:
     """Return rows farther than the threshold from each other, that reach all, lowest first."""
     covered = np.zeros(len(distances), np.bool_)
     centers = []
@@ -151,13 +147,13 @@ def spread_centers(distances: NDArray[np.float64], threshold: float) -> NDArray[
     return np.array(centers, np.int64)
 
 
-def _kth_distances(distances: NDArray[np.float64], k: int) -> NDArray[np.float64]:
+def _kth_distances(distances: Floats, k: int) -> Floats:
     """Return the distance of each row to its k-th nearest, itself being the first."""
-    kth: NDArray[np.float64] = np.partition(distances, k - 1, axis=1)[:, k - 1]
+    kth: Floats = np.partition(distances, k - 1, axis=1)[:, k - 1]
     return kth
 
 
-def _can_fill(near: NDArray[np.bool_], k: int) -> bool:
+def _can_fill(near: Bools, k: int) -> bool:
     """Return whether each center can have k rows of its own; near: (centers, n)."""
     n_centers, n_rows = near.shape
     if n_centers * k > n_rows:
@@ -173,14 +169,14 @@ def _can_fill(near: NDArray[np.bool_], k: int) -> bool:
     return bool(graph.maximum_flow(network, source, sink).flow_value == n_centers * k)
 
 
-def _fill(apart: NDArray[np.float64], k: int) -> NDArray[np.int32]:
+def _fill(apart: Floats, k: int) -> Int32s:
     """Give each center k rows, and all others to the nearest, at the least total distance.
 
     apart: (centers, n), infinite where a row is too far. What it costs to have a row away from
     its nearest center is assigned to k places of each center.
     """
     optimize = library("scipy.optimize")
-    group: NDArray[np.int32] = apart.argmin(axis=0).astype(np.int32)
+    group: Int32s = apart.argmin(axis=0).astype(np.int32)
     if np.bincount(group, minlength=len(apart)).min() < k:
         extra = np.repeat(apart - apart.min(axis=0), k, axis=0)
         places, rows = optimize.linear_sum_assignment(extra)

@@ -10,15 +10,13 @@ import numpy as np
 
 from dbanon.anonymization.adjusting.resize import resize
 from dbanon.anonymization.distances.rows import pairwise
-from dbanon.anonymization.libraries import library
-from dbanon.anonymization.limits import require_at_most
+from dbanon.anonymization.limits import library, require_at_most
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import Assignment, EncodedTable
+    from dbanon.kernels.arrays import Floats, Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +33,7 @@ class Dbscan:
 
     MAX_ROWS: ClassVar[int] = 10_000
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2) time and memory."""
         require_at_most(self.MAX_ROWS, table, algorithm="dbscan")
         apart, k = pairwise(table, self.distance), max(requirement.k, 1)
@@ -66,13 +58,7 @@ class Optics:
 
     MAX_ROWS: ClassVar[int] = 10_000
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2) time and memory."""
         if not 0.0 < self.steepness < 1.0:
             msg = f"a steepness of {self.steepness} is not between 0 and 1"
@@ -83,12 +69,12 @@ class Optics:
             clusters = self._clusters(pairwise(table, self.distance), max(requirement.k, 2))
         return resize(table, clusters, requirement)
 
-    def _clusters(self, apart: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+    def _clusters(self, apart: Floats, k: int) -> Int64s:
         order, reach, before = ordering(apart, k)
         with warnings.catch_warnings():
             # a drop to 0 is infinitely steep
             warnings.filterwarnings("ignore", "divide by zero", RuntimeWarning)
-            labels: NDArray[np.int64]
+            labels: Int64s
             labels, _ = library("sklearn.cluster").cluster_optics_xi(
                 reachability=reach,
                 predecessor=before,
@@ -99,9 +85,7 @@ class Optics:
         return labels
 
 
-def ordering(
-    apart: NDArray[np.float64], k: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+def ordering(apart: Floats, k: int) -> tuple[Int64s, Floats, Int64s]:
     """Return the rows in the order of OPTICS without a greatest radius, and how each is reached.
 
     apart: (n, n); k: rows of a dense place, at most n. The order, (n,); of each row its

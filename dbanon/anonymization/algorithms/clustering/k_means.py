@@ -10,14 +10,12 @@ import numpy as np
 
 from dbanon.anonymization.adjusting.resize import resize
 from dbanon.anonymization.distances.embedding import embed
-from dbanon.anonymization.libraries import library
-from dbanon.anonymization.limits import require_at_most
+from dbanon.anonymization.limits import library, require_at_most
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import Assignment, EncodedTable
+    from dbanon.kernels.arrays import Floats, Int64s
 
 _MOST_PAIRS = 20_000_000
 
@@ -49,14 +47,7 @@ class KMeans:
             clusters = self._clusters(points, weight, n_centers=n_centers, seed=seed)
         return resize(table, clusters[place.ravel()], requirement)
 
-    def _clusters(
-        self,
-        points: NDArray[np.float64],
-        weight: NDArray[np.int64],
-        *,
-        n_centers: int,
-        seed: int,
-    ) -> NDArray[np.int64]:
+    def _clusters(self, points: Floats, weight: Int64s, *, n_centers: int, seed: int) -> Int64s:
         methods: Any = library("sklearn.cluster")
         is_large = len(points) * n_centers > _MOST_PAIRS
         method = methods.MiniBatchKMeans if is_large else methods.KMeans
@@ -66,5 +57,5 @@ class KMeans:
         with library("threadpoolctl").threadpool_limits(1), warnings.catch_warnings():
             # fewer clusters than centers are as good a start for the repair
             warnings.simplefilter("ignore", library("sklearn.exceptions").ConvergenceWarning)
-            labels: NDArray[np.int64] = means.fit_predict(points, sample_weight=weight)
+            labels: Int64s = means.fit_predict(points, sample_weight=weight)
         return labels

@@ -12,10 +12,9 @@ from dbanon.anonymization.distances.rows import pairwise
 from dbanon.anonymization.limits import require_at_most
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import Assignment, EncodedTable
+    from dbanon.kernels.arrays import Floats, Int64s
 
 _TIE = 1e-9
 
@@ -47,9 +46,7 @@ class KMedoids:
         return resize(table, apart[:, medoids].argmin(axis=1), requirement)
 
 
-def swapped(
-    apart: NDArray[np.float64], medoids: NDArray[np.int64], *, rounds: int
-) -> NDArray[np.int64]:
+def swapped(apart: Floats, medoids: Int64s, *, rounds: int) -> Int64s:
     """Return the medoids, (m,) rows, after swapping; O(rounds n^2).
 
     apart: (n, n) distances; medoids: (m,) the rows to start from.
@@ -65,13 +62,13 @@ def swapped(
 class _Search:
     """Medoids, and the places of the two nearest to each row with their distances."""
 
-    def __init__(self, apart: NDArray[np.float64], medoids: NDArray[np.int64]) -> None:
+    def __init__(self, apart: Floats, medoids: Int64s) -> None:
         self._apart, self.medoids = apart, medoids.copy()
         self._places = np.zeros((2, len(apart)), np.int64)
         self._steps = np.full((2, len(apart)), np.inf)
         self._look_up(np.arange(len(apart)))
 
-    def _look_up(self, rows: NDArray[np.int64]) -> None:
+    def _look_up(self, rows: Int64s) -> None:
         """Find the two nearest medoids of some rows; there may be only one."""
         steps = self._apart[rows[:, None], self.medoids]
         self._steps[1, rows] = np.inf

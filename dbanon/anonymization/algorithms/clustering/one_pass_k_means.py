@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from dbanon.anonymization.adjusting.repair import repair
-from dbanon.anonymization.algorithms.clustering.k_member import weighted_heights
+from dbanon.anonymization.algorithms.clustering.growth import weighted_heights
 from dbanon.anonymization.limits import require_at_most
-from dbanon.anonymization.loss.costs import row_codes
 from dbanon.domain.assignment import Assignment
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class OnePassKMeans:
         rng = np.random.default_rng(seed)
         seeds = np.sort(rng.choice(table.n_rows, n_clusters, replace=False))
         order = rng.permutation(table.n_rows)
-        codes = row_codes(table)[:, : len(table.quasi)].copy()
+        codes = table.codes
         visit = np.lexsort(codes.T[::-1])
         ordered = np.array([column.taxonomy is None for column in table.quasi])
         costs = weighted_heights(table)

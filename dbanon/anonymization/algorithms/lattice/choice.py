@@ -1,4 +1,4 @@
-"""What the searches share: when to refuse, and which of the nodes found to take."""
+"""What the searches of minimal nodes share: when to refuse, and which node to take."""
 
 from __future__ import annotations
 
@@ -6,23 +6,35 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dbanon.anonymization.algorithms.lattice.nodes import condition, lattice
 from dbanon.domain.errors import Unsatisfiable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from numpy.typing import NDArray
-
-    from dbanon.anonymization.algorithms.lattice.conditions import Condition
-    from dbanon.anonymization.algorithms.lattice.nodes import Lattice, Node
-    from dbanon.domain.assignment import Assignment
+    from dbanon.anonymization.algorithms.lattice.nodes import Condition, Lattice, Node
+    from dbanon.anonymization.interfaces import Requirement
+    from dbanon.domain.assignment import Assignment, EncodedTable
+    from dbanon.kernels.arrays import Bools
 
 MAX_NODES = 50_000
 MAX_COUNTED = 10**9  # nodes times distinct rows
 
 
-def require_searchable(found: Lattice, *, algorithm: str) -> None:
-    """Raise Unsatisfiable when the lattice has too many nodes to look at them one by one."""
+def search(
+    table: EncodedTable,
+    requirement: Requirement,
+    *,
+    t: float,
+    nodes: Callable[[Lattice, Condition], Iterable[Node]],
+    algorithm: str,
+) -> Assignment:
+    """Return the classes of the node that costs least; ties: lowest node in lexical order.
+
+    nodes: finds those to choose from. Raises Unsatisfiable when the lattice has too many nodes to
+    look at them one by one.
+    """
+    wanted, found = condition(table, requirement, t=t), lattice(table)
     n_rows = found.base.n_classes
     limit = min(MAX_NODES, MAX_COUNTED // n_rows)
     if found.n_nodes > limit:
@@ -31,23 +43,19 @@ def require_searchable(found: Lattice, *, algorithm: str) -> None:
             f" the lattice has {found.n_nodes:,}"
         )
         raise Unsatisfiable(msg, hint="--algorithm optimal-lattice, or --algorithm auto")
+    best = np.inf
+    for node in sorted(nodes(found, wanted)):
+        classes = found.classes(node, columns=found.columns, condition=wanted)
+        cost = found.cost(classes)
+        if cost < best:
+            best, chosen = cost, classes
+    return found.assignment(chosen, final=wanted.t < 1)
 
 
-def above(nodes: Sequence[Node], others: Sequence[Node]) -> NDArray[np.bool_]:
+def above(nodes: Sequence[Node], others: Sequence[Node]) -> Bools:
     """Return for each node whether it is one of the others or above one of them."""
     marked = np.zeros(len(nodes), np.bool_)
     levels = np.array(nodes)
     for other in others:
         marked |= (levels >= other).all(axis=1)
     return marked
-
-
-def cheapest(found: Lattice, nodes: Iterable[Node], *, condition: Condition) -> Assignment:
-    """Return the classes of the node that costs least; ties: lowest node in lexical order."""
-    best = np.inf
-    for node in sorted(nodes):
-        classes = found.classes(node, columns=found.columns, condition=condition)
-        cost = found.cost(classes)
-        if cost < best:
-            best, chosen = cost, classes
-    return found.assignment(chosen, final=condition.t < 1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dbanon.kernels.arrays import Bools, Floats, Int64s
 
 _SPARSE = 8  # as many possible keys for each key there is are sooner counted than sorted
 
@@ -15,8 +15,8 @@ _SPARSE = 8  # as many possible keys for each key there is are sooner counted th
 class Counts(NamedTuple):
     """A frequency set: for each class one of its distinct rows and how many rows it has."""
 
-    first: NDArray[np.int64]
-    size: NDArray[np.int64]
+    first: Int64s
+    size: Int64s
 
     @property
     def n_classes(self) -> int:
@@ -34,12 +34,12 @@ class Counts(NamedTuple):
 class Pairs(NamedTuple):
     """How many rows there are of each class and value of one sensitive column, (p,) each."""
 
-    of: NDArray[np.int64]
-    value: NDArray[np.int64]
-    size: NDArray[np.int64]
+    of: Int64s
+    value: Int64s
+    size: Int64s
 
 
-def numbered(keys: NDArray[np.int64], span: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def numbered(keys: Int64s, span: int) -> tuple[Int64s, Int64s]:
     """Return the distinct keys in order and the place of each key among them.
 
     keys: (m,) in 0..span-1. O(m) when the span is small, else O(m log m).
@@ -52,7 +52,7 @@ def numbered(keys: NDArray[np.int64], span: int) -> tuple[NDArray[np.int64], NDA
     return np.flatnonzero(there), (np.cumsum(there) - 1)[keys]
 
 
-def join(pairs: Pairs, of: NDArray[np.int64]) -> Pairs:
+def join(pairs: Pairs, of: Int64s) -> Pairs:
     """Add up pairs whose classes are joined; of: the new class of each class."""
     n_values = int(pairs.value.max()) + 1
     keys = of[pairs.of] * n_values + pairs.value
@@ -61,9 +61,7 @@ def join(pairs: Pairs, of: NDArray[np.int64]) -> Pairs:
     return Pairs(distinct // n_values, distinct % n_values, size)
 
 
-def distances(
-    pairs: Pairs, size: NDArray[np.int64], kept: NDArray[np.bool_]
-) -> NDArray[np.float64]:
+def distances(pairs: Pairs, size: Int64s, kept: Bools) -> Floats:
     """Return how far each class is from the kept ones together: half the sum of differences.
 
     The earth mover's distance when all values are equally far apart (Li et al., ICDE 2007).

@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from dbanon.anonymization.algorithms.lattice.choice import above, cheapest, require_searchable
-from dbanon.anonymization.algorithms.lattice.conditions import condition
-from dbanon.anonymization.algorithms.lattice.nodes import lattice
+from dbanon.anonymization.algorithms.lattice.choice import above, search
 
 if TYPE_CHECKING:
-    from dbanon.anonymization.algorithms.lattice.conditions import Condition
     from dbanon.anonymization.algorithms.lattice.frequencies import Counts
-    from dbanon.anonymization.algorithms.lattice.nodes import Lattice, Node
+    from dbanon.anonymization.algorithms.lattice.nodes import Condition, Lattice, Node
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import Assignment, EncodedTable
 
@@ -33,21 +30,12 @@ class FullDomain:
 
     t: float = 1.0
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Search the nodes from the values up; O(nodes n d log n), at most 50,000 nodes."""
-        wanted = condition(table, requirement, t=self.t)
-        found = lattice(table)
-        require_searchable(found, algorithm="full-domain")
-        return cheapest(found, minimal_nodes(found, condition=wanted), condition=wanted)
+        return search(table, requirement, t=self.t, nodes=minimal_nodes, algorithm="full-domain")
 
 
-def minimal_nodes(found: Lattice, *, condition: Condition) -> list[Node]:
+def minimal_nodes(found: Lattice, condition: Condition) -> list[Node]:
     """Return the nodes that meet the condition while none below them does, lowest first.
 
     Frequency sets are rolled up from the smallest of a node's children; a node above a minimal one

@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from itertools import combinations, compress, groupby
 from typing import TYPE_CHECKING
 
-from dbanon.anonymization.algorithms.lattice.choice import above, cheapest, require_searchable
-from dbanon.anonymization.algorithms.lattice.conditions import condition
-from dbanon.anonymization.algorithms.lattice.nodes import lattice
+from dbanon.anonymization.algorithms.lattice.choice import above, search
 
 if TYPE_CHECKING:
-    from dbanon.anonymization.algorithms.lattice.conditions import Condition
     from dbanon.anonymization.algorithms.lattice.frequencies import Counts
-    from dbanon.anonymization.algorithms.lattice.nodes import Lattice, Node
+    from dbanon.anonymization.algorithms.lattice.nodes import Condition, Lattice, Node
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import Assignment, EncodedTable
 
@@ -32,21 +29,12 @@ class Incognito:
 
     t: float = 1.0
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Search subset by subset; O(nodes n d log n) at worst, at most 50,000 nodes."""
-        wanted = condition(table, requirement, t=self.t)
-        found = lattice(table)
-        require_searchable(found, algorithm="incognito")
-        return cheapest(found, minimal_nodes(found, condition=wanted), condition=wanted)
+        return search(table, requirement, t=self.t, nodes=minimal_nodes, algorithm="incognito")
 
 
-def minimal_nodes(found: Lattice, *, condition: Condition) -> list[Node]:
+def minimal_nodes(found: Lattice, condition: Condition) -> list[Node]:
     """Return the nodes that meet the condition while none below them does, lowest first."""
     survivors: dict[Columns, set[Node]] = {(): {()}}
     for size in range(1, len(found.levels)):

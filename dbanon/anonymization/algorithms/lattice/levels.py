@@ -11,18 +11,15 @@ from dbanon.domain.taxonomy import height_shares
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from dbanon.domain.assignment import EncodedColumn
     from dbanon.domain.taxonomy import Taxonomy
+    from dbanon.kernels.arrays import Int32s, Int64s
 
 FINEST = 6  # at most 2**6 intervals
 _NULL = np.iinfo(np.int64).max
 
 
-def column_levels(
-    column: EncodedColumn,
-) -> tuple[NDArray[np.int32], tuple[NDArray[np.int32], ...]]:
+def column_levels(column: EncodedColumn) -> tuple[Int32s, tuple[Int32s, ...]]:
     """Return the value of each row, (n,), and for each level the class of each value, (v,).
 
     Values are those that rows hold, in the order of their codes. Level 0 has every value in a
@@ -42,7 +39,7 @@ def column_levels(
     return values.astype(np.int32), tuple(levels)
 
 
-def _steps(column: EncodedColumn) -> Iterator[NDArray[np.int64]]:
+def _steps(column: EncodedColumn) -> Iterator[Int64s]:
     """Yield the class of each value of the domain, coarser and coarser."""
     if column.taxonomy is not None:
         yield from _ancestors(column.taxonomy)
@@ -53,7 +50,7 @@ def _steps(column: EncodedColumn) -> Iterator[NDArray[np.int64]]:
         yield np.minimum((column.position * n_intervals).astype(np.int64), n_intervals - 1)
 
 
-def _ancestors(taxonomy: Taxonomy) -> Iterator[NDArray[np.int64]]:
+def _ancestors(taxonomy: Taxonomy) -> Iterator[Int64s]:
     """Yield the highest ancestor of each leaf among those of height at most 1, 2 .."""
     height = np.rint(height_shares(taxonomy) * taxonomy.height).astype(np.int64)
     node = taxonomy.leaves.astype(np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,15 +16,15 @@ from dbanon.anonymization.algorithms.lattice.frequencies import (
     numbered,
 )
 from dbanon.anonymization.algorithms.lattice.levels import column_levels
-from dbanon.anonymization.loss.costs import row_codes, weighted_costs
+from dbanon.anonymization.loss.costs import weighted_costs
 from dbanon.domain.assignment import Assignment
+from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from dbanon.anonymization.algorithms.lattice.conditions import Condition
+    from dbanon.anonymization.interfaces import Requirement
     from dbanon.anonymization.loss.costs import BoxCosts
     from dbanon.domain.assignment import EncodedTable
+    from dbanon.kernels.arrays import Bools, Int32s, Int64s
 
 Node = tuple[int, ...]
 
@@ -33,12 +33,51 @@ _DIGITS = 9
 _MOST_KEYS = 1 << 62
 
 
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Classes have k rows, l values, and distributions within t; up to ``budget`` rows may go."""
+
+    k: int
+    l: int
+    t: float
+    budget: int
+
+    @property
+    def monotone(self) -> Condition:
+        """The part that a node meets whenever a node below does, for any subset of the columns.
+
+        Suppressed rows that come back may move the distribution of the whole away from that of a
+        class, so that t-closeness is monotone only when no row may go.
+        """
+        return self if self.budget == 0 else replace(self, t=1.0)
+
+    @property
+    def counts_only(self) -> bool:
+        """Whether the sizes of the classes decide."""
+        return self.l <= 1 and self.t >= 1.0
+
+
+ANYTHING = Condition(k=1, l=1, t=1.0, budget=0)
+
+
+def condition(table: EncodedTable, requirement: Requirement, *, t: float) -> Condition:
+    """Return the condition of a table; raise PolicyError for a t that means nothing."""
+    if not 0 <= t <= 1:
+        msg = f"t = {t} is not a distance in [0, 1]"
+        raise PolicyError(msg, hint="1 asks for nothing; 0.2 is a usual choice")
+    if t < 1 and not table.sensitive_names:
+        msg = f"the policy asks for t = {t} but names no sensitive column"
+        raise PolicyError(msg, hint="give a column the role sensitive")
+    budget = requirement.budget(table.n_rows)
+    return Condition(requirement.k, requirement.l, t, budget)
+
+
 class Classes(NamedTuple):
     """The classes of a node. of: (m,) the class of each distinct row; size, kept: (c,)."""
 
-    of: NDArray[np.int64]
-    size: NDArray[np.int64]
-    kept: NDArray[np.bool_]
+    of: Int64s
+    size: Int64s
+    kept: Bools
 
     @property
     def n_lost(self) -> int:
@@ -57,12 +96,12 @@ class Lattice:
     suppressed row costs.
     """
 
-    levels: tuple[tuple[NDArray[np.int32], ...], ...]
-    values: tuple[NDArray[np.int32], ...]
-    distinct: NDArray[np.int64]
+    levels: tuple[tuple[Int32s, ...], ...]
+    values: tuple[Int32s, ...]
+    distinct: Int64s
     base: Counts
     pairs: tuple[Pairs, ...]
-    codes: NDArray[np.int32]
+    codes: Int32s
     costs: BoxCosts
     everything: float
 
@@ -139,9 +178,7 @@ class Lattice:
         group = number[classes.of][self.distinct]
         return Assignment(group, int(classes.kept.sum()), final=final)
 
-    def _keys(
-        self, node: Node, columns: tuple[int, ...], rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], int]:
+    def _keys(self, node: Node, columns: tuple[int, ...], rows: Int64s) -> tuple[Int64s, int]:
         """Return the class of each of some distinct rows in mixed radix, and how many may be."""
         keys, span = np.zeros(len(rows), np.int64), 1
         for column, level in zip(columns, node, strict=True):
@@ -173,7 +210,7 @@ def lattice(table: EncodedTable) -> Lattice:
             join(Pairs(each, values.astype(np.int64), one), distinct)
             for values in table.sensitive.T
         ),
-        codes=np.ascontiguousarray(row_codes(table)[row, : len(columns)]),
+        codes=table.codes[row],
         costs=weighted_costs(table),
         everything=math.fsum(column.rule.weight for column in table.quasi),
     )

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from dbanon.anonymization.algorithms.lattice.conditions import ANYTHING, condition
-from dbanon.anonymization.algorithms.lattice.nodes import lattice
+from dbanon.anonymization.algorithms.lattice.nodes import ANYTHING, condition, lattice
 from dbanon.domain.errors import Unsatisfiable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dbanon.anonymization.algorithms.lattice.conditions import Condition
     from dbanon.anonymization.algorithms.lattice.frequencies import Counts
-    from dbanon.anonymization.algorithms.lattice.nodes import Classes, Lattice, Node
+    from dbanon.anonymization.algorithms.lattice.nodes import Classes, Condition, Lattice, Node
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import Assignment, EncodedTable
 
@@ -42,13 +40,7 @@ class OptimalLattice:
 
     t: float = 1.0
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Search the best node; O(steps levels n d^2 log n), at most 20,000 steps."""
         wanted = condition(table, requirement, t=self.t)
         found = lattice(table)

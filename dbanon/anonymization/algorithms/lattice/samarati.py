@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbanon.anonymization.algorithms.lattice.choice import cheapest, require_searchable
-from dbanon.anonymization.algorithms.lattice.conditions import condition
-from dbanon.anonymization.algorithms.lattice.nodes import lattice
+from dbanon.anonymization.algorithms.lattice.choice import search
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dbanon.anonymization.algorithms.lattice.conditions import Condition
-    from dbanon.anonymization.algorithms.lattice.nodes import Lattice, Node
+    from dbanon.anonymization.algorithms.lattice.nodes import Condition, Lattice, Node
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import Assignment, EncodedTable
 
@@ -31,21 +28,12 @@ class Samarati:
 
     t: float = 1.0
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Search height by height; O(nodes n d log n) at worst, at most 50,000 nodes."""
-        wanted = condition(table, requirement, t=self.t)
-        found = lattice(table)
-        require_searchable(found, algorithm="samarati")
-        return cheapest(found, lowest_nodes(found, condition=wanted), condition=wanted)
+        return search(table, requirement, t=self.t, nodes=lowest_nodes, algorithm="samarati")
 
 
-def lowest_nodes(found: Lattice, *, condition: Condition) -> list[Node]:
+def lowest_nodes(found: Lattice, condition: Condition) -> list[Node]:
     """Return all nodes of least height that meet the condition."""
     low, high = 0, sum(found.top)
     while low < high:

@@ -1,13 +1,17 @@
-"""MDAV-generic (Domingo-Ferrer, Torra, DMKD 2005)."""
+"""MDAV-generic (Domingo-Ferrer, Torra, DMKD 2005) and MDAV of variable size.
+
+The latter is V-MDAV (Solanas, Martinez-Balleste, COMPSTAT 2006).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from dbanon.anonymization.adjusting.repair import repair
+from dbanon.anonymization.algorithms.microaggregation.points import mdav_points
 from dbanon.anonymization.limits import require_at_most
 from dbanon.anonymization.loss.costs import BoxCosts, ColumnCosts, Shape, height_costs, pack
 from dbanon.anonymization.loss.scores import ordinal_places, standardized
@@ -15,10 +19,9 @@ from dbanon.domain.assignment import Assignment
 from dbanon.domain.table import Structure
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import EncodedColumn, EncodedTable
+    from dbanon.kernels.arrays import Floats, Int32s
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +42,7 @@ class Mdav:
 
     MAX_ROWS: ClassVar[int] = 50_000
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2 d / k), less on a tree of few columns."""
         numbers = [column for column in table.quasi if column.structure is Structure.LINE]
         points = _points(numbers, table.n_rows)
@@ -59,9 +56,29 @@ class Mdav:
         return repair(table, Assignment(group, int(n_groups)), requirement)
 
 
-def _brute(
-    table: EncodedTable, points: NDArray[np.float64], k: int
-) -> tuple[NDArray[np.int32], int]:
+@dataclass(frozen=True, slots=True)
+class VMdav:
+    """MDAV of variable size: a group of k grows while its next row is nearer to it than to others.
+
+    The seed is the row farthest from the average of the table. The row nearest to any member
+    joins, up to 2k - 1 rows, when that distance is less than ``gamma`` times its distance to the
+    nearest row without a group; 0 makes all groups k, about 1 suits clustered data, and 0.2
+    scattered data. The fewer than k rows left over join the groups of the nearest means, so that
+    a group can have up to 3k - 2 rows. Rows are points as ``mdav_points`` says. Ties go to the
+    lower row. Groups that lack distinct sensitive values are merged afterwards.
+    """
+
+    gamma: float = 0.2
+
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
+        """Group the rows; O(n^2 d) at worst, less on a tree of few columns."""
+        from dbanon.kernels.points.mdav_tree import LEAF, v_mdav
+
+        group, n_groups = v_mdav(mdav_points(table), requirement.k, float(self.gamma), LEAF)
+        return repair(table, Assignment(group, int(n_groups)), requirement)
+
+
+def _brute(table: EncodedTable, points: Floats, k: int) -> tuple[Int32s, int]:
     """Compare all rows with all."""
     from dbanon.kernels.points.mdav import mdav
 
@@ -69,7 +86,7 @@ def _brute(
     costs = BoxCosts(np.empty(0), np.empty((0, 3), np.int64))
     if others:
         costs = pack([_steps(column) for column in others])
-    return mdav(points, _codes(others, table.n_rows), *costs, k)
+    return mdav(points, replace(table, quasi=tuple(others)).codes, *costs, k)
 
 
 def _steps(column: EncodedColumn) -> ColumnCosts:
@@ -80,17 +97,10 @@ def _steps(column: EncodedColumn) -> ColumnCosts:
     return ColumnCosts(column.size, ordinal_places(column), Shape.ORDER, everything=root)
 
 
-def _points(columns: list[EncodedColumn], n_rows: int) -> NDArray[np.float64]:
+def _points(columns: list[EncodedColumn], n_rows: int) -> Floats:
     """Return the standardized columns that vary, side by side."""
     varying = [column for column in columns if (column.codes != column.codes[0]).any()]
     points = np.empty((n_rows, len(varying)))
     for i, column in enumerate(varying):
         points[:, i] = standardized(column)
     return points
-
-
-def _codes(columns: list[EncodedColumn], n_rows: int) -> NDArray[np.int32]:
-    codes = np.empty((n_rows, len(columns)), np.int32)
-    for i, column in enumerate(columns):
-        codes[:, i] = column.codes
-    return codes

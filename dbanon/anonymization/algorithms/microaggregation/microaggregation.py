@@ -17,10 +17,9 @@ from dbanon.domain.errors import PolicyError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import EncodedTable
+    from dbanon.kernels.arrays import Floats, Int32s
 
 SMALL = 10_000  # rows
 TRIALS, TRIALS_OF_SMALL, TRIALS_OF_LARGE = 200.0, 4.0, 1.0  # for each row: best, fast
@@ -60,14 +59,7 @@ class Microaggregation:
             group = self._search(points, start(points, k), k=k, seed=seed)
         return repair(table, Assignment(group, int(group.max()) + 1), requirement)
 
-    def _search(
-        self,
-        points: NDArray[np.float64],
-        group: NDArray[np.int32],
-        *,
-        k: int,
-        seed: int,
-    ) -> NDArray[np.int32]:
+    def _search(self, points: Floats, group: Int32s, *, k: int, seed: int) -> Int32s:
         dear = min(1.0, (10 / k) ** 2)
         trials = TRIALS_OF_SMALL if len(points) <= SMALL else TRIALS_OF_LARGE
         clock = _clock(None, chunks=1)

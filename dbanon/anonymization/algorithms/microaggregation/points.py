@@ -13,9 +13,8 @@ from dbanon.domain.taxonomy import height_shares
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from dbanon.domain.assignment import EncodedColumn, EncodedTable
+    from dbanon.kernels.arrays import Floats
 
 MOST_NODES = 64
 
@@ -30,7 +29,7 @@ class _Node(NamedTuple):
     length: float
 
 
-def mdav_points(table: EncodedTable) -> NDArray[np.float64]:
+def mdav_points(table: EncodedTable) -> Floats:
     """Return a point for every row, (n, d); O(n d).
 
     Numbers and dates are z-scores, and an ordinal column has its ranks over the number of its
@@ -56,13 +55,13 @@ def mdav_points(table: EncodedTable) -> NDArray[np.float64]:
     return points
 
 
-def _score(column: EncodedColumn) -> NDArray[np.float64]:
+def _score(column: EncodedColumn) -> Floats:
     """Return the rows' places around their mean, (n,), NaN for NULL."""
     if column.structure is Structure.LINE:
         return standardized(column)
     places = np.append(ordinal_places(column), np.nan)[column.codes]
     present = places[~np.isnan(places)]
-    scores: NDArray[np.float64] = places - (present.mean() if present.size else 0.0)
+    scores: Floats = places - (present.mean() if present.size else 0.0)
     return scores
 
 

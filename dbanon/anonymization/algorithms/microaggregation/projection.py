@@ -16,10 +16,9 @@ from dbanon.domain.table import Structure, quote_identifier
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import EncodedColumn, EncodedTable
+    from dbanon.kernels.arrays import Floats
 
 Z_SUM, PRINCIPAL = "z-sum", "principal"
 OPTIMAL, FIXED = "optimal", "fixed"
@@ -45,13 +44,7 @@ class Projection:
     axis: str = Z_SUM
     blocks: str = OPTIMAL
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n log n + n d^2 + n k)."""
         if self.blocks not in {OPTIMAL, FIXED}:
             msg = f"projection knows no blocks {self.blocks!r}"
@@ -71,24 +64,14 @@ class Univariate:
 
     column: str = ""
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n log n + n k)."""
         column = _named(table, self.column) if self.column else table.quasi[0]
         return _blocks(table, _column_scores(column), requirement, optimal=True)
 
 
 def _blocks(
-    table: EncodedTable,
-    scores: NDArray[np.float64],
-    requirement: Requirement,
-    *,
-    optimal: bool,
+    table: EncodedTable, scores: Floats, requirement: Requirement, *, optimal: bool
 ) -> Assignment:
     from dbanon.kernels.points.univariate import least_error_blocks
 
@@ -104,7 +87,7 @@ def _blocks(
     return repair(table, Assignment(group, int(n_groups)), requirement)
 
 
-def _scores(table: EncodedTable, axis: str) -> NDArray[np.float64]:
+def _scores(table: EncodedTable, axis: str) -> Floats:
     """Return where each row lies on the axis, (n,)."""
     if axis not in {Z_SUM, PRINCIPAL}:
         return _column_scores(_named(table, axis))
@@ -113,7 +96,7 @@ def _scores(table: EncodedTable, axis: str) -> NDArray[np.float64]:
     return np.asarray(scores.round(_DIGITS), np.float64)
 
 
-def _column_scores(column: EncodedColumn) -> NDArray[np.float64]:
+def _column_scores(column: EncodedColumn) -> Floats:
     """Return the z-scores of a column, with a number for NULL."""
     if column.structure is not Structure.LINE:
         column = replace(column, values=np.arange(column.size))
@@ -124,7 +107,7 @@ def _column_scores(column: EncodedColumn) -> NDArray[np.float64]:
     return np.where(np.isnan(scores), present.max(initial=0.0) + (width or 1.0), scores)
 
 
-def _principal(points: NDArray[np.float64]) -> NDArray[np.float64]:
+def _principal(points: Floats) -> Floats:
     """Return the loadings of the first principal component, (d,), the greatest being positive."""
     centered = points - points.mean(axis=0)
     loadings = np.linalg.eigh(centered.T @ centered)[1][:, -1]

@@ -15,7 +15,7 @@ from dbanon.anonymization.threads import in_threads
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import NDArray
+    from dbanon.kernels.arrays import Floats, Int32s, Int64s, UInt64s
 
 BLOCK, REGION = 250, 1 << 16  # rows: of a task of MDAV, and of a task of local search
 SWEEPS = 4
@@ -25,9 +25,7 @@ HEAT = 0.1
 CHUNKS_OF_LAYOUT = 4
 
 
-def _regions(
-    points: NDArray[np.float64], shares: NDArray[np.float64], *, k: int
-) -> list[NDArray[np.int64]]:
+def _regions(points: Floats, shares: Floats, *, k: int) -> list[Int64s]:
     """Return the rows of each region, cut at multiples of k."""
     from dbanon.kernels.points.kdtree import split
 
@@ -50,9 +48,7 @@ def _near(n: int) -> tuple[int, float]:
     return min(most, n - 1), slack
 
 
-def _join(
-    rows: list[NDArray[np.int64]], groups: list[NDArray[np.int32]], n: int
-) -> NDArray[np.int32]:
+def _join(rows: list[Int64s], groups: list[Int32s], n: int) -> Int32s:
     """Give the groups of all regions numbers of their own."""
     group, n_groups = np.empty(n, np.int32), 0
     for of_region, inside in zip(rows, groups, strict=True):
@@ -61,11 +57,11 @@ def _join(
     return group
 
 
-def start(points: NDArray[np.float64], k: int) -> NDArray[np.int32]:
+def start(points: Floats, k: int) -> Int32s:
     """Return MDAV's groups in blocks after local search; n >= 2k. O(n log n)."""
     from dbanon.kernels.points.microaggregation import blocks, polish
 
-    def begin(rows: NDArray[np.int64]) -> NDArray[np.int32]:
+    def begin(rows: Int64s) -> Int32s:
         inside = points[rows]
         group = blocks(inside, k, _n_parts(len(rows), BLOCK, k=k))
         return polish(inside, group, k, *_near(len(rows)), SWEEPS)
@@ -74,13 +70,7 @@ def start(points: NDArray[np.float64], k: int) -> NDArray[np.int32]:
     return _join(regions, in_threads(begin, regions), len(points))
 
 
-def _layout(
-    points: NDArray[np.float64],
-    group: NDArray[np.int32],
-    *,
-    k: int,
-    random: np.random.Generator,
-) -> list[NDArray[np.int64]]:
+def _layout(points: Floats, group: Int32s, *, k: int, random: np.random.Generator) -> list[Int64s]:
     """Return the rows of regions of whole groups, cut anew at random."""
     n_parts = _n_parts(len(points), REGION, k=k)
     if n_parts == 1:
@@ -99,12 +89,12 @@ def _layout(
 class _Region(NamedTuple):
     """Rows, their points, and the places of the nearest of them."""
 
-    rows: NDArray[np.int64]
-    points: NDArray[np.float64]
-    near: NDArray[np.int32]
+    rows: Int64s
+    points: Floats
+    near: Int32s
 
 
-def _region(points: NDArray[np.float64], rows: NDArray[np.int64]) -> _Region:
+def _region(points: Floats, rows: Int64s) -> _Region:
     from dbanon.kernels.points.microaggregation import near_rows
 
     order, near = near_rows(points[rows], *_near(len(rows)))
@@ -112,14 +102,14 @@ def _region(points: NDArray[np.float64], rows: NDArray[np.int64]) -> _Region:
 
 
 def rebuild(
-    points: NDArray[np.float64],
-    group: NDArray[np.int32],
+    points: Floats,
+    group: Int32s,
     *,
     k: int,
     trials: float,
     clock: Iterable[tuple[float, float, float]],
     random: np.random.Generator,
-) -> NDArray[np.int32]:
+) -> Int32s:
     """Return better groups by large-neighbourhood search.
 
     trials: unions built anew for each row; clock: begin and end of each chunk in [0, 1], which
@@ -137,11 +127,11 @@ def rebuild(
         seeds = random.integers(1 << 63, size=(len(regions), 1), dtype=np.uint64)
 
         def chunk(
-            task: tuple[_Region, NDArray[np.uint64]],
-            group: NDArray[np.int32] = group,
+            task: tuple[_Region, UInt64s],
+            group: Int32s = group,
             heat: tuple[float, float] = heat,
             share: float = share,
-        ) -> tuple[NDArray[np.int32], NDArray[np.int32], float, float]:
+        ) -> tuple[Int32s, Int32s, float, float]:
             (rows, inside, near), state = task
             labels = np.unique(group[rows], return_inverse=True)[1].astype(np.int32)
             n_trials = int(np.ceil(trials * share * len(rows)))

@@ -25,13 +25,7 @@ class Mondrian:
     common ancestor only, the children in falling number of rows; NULL is cut off first.
     """
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Cut the table; O(n d^2 log(n / k)) for balanced cuts."""
         return cut(table, requirement, relaxed=False)
 
@@ -46,12 +40,6 @@ class RelaxedMondrian:
     every box like this; cutting between values first keeps more of them exact.
     """
 
-    def assign(
-        self,
-        table: EncodedTable,
-        requirement: Requirement,
-        *,
-        seed: int,  # noqa: ARG002 - the interface's; no step is random
-    ) -> Assignment:
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Cut the table; O(n d^2 log(n / k)) for balanced cuts."""
         return cut(table, requirement, relaxed=True)

@@ -253,7 +253,7 @@ def test_suppress_publishes_a_star():
 )
 def test_recodings_accept_what_they_can_publish(column, accepted):
     assert accepted == [
-        name for name, recoding in RECODINGS.items() if recoding.accepts(column.structure)
+        name for name, recoding in RECODINGS.items() if column.structure in recoding.accepts
     ]
     assert default_recoding(column) in accepted
 
@@ -296,7 +296,7 @@ def test_labels_are_distinct_and_true_of_every_member(recoding, table, data):
         np.array([kept.index(i) if i >= 0 else -1 for i in ids], np.int32), len(kept)
     )
     for column in table.quasi:
-        if not kept or not RECODINGS[recoding].accepts(column.structure):
+        if not kept or column.structure not in RECODINGS[recoding].accepts:
             continue
         result = RECODINGS[recoding].publish(column, assignment)
         assert len(result.labels) == len(set(result.labels)) == len(result.loss)

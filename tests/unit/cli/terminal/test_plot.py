@@ -19,9 +19,9 @@ def compared(name, k, ncp):
     return Compared(name, k, loss=loss, seconds=0.1)
 
 
-def comparison(*results):
+def comparison(*results, l_columns=()):
     ks = tuple(sorted({result.k for result in results}))
-    return Comparison(TableName("public", "people"), 100, 2, ks, results)
+    return Comparison(TableName("public", "people"), 100, 2, ks, results, l_columns)
 
 
 RESULTS = (
@@ -52,6 +52,8 @@ def test_loss_is_drawn_against_k_with_axes_that_say_so(figures, tmp_path):
     lines = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
     assert {"auto": [[2, 1], [5, 3]], "mdav": [[2, 2], [5, 5]]} == lines
     assert "Loss of public.people (100 rows, l = 2)" == axes.get_title()
+    of_one = comparison(*RESULTS, l_columns=("disease",))
+    assert ", l = 2 (disease)" == of_one.diversity
     assert axes.get_xlabel().startswith("k, ")
     assert axes.get_ylabel().startswith("NCP in %")
     assert ["2", "5"] == [label.get_text() for label in axes.get_xticklabels()]

@@ -11,13 +11,14 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 from sklearn.cluster import OPTICS
 
-from dbanon.anonymization.algorithms.clustering.agglomerative import (
+from dbanon.anonymization.algorithms.clustering.density import Dbscan, Optics, ordering
+from dbanon.anonymization.algorithms.clustering.hierarchical import (
     LINKAGES,
     Agglomerative,
+    Divisive,
     smallest_unions,
+    split,
 )
-from dbanon.anonymization.algorithms.clustering.density import Dbscan, Optics, ordering
-from dbanon.anonymization.algorithms.clustering.divisive import Divisive, split
 from dbanon.anonymization.algorithms.clustering.k_means import KMeans
 from dbanon.anonymization.algorithms.clustering.k_medoids import KMedoids, swapped
 from dbanon.anonymization.distances.rows import pairwise

@@ -10,10 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive import greedy
 
-from dbanon.anonymization.algorithms.clustering.k_member import KMember, weighted_heights
-from dbanon.anonymization.algorithms.clustering.nearest_neighbour import NearestNeighbour
+from dbanon.anonymization.algorithms.clustering.growth import (
+    KMember,
+    NearestNeighbour,
+    weighted_heights,
+)
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.loss.costs import row_codes, weighted_costs
+from dbanon.anonymization.loss.costs import weighted_costs
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError, TaxonomyError, Unsatisfiable
 from dbanon.kernels.boxes.costs import box_costs
@@ -43,12 +46,12 @@ def six_people(countries=EXTENDED):
 
 def grown(table, order, k, *, l=1, rule=FAR_FROM_LAST, costs=weighted_heights):
     order = np.array(order, np.int64)
-    group, n_groups = growth(row_codes(table), order, *costs(table), k, l, rule)
+    group, n_groups = growth(table.all_codes, order, *costs(table), k, l, rule)
     return naive.members(Assignment(group, n_groups))
 
 
 def information_loss(table, rows):
-    codes = row_codes(table)[rows, : len(table.quasi)]
+    codes = table.codes[rows]
     box = codes.min(axis=0, keepdims=True), codes.max(axis=0, keepdims=True)
     return box_costs(*weighted_heights(table), *box).sum() * len(rows)
 

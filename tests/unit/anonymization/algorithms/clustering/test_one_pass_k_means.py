@@ -5,10 +5,9 @@ from builders import LETTERS, encoded, tables_and_requirements
 from hypothesis import given
 from naive import greedy
 
-from dbanon.anonymization.algorithms.clustering.k_member import weighted_heights
+from dbanon.anonymization.algorithms.clustering.growth import weighted_heights
 from dbanon.anonymization.algorithms.clustering.one_pass_k_means import OnePassKMeans
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.loss.costs import row_codes
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.kernels.boxes.one_pass import one_pass
@@ -16,7 +15,7 @@ from dbanon.kernels.boxes.one_pass import one_pass
 
 def clusters(table, seeds, k):
     """Run the kernel with given seeds, adjusting from the first row on."""
-    codes = row_codes(table)[:, : len(table.quasi)].copy()
+    codes = table.codes
     ordered = np.array([column.taxonomy is None for column in table.quasi])
     rows = np.arange(table.n_rows)
     group = one_pass(codes, ordered, np.array(seeds), rows, rows, *weighted_heights(table), k)

@@ -19,11 +19,10 @@ from hypothesis import strategies as st
 from naive import lattice as twin
 
 from dbanon.anonymization.algorithms.lattice import full_domain, incognito, samarati
-from dbanon.anonymization.algorithms.lattice.conditions import Condition, condition
 from dbanon.anonymization.algorithms.lattice.full_domain import FullDomain
 from dbanon.anonymization.algorithms.lattice.incognito import Incognito
 from dbanon.anonymization.algorithms.lattice.levels import column_levels
-from dbanon.anonymization.algorithms.lattice.nodes import lattice
+from dbanon.anonymization.algorithms.lattice.nodes import Condition, condition, lattice
 from dbanon.anonymization.algorithms.lattice.optimal_lattice import OptimalLattice
 from dbanon.anonymization.algorithms.lattice.samarati import Samarati
 from dbanon.anonymization.interfaces import Requirement

@@ -10,15 +10,14 @@ from naive.microaggregation import error, v_mdav
 
 from dbanon.anonymization import threads
 from dbanon.anonymization.algorithms.microaggregation import regions
-from dbanon.anonymization.algorithms.microaggregation.mdav import Mdav
+from dbanon.anonymization.algorithms.microaggregation.mdav import Mdav, VMdav
 from dbanon.anonymization.algorithms.microaggregation.microaggregation import Microaggregation
 from dbanon.anonymization.algorithms.microaggregation.points import MOST_NODES, mdav_points
-from dbanon.anonymization.algorithms.microaggregation.v_mdav import VMdav
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
-from dbanon.kernels.points import v_mdav as compiled
 from dbanon.kernels.points.mdav_tree import LEAF
+from dbanon.kernels.points.mdav_tree import v_mdav as compiled
 
 GRID = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=6, max_size=60)
 
@@ -160,7 +159,7 @@ def test_only_the_nodes_that_vary_most_are_coordinates():
     gamma=st.sampled_from([0.0, 0.2, 1.0, 1.1, 5.0]),
 )
 def test_v_mdav_equals_its_naive_twin(leaf, points, k, gamma):
-    group, n_groups = compiled.v_mdav(np.array(points, np.float64), k, gamma, leaf)
+    group, n_groups = compiled(np.array(points, np.float64), k, gamma, leaf)
     assert v_mdav(points, k, gamma) == members(Assignment(group, n_groups))
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from dbanon.anonymization.algorithms.partitioning.mondrian import Mondrian, RelaxedMondrian
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.loss.costs import row_codes, weighted_costs
+from dbanon.anonymization.loss.costs import weighted_costs
 from dbanon.kernels.boxes.costs import box_costs, group_boxes
 
 STRICT, RELAXED = Mondrian(), RelaxedMondrian()
@@ -17,8 +17,7 @@ def groups_of(algorithm, table, *, k, l=1):
 
 
 def total_cost(table, assignment):
-    d = len(table.quasi)
-    lo, hi, size = group_boxes(row_codes(table)[:, :d], assignment.group, assignment.n_groups)
+    lo, hi, size = group_boxes(table.codes, assignment.group, assignment.n_groups)
     return float((box_costs(*weighted_costs(table), lo, hi).sum(axis=1) * size).sum())
 
 

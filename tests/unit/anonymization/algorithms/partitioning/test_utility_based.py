@@ -12,9 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive import greedy
 
-from dbanon.anonymization.algorithms.partitioning.bottom_up import BottomUp
-from dbanon.anonymization.algorithms.partitioning.split import split
-from dbanon.anonymization.algorithms.partitioning.top_down import TopDown
+from dbanon.anonymization.algorithms.partitioning.utility_based import BottomUp, TopDown, split
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss.costs import weighted_costs
 from dbanon.domain.errors import PolicyError, Unsatisfiable

@@ -1,8 +1,8 @@
-"""What changed about a published table that its policy does not say: then nothing is published."""
+"""A table with all that is stored of it, and what changed since: then nothing is published."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dbanon.domain.drift import Change, compare
@@ -12,32 +12,70 @@ from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from dbanon.db.metadata.store import Stored
     from dbanon.db.session import Session
+    from dbanon.domain.drift import Baseline
     from dbanon.domain.policy import ColumnRule, Policy
-    from dbanon.domain.release import Release
+    from dbanon.domain.release import Entry
     from dbanon.domain.table import TableInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A table, what is stored of it, and what is served of it, as one snapshot has them.
+
+    ``now`` is what the table looks like, with the newest versions of the taxonomies that its policy
+    names; None without a policy.
+    """
+
+    info: TableInfo
+    stored: Stored | None
+    now: Baseline | None
+    served: tuple[Entry, ...]
+
+    @property
+    def policy(self) -> Policy:
+        """The stored policy; raises PolicyError when there is none."""
+        if self.stored is None:
+            name = self.info.name
+            raise PolicyError(
+                f"{name} has no policy yet", hint=command("dbanon policy suggest", name)
+            )
+        return self.stored.policy
+
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """The newest version of each taxonomy that the policy names, of those that exist."""
+        return {} if self.now is None else self.now.taxonomies
+
+
+def load(session: Session, info: TableInfo) -> Loaded:
+    """Load what is stored of a table, once; raises PolicyError for a policy that is unreadable."""
+    from dbanon.db.metadata import ledger, store
+
+    stored = store.load_stored(session, info.name)
+    now = None if stored is None else store.baseline(session, info, stored.policy)
+    return Loaded(info, stored, now, tuple(ledger.served_entries(session, table=info.name)))
 
 
 def find_source(session: Session, where: TableName) -> TableInfo:
     """Describe a table; raises TableNotFound, or DriftError when it is gone and still served."""
     from dbanon.db import catalog
-    from dbanon.db.metadata import store
+    from dbanon.db.metadata import ledger
 
     try:
         return catalog.describe(session, where)
     except TableNotFound as error:
         schemas = session.search_path if where.schema is None else (where.schema,)
         for schema in schemas:
-            for release in store.releases(
-                session, table=TableName(schema, where.name), served=True
-            ):
-                raise gone(release) from None
+            for entry in ledger.served_entries(session, table=TableName(schema, where.name)):
+                raise gone(entry) from None
         raise error from None
 
 
-def gone(release: Release) -> DriftError:
+def gone(release: Entry) -> DriftError:
     """Return the error that the source of a served release is gone."""
     return DriftError(
         f"{release.table} is gone; {release.relation} is served on (release {release.id})",
@@ -45,19 +83,17 @@ def gone(release: Release) -> DriftError:
     )
 
 
-def require_unchanged(session: Session, info: TableInfo, relation: TableName) -> None:
+def require_unchanged(session: Session, loaded: Loaded, relation: TableName) -> None:
     """Raise DriftError with everything that changed, if a release of the table is served.
 
     relation: what is about to be published; the readers of what it serves now must have gained
     no right on the source.
     """
-    from dbanon.db.metadata import store
-
-    served = store.releases(session, table=info.name, served=True)
+    info, served = loaded.info, loaded.served
     if not served:
         return
-    replaced = next((release for release in served if release.relation == relation), None)
-    found = [*changes(session, info), *(gained_rights(session, info, replaced) if replaced else ())]
+    replaced = next((entry for entry in served if entry.relation == relation), None)
+    found = [*changes(loaded), *(gained_rights(session, info, replaced) if replaced else ())]
     if found:
         kind = AccessDrift if any(change.of_rights for change in found) else DriftError
         release = replaced or served[0]
@@ -65,19 +101,14 @@ def require_unchanged(session: Session, info: TableInfo, relation: TableName) ->
         raise kind("\n  ".join(lines), hint=found[0].hint)
 
 
-def changes(session: Session, info: TableInfo) -> list[Change]:
+def changes(loaded: Loaded) -> list[Change]:
     """Return what is no longer as when the policy was last set or published by; reads no row."""
-    from dbanon.db.metadata import store
-    from dbanon.db.metadata.schema_snapshot import baseline
-
-    policy = store.load_policy(session, info.name)
-    before = store.load_baseline(session, info.name)
-    if policy is None or before is None:
+    if loaded.stored is None or loaded.stored.before is None or loaded.now is None:
         return []
-    return compare(before, baseline(session, info, policy), table=info.name)
+    return compare(loaded.stored.before, loaded.now, table=loaded.info.name)
 
 
-def gained_rights(session: Session, info: TableInfo, release: Release) -> Iterator[Change]:
+def gained_rights(session: Session, info: TableInfo, release: Entry) -> Iterator[Change]:
     """Yield who can read a release and, by now, gets at what it hides."""
     from dbanon.db import reach
     from dbanon.db.releases import views
@@ -91,22 +122,25 @@ def gained_rights(session: Session, info: TableInfo, release: Release) -> Iterat
         yield Change(None, f"{found}, and may read {release.relation}", hint, of_rights=True)
 
 
-def misfits(session: Session, info: TableInfo, policy: Policy) -> Iterator[Change]:
+def misfits(loaded: Loaded) -> Iterator[Change]:
     """Yield why the policy does not fit the table as the catalog describes it; reads no row."""
-    from dbanon.actions.preparation.policies import validate_policy
+    from dbanon.anonymization.registry import RECODINGS
+    from dbanon.formats.policy_validation import validate
 
+    info = loaded.info
     try:
-        validate_policy(session, policy, info)
+        validate(loaded.policy, info, taxonomies=loaded.versions, recodings=RECODINGS)
     except PolicyError as error:
         yield Change(None, str(error), error.hint or command("dbanon policy suggest", info.name))
 
 
-def strays(session: Session, info: TableInfo, policy: Policy) -> Iterator[Change]:
+def strays(session: Session, loaded: Loaded) -> Iterator[Change]:
     """Yield the columns with values that their taxonomies or orders lack; reads these columns."""
     from dbanon.anonymization.encoding.encode import encode
     from dbanon.db import transfer
     from dbanon.db.metadata import store
 
+    info, policy = loaded.info, loaded.policy
     read = {Role.QUASI, Role.SENSITIVE}
     rules = [
         rule
@@ -116,8 +150,7 @@ def strays(session: Session, info: TableInfo, policy: Policy) -> Iterator[Change
     if not rules:
         return
     kinds = {column.name: column.kind for column in info.columns}
-    named = {rule.taxonomy for rule in rules if rule.taxonomy is not None}
-    taxonomies = store.load_taxonomies(session, named)
+    taxonomies = store.load_taxonomies(session, loaded.versions)
     source = transfer.read(session, info, _only(policy, rules))
     for rule in rules:
         try:

@@ -1,4 +1,4 @@
-"""The options that ask for privacy models, as the models declare them."""
+"""The options that ask for a publication: those of privacy models as the models declare them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dbanon.cli import options
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import GROUP, K_ANONYMITY, L_DIVERSITY, ModelSpec
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import require_valid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from dbanon.domain.policy import Value
     from dbanon.models.parameters import Parameter
@@ -97,37 +98,82 @@ def _options() -> dict[str, Option]:
     return {name: option for name, option in found.items() if name not in _OF_COMMANDS}
 
 
-_OPTIONS = _options() | _OF_TABLES
+_OPTIONS: dict[str, Option] = {
+    "k": (options.K, None),
+    "l": (options.L, None),
+    **_options(),
+    **_OF_TABLES,
+    "algorithm": (options.Algorithm, None),
+    "effort": (options.EffortOf, None),
+    "time_limit": (options.TimeLimit, None),
+    "param": (options.Params, None),
+    "block": (options.Block, None),
+    "max_suppressed": (options.MaxSuppressed, None),
+    "as_": (options.As, "table"),
+    "schema": (options.Schema, "anon"),
+    "name": (options.Name, None),
+    "grant": (options.Grants, None),
+    "keep_assignment": (options.KeepAssignment, False),
+    "seed": (options.Seed, 0),
+}
+_AS_THEY_ARE = frozenset(
+    {"k", "l", "algorithm", "effort", "time_limit", "block", "max_suppressed", "schema", "name"}
+    | {"keep_assignment", "seed", *_OF_TABLES}
+)
+"""The options that a request has under the same names."""
 
 
-def with_models(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options above; it gets what they ask for as its argument ``models``.
+def asking(
+    *, without: Collection[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options above in place of its argument ``asked``, which gets a request."""
+    known = {name: option for name, option in _OPTIONS.items() if name not in without}
 
-    ``--l`` is taken from it when another kind than distinct diversity is meant.
-    """
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def wrapper(**arguments: Any) -> None:  # noqa: ANN401 - whatever the command takes
+            given = {name: arguments.pop(name) for name in known}
+            command(**arguments, asked=_request(given))
 
-    @functools.wraps(command)
-    def wrapper(**arguments: Any) -> None:  # noqa: ANN401 - whatever the command takes
-        chosen = {name: arguments.pop(name) for name in _OPTIONS}
-        chosen["rows_per_subject"] = _number_or_word(chosen["rows_per_subject"])
-        models = asked({**chosen, "l": arguments["l"]})
-        if not _is_chosen(L_DIVERSITY, chosen):
-            arguments["l"] = None
-        command(**arguments, models={"models": models} | {n: chosen[n] for n in _OF_TABLES})
+        every: list[inspect.Parameter] = []
+        for parameter in inspect.signature(command, eval_str=True).parameters.values():
+            if parameter.name == "asked":
+                every += (_parameter(name, *option) for name, option in known.items())
+            else:
+                every.append(parameter)
+        vars(wrapper)["__signature__"] = inspect.Signature(every)
+        wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
+        return wrapper
 
-    known = inspect.signature(command, eval_str=True).parameters
-    own = [parameter for name, parameter in known.items() if name != "models"]
-    place = next(i for i, p in enumerate(own) if p.name == "l") + 1
-    added = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-        )
-        for name, (annotation, default) in _OPTIONS.items()
-    ]
-    every = [*own[:place], *added, *own[place:]]
-    vars(wrapper)["__signature__"] = inspect.Signature(every)
-    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
-    return wrapper
+    return decorate
+
+
+def _parameter(name: str, annotation: object, default: object) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def _request(given: dict[str, Any]) -> Asked:
+    """Return what options ask for; ``--l`` may mean another kind than distinct diversity."""
+    if given["as_"] not in {"table", "view"}:
+        raise typer.BadParameter("table or view", param_hint="--as")
+    given["rows_per_subject"] = _number_or_word(given["rows_per_subject"])
+    asked: Asked = {name: _plain(given[name]) for name in _AS_THEY_ARE & given.keys()}
+    asked["models"] = _models(given)
+    if not _is_chosen(L_DIVERSITY, given):
+        asked["l"] = None
+    asked["params"] = _pairs(given["param"] or ())
+    return asked | {"kind": given["as_"], "grants": tuple(given["grant"] or ())}
+
+
+def _pairs(texts: Iterable[str]) -> dict[str, str | int | float | bool]:
+    found: dict[str, str | int | float | bool] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--param")
+        found[name] = value
+    return found
 
 
 def _number_or_word(text: str | None) -> int | str | None:
@@ -139,7 +185,7 @@ def _number_or_word(text: str | None) -> int | str | None:
     return int(text)
 
 
-def asked(arguments: Mapping[str, Any]) -> tuple[ModelSpec, ...]:
+def _models(arguments: Mapping[str, Any]) -> tuple[ModelSpec, ...]:
     """Pick from a command's arguments the models that it asks for beyond k and distinct l."""
     found = (_spec(name, arguments) for name in MODELS if name not in _BY_ARGUMENTS)
     specs = tuple(spec for spec in found if spec is not None)

@@ -1,0 +1,15 @@
+"""The arrays that kernels take, by the type of what they hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Bools: TypeAlias = "NDArray[np.bool_]"
+Floats: TypeAlias = "NDArray[np.float64]"
+Int32s: TypeAlias = "NDArray[np.int32]"
+Int64s: TypeAlias = "NDArray[np.int64]"
+UInt64s: TypeAlias = "NDArray[np.uint64]"

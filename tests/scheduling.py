@@ -1,0 +1,38 @@
+"""Which tests run first, and which process runs them where there are several."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xdist.scheduler import Scheduling
+
+# Where kernels are compiled, what publications need before the others.
+COMPILING = (
+    "tests/unit/anonymization/auto/",
+    "tests/unit/kernels/",
+    "tests/unit/anonymization/",
+    "tests/unit/models/",
+)
+
+
+def turn(nodeid: str) -> int:
+    """Return the turn of a test: first those that compile, then all others."""
+    places = [i for i, folder in enumerate(COMPILING) if nodeid.startswith(folder)]
+    return places[0] if places else len(COMPILING)
+
+
+def one_compiler(config: object, log: object) -> Scheduling:
+    """Distribute files, but have one process run all those that compile.
+
+    Compiled kernels are kept on disk. Two processes that need the same one at the same time both
+    compile it; so the others begin with tests of the database.
+    """
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneCompiler(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return file if turn(nodeid) == len(COMPILING) else COMPILING[-1]
+
+    return OneCompiler(config, log)
