@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from dbanon.cli import options
 from dbanon.cli.terminal import console
 
 app = typer.Typer(help="Look after the embedded server.", no_args_is_help=True)
@@ -54,3 +55,28 @@ def psql(context: typer.Context) -> None:
     from dbanon.settings import Settings
 
     raise typer.Exit(server.server_psql(Settings.load(), context.args))
+
+
+@app.command()
+def warm(*, json: options.Json = False) -> None:
+    """Compile ahead what publish, plan and refresh run.
+
+    The first of them on a machine compiles the search to machine code, which is kept in the
+    user's cache folder, or in the one that NUMBA_CACHE_DIR names. This command does it before
+    anybody waits for it, for example where an image is built. What is there already is left as it
+    is; no database is asked.
+
+    \b
+    dbanon server warm
+    NUMBA_CACHE_DIR=/var/cache/dbanon dbanon server warm --json
+    """
+    from dbanon.actions import server
+
+    done = server.warm(on_step=lambda title: console.err().print(f"compiling for {title}"))
+    if json:
+        console.document(done)
+    elif done.functions:
+        console.say(f"{done.functions} functions compiled in {done.seconds:.0f} s")
+        console.say(f"kept in {done.cache}")
+    else:
+        console.say(f"nothing to compile: all is in {done.cache}")

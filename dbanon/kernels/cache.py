@@ -8,7 +8,6 @@ import os
 import re
 import stat
 import sys
-import tempfile
 import warnings
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -77,22 +76,27 @@ def _fingerprint(module: str) -> str:
 def cache_folder(module: str) -> str | None:
     """Return the folder of a module's compiled code, None when there is none to trust.
 
-    It is in the folder that the variable ``NUMBA_CACHE_DIR`` names, else in the user's cache
-    directory. Loading cached code runs it, so a folder that somebody else can change is not used,
-    and a process that has no folder compiles anew.
+    Loading cached code runs it, so a folder that somebody else can change is not used, and a
+    process that has no folder compiles anew. A folder that this process cannot write, either, is
+    read: an image of a container comes with one.
     """
-    named = os.environ.get("NUMBA_CACHE_DIR")
     try:
-        base = Path(named) if named else platformdirs.user_cache_path("dbanon") / "numba"
-        folder = base.resolve() / _fingerprint(module)
+        folder = cache_base().resolve() / _fingerprint(module)
         for made in (*reversed(folder.parents), folder):
             made.mkdir(mode=0o700, exist_ok=True)  # the parents, too, whatever the umask lets be
-        if not _is_private(folder):
-            return None
-        with tempfile.TemporaryFile(dir=folder):
-            return str(folder)
+        return str(folder) if _is_private(folder) else None
     except (OSError, RuntimeError):  # what a loop of links raises, and a home that nobody knows
         return None
+
+
+def cache_base() -> Path:
+    """Return the folder of all compiled code.
+
+    It is the one that the variable ``NUMBA_CACHE_DIR`` names, else one in the user's cache
+    directory.
+    """
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    return Path(named) if named else platformdirs.user_cache_path("dbanon") / "numba"
 
 
 def _is_private(folder: Path) -> bool:
@@ -121,10 +125,20 @@ def is_cached(module: str) -> bool:
     return folder is None or any(Path(folder).rglob(f"{name}.*.nbc"))
 
 
+class _Locator(caching.UserProvidedCacheLocator):
+    """The folder that numba is given, be it one that this process cannot write."""
+
+    def ensure_cache_path(self) -> None:
+        """Make the folder, if it can be made."""
+        path: Any = self
+        with suppress(OSError):
+            Path(path.get_cache_path()).mkdir(mode=0o700, exist_ok=True)
+
+
 class _Place(caching.CompileResultCacheImpl):
     """Numba's cache in the one folder that it is given, none of the others that it would try."""
 
-    _locator_classes: list[type[object]] = [caching.UserProvidedCacheLocator]  # noqa: RUF012
+    _locator_classes: list[type[object]] = [_Locator]  # noqa: RUF012
 
 
 class Cache(caching.FunctionCache):

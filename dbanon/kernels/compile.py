@@ -6,18 +6,21 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from dbanon.kernels.cache import cache_of  # first: it imports numba as it must be
 
 from numba import njit  # isort: skip
-from numba.core import event, types  # isort: skip
+from numba.core import event  # isort: skip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 F = TypeVar("F", bound="Callable[..., object]")
 
-
-_types: Any = types
+# Of one type with what is read from arrays and counted: numba compiles a step anew for each type
+# of argument, and a number that is written in the code has one of its own.
+ZERO: Any = np.int64(0)
 
 
 @contextmanager
@@ -61,67 +64,46 @@ class Compilations(event.Listener):
             self._ended += perf_counter() - began
 
 
-def _called(compiled: object, within: object) -> None:
-    """Have other kernels call ``within`` in place of a kernel, once for all integers.
-
-    Numba compiles a function anew for each number that is written in a call, for each variable
-    that begins as one, and for each width of integers.
-    """
-    outer: Any = compiled
-    inner: Any = within
-    template = inner.get_call_template
-
-    def call(arguments: tuple[object, ...], named: dict[str, object]) -> object:
-        return template(tuple(map(_plain, arguments)), named)
-
-    outer.get_call_template = call
-    outer.get_overload = inner.get_overload
-
-
-def _within(function: object, **options: bool) -> object:
-    """Compile a function for kernels only: what Python needs to call it takes time to compile."""
-    compiler: Any = njit  # which does not tell of all its options
-    alone = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    compiled: object = compiler(nogil=True, **alone, **options)(function)
-    return compiled
-
-
-def _plain(argument: object) -> object:
-    """Return the numba type of an argument, 64 bits wide if it is a signed integer."""
-    plain: Any = _types.unliteral(argument)
-    return _types.int64 if isinstance(plain, _types.Integer) and plain.signed else plain
-
-
 def kernel(function: F) -> F:
     """Compile a function at its first call and keep the machine code in the cache folder.
 
     No fast-math: equal input gives equal groups on every machine. Compiled code runs without the
-    interpreter's lock, so that threads share the cores.
+    interpreter's lock, so that threads share the cores. A function whose name begins with an
+    underscore is for other kernels: it is kept with them, and Python cannot call it.
     """
+    if function.__name__.startswith("_"):
+        return maker(function)
     compiled: Any = njit(nogil=True)(function)  # a dispatcher, which is called like its function
     cache = cache_of(function)
     if cache is not None:
         compiled._cache = cache  # noqa: SLF001 - as Dispatcher.enable_caching does
-    is_private = function.__name__.startswith("_")
-    _called(compiled, _within(function) if is_private else compiled)
     return compiled
+
+
+def maker(function: F) -> F:
+    """Compile a function for kernels only, which may make arrays.
+
+    What Python needs to call a function takes longer to compile than a short function itself.
+    """
+    return _part(function)
+
+
+def step(function: F) -> F:
+    """Compile a function for kernels only, which makes no array and returns none.
+
+    It counts no references: its caller holds the arrays. Counting them is most of what there is
+    to compile in a function of many arrays, and costs more than a few lookups do when it is run.
+    """
+    return _part(function, _nrt=False)
 
 
 def inlined(function: F) -> F:
-    """Compile a function into each kernel that calls it.
-
-    A call passes arrays with their reference counts, which costs more than a few lookups do: small
-    functions of inner loops are written into the loop instead.
-    """
-    compiled: Any = njit(inline="always", nogil=True)(function)
-    return compiled
+    """Compile a step into the code of each kernel that calls it: a few lines of an inner loop."""
+    return _part(function, _nrt=False, forceinline=True)
 
 
-def merged(function: F) -> F:
-    """Compile a function of its own and merge its machine code into the kernels that call it.
-
-    Faster to compile than what is inlined, nearly as fast to run where it is long.
-    """
-    compiled: Any = njit(forceinline=True, nogil=True)(function)
-    _called(compiled, _within(function, forceinline=True))
+def _part(function: F, **options: bool) -> F:
+    compiler: Any = njit  # which does not tell of all its options
+    alone = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    compiled: F = compiler(nogil=True, **alone, **options)(function)
     return compiled

@@ -6,24 +6,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.kernels.compile import kernel
+from dbanon.kernels.compile import maker, step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@kernel
+@maker
 def make_dice(seed: int, number: int) -> NDArray[np.uint64]:
     """Return the state of a generator, (1,) uint64; another one for each seed and number."""
     dice = np.empty(1, np.uint64)
     dice[0] = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(number)
     for _ in range(2):
-        _step(dice)
+        _next(dice)
     return dice
 
 
-@kernel
-def _step(dice: NDArray[np.uint64]) -> np.uint64:
+@step
+def _next(dice: NDArray[np.uint64]) -> np.uint64:
     """Return 64 random bits (Steele, Lea, Flood, OOPSLA 2014: SplitMix64)."""
     dice[0] += np.uint64(0x9E3779B97F4A7C15)
     z = dice[0]
@@ -32,20 +32,20 @@ def _step(dice: NDArray[np.uint64]) -> np.uint64:
     return z ^ (z >> np.uint64(31))
 
 
-@kernel
+@step
 def roll(dice: NDArray[np.uint64], n: int) -> int:
     """Return a random number of 0..n-1; n is at least 1."""
-    return int(np.int64((_step(dice) >> np.uint64(33)) % np.uint64(n)))
+    return int(np.int64((_next(dice) >> np.uint64(33)) % np.uint64(n)))
 
 
-@kernel
+@step
 def uniform(dice: NDArray[np.uint64]) -> float:
     """Return a random number of [0, 1)."""
-    return np.float64(_step(dice) >> np.uint64(11)) / 9007199254740992.0
+    return np.float64(_next(dice) >> np.uint64(11)) / 9007199254740992.0
 
 
-@kernel
-def shuffle(dice: NDArray[np.uint64], items: NDArray[np.int32], n: int) -> None:
+@step
+def shuffle(dice: NDArray[np.uint64], items: NDArray[np.int64], n: int) -> None:
     """Put the first ``n`` items in random order."""
     for i in range(n - 1, 0, -1):
         j = roll(dice, i + 1)

@@ -1,1 +1,1 @@
-"""The engine: freeze, a start by peeling or by blocks, and rounds of local search."""
+"""The search ``auto``: freeze, a start by peeling or by blocks, and rounds of local search."""

@@ -1,4 +1,4 @@
-"""The engine: a start by peeling or in blocks, then local search."""
+"""The algorithm ``auto``: a start by peeling or in blocks, then local search."""
 
 from __future__ import annotations
 
@@ -188,10 +188,10 @@ class Auto:
 
     def _begin(self, space: Space, *, seed: int) -> tuple[NDArray[np.int32], str, Shares | None]:
         """Return the clusters to begin with, how, and the shares if sensitive values press."""
-        with rounds_made_ready():
+        with rounds_made_ready() as wait:
             shares = shares_of(space) if is_pressed(space) else None
             if shares is None:
-                label, name = start(space, seed=seed)
+                label, name = start(space, seed=seed, before_rounds=wait)
                 self.stages.remark(f"start: {name}")
                 return label, name, None
             self.stages.remark(f"start: {SHARES}")

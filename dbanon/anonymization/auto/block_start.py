@@ -55,8 +55,7 @@ def segments(
     rules = make_rules(*space.rules, space.sensitive)
     kept = [0]
     for end in ends[1:].tolist():
-        part = order[kept[-1] : end].astype(np.int32)
-        if rows_hold(rules, part, len(part)):
+        if rows_hold(rules, order[kept[-1] : end]):
             kept.append(end)
     if kept[-1] != len(order):
         kept[-1:] = [len(order)] if len(kept) > 1 else [0, len(order)]

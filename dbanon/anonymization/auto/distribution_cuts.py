@@ -48,8 +48,7 @@ def is_pressed(space: Space) -> bool:
     rules = make_rules(*space.rules, space.sensitive)
     kept = 0
     for start, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-        part = order[start:end].astype(np.int32)
-        kept += (end - start) * rows_hold(rules, part, end - start)
+        kept += (end - start) * rows_hold(rules, order[start:end])
     return bool(2 * kept < space.n_rows)
 
 

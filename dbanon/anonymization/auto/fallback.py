@@ -27,7 +27,6 @@ def start_quickly(space: Space) -> NDArray[np.int32]:
 
     most = 2 * space.k - 1
     order, _ = halve(coordinates(space), most)
-    rows = order.astype(np.int32)
     rules = make_rules(*space.rules, space.sensitive)
 
     def parts(start: int, stop: int) -> list[int] | None:
@@ -37,7 +36,7 @@ def start_quickly(space: Space) -> NDArray[np.int32]:
             left, right = parts(start, middle), parts(middle, stop)
             if left is not None and right is not None:
                 return [*left, *right]
-        return [stop] if rows_hold(rules, rows[start:stop], stop - start) else None
+        return [stop] if rows_hold(rules, order[start:stop]) else None
 
     ends = parts(0, space.n_rows) or [space.n_rows]
     label = np.empty(space.n_rows, np.int32)

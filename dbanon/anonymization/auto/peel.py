@@ -117,7 +117,7 @@ def _holds(space: Space, rules: Rules, rows: NDArray[np.int64]) -> bool:
 
     if len(rows) == space.n_rows:
         return True
-    return len(rows) >= space.k and bool(rows_hold(rules, rows.astype(np.int32), len(rows)))
+    return len(rows) >= space.k and bool(rows_hold(rules, rows))
 
 
 def _worth(label: NDArray[np.int32], n_classes: int, n_rows: int) -> int:

@@ -1,6 +1,6 @@
 """Compile the largest kernel in a process of its own, beside those that are needed first.
 
-Numba compiles one kernel at a time in a process. On a machine that has not run the engine yet, a
+Numba compiles one kernel at a time in a process. On a machine that has not run ``auto`` yet, a
 round of local search takes as long to compile as all that comes before it: both at once halve the
 wait.
 """
@@ -23,29 +23,35 @@ from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import ColumnKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 @contextmanager
-def rounds_made_ready() -> Iterator[None]:
+def rounds_made_ready() -> Iterator[Callable[[], None]]:
     """Compile a round in another process while the block runs, unless it is in the cache.
 
-    If the other process fails, nothing is lost: this one compiles the kernel when it calls it.
+    Yield what waits until it is compiled, which the end of the block does as well: who runs a
+    round before would compile it once more. If the other process fails, nothing is lost: this one
+    compiles the kernel when it calls it.
     """
     from dbanon.kernels.cache import is_cached
     from dbanon.kernels.compile import compiling
 
     if processors() == 1 or not sys.executable or is_cached("auto.improve"):
-        yield
+        yield lambda: None
         return
     # -P: a module in the current folder is not to be run in place of an installed one.
     command = [sys.executable, "-P", "-m", "dbanon.anonymization.auto.precompile"]
     quiet = subprocess.DEVNULL
     beside = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)  # noqa: S603
-    try:
-        yield
+
+    def wait() -> None:
         with compiling():
             beside.wait()
+
+    try:
+        yield wait
+        wait()
     finally:
         beside.kill()
         beside.wait()

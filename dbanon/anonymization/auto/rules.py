@@ -42,7 +42,7 @@ def make_rules(table: EncodedTable, requirement: Requirement) -> Rules:
 
 
 def _rule(table: EncodedTable, demand: Demand) -> Rule | None:
-    """Return the rule of a demand, None if the engine has none."""
+    """Return the rule of a demand, None if the search has none."""
     if demand.column is None or demand.among or demand.jointly:
         return None
     (whole,) = wholes(table, [demand], np.arange(table.n_rows))

@@ -1,4 +1,4 @@
-"""A table as the engine sees it."""
+"""A table as the search sees it."""
 
 from __future__ import annotations
 

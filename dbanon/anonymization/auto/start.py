@@ -35,11 +35,12 @@ class Start(NamedTuple):
     name: str
 
 
-def start(space: Space, *, seed: int) -> Start:
+def start(space: Space, *, seed: int, before_rounds: Callable[[], None] = lambda: None) -> Start:
     """Make the clusters to begin with, in the way that loses less on a sample.
 
-    space: rows in the order of their tuples. A rule of thumb is not enough: on rows that are all
-    distinct, peeling may win by 18 % or need a lattice that is too large.
+    space: rows in the order of their tuples; before_rounds: called before a round is run. A rule
+    of thumb is not enough: on rows that are all distinct, peeling may win by 18 % or need a lattice
+    that is too large.
     """
     ways: dict[str, Callable[[Space], NDArray[np.int32]]] = {
         BLOCKS: lambda part: start_in_blocks(part, seed=seed)
@@ -50,8 +51,10 @@ def start(space: Space, *, seed: int) -> Start:
     loss = dict.fromkeys(ways, 0.0)
     if len(ways) > 1:
         for part in _samples(space):
-            for name, way in ways.items():
-                loss[name] += _loss_after(part, way(part), seed=seed)
+            labels = {name: way(part) for name, way in ways.items()}
+            before_rounds()
+            for name, label in labels.items():
+                loss[name] += _loss_after(part, label, seed=seed)
     name = min(loss, key=lambda name: loss[name])
     return Start(ways[name](space), name)
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dbanon.kernels.auto.cuts import cut_all, make_cutter
 from dbanon.kernels.auto.diversity import make_rules
-from dbanon.kernels.compile import kernel
+from dbanon.kernels.compile import kernel, step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-BINS = 64
+BINS: Any = np.int64(64)
 # A cut is chosen by so many points of a part; more do not change it much.
 LOOKED_AT = 4096
 
@@ -40,35 +40,40 @@ def halve(points: NDArray[np.float32], most: int) -> tuple[NDArray[np.int64], ND
     n, d = points.shape
     order, aside = np.arange(n), np.empty(n, np.int64)
     bins = Bins(np.empty(BINS, np.int64), np.empty((BINS + 1, d, 2), np.float32), np.empty(BINS))
-    stack = [(0, n)]
-    ends = [0]
-    while len(stack) > 0:
-        start, stop = stack.pop()
+    least = max(most // 8, 1)
+    ends = np.zeros(n // least + 3, np.int64)  # at its end wait the parts that may yet be cut
+    top, parts, start, waiting = ends.shape[0], 0, 0, 1
+    ends[top - 1] = n
+    while waiting > 0:
+        stop = ends[top - waiting]
         size = stop - start
         if size <= most:
-            ends.append(stop)
+            waiting -= 1
+            parts += 1
+            ends[parts] = start = stop
             continue
         part = order[start:stop]
         every = (size + LOOKED_AT - 1) // LOOKED_AT
         looked_at = part[::every].copy()
-        least = max(most // 8, 1)
         column, threshold = _cheapest_cut(bins, points, looked_at, (least + every - 1) // every)
         n_low = _part(points, part, column, threshold, aside)
         if min(n_low, size - n_low) < least:
             n_low = size // 2
-        stack.append((start + n_low, stop))
-        stack.append((start, start + n_low))
-    return order, np.array(ends)
+        waiting += 1
+        ends[top - waiting] = start + n_low
+    return order, ends[: parts + 1].copy()
 
 
-@kernel
+@step
 def _cheapest_cut(
     bins: Bins, points: NDArray[np.float32], part: NDArray[np.int64], least: int
 ) -> tuple[int, float]:
     """Return the column and the value up to which points are cut off at the least sum of costs."""
     best, cut_at, cut_by = np.inf, np.float32(0), 0
     for column in range(points.shape[1]):
-        low, high = points[part, column].min(), points[part, column].max()
+        low = high = points[part[0], column]
+        for i in part:
+            low, high = min(low, points[i, column]), max(high, points[i, column])
         if low == high:
             continue
         width = (high - low) / np.float32(BINS)
@@ -79,7 +84,7 @@ def _cheapest_cut(
     return cut_by, float(cut_at)
 
 
-@kernel
+@step
 def _fill(
     bins: Bins,
     points: NDArray[np.float32],
@@ -99,7 +104,7 @@ def _fill(
             box[b, j, 1] = max(box[b, j, 1], points[i, j])
 
 
-@kernel
+@step
 def _cut_bins(bins: Bins, n: int, least: int) -> tuple[float, int]:
     """Return the least cost of two sides of ``least`` points, and the last bin of the first."""
     counts, box, paid = bins.counts, bins.box, bins.paid
@@ -122,7 +127,7 @@ def _cut_bins(bins: Bins, n: int, least: int) -> tuple[float, int]:
     return best, last
 
 
-@kernel
+@step
 def _unite(box: NDArray[np.float32], b: int) -> float:
     """Take the box of bin b into the last one; return the sum of its widths."""
     total = 0.0
@@ -133,7 +138,7 @@ def _unite(box: NDArray[np.float32], b: int) -> float:
     return total
 
 
-@kernel
+@step
 def _part(
     points: NDArray[np.float32],
     part: NDArray[np.int64],
@@ -162,7 +167,7 @@ def cut_blocks(
     layout: NDArray[np.int64],
     least: int,
     most: int,
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Cut rows where the sides cost least until a part has at most ``most``, where that can be.
 
     A part has at least ``least`` rows; equal rows are never cut. Return the rows in order of their
@@ -171,6 +176,6 @@ def cut_blocks(
     n = codes.shape[0]
     nothing = np.empty(0, np.int64)
     r = make_rules(nothing, nothing, np.empty((0, 2)), np.empty((n, 0), np.int32))
-    rows, ends = np.arange(n).astype(np.int32), np.zeros(n // least + 2, np.int64)
+    rows, ends = np.arange(n), np.zeros(n // least + 2, np.int64)
     parts = cut_all(make_cutter(codes, flat, layout, n), rows, r, least, most, ends[1:])
     return rows, ends[: parts + 1]

@@ -8,73 +8,74 @@ the box, and the set of the values that two rows share in place of the second bo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dbanon.kernels.boxes.costs import box_cost, half_bits, with_code
-from dbanon.kernels.compile import inlined, kernel, merged
+from dbanon.kernels.compile import ZERO, inlined, kernel, maker, step
 from dbanon.kernels.layout import HI, HI2, LO, LO2, SET, STRIDE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-NONE = -1
+NONE: Any = np.int64(-1)
 NOTHING = 2**31 - 1
 
 
 class Clusters(NamedTuple):
     """Rows and clusters of a block.
 
-    codes: (n, d) int32; flat, layout: the costs of boxes; box: (g, d, 4) int32, the bounds LO and
-    HI and the second bounds LO2 and HI2; owner, following, previous: (n,) int32, the cluster of
-    each row and its neighbours in the list, -1 at the ends; head: (g,) int32 its first row; size:
-    (g,) int64, 0 when the number is free; cost: (g,) float64 of one row.
+    codes: (n, d) int32; flat, layout: the costs of boxes; box: (g + 1, d, 4) int32, the bounds LO
+    and HI and the second bounds LO2 and HI2, the last for any use; owner, following, previous:
+    (n,) int64, the cluster of each row and its neighbours in the list, -1 at the ends; head: (g,)
+    int64 its first row; size: (g,) int64, 0 when the number is free; cost: (g,) float64 of one
+    row.
     """
 
     codes: NDArray[np.int32]
     flat: NDArray[np.float64]
     layout: NDArray[np.int64]
     box: NDArray[np.int32]
-    owner: NDArray[np.int32]
-    following: NDArray[np.int32]
-    previous: NDArray[np.int32]
-    head: NDArray[np.int32]
+    owner: NDArray[np.int64]
+    following: NDArray[np.int64]
+    previous: NDArray[np.int64]
+    head: NDArray[np.int64]
     size: NDArray[np.int64]
     cost: NDArray[np.float64]
 
 
-@kernel
+@maker
 def make_clusters(
     codes: NDArray[np.int32],
     flat: NDArray[np.float64],
     layout: NDArray[np.int64],
-    owner: NDArray[np.int32],
+    label: NDArray[np.int32],
     n_slots: int,
 ) -> Clusters:
-    """Return the clusters of rows whose ``owner`` is given; numbers up to ``n_slots`` are free."""
+    """Return the clusters of rows whose ``label`` is given; numbers up to ``n_slots`` are free."""
     n, d = codes.shape
     s = Clusters(
         codes,
         flat,
         layout,
-        np.zeros((n_slots, d, 4), np.int32),
-        owner,
-        np.full(n, NONE, np.int32),
-        np.full(n, NONE, np.int32),
-        np.full(n_slots, NONE, np.int32),
+        np.zeros((n_slots + 1, d, 4), np.int32),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.full(n_slots, NONE, np.int64),
         np.zeros(n_slots, np.int64),
         np.zeros(n_slots),
     )
     for row in range(n - 1, -1, -1):
-        link(s, row, owner[row])
+        link(s, row, ZERO + label[row])
     for c in range(n_slots):
         if s.size[c] > 0:
             rescan(s, c)
     return s
 
 
-@kernel
+@step
 def link(s: Clusters, row: int, c: int) -> None:
     """Put a row at the head of a cluster's list; the box is not touched."""
     first = s.head[c]
@@ -87,7 +88,7 @@ def link(s: Clusters, row: int, c: int) -> None:
     s.size[c] += 1
 
 
-@kernel
+@step
 def unlink(s: Clusters, row: int) -> None:
     """Take a row out of its cluster's list; the box is not touched."""
     c, before, after = s.owner[row], s.previous[row], s.following[row]
@@ -100,7 +101,7 @@ def unlink(s: Clusters, row: int) -> None:
     s.size[c] -= 1
 
 
-@merged
+@step
 def clear(layout: NDArray[np.int64], box: NDArray[np.int32], c: int) -> None:
     """Make the bounds of a cluster those of no row."""
     for j in range(layout.shape[0]):
@@ -109,7 +110,7 @@ def clear(layout: NDArray[np.int64], box: NDArray[np.int32], c: int) -> None:
         box[c, j, HI] = box[c, j, HI2] = 0 if is_set else NONE
 
 
-@merged
+@step
 def widen(
     layout: NDArray[np.int64],
     box: NDArray[np.int32],
@@ -139,7 +140,7 @@ def widen(
                 box[c, j, HI2] = code
 
 
-@merged
+@step
 def cost_of(
     flat: NDArray[np.float64], layout: NDArray[np.int64], box: NDArray[np.int32], c: int
 ) -> float:
@@ -150,7 +151,7 @@ def cost_of(
     return total
 
 
-@kernel
+@step
 def rescan(s: Clusters, c: int) -> None:
     """Compute the bounds and the cost of a cluster anew; O(size * d)."""
     layout, box, codes, following = s.layout, s.box, s.codes, s.following
@@ -162,7 +163,7 @@ def rescan(s: Clusters, c: int) -> None:
     s.cost[c] = cost_of(s.flat, layout, box, c) if s.size[c] > 0 else 0.0
 
 
-@kernel
+@step
 def join(s: Clusters, c: int, row: int) -> None:
     """Put a row into a cluster; O(d)."""
     if s.size[c] == 0:
@@ -172,7 +173,7 @@ def join(s: Clusters, c: int, row: int) -> None:
     s.cost[c] = cost_of(s.flat, s.layout, s.box, c)
 
 
-@kernel
+@step
 def leave(s: Clusters, row: int) -> None:
     """Take a row out of its cluster; O(size * d), less where bounds stay as they are."""
     c = s.owner[row]
@@ -181,7 +182,7 @@ def leave(s: Clusters, row: int) -> None:
         _shrink(s, c)
 
 
-@kernel
+@step
 def _is_inside(s: Clusters, c: int, row: int) -> bool:
     """Whether the bounds of a cluster are the same without a row."""
     for j in range(s.layout.shape[0]):
@@ -192,7 +193,7 @@ def _is_inside(s: Clusters, c: int, row: int) -> bool:
     return True
 
 
-@kernel
+@step
 def _shrink(s: Clusters, c: int) -> None:
     """Compute the bounds and the cost of a cluster that lost a row.
 
@@ -200,7 +201,10 @@ def _shrink(s: Clusters, c: int) -> None:
     looked at after 64 rows, 128, and so on.
     """
     layout, box, codes, following = s.layout, s.box, s.codes, s.following
-    before = box[c].copy()
+    before = box.shape[0] - 1
+    for j in range(box.shape[1]):
+        for bound in range(4):
+            box[before, j, bound] = box[c, j, bound]
     clear(layout, box, c)
     row, met, check = s.head[c], 0, 64
     while row != NONE:
@@ -208,10 +212,20 @@ def _shrink(s: Clusters, c: int) -> None:
         row = following[row]
         met += 1
         if met == check:
-            if np.array_equal(box[c], before):
+            if _is_same(box, c, before):
                 break
             check *= 2
     s.cost[c] = cost_of(s.flat, layout, box, c) if s.size[c] > 0 else 0.0
+
+
+@step
+def _is_same(box: NDArray[np.int32], a: int, b: int) -> bool:
+    """Whether two boxes have the same bounds."""
+    for j in range(box.shape[1]):
+        for bound in range(4):
+            if box[a, j, bound] != box[b, j, bound]:
+                return False
+    return True
 
 
 @inlined
@@ -286,8 +300,9 @@ def total_cost(
     for c in range(n_clusters):
         clear(layout, box, c)
     for row in range(codes.shape[0]):
-        widen(layout, box, label[row], codes, row)
-        size[label[row]] += 1
+        c = ZERO + label[row]
+        widen(layout, box, c, codes, row)
+        size[c] += 1
     total = 0.0
     for c in range(n_clusters):
         total += size[c] * cost_of(flat, layout, box, c)
@@ -306,7 +321,7 @@ def leaving_gains(
     s = make_clusters(codes, flat, layout, label, n_clusters)
     gains = np.zeros(codes.shape[0])
     for row in range(codes.shape[0]):
-        c = label[row]
+        c = s.owner[row]
         if s.size[c] > 1:
             without = left_cost(flat, layout, s.box, c, codes, row)
             gains[row] = s.size[c] * s.cost[c] - (s.size[c] - 1) * without

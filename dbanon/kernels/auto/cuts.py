@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dbanon.kernels.auto.clusters import NONE, NOTHING, clear, widen
-from dbanon.kernels.auto.diversity import rows_hold
+from dbanon.kernels.auto.diversity import hold
 from dbanon.kernels.boxes.costs import box_cost
-from dbanon.kernels.compile import kernel, merged
+from dbanon.kernels.compile import ZERO, maker, step
 from dbanon.kernels.layout import HI, LO, SET, STRIDE
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dbanon.kernels.auto.diversity import Rules
 
-BINS = 512
+BINS: Any = np.int64(512)
 
 
 class Cutter(NamedTuple):
@@ -26,7 +26,7 @@ class Cutter(NamedTuple):
     codes: (n, d) int32; flat, layout: costs; factor: (d,) float64, by which the cost of cuts
     between the values of a column is multiplied; counts: (BINS,) rows of each bin; box: (BINS + 1,
     d, 4) its bounds, the last those of everything so far; paid: (BINS,) cost of all rows up to a
-    bin; threshold, cost: (d,) the best cut of each column; aside: (n,) int32.
+    bin; threshold, cost: (d,) the best cut of each column; aside: (n,) int64.
     """
 
     codes: NDArray[np.int32]
@@ -38,10 +38,10 @@ class Cutter(NamedTuple):
     paid: NDArray[np.float64]
     threshold: NDArray[np.int64]
     cost: NDArray[np.float64]
-    aside: NDArray[np.int32]
+    aside: NDArray[np.int64]
 
 
-@kernel
+@maker
 def make_cutter(
     codes: NDArray[np.int32], flat: NDArray[np.float64], layout: NDArray[np.int64], room: int
 ) -> Cutter:
@@ -57,11 +57,11 @@ def make_cutter(
         np.empty(BINS),
         np.empty(d, np.int64),
         np.empty(d),
-        np.empty(room, np.int32),
+        np.empty(room, np.int64),
     )
 
 
-@merged
+@step
 def _unite(
     flat: NDArray[np.float64], layout: NDArray[np.int64], box: NDArray[np.int32], b: int
 ) -> float:
@@ -78,8 +78,8 @@ def _unite(
     return total
 
 
-@merged
-def _fill_bins(q: Cutter, rows: NDArray[np.int32], column: int) -> tuple[int, int, int]:
+@step
+def _fill_bins(q: Cutter, rows: NDArray[np.int64], column: int) -> tuple[int, int, int]:
     """Sort rows into bins of equal width by one column; return base, shift and number of bins."""
     codes, layout, box, count = q.codes, q.layout, q.box, q.counts
     base, top = NOTHING, NONE
@@ -102,8 +102,8 @@ def _fill_bins(q: Cutter, rows: NDArray[np.int32], column: int) -> tuple[int, in
     return base, shift, bins
 
 
-@merged
-def _cut_column(q: Cutter, rows: NDArray[np.int32], column: int, least: int) -> None:
+@step
+def _cut_column(q: Cutter, rows: NDArray[np.int64], column: int, least: int) -> None:
     """Find the cheapest cut of one column that leaves ``least`` rows on both sides."""
     flat, layout, box, count, paid = q.flat, q.layout, q.box, q.counts, q.paid
     best, threshold = np.inf, 0
@@ -132,8 +132,8 @@ def _cut_column(q: Cutter, rows: NDArray[np.int32], column: int, least: int) -> 
     q.threshold[column] = threshold
 
 
-@merged
-def _part(q: Cutter, rows: NDArray[np.int32], column: int, threshold: int) -> int:
+@step
+def _part(q: Cutter, rows: NDArray[np.int64], column: int, threshold: int) -> int:
     """Put the rows up to a threshold first, keeping their order; return how many there are."""
     n_low, n_high = 0, 0
     codes, aside = q.codes, q.aside
@@ -149,8 +149,8 @@ def _part(q: Cutter, rows: NDArray[np.int32], column: int, threshold: int) -> in
     return n_low
 
 
-@kernel
-def cut(q: Cutter, rows: NDArray[np.int32], r: Rules, least: int) -> int:
+@step
+def cut(q: Cutter, rows: NDArray[np.int64], r: Rules, least: int) -> int:
     """Cut rows in two at the least cost, both sides keeping the rules; return the first's size.
 
     Both sides have ``least`` rows. 0 when there is no such cut. O(n d^2).
@@ -159,18 +159,21 @@ def cut(q: Cutter, rows: NDArray[np.int32], r: Rules, least: int) -> int:
     for j in range(d):
         _cut_column(q, rows, j, least)
     while True:
-        column = np.argmin(q.cost)
+        column = ZERO
+        for j in range(d):
+            if q.cost[j] < q.cost[column]:
+                column = j
         if q.cost[column] == np.inf:
             return 0
-        n_low = _part(q, rows, int(column), q.threshold[column])
+        n_low = _part(q, rows, column, q.threshold[column])
         low, high = rows[:n_low], rows[n_low:]
-        if rows_hold(r, low, n_low) and rows_hold(r, high, high.shape[0]):
+        if hold(r, low, n_low) and hold(r, high, high.shape[0]):
             return n_low
         q.cost[column] = np.inf
 
 
-@merged
-def is_exact(q: Cutter, rows: NDArray[np.int32]) -> bool:
+@step
+def is_exact(q: Cutter, rows: NDArray[np.int64]) -> bool:
     """Whether all rows are equal."""
     for row in rows:
         for j in range(q.layout.shape[0]):
@@ -179,27 +182,28 @@ def is_exact(q: Cutter, rows: NDArray[np.int32]) -> bool:
     return True
 
 
-@kernel
+@step
 def cut_all(
-    q: Cutter, rows: NDArray[np.int32], r: Rules, least: int, most: int, ends: NDArray[np.int64]
+    q: Cutter, rows: NDArray[np.int64], r: Rules, least: int, most: int, ends: NDArray[np.int64]
 ) -> int:
     """Cut rows until no part of more than ``most`` rows can be cut; return the number of parts.
 
-    rows: (n,) int32, permuted so that parts are contiguous; ends: where each part ends, in order;
-    it has room for n // least + 1. Parts of equal rows stay whole.
+    rows: (n,) int64, permuted so that parts are contiguous; ends: where each part ends, in order;
+    it has room for n // least + 1, and at its end the parts wait that may yet be cut. Parts of
+    equal rows stay whole.
     """
-    stack = np.empty(ends.shape[0] + 1, np.int64)
-    stack[0] = rows.shape[0]
+    top = ends.shape[0]
+    ends[top - 1] = rows.shape[0]
     parts, start, waiting = 0, 0, 1
     while waiting > 0:
-        stop = stack[waiting - 1]
+        stop = ends[top - waiting]
         part = rows[start:stop]
         n_low = 0
         if stop - start > most and stop - start >= 2 * least and not is_exact(q, part):
             n_low = cut(q, part, r, least)
         if n_low > 0:
-            stack[waiting] = start + n_low
             waiting += 1
+            ends[top - waiting] = start + n_low
             continue
         start = stop
         waiting -= 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.kernels.auto.clusters import NONE
-from dbanon.kernels.compile import kernel
+from dbanon.kernels.compile import ZERO, kernel, step
 from dbanon.kernels.layout import BETWEEN, DISTINCT, ENTROPY, EQUAL, SHARE, TREE
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Rules(NamedTuple):
     kinds, columns: (r,) int64, the rule and the sensitive column that it is about; limits: (r, w)
     float64, its numbers (l of DISTINCT; the largest share of SHARE; the least entropy of ENTROPY;
     c and l of RECURSIVE, l = 1 asking for nothing); sensitive: (n, s) int32; counts: (values,)
-    int64, all 0 between calls; members: (n + 1,) int32; tops: (n + values + 1,) int64.
+    int64, all 0 between calls; members: (n + 1,) int64; tops: (n + values + 1,) int64.
 
     Rules from BETWEEN on compare with a distribution over m values. Their numbers begin with a
     limit, m, and the m shares of the distribution; then come the greatest share of each value and
@@ -38,7 +38,7 @@ class Rules(NamedTuple):
     limits: NDArray[np.float64]
     sensitive: NDArray[np.int32]
     counts: NDArray[np.int64]
-    members: NDArray[np.int32]
+    members: NDArray[np.int64]
     tops: NDArray[np.int64]
 
 
@@ -55,15 +55,15 @@ def make_rules(
     for row in range(n):
         for j in range(sensitive.shape[1]):
             n_values = max(n_values, sensitive[row, j] + 1)
-    counts, members = np.zeros(n_values, np.int64), np.empty(n + 1, np.int32)
+    counts, members = np.zeros(n_values, np.int64), np.empty(n + 1, np.int64)
     tops = np.empty(n + n_values + 1, np.int64)
     return Rules(kinds, columns, limits, sensitive, counts, members, tops)
 
 
-@kernel
-def _rule_holds(r: Rules, rule: int, rows: NDArray[np.int32], n: int) -> bool:
+@step
+def _rule_holds(r: Rules, rule: int, rows: NDArray[np.int64], n: int) -> bool:
     column = r.columns[rule]
-    distinct = 0
+    distinct = ZERO
     for i in range(n):
         value = r.sensitive[rows[i], column]
         distinct += r.counts[value] == 0
@@ -81,7 +81,7 @@ def _rule_holds(r: Rules, rule: int, rows: NDArray[np.int32], n: int) -> bool:
     return _counts_hold(r, rule, n, distinct)
 
 
-@kernel
+@step
 def _is_near(
     kind: int,
     numbers: NDArray[np.float64],
@@ -108,7 +108,7 @@ def _is_near(
     return moved <= numbers[0] + TIE
 
 
-@kernel
+@step
 def _is_near_in_tree(
     numbers: NDArray[np.float64], counts: NDArray[np.int64], sums: NDArray[np.int64], n: int
 ) -> bool:
@@ -128,7 +128,7 @@ def _is_near_in_tree(
     return moved <= numbers[0] + TIE
 
 
-@kernel
+@step
 def is_wanted(r: Rules, rule: int, size: int, row: int) -> bool:
     """Whether the value of a row brings ``size`` rows, counted in ``counts``, nearer to a rule.
 
@@ -141,27 +141,47 @@ def is_wanted(r: Rules, rule: int, size: int, row: int) -> bool:
     return count + 0.5 <= r.limits[rule, 2 + value] * (size + 1)
 
 
-@kernel
+@step
 def _counts_hold(r: Rules, rule: int, n: int, distinct: int) -> bool:
     """Judge the first ``distinct`` counts in ``tops``, which add up to n."""
     kind, limit = r.kinds[rule], r.limits[rule, 0]
     if kind == DISTINCT:
         return distinct >= limit
     tops = r.tops[:distinct]
-    if kind == SHARE:
-        return tops.max() <= limit * n + TIE
     if kind == ENTROPY:
         entropy = np.log(n)
         for count in tops:
             entropy -= count * np.log(count) / n
         return entropy >= limit - TIE
+    greatest = _put_greatest_first(tops, ZERO)
+    if kind == SHARE:
+        return greatest <= limit * n + TIE
     l = int(r.limits[rule, 1])
-    tops.sort()
-    return l <= 1 or tops[distinct - 1] < limit * tops[: max(distinct - l + 1, 0)].sum()
+    others = n
+    for i in range(min(l - 1, distinct)):
+        others -= _put_greatest_first(tops, i)
+    return l <= 1 or greatest < limit * others
+
+
+@step
+def _put_greatest_first(counts: NDArray[np.int64], start: int) -> int:
+    """Exchange the greatest count from ``start`` on with the one there; return it."""
+    at = start
+    for i in range(start + 1, counts.shape[0]):
+        if counts[i] > counts[at]:
+            at = i
+    counts[start], counts[at] = counts[at], counts[start]
+    return counts[start]
 
 
 @kernel
-def rows_hold(r: Rules, rows: NDArray[np.int32], n: int) -> bool:
+def rows_hold(r: Rules, rows: NDArray[np.int64]) -> bool:
+    """Whether rows, taken together, keep every rule; O(n) a rule."""
+    return hold(r, rows, rows.shape[0])
+
+
+@step
+def hold(r: Rules, rows: NDArray[np.int64], n: int) -> bool:
     """Whether the first ``n`` rows, taken together, keep every rule; O(n) a rule."""
     for rule in range(r.kinds.shape[0]):
         if not _rule_holds(r, rule, rows, n):
@@ -169,7 +189,7 @@ def rows_hold(r: Rules, rows: NDArray[np.int32], n: int) -> bool:
     return True
 
 
-@kernel
+@step
 def _only_distinct(r: Rules) -> bool:
     for kind in r.kinds:
         if kind != DISTINCT:
@@ -177,7 +197,7 @@ def _only_distinct(r: Rules) -> bool:
     return True
 
 
-@kernel
+@step
 def cluster_holds(r: Rules, s: Clusters, c: int, out: int, into: int) -> bool:
     """Whether a cluster that keeps the rules does without row ``out`` and with row ``into``.
 
@@ -185,7 +205,7 @@ def cluster_holds(r: Rules, s: Clusters, c: int, out: int, into: int) -> bool:
     """
     if r.kinds.shape[0] == 0 or (out == NONE and into != NONE and _only_distinct(r)):
         return True
-    n = 0
+    n = ZERO
     row = s.head[c]
     while row != NONE:
         if row != out:
@@ -195,19 +215,19 @@ def cluster_holds(r: Rules, s: Clusters, c: int, out: int, into: int) -> bool:
     if into != NONE:
         r.members[n] = into
         n += 1
-    return rows_hold(r, r.members, n)
+    return hold(r, r.members, n)
 
 
 @kernel
 def labels_hold(r: Rules, label: NDArray[np.int32], n_clusters: int) -> bool:
     """Whether every cluster keeps every rule; O(n) a rule."""
-    order = np.argsort(label, kind="mergesort").astype(np.int32)
+    order = np.argsort(label, kind="mergesort")
     start = 0
     for c in range(n_clusters):
         stop = start
         while stop < label.shape[0] and label[order[stop]] == c:
             stop += 1
-        if not rows_hold(r, order[start:stop], stop - start):
+        if not hold(r, order[start:stop], stop - start):
             return False
         start = stop
     return True

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.kernels.auto.diversity import rows_hold
-from dbanon.kernels.compile import kernel
+from dbanon.kernels.auto.diversity import hold
+from dbanon.kernels.compile import ZERO, kernel, step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _EMPTY = -1
 
 
-@kernel
+@step
 def _hash(codes: NDArray[np.int32], row: int) -> np.uint64:
     h = np.uint64(0)
     for j in range(codes.shape[1]):
@@ -26,7 +26,7 @@ def _hash(codes: NDArray[np.int32], row: int) -> np.uint64:
     return h
 
 
-@kernel
+@step
 def _equal(codes: NDArray[np.int32], a: int, b: int) -> bool:
     for j in range(codes.shape[1]):
         if codes[a, j] != codes[b, j]:
@@ -103,11 +103,11 @@ def freeze_rows(bounds: NDArray[np.int64], r: Rules, k: int) -> NDArray[np.bool_
     return frozen
 
 
-@kernel
+@step
 def _part_holds(frozen: NDArray[np.bool_], part: bool, start: int, n: int, r: Rules) -> bool:
-    m = 0
+    m = ZERO
     for row in range(start, start + n):
         if frozen[row] == part:
             r.members[m] = row
             m += 1
-    return rows_hold(r, r.members, m)
+    return hold(r, r.members, m)

@@ -26,23 +26,23 @@ def improve_block(
     flat: NDArray[np.float64],
     layout: NDArray[np.int64],
     rules: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]],
-    owner: NDArray[np.int32],
+    label: NDArray[np.int32],
     numbers: NDArray[np.int64],
 ) -> None:
     """Run one round on the rows of a block.
 
-    codes: (n, d), sensitive: (n, s) and owner: (n,), the cluster of each row, which is replaced by
+    codes: (n, d), sensitive: (n, s) and label: (n,), the cluster of each row, which is replaced by
     the new one; numbers: (7,) k, clusters, row passes, tries a cluster, most clusters in a pool,
     seed, block.
     """
     k, n_clusters = numbers[0], numbers[1]
     n = codes.shape[0]
     n_slots = min(n_clusters + n_clusters // 2 + 4, n // k + 1)
-    s = make_clusters(codes, flat, layout, owner, max(n_slots, n_clusters))
+    s = make_clusters(codes, flat, layout, label, max(n_slots, n_clusters))
     r = make_rules(rules[0], rules[1], rules[2], sensitive)
     dice = make_dice(numbers[5], numbers[6])
     w = make_search(s, r, k, dice)
-    order = np.arange(n).astype(np.int32)
+    order = np.arange(n)
     absorb_failing(w, order)
     for _ in range(numbers[2]):
         pass_rows(w, order)
@@ -54,6 +54,9 @@ def improve_block(
         np.empty(most, np.int64),
         np.empty(most),
         np.empty(n // k + 2, np.int64),
-        np.empty(n, np.int32),
+        np.empty(n, np.int64),
+        np.empty(s.size.shape[0], np.int64),
     )
     rebuild_clusters(w, b, numbers[3])
+    for row in range(n):
+        label[row] = s.owner[row]

@@ -13,7 +13,7 @@ import numpy as np
 
 from dbanon.kernels.auto.clusters import NONE
 from dbanon.kernels.boxes.costs import with_code
-from dbanon.kernels.compile import kernel, merged
+from dbanon.kernels.compile import ZERO, maker, step
 from dbanon.kernels.layout import HI, LO, SIZE, START, STRIDE
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Offers(NamedTuple):
 
     at: NDArray[np.int32]
     column: NDArray[np.int64]
-    code: NDArray[np.int64]
+    code: NDArray[np.int32]
     price: NDArray[np.float64]
     place: NDArray[np.float64]
     low: NDArray[np.float64]
@@ -49,15 +49,15 @@ class Offers(NamedTuple):
     total: NDArray[np.float64]
 
 
-@kernel
+@maker
 def make_offers(s: Clusters) -> Offers:
     """Return the offers of all clusters; O(g * codes of the block)."""
     n, d = s.codes.shape
     g = s.size.shape[0]
     at = np.empty((n, d), np.int32)
-    column, code = np.empty(d * MOST_PRICED, np.int64), np.empty(d * MOST_PRICED, np.int64)
+    column, code = np.empty(d * MOST_PRICED, np.int64), np.empty(d * MOST_PRICED, np.int32)
     place = np.zeros((n, d))
-    m = 0
+    m = ZERO
     for j in range(d):
         if s.layout[j, STRIDE] == 0:
             at[:, j] = ORDERED
@@ -82,14 +82,14 @@ def make_offers(s: Clusters) -> Offers:
     return o
 
 
-@kernel
+@maker
 def _list_codes(
     codes: NDArray[np.int32],
     layout: NDArray[np.int64],
     j: int,
     at: NDArray[np.int32],
     column: NDArray[np.int64],
-    code: NDArray[np.int64],
+    code: NDArray[np.int32],
     m: int,
 ) -> int:
     """Give each code of column j a line from m on; return how many lines there are then."""
@@ -110,7 +110,7 @@ def _list_codes(
     return m
 
 
-@merged
+@step
 def _position(flat: NDArray[np.float64], layout: NDArray[np.int64], j: int, code: int) -> float:
     """Return the position of a code of an ordered column; NULL is far from all values."""
     start, size = layout[j, START], layout[j, SIZE]
@@ -119,7 +119,7 @@ def _position(flat: NDArray[np.float64], layout: NDArray[np.int64], j: int, code
     return flat[start + 1 + code]
 
 
-@kernel
+@step
 def refresh(o: Offers, s: Clusters, c: int) -> None:
     """Compute anew what a cluster that has changed costs with one more row."""
     flat, layout, box, price, column, code = s.flat, s.layout, s.box, o.price, o.column, o.code
@@ -138,7 +138,7 @@ def refresh(o: Offers, s: Clusters, c: int) -> None:
             o.high[j, c] = _position(flat, layout, j, box[c, j, HI])
 
 
-@merged
+@step
 def _add_up(o: Offers, s: Clusters, row: int) -> None:
     """Fill ``o.total`` with the cost of each cluster with one more row."""
     total, price, low, high, place = o.total, o.price, o.low, o.high, o.place
@@ -161,7 +161,7 @@ def _add_up(o: Offers, s: Clusters, row: int) -> None:
                     total[c] += with_code(flat, layout, j, lo, hi, s.codes[row, j])
 
 
-@merged
+@step
 def cheapest_offers(
     o: Offers,
     s: Clusters,
@@ -194,7 +194,7 @@ def cheapest_offers(
     return found
 
 
-@merged
+@step
 def union_offers(o: Offers, s: Clusters, c: int) -> None:
     """Fill ``o.total`` with the cost of each cluster together with cluster c.
 
@@ -224,7 +224,7 @@ def union_offers(o: Offers, s: Clusters, c: int) -> None:
                     total[other] += max(one, with_code(flat, layout, j, lo, hi, y))
 
 
-@merged
+@step
 def _extremes(s: Clusters, c: int, j: int) -> tuple[int, int]:
     """Return rows of a cluster that have the least and the greatest code of a column."""
     codes, following = s.codes, s.following

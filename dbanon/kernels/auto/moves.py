@@ -18,7 +18,7 @@ from dbanon.kernels.auto.clusters import (
 )
 from dbanon.kernels.auto.diversity import cluster_holds
 from dbanon.kernels.auto.insertion_costs import cheapest_offers, make_offers, refresh
-from dbanon.kernels.compile import inlined, kernel, merged
+from dbanon.kernels.compile import ZERO, inlined, maker, step
 from dbanon.kernels.random import roll, shuffle
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Search(NamedTuple):
     o: Offers
 
 
-@kernel
+@maker
 def make_search(s: Clusters, r: Rules, k: int, dice: NDArray[np.uint64]) -> Search:
     """Return a search over clusters, with work memory."""
     return Search(
@@ -60,14 +60,14 @@ def make_search(s: Clusters, r: Rules, k: int, dice: NDArray[np.uint64]) -> Sear
     )
 
 
-@merged
+@step
 def find_cheapest(w: Search, row: int, not_in: int, most: float) -> int:
     """Fill ``w.best`` with the clusters that a row joins at the least rise, below ``most``."""
     return cheapest_offers(w.o, w.s, row, not_in, most, w.best, w.rise)
 
 
-@kernel
-def pass_rows(w: Search, order: NDArray[np.int32]) -> float:
+@step
+def pass_rows(w: Search, order: NDArray[np.int64]) -> float:
     """Try to move every row of a cluster that costs something; return what was saved."""
     s = w.s
     shuffle(w.dice, order, order.shape[0])
@@ -91,7 +91,7 @@ def pass_rows(w: Search, order: NDArray[np.int32]) -> float:
     return saved
 
 
-@merged
+@step
 def _move(w: Search, row: int, found: int, gain: float) -> float:
     """Move a row to the cheapest cluster that stays diverse; its own may lose a row."""
     s = w.s
@@ -110,7 +110,7 @@ def _move(w: Search, row: int, found: int, gain: float) -> float:
     return 0.0
 
 
-@merged
+@step
 def _chain(w: Search, row: int) -> float:
     """Move a row to its cheapest cluster and fill its place from a cluster that can spare a row."""
     s = w.s
@@ -149,7 +149,7 @@ def _refill(s: Clusters, c: int, row: int, donor: int, spare: int, most: float) 
     return s.size[c] * cost - saved
 
 
-@merged
+@step
 def _find_spare(
     s: Clusters,
     row: int,
@@ -173,7 +173,7 @@ def _find_spare(
     return best, most
 
 
-@merged
+@step
 def _best_of_donor(s: Clusters, row: int, spare: int, change: float) -> tuple[int, float]:
     """Return the row of the same donor that fills the place best."""
     c, donor = s.owner[row], s.owner[spare]
@@ -188,7 +188,7 @@ def _best_of_donor(s: Clusters, row: int, spare: int, change: float) -> tuple[in
     return spare, change
 
 
-@merged
+@step
 def _swap(w: Search, row: int, found: int) -> float:
     """Exchange a row with a row of one of the clusters that would take it."""
     s = w.s
@@ -196,7 +196,7 @@ def _swap(w: Search, row: int, found: int) -> float:
     for i in range(found):
         other = w.best[i]
         paid = s.size[c] * s.cost[c] + s.size[other] * s.cost[other]
-        best, least = _best_exchange(s, row, other, paid - LEAST_GAIN)
+        best, least = best_exchange(s, row, other, paid - LEAST_GAIN)
         if best == NONE:
             continue
         if cluster_holds(w.r, s, c, row, best) and cluster_holds(w.r, s, other, best, row):
@@ -210,8 +210,8 @@ def _swap(w: Search, row: int, found: int) -> float:
     return 0.0
 
 
-@merged
-def _best_exchange(s: Clusters, row: int, other: int, most: float) -> tuple[int, float]:
+@step
+def best_exchange(s: Clusters, row: int, other: int, most: float) -> tuple[int, float]:
     """Return the row of a cluster that ``row`` is best exchanged with, and what both cost then."""
     codes, flat, layout, box, following = s.codes, s.flat, s.layout, s.box, s.following
     c = s.owner[row]
@@ -232,8 +232,8 @@ def _best_exchange(s: Clusters, row: int, other: int, most: float) -> tuple[int,
     return best, most
 
 
-@kernel
-def absorb_failing(w: Search, members: NDArray[np.int32]) -> None:
+@step
+def absorb_failing(w: Search, members: NDArray[np.int64]) -> None:
     """Give up every cluster that is too small or breaks a rule, at any price."""
     s = w.s
     for c in range(s.size.shape[0]):
@@ -241,8 +241,8 @@ def absorb_failing(w: Search, members: NDArray[np.int32]) -> None:
             _dissolve(w, c, members, np.inf)
 
 
-@kernel
-def dissolve_clusters(w: Search, members: NDArray[np.int32]) -> float:
+@step
+def dissolve_clusters(w: Search, members: NDArray[np.int64]) -> float:
     """Give up every cluster whose rows cost less elsewhere; return what was saved."""
     saved = 0.0
     for c in range(w.s.size.shape[0]):
@@ -251,14 +251,14 @@ def dissolve_clusters(w: Search, members: NDArray[np.int32]) -> float:
     return saved
 
 
-@kernel
-def _dissolve(w: Search, c: int, members: NDArray[np.int32], budget: float) -> float:
+@step
+def _dissolve(w: Search, c: int, members: NDArray[np.int64], budget: float) -> float:
     """Move the rows of a cluster one by one, or none if it costs more than the budget.
 
     Return what is left of the budget, 0 if nothing was done.
     """
     s = w.s
-    n = 0
+    n = ZERO
     row = s.head[c]
     while row != NONE:
         members[n] = row
@@ -283,8 +283,8 @@ def _dissolve(w: Search, c: int, members: NDArray[np.int32], budget: float) -> f
     return budget
 
 
-@kernel
-def _undo(w: Search, c: int, members: NDArray[np.int32], n: int) -> None:
+@step
+def _undo(w: Search, c: int, members: NDArray[np.int64], n: int) -> None:
     """Bring the first n rows back to the cluster, whose bounds were left as they are."""
     s = w.s
     for i in range(n - 1, -1, -1):

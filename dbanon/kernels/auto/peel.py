@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.auto.diversity import rows_hold
-from dbanon.kernels.compile import kernel
+from dbanon.kernels.auto.diversity import hold
+from dbanon.kernels.compile import ZERO, kernel, step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.kernels.auto.diversity import Rules
 
-NONE = -1
+NONE: Any = np.int64(-1)
 SMALLEST = 1024
 
 
@@ -86,7 +86,7 @@ def peel(
     return label
 
 
-@kernel
+@step
 def _fill(
     t: Table,
     begin: NDArray[np.int64],
@@ -120,27 +120,27 @@ def _fill(
     return n_used
 
 
-@kernel
+@step
 def _holds(r: Rules, t: int, chain: NDArray[np.int32], bounds: NDArray[np.int64]) -> bool:
     if r.kinds.shape[0] == 0:
         return True
-    n = 0
+    n = ZERO
     while t != NONE:
         for row in range(bounds[t], bounds[t + 1]):
             r.members[n] = row
             n += 1
         t = chain[t]
-    return rows_hold(r, r.members, n)
+    return hold(r, r.members, n)
 
 
-@kernel
+@step
 def _name(label: NDArray[np.int32], t: int, chain: NDArray[np.int32], name: int) -> None:
     while t != NONE:
         label[t] = name
         t = chain[t]
 
 
-@kernel
+@step
 def _compact(live: NDArray[np.int32], n_live: int, label: NDArray[np.int32]) -> int:
     kept = 0
     for i in range(n_live):

@@ -6,19 +6,21 @@ in is computed anew only in the columns where the last row changed the box.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dbanon.kernels.auto.clusters import NONE, clear
-from dbanon.kernels.auto.diversity import is_wanted, rows_hold
+from dbanon.kernels.auto.diversity import hold, is_wanted
 from dbanon.kernels.boxes.costs import box_cost, half_bits, with_code
-from dbanon.kernels.compile import kernel, merged
+from dbanon.kernels.compile import ZERO, maker, step
 from dbanon.kernels.layout import BETWEEN, DISTINCT, HI, LO, SET, SIZE, START, STRIDE, TABLE
 from dbanon.kernels.random import roll
 
-EVERY, LAST_BIT = -1, 62
-HOPELESS = -2
+EVERY: Any = np.int64(-1)
+LAST_BIT = 62
+HOPELESS: Any = np.int64(-2)
+FAR: Any = np.bool_(True)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,19 +41,19 @@ class Pool(NamedTuple):
     codes: NDArray[np.int32]
     flat: NDArray[np.float64]
     layout: NDArray[np.int64]
-    rows: NDArray[np.int32]
-    label: NDArray[np.int32]
-    left: NDArray[np.int32]
+    rows: NDArray[np.int64]
+    label: NDArray[np.int64]
+    left: NDArray[np.int64]
     code: NDArray[np.int32]
     part: NDArray[np.float64]
     cost: NDArray[np.float64]
     taken: NDArray[np.float64]
-    picked: NDArray[np.int32]
+    picked: NDArray[np.int64]
     box: NDArray[np.int32]
     size: NDArray[np.int64]
 
 
-@kernel
+@maker
 def make_pool(
     codes: NDArray[np.int32],
     flat: NDArray[np.float64],
@@ -65,20 +67,20 @@ def make_pool(
         codes,
         flat,
         layout,
-        np.empty(room, np.int32),
-        np.empty(room, np.int32),
-        np.empty(room, np.int32),
+        np.empty(room, np.int64),
+        np.empty(room, np.int64),
+        np.empty(room, np.int64),
         np.empty((d, room), np.int32),
         np.empty((d, room)),
         np.empty(room),
         np.zeros(room),
-        np.empty(room + 1, np.int32),
+        np.empty(room + 1, np.int64),
         np.empty((groups + 1, d, 4), np.int32),
         np.empty(groups, np.int64),
     )
 
 
-@kernel
+@step
 def grow_groups(p: Pool, n: int, r: Rules, k: int, dice: NDArray[np.uint64], far: bool) -> int:
     """Group the first n rows of a pool; return the number of groups, 0 when it fails.
 
@@ -90,7 +92,7 @@ def grow_groups(p: Pool, n: int, r: Rules, k: int, dice: NDArray[np.uint64], far
         left[i] = i
         for j in range(code.shape[0]):
             code[j, i] = codes[rows[i], j]
-    n_left, groups = n, 0
+    n_left, groups = n, ZERO
     seed = roll(dice, n)
     if far:
         seed = _farthest(p, n_left, rows[seed])
@@ -108,7 +110,7 @@ def grow_groups(p: Pool, n: int, r: Rules, k: int, dice: NDArray[np.uint64], far
     return groups
 
 
-@merged
+@step
 def _price_column(
     flat: NDArray[np.float64],
     layout: NDArray[np.int64],
@@ -129,7 +131,7 @@ def _price_column(
             part[j, i] = with_code(flat, layout, j, lo, hi, code[j, i])
 
 
-@merged
+@step
 def _price(p: Pool, g: int, n_left: int, changed: int) -> None:
     """Compute what group g would cost with each of the rows left, where columns changed."""
     flat, layout, box, code, part, cost = p.flat, p.layout, p.box, p.code, p.part, p.cost
@@ -143,7 +145,7 @@ def _price(p: Pool, g: int, n_left: int, changed: int) -> None:
             cost[i] += part[j, i]
 
 
-@merged
+@step
 def _farthest(p: Pool, n_left: int, row: int) -> int:
     """Return the place in ``left`` of the row that costs most together with ``row``."""
     last = p.box.shape[0] - 1
@@ -157,7 +159,7 @@ def _farthest(p: Pool, n_left: int, row: int) -> int:
     return best
 
 
-@merged
+@step
 def _grow(p: Pool, n_left: int, r: Rules, k: int, g: int, seed: int) -> int:
     """Grow one group from a place of ``left``; return its size.
 
@@ -165,7 +167,7 @@ def _grow(p: Pool, n_left: int, r: Rules, k: int, g: int, seed: int) -> int:
     """
     codes, layout, box, rows, left, picked = p.codes, p.layout, p.box, p.rows, p.left, p.picked
     cost, taken, ruled = p.cost, p.taken, r.kinds.shape[0] > 0
-    place, size = seed, 0
+    place, size = seed, ZERO
     clear(layout, box, g)
     while place >= 0:
         row = rows[left[place]]
@@ -173,7 +175,7 @@ def _grow(p: Pool, n_left: int, r: Rules, k: int, g: int, seed: int) -> int:
         size += 1
         taken[place] = np.inf
         changed = widen_pair(layout, box, g, codes, row)
-        if size >= k and (not ruled or rows_hold(r, picked, size)):
+        if size >= k and (not ruled or hold(r, picked, size)):
             p.size[g] = size
             return size
         cost[place] = np.inf
@@ -192,7 +194,7 @@ def _grow(p: Pool, n_left: int, r: Rules, k: int, g: int, seed: int) -> int:
     return 0
 
 
-@merged
+@step
 def _squeeze(p: Pool, n_left: int, g: int) -> int:
     """Label the rows that the group has taken, and close up the others; return their number."""
     label, left, code, taken = p.label, p.left, p.code, p.taken
@@ -209,7 +211,7 @@ def _squeeze(p: Pool, n_left: int, g: int) -> int:
     return kept
 
 
-@merged
+@step
 def widen_pair(
     layout: NDArray[np.int64],
     box: NDArray[np.int32],
@@ -235,7 +237,7 @@ def widen_pair(
     return changed
 
 
-@kernel
+@step
 def _cheapest_new(p: Pool, n_left: int, r: Rules, k: int, size: int) -> int:
     """Return the place of the cheapest row of a wanted value if a rule presses, else NONE.
 
@@ -256,7 +258,7 @@ def _cheapest_new(p: Pool, n_left: int, r: Rules, k: int, size: int) -> int:
     return HOPELESS if best == NONE and r.kinds[rule] == DISTINCT else best
 
 
-@kernel
+@step
 def _pressing_rule(p: Pool, r: Rules, k: int, size: int) -> int:
     """Return a rule that the group will not keep unless the next row has a new value, or NONE."""
     for rule in range(r.kinds.shape[0]):
@@ -277,7 +279,7 @@ def _pressing_rule(p: Pool, r: Rules, k: int, size: int) -> int:
     return NONE
 
 
-@merged
+@step
 def _attach(p: Pool, place: int, groups: int) -> None:
     """Put a row that is left into the group whose cost rises least."""
     codes, flat, layout, box, size = p.codes, p.flat, p.layout, p.box, p.size
@@ -298,17 +300,17 @@ def _attach(p: Pool, place: int, groups: int) -> None:
     p.label[place] = best
 
 
-@kernel
+@step
 def groups_hold(p: Pool, n: int, groups: int, r: Rules) -> bool:
     """Whether every group of the first n rows keeps the rules."""
     if r.kinds.shape[0] == 0:
         return True
     for g in range(groups):
-        m = 0
+        m = ZERO
         for i in range(n):
             if p.label[i] == g:
                 p.picked[m] = p.rows[i]
                 m += 1
-        if not rows_hold(r, p.picked, m):
+        if not hold(r, p.picked, m):
             return False
     return True

@@ -11,7 +11,7 @@ from dbanon.kernels.auto.cuts import cut_all
 from dbanon.kernels.auto.insertion_costs import refresh, union_offers
 from dbanon.kernels.auto.moves import LEAST_GAIN
 from dbanon.kernels.auto.pools import groups_hold, grow_groups
-from dbanon.kernels.compile import kernel, merged
+from dbanon.kernels.compile import ZERO, step
 from dbanon.kernels.random import roll, uniform
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Rebuild(NamedTuple):
 
     p: the pool; q: for cutting it; chosen: (most,) int64, the clusters in the pool, where ``most``
     is the largest number of them; distance: (most,) float64; ends: where the groups end; rows:
-    (n,) int32.
+    (n,) int64; lossy: (g,) int64, the clusters that cost something.
     """
 
     p: Pool
@@ -40,15 +40,16 @@ class Rebuild(NamedTuple):
     chosen: NDArray[np.int64]
     distance: NDArray[np.float64]
     ends: NDArray[np.int64]
-    rows: NDArray[np.int32]
+    rows: NDArray[np.int64]
+    lossy: NDArray[np.int64]
 
 
-@kernel
+@step
 def rebuild_clusters(w: Search, b: Rebuild, tries: int) -> float:
     """Rebuild ``tries`` pools for each cluster of the block; return what was saved."""
     s = w.s
     n_slots, most = s.size.shape[0], b.chosen.shape[0]
-    lossy = np.empty(n_slots, np.int64)
+    lossy = b.lossy
     n_lossy = 0
     for c in range(n_slots):
         if s.size[c] > 0 and s.cost[c] > 0.0:
@@ -64,7 +65,7 @@ def rebuild_clusters(w: Search, b: Rebuild, tries: int) -> float:
     return saved
 
 
-@merged
+@step
 def _choose(w: Search, b: Rebuild, c: int, others: int) -> int:
     """Fill ``b.chosen`` with a cluster and its nearest by noisy union cost; return their number."""
     sizes, chosen, distance, total = w.s.size, b.chosen, b.distance, w.o.total
@@ -91,11 +92,11 @@ def _choose(w: Search, b: Rebuild, c: int, others: int) -> int:
     return found
 
 
-@merged
+@step
 def _rebuild(w: Search, b: Rebuild, found: int) -> float:
     """Group the rows of the chosen clusters anew; keep the result if it costs less."""
     s, p = w.s, b.p
-    n, paid = 0, 0.0
+    n, paid = ZERO, 0.0
     for i in range(found):
         c = b.chosen[i]
         paid += s.size[c] * s.cost[c]
@@ -119,7 +120,7 @@ def _rebuild(w: Search, b: Rebuild, found: int) -> float:
     return paid - total if _replace(w, b, found, n, groups) else 0.0
 
 
-@merged
+@step
 def _cut_pool(w: Search, b: Rebuild, n: int) -> int:
     """Group the pool by cuts at noisy costs."""
     p, rows = b.p, b.rows[:n]
@@ -127,7 +128,7 @@ def _cut_pool(w: Search, b: Rebuild, n: int) -> int:
         b.q.factor[j] = 1.0 + CUT_NOISE * uniform(w.dice)
     for i in range(n):
         rows[i] = p.rows[i]
-    groups = cut_all(b.q, rows, w.r, w.k, 0, b.ends)
+    groups = cut_all(b.q, rows, w.r, w.k, ZERO, b.ends)
     start = 0
     for g in range(groups):
         stop = b.ends[g]
@@ -141,7 +142,7 @@ def _cut_pool(w: Search, b: Rebuild, n: int) -> int:
     return groups
 
 
-@merged
+@step
 def _replace(w: Search, b: Rebuild, found: int, n: int, groups: int) -> bool:
     """Put the groups of the pool in place of the chosen clusters; whether there was room."""
     s, p = w.s, b.p
@@ -154,7 +155,7 @@ def _replace(w: Search, b: Rebuild, found: int, n: int, groups: int) -> bool:
         s.head[b.chosen[i]] = NONE
         s.size[b.chosen[i]] = 0
         s.cost[b.chosen[i]] = 0.0
-    c = 0
+    c = ZERO
     for g in range(groups):
         if g < found:
             slot = b.chosen[g]
@@ -174,7 +175,7 @@ def _replace(w: Search, b: Rebuild, found: int, n: int, groups: int) -> bool:
     return True
 
 
-@merged
+@step
 def _is_chosen(b: Rebuild, found: int, c: int) -> bool:
     for i in range(found):
         if b.chosen[i] == c:

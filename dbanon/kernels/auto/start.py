@@ -8,8 +8,8 @@ import numpy as np
 
 from dbanon.kernels.auto.cuts import cut_all, make_cutter
 from dbanon.kernels.auto.diversity import make_rules
-from dbanon.kernels.auto.pools import groups_hold, grow_groups, make_pool
-from dbanon.kernels.compile import kernel
+from dbanon.kernels.auto.pools import FAR, groups_hold, grow_groups, make_pool
+from dbanon.kernels.compile import ZERO, kernel
 from dbanon.kernels.random import make_dice
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def start_segment(
     n = codes.shape[0]
     r = make_rules(rules[0], rules[1], rules[2], sensitive)
     least = max(k, most // 8)
-    rows, ends = np.arange(n).astype(np.int32), np.empty(n // least + 1, np.int64)
+    rows, ends = np.arange(n), np.empty(n // least + 1, np.int64)
     blocks = cut_all(make_cutter(codes, flat, layout, n), rows, r, least, most, ends)
-    largest, start = 0, 0
+    largest, start = ZERO, ZERO
     for block in range(blocks):
         largest = max(largest, ends[block] - start)
         start = ends[block]
@@ -48,7 +48,7 @@ def start_segment(
         size = ends[block] - start
         for i in range(size):
             p.rows[i] = rows[start + i]
-        groups = grow_groups(p, size, r, k, dice, True) if size >= 2 * k else 0
+        groups = grow_groups(p, size, r, k, dice, FAR) if size >= 2 * k else 0
         if not groups_hold(p, size, groups, r):
             groups = 0
         for i in range(size):

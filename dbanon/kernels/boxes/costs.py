@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.kernels.compile import inlined, kernel, merged
+from dbanon.kernels.compile import inlined, kernel, step
 from dbanon.kernels.layout import HALF, SET, SIZE, START, STRIDE, TABLE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@merged
+@inlined
 def _count_bits(half: int) -> int:
     half = half - ((half >> 1) & 0x55555555)
     half = (half & 0x33333333) + ((half >> 2) & 0x33333333)
@@ -35,7 +35,7 @@ def _count_bits(half: int) -> int:
     return ((half * 0x01010101) & 0xFFFFFFFF) >> 24
 
 
-@kernel
+@step
 def _greatest(flat: NDArray[np.float64], start: int, stride: int, lo: int, hi: int) -> float:
     """Return the greatest of the steps lo..hi - 1 of a sparse table."""
     level = 0
@@ -64,7 +64,7 @@ def box_cost(
     return _greatest(flat, start + 1, stride, lo, hi)
 
 
-@merged
+@inlined
 def half_bits(code: int) -> tuple[int, int]:
     """Return the set of one value as its two halves."""
     if code < HALF:

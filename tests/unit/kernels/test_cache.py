@@ -1,11 +1,18 @@
+import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
+from compiled import called
+from numba.core.errors import NumbaError
 
 from dbanon.kernels import cache
+from dbanon.kernels.compile import step
 
 CODE = """
 import resource
@@ -49,6 +56,41 @@ def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")
     assert "[2] '' compiled" == run(XDG_CACHE_HOME=str(blocked))
+
+
+READ_ONLY = f"""
+import tempfile
+def refuse(*arguments, **named):
+    raise OSError({errno.EROFS}, "Read-only file system")
+tempfile.TemporaryFile = refuse
+"""
+
+
+def test_a_cache_that_can_be_read_only_is_read(tmp_path, monkeypatch):
+    assert "[2] '' compiled" == run(XDG_CACHE_HOME=str(tmp_path))
+    monkeypatch.setitem(globals(), "CODE", READ_ONLY + CODE)
+    assert "[2] '' cached" == run(XDG_CACHE_HOME=str(tmp_path))
+
+
+def test_changed_code_is_compiled_again_with_all_that_calls_it(tmp_path, monkeypatch):
+    modules = ("boxes.costs", "boxes.mondrian", "auto.improve", "random")
+    before = {module: cache._fingerprint(module) for module in modules}  # noqa: SLF001
+    shutil.copytree(Path(cache.__file__).parent, tmp_path / "kernels")
+    monkeypatch.setattr(cache, "_HERE", tmp_path / "kernels")
+    assert before == {module: cache._fingerprint(module) for module in modules}  # noqa: SLF001
+    with (tmp_path / "kernels" / "boxes" / "costs.py").open("a") as file:
+        file.write("# changed\n")
+    after = {module: cache._fingerprint(module) for module in modules}  # noqa: SLF001
+    assert {"random"} == {module for module in modules if before[module] == after[module]}
+
+
+def test_a_step_that_makes_an_array_is_refused():
+    @step
+    def half(n):
+        return np.empty(n).shape[0] // 2
+
+    with pytest.raises(NumbaError):
+        called(half)(2)
 
 
 def test_a_full_disk_does_not_stop_a_computation(tmp_path):

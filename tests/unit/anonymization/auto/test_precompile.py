@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from builders import encoded
 
-from dbanon.anonymization.auto import precompile
+from dbanon.anonymization.auto import precompile, rounds, start
 from dbanon.anonymization.auto.algorithm import Auto
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.kernels import cache
@@ -52,6 +52,19 @@ def test_the_block_ends_when_the_other_process_has(uncached):
     assert (folder / "done").exists()
     assert ["compiling"] == told
     assert compiled.seconds > 0.1
+
+
+def test_no_round_is_run_before_the_other_process_has_ended(uncached, monkeypatch):
+    folder, seen = uncached('sleep 0.3; touch "$(dirname "$0")/done"'), []
+    improve = rounds.improve
+
+    def spied(*given, **named):
+        seen.append((folder / "done").exists())
+        return improve(*given, **named)
+
+    monkeypatch.setattr(start, "improve", spied)
+    search()
+    assert {True} == set(seen)
 
 
 def test_another_process_that_fails_is_no_error(uncached):

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from compiled import called
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from naive import engine as naive
@@ -16,16 +17,20 @@ from dbanon.anonymization.auto.rounds import coordinates
 from dbanon.anonymization.auto.space import make_space, total_cost
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss.costs import column_costs, pack, set_costs
+from dbanon.kernels import random as generator
+from dbanon.kernels.auto import cuts, pools
 from dbanon.kernels.auto.blocks import halve
-from dbanon.kernels.auto.cuts import cut, cut_all, make_cutter
 from dbanon.kernels.auto.diversity import make_rules, rows_hold
 from dbanon.kernels.auto.duplicates import distinct_rows, freeze_rows
-from dbanon.kernels.auto.pools import grow_groups, make_pool
 from dbanon.kernels.boxes.costs import box_costs
 from dbanon.kernels.layout import DISTINCT, ENTROPY, RECURSIVE, SHARE
-from dbanon.kernels.random import make_dice, roll, shuffle, uniform
 
 SEED = 11
+
+make_cutter, cut, cut_all = called(cuts.make_cutter), called(cuts.cut), called(cuts.cut_all)
+make_pool, grow_groups = called(pools.make_pool), called(pools.grow_groups)
+make_dice, roll = called(generator.make_dice), called(generator.roll)
+shuffle, uniform = called(generator.shuffle), called(generator.uniform)
 
 
 def rules_of(space):
@@ -144,11 +149,11 @@ def test_rules_hold_as_they_are_defined(values, l, c):
         (ENTROPY, (np.log(l), 0.0), naive.entropy(values, np.log(l))),
         (RECURSIVE, (c, l), naive.recursive(values, c, l)),
     ]
-    rows = np.arange(len(values)).astype(np.int32)
+    rows = np.arange(len(values))
     for kind, limits, expected in cases:
         rule = np.array([kind]), np.array([0]), np.array([limits], np.float64)
         rules = make_rules(*rule, np.array(values, np.int32)[:, None])
-        assert expected == rows_hold(rules, rows, len(rows)), (kind, counts)
+        assert expected == rows_hold(rules, rows), (kind, counts)
         assert 0 == rules.counts.sum()
     if len(counts) < l:
         assert not naive.recursive(values, c, l)
@@ -158,8 +163,8 @@ def test_a_rule_about_several_columns_looks_at_each():
     sensitive = np.array([[0, 0], [1, 0], [1, 1]], np.int32)
     limits = np.array([[2, 0], [2, 0]], np.float64)
     rules = make_rules(np.zeros(2, np.int64), np.array([0, 1]), limits, sensitive)
-    rows = np.array([0, 1, 2], np.int32)
-    assert [False, True] == [rows_hold(rules, rows, n) for n in (2, 3)]
+    rows = np.array([0, 1, 2])
+    assert [False, True] == [rows_hold(rules, rows[:n]) for n in (2, 3)]
 
 
 @settings(max_examples=40)
@@ -189,7 +194,7 @@ def test_peeling_equals_its_twin_with_a_dictionary(problem, seed):
 def test_the_best_cut_is_the_cheapest_of_all(drawn, data):
     space, loss = drawn
     least = data.draw(st.integers(1, 6))
-    rows = np.arange(space.n_rows).astype(np.int32)
+    rows = np.arange(space.n_rows)
     everything = [*naive.cuts(space, rows.tolist(), least, loss)]
     cutter = make_cutter(space.codes, *space.costs, space.n_rows)
     n_low = cut(cutter, rows, rules_of(space), least)
@@ -220,7 +225,7 @@ def test_the_best_cut_is_the_cheapest_of_all(drawn, data):
 @given(spaces(most=40), st.integers(0, 10))
 def test_cutting_all_the_way_leaves_parts_that_keep_the_rules(drawn, most):
     space, _ = drawn
-    rows = np.arange(space.n_rows).astype(np.int32)
+    rows = np.arange(space.n_rows)
     ends = np.empty(space.n_rows // space.k + 1, np.int64)
     cutter = make_cutter(space.codes, *space.costs, space.n_rows)
     parts = cut_all(cutter, rows, rules_of(space), space.k, most, ends)
@@ -236,7 +241,7 @@ def test_growing_groups_is_greedy_k_member_clustering(drawn, seed):
     space, loss = drawn
     n = space.n_rows
     pool = make_pool(space.codes, *space.costs, n, n // space.k + 2)
-    pool.rows[:] = rows = np.random.default_rng(seed).permutation(n).astype(np.int32)
+    pool.rows[:] = rows = np.random.default_rng(seed).permutation(n)
     expected = naive.grow(space, rows.tolist(), roll(make_dice(SEED, seed), n), loss)
     found = grow_groups(pool, n, rules_of(space), space.k, make_dice(SEED, seed), True)  # noqa: FBT003
     assert len(expected) == found
@@ -328,7 +333,7 @@ def test_dice_are_fair_enough_and_repeat():
     drawn = [uniform(dice) for dice in [make_dice(0, 0)] for _ in range(1000)]
     assert 0 <= min(drawn) < 0.01
     assert 0.99 < max(drawn) < 1
-    items = np.arange(50).astype(np.int32)
+    items = np.arange(50)
     shuffle(make_dice(3, 4), items, 40)
     assert [*range(40)] == sorted(items[:40].tolist()) != items[:40].tolist()
     assert [*range(40, 50)] == items[40:].tolist()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from compiled import called
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import engine as naive
@@ -12,24 +13,26 @@ from dbanon.anonymization.auto.rounds import HEAVY, LIGHT, Effort, coordinates, 
 from dbanon.anonymization.auto.space import make_space, total_cost
 from dbanon.anonymization.auto.start import start
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.kernels.auto.clusters import NONE, join, leave, link, make_clusters, rescan, unlink
-from dbanon.kernels.auto.cuts import make_cutter
-from dbanon.kernels.auto.diversity import cluster_holds, make_rules
-from dbanon.kernels.auto.insertion_costs import DIRECT, union_offers
-from dbanon.kernels.auto.moves import (
-    CANDIDATES,
-    _best_exchange,
-    dissolve_clusters,
-    find_cheapest,
-    make_search,
-    pass_rows,
-)
-from dbanon.kernels.auto.pools import make_pool
-from dbanon.kernels.auto.rebuild import Rebuild, rebuild_clusters
+from dbanon.kernels import random as generator
+from dbanon.kernels.auto import clusters, cuts, diversity, insertion_costs, moves, pools, rebuild
+from dbanon.kernels.auto.clusters import NONE
+from dbanon.kernels.auto.diversity import make_rules
+from dbanon.kernels.auto.insertion_costs import DIRECT
+from dbanon.kernels.auto.moves import CANDIDATES
 from dbanon.kernels.layout import ENTROPY, RECURSIVE, SET, SHARE, STRIDE
-from dbanon.kernels.random import make_dice
 
 SLOTS = 6
+
+make_clusters, make_cutter = called(clusters.make_clusters), called(cuts.make_cutter)
+join, leave, rescan = called(clusters.join), called(clusters.leave), called(clusters.rescan)
+link, unlink = called(clusters.link), called(clusters.unlink)
+cluster_holds = called(diversity.cluster_holds)
+union_offers = called(insertion_costs.union_offers)
+best_exchange, find_cheapest = called(moves.best_exchange), called(moves.find_cheapest)
+make_search, pass_rows = called(moves.make_search), called(moves.pass_rows)
+dissolve_clusters = called(moves.dissolve_clusters)
+make_pool, rebuild_clusters = called(pools.make_pool), called(rebuild.rebuild_clusters)
+make_dice = called(generator.make_dice)
 
 
 def listed(state, c):
@@ -140,7 +143,7 @@ def test_prices_that_are_kept_are_those_that_are_computed_when_asked(drawn, data
 
 @settings(max_examples=100)
 @given(spaces(most=20), st.data())
-def test_the_best_exchange_is_that_of_the_least_sum(drawn, data):
+def test_thebest_exchange_is_that_of_the_least_sum(drawn, data):
     space, loss = drawn
     label = np.array(drawn_owner(data, space), np.int32)
     state = clusters_of(space, label)
@@ -155,7 +158,7 @@ def test_the_best_exchange_is_that_of_the_least_sum(drawn, data):
         mine = [r for r in groups[c] if r != row] + [out]
         theirs = [r for r in groups[d] if r != out] + [row]
         sums[out] = naive.total(space, [mine, theirs], loss)
-    best, least = _best_exchange(state, row, int(d), most)
+    best, least = best_exchange(state, row, int(d), most)
     assert sums[best] == pytest.approx(least)
     if naive.cost(space, groups[d], loss) > 0:
         assert min(sums.values()) == pytest.approx(least)
@@ -190,13 +193,14 @@ def test_one_more_row_may_break_a_rule_about_shares(kind):
 
 def pools_of(space, most):
     n, k = space.n_rows, space.k
-    return Rebuild(
+    return rebuild.Rebuild(
         make_pool(space.codes, *space.costs, n, n // k + 2),
         make_cutter(space.codes, *space.costs, n),
         np.empty(most, np.int64),
         np.empty(most),
         np.empty(n // k + 2, np.int64),
-        np.empty(n, np.int32),
+        np.empty(n, np.int64),
+        np.empty(n + 5, np.int64),
     )
 
 
@@ -208,7 +212,7 @@ def test_a_search_saves_what_it_says_and_keeps_the_rules(drawn, seed, steps):
     search = search_of(space, label, seed=seed)
     pools = pools_of(space, min(4, int(label.max()) + 1))
     paid = total_cost(space, label)
-    order = np.arange(space.n_rows).astype(np.int32)
+    order = np.arange(space.n_rows)
     for step in steps:
         if step == "m":
             saved = pass_rows(search, order)
