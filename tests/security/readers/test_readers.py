@@ -304,16 +304,16 @@ def test_cursors_and_prepared_statements_show_no_class_that_fell_below_k(patient
     with analyst.transaction(force_rollback=True):
         analyst.execute("DECLARE d CURSOR FOR SELECT note FROM anon.patients")
         analyst.execute("FETCH 1 FROM d")
-        with pytest.raises(psycopg.errors.FeatureNotSupported), analyst.transaction():
+        no_such_view = psycopg.errors.ObjectNotInPrerequisiteState  # none that can be written
+        refused = pytest.raises((psycopg.errors.FeatureNotSupported, no_such_view))
+        with refused, analyst.transaction():
             analyst.execute("DELETE FROM anon.patients WHERE CURRENT OF d")
     for statement in (
         "UPDATE anon.patients SET note = 'mine'",
         "DELETE FROM anon.patients",
         "SELECT * FROM anon.patients FOR UPDATE",
     ):
-        with pytest.raises(
-            (psycopg.errors.InsufficientPrivilege, psycopg.errors.ObjectNotInPrerequisiteState)
-        ):
+        with pytest.raises((psycopg.errors.InsufficientPrivilege, no_such_view)):
             analyst.execute(statement)
 
 

@@ -34,6 +34,9 @@ def test_every_model_has_a_fragment_and_a_module_of_its_name_and_no_other_has():
 def test_a_fragment_knows_the_parameters_of_its_model_alone(name):
     known = set(MODELS[name].parameters())
     slots = set(re.findall(r"\{(\w*)\}", fragment(name)))
+    within = [other for other in MODELS if other.replace("-", "_") in slots]
+    assert all(known >= set(MODELS[other].parameters()) for other in within)
+    slots -= {other.replace("-", "_") for other in within}
     assert slots <= known | ({"tree"} if "distance" in known else set())
 
 
