@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dbanon.kernels.auto.clusters import NONE
 from dbanon.kernels.auto.diversity import hold
 from dbanon.kernels.compile import ZERO, kernel, step
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
     from dbanon.kernels.auto.diversity import Rules
 
-NONE: Any = np.int64(-1)
 SMALLEST = 1024
 
 
