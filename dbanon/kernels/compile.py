@@ -73,7 +73,9 @@ def kernel(function: F) -> F:
     """
     if function.__name__.startswith("_"):
         return maker(function)
-    compiled: Any = njit(nogil=True)(function)  # a dispatcher, which is called like its function
+    compiler: Any = njit  # which does not tell of all its options
+    # A dispatcher, which is called like its function; it counts references whoever calls it first.
+    compiled: Any = compiler(nogil=True, _nrt=True)(function)
     cache = cache_of(function)
     if cache is not None:
         compiled._cache = cache  # noqa: SLF001 - as Dispatcher.enable_caching does
@@ -85,14 +87,15 @@ def maker(function: F) -> F:
 
     What Python needs to call a function takes longer to compile than a short function itself.
     """
-    return _part(function)
+    return _part(function, _nrt=True)  # not as its first caller does, which may be a step
 
 
 def step(function: F) -> F:
-    """Compile a function for kernels only, which makes no array and returns none.
+    """Compile a function for kernels only, which makes no array and returns numbers or nothing.
 
     It counts no references: its caller holds the arrays. Counting them is most of what there is
     to compile in a function of many arrays, and costs more than a few lookups do when it is run.
+    An array that it returned would be freed while it is in use, and numba does not refuse that.
     """
     return _part(function, _nrt=False)
 

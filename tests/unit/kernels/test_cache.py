@@ -6,13 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-from compiled import called
-from numba.core.errors import NumbaError
 
 from dbanon.kernels import cache
-from dbanon.kernels.compile import step
 
 CODE = """
 import resource
@@ -82,15 +78,6 @@ def test_changed_code_is_compiled_again_with_all_that_calls_it(tmp_path, monkeyp
         file.write("# changed\n")
     after = {module: cache._fingerprint(module) for module in modules}  # noqa: SLF001
     assert {"random"} == {module for module in modules if before[module] == after[module]}
-
-
-def test_a_step_that_makes_an_array_is_refused():
-    @step
-    def half(n):
-        return np.empty(n).shape[0] // 2
-
-    with pytest.raises(NumbaError):
-        called(half)(2)
 
 
 def test_a_full_disk_does_not_stop_a_computation(tmp_path):
