@@ -119,10 +119,12 @@ def _keeps(above: os.stat_result) -> bool:
 
 
 def is_cached(module: str) -> bool:
-    """Whether code of a module is in the cache, or there is no cache to put it in."""
+    """Whether code of a module is in the cache, or there is no cache that it can be put in."""
     folder = cache_folder(module)
+    if folder is None or not os.access(folder, os.W_OK):
+        return True
     name = module.rpartition(".")[2]
-    return folder is None or any(Path(folder).rglob(f"{name}.*.nbc"))
+    return any(Path(folder).rglob(f"{name}.*.nbc"))
 
 
 class _Locator(caching.UserProvidedCacheLocator):
@@ -189,7 +191,7 @@ def cache_of(function: Callable[..., object]) -> Cache | None:
     make: Any = Cache
     try:
         cache: Cache = make(function)
-    except RuntimeError:  # no locator: the folder went away, or the disk is full
+    except RuntimeError:  # no locator: the source is not a file, as within a zip
         return None
     finally:
         for name, value in before.items():
