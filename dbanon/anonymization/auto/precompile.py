@@ -1,8 +1,8 @@
 """Compile the largest kernel in a process of its own, beside those that are needed first.
 
 Numba compiles one kernel at a time in a process. On a machine that has not run ``auto`` yet, a
-round of local search takes as long to compile as all that comes before it: both at once halve the
-wait.
+round of local search takes long to compile, and so does what comes before it: two processors can do
+both at once.
 """
 
 from __future__ import annotations
