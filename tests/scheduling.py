@@ -13,6 +13,7 @@ COMPILING = (
     "tests/unit/kernels/",
     "tests/unit/anonymization/",
     "tests/unit/models/",
+    "tests/unit/cli/test_warm.py",
 )
 
 

@@ -51,61 +51,74 @@ def server_psql(settings: Settings, arguments: Sequence[str]) -> int:
 
 
 _ROWS = 240
-_TABLES: dict[str, dict[str, Any]] = {
-    "k-anonymity": {"k": 5},
-    "l-diversity": {"k": 5, "l": 2, "recodings": {"kind": "set"}},
-    "rows left out": {"k": 5, "max_suppressed": 0.1},
-    "t-closeness": {"k": 5, "models": (ModelSpec("t-closeness", {"t": 0.4}),)},
+_ALWAYS: dict[str, Any] = {"k": 5, "quasi": ("age", "place", "kind"), "sensitive": ("ill",)}
+_ASKED: dict[str, dict[str, Any]] = {
+    "k-anonymity": {},
+    "l-diversity": {"l": 2, "recodings": {"kind": "set"}},
+    "rows left out": {"max_suppressed": 0.1},
+    "t-closeness": {"models": (ModelSpec("t-closeness", {"t": 0.4}),)},
+    # Groups of neighbours do not keep this: the rows are cut by the shares of their values.
+    "strict t-closeness": {"models": (ModelSpec("t-closeness", {"t": 0.05}),)},
+    # The search knows no rule for this: groups are merged after it.
+    "(k,e)-anonymity": {
+        "models": (ModelSpec("k-e-anonymity", {"k": 3, "e": 80}),),
+        "sensitive": ("cost",),
+    },
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """Where machine code is kept, how many functions were compiled for it now, and how long."""
+    """Where machine code is kept, and how long it took to compile what was not there."""
 
     cache: Path
-    functions: int
     seconds: float
 
 
 def warm(*, on_step: Callable[[str], None] = lambda _: None) -> Compiled:
-    """Compile what ``publish``, ``plan`` and ``refresh`` run by default, unless it is there.
+    """Compile what the algorithm ``auto`` runs, unless it is there.
 
-    Small tables are made k-anonymous, l-diverse, t-close and with rows left out, which calls every
-    kernel that larger ones call. Raises ConfigError when there is no folder to keep the result in.
+    Small tables are published as policies with different models ask, which calls every kernel that
+    larger ones call. Raises ConfigError when the result cannot be kept.
     """
     from dbanon.anonymization.data_frame import anonymize
-    from dbanon.kernels.cache import cache_base, cache_folder
+    from dbanon.kernels.cache import cache_base, cache_folder, unkept
     from dbanon.kernels.compile import on_compile
 
     if cache_folder("random") is None:
-        raise ConfigError(
-            f"compiled code cannot be kept in {cache_base()}: it must be a folder"
-            " that this user, and nobody else, can write",
-            hint="NUMBA_CACHE_DIR=FOLDER dbanon server warm",
-        )
-    functions: list[None] = []
-    with on_compile(lambda: functions.append(None)) as compiled:
-        for title, wanted in _TABLES.items():
+        raise _not_kept(cache_base())
+    table = _table()
+    with on_compile(lambda: None) as compiled:
+        for title, asked in _ASKED.items():
             on_step(title)
-            anonymize(_table(), quasi=("age", "place", "kind"), sensitive=("ill",), **wanted)
-    return Compiled(cache_base(), len(functions), round(compiled.seconds, 3))
+            anonymize(table, **(_ALWAYS | asked))
+    if unkept:
+        raise _not_kept(cache_base())
+    return Compiled(cache_base(), round(compiled.seconds, 3))
+
+
+def _not_kept(folder: Path) -> ConfigError:
+    return ConfigError(
+        f"compiled code cannot be kept in {folder}: it must be a folder that is yours, that"
+        " nobody else can write, and that has room",
+        hint="NUMBA_CACHE_DIR=FOLDER dbanon server warm",
+    )
 
 
 def _table() -> pa.Table:
-    """Return rows of numbers and texts, a few of them missing or far from the others."""
+    """Return rows of numbers and texts with a few cells missing; the first is worth leaving out."""
     import numpy as np
     import pyarrow as pa
 
     random = np.random.default_rng(0)
-    age = random.integers(0, 90, _ROWS)
-    age[:3] = 5_000
-    place, kind = random.integers(0, 12, _ROWS), random.integers(0, 6, _ROWS)
+    age, place, kind = (random.integers(0, most, _ROWS) for most in (12, 3, 3))
+    age[0], place[0], kind[0] = 90, 12, 6
     return pa.table(
         {
             "age": pa.array(age, mask=random.random(_ROWS) < 1 / 40),
             "place": place / 4,
             "kind": [f"kind {number}" for number in kind],
             "ill": [f"ill {number}" for number in random.integers(0, 5, _ROWS)],
+            "cost": random.integers(0, 100, _ROWS),
         }
     )

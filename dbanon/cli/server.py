@@ -7,7 +7,7 @@ import typer
 from dbanon.cli import options
 from dbanon.cli.terminal import console
 
-app = typer.Typer(help="Look after the embedded server.", no_args_is_help=True)
+app = typer.Typer(help="Look after the embedded server, and compile ahead.", no_args_is_help=True)
 
 
 @app.command()
@@ -59,7 +59,7 @@ def psql(context: typer.Context) -> None:
 
 @app.command()
 def warm(*, json: options.Json = False) -> None:
-    """Compile ahead what publish, plan and refresh run.
+    """Compile ahead what publish, plan and refresh run with the algorithm auto.
 
     The first of them on a machine compiles the search to machine code, which is kept in the
     user's cache folder, or in the one that NUMBA_CACHE_DIR names. This command does it before
@@ -72,11 +72,10 @@ def warm(*, json: options.Json = False) -> None:
     """
     from dbanon.actions import server
 
-    done = server.warm(on_step=lambda title: console.err().print(f"compiling for {title}"))
+    done = server.warm(on_step=lambda title: console.err().print(f"trying {title}"))
     if json:
         console.document(done)
-    elif done.functions:
-        console.say(f"{done.functions} functions compiled in {done.seconds:.0f} s")
-        console.say(f"kept in {done.cache}")
+    elif done.seconds:
+        console.say(f"compiled in {done.seconds:.0f} s, and kept in {done.cache}")
     else:
         console.say(f"nothing to compile: all is in {done.cache}")

@@ -22,6 +22,9 @@ _HERE = Path(__file__).parent
 _IMPORT = re.compile(r"^\s*from dbanon\.kernels\.([\w.]+) import", re.MULTILINE)
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
+# The kernels of this process whose code could not be put in the cache.
+unkept: set[str] = set()
+
 
 @contextmanager
 def _without_settings_file() -> Iterator[None]:
@@ -167,6 +170,7 @@ class Cache(caching.FunctionCache):
         try:
             numba.save_overload(*arguments)
         except Exception:  # noqa: BLE001 - the code is in memory, which is enough
+            unkept.add(repr(self))
             self._forget()
 
     def _forget(self) -> None:
@@ -184,6 +188,7 @@ def cache_of(function: Callable[..., object]) -> Cache | None:
     """
     folder = cache_folder(function.__module__.removeprefix("dbanon.kernels."))
     if folder is None:
+        unkept.add(repr(function))
         return None
     named = ("CACHE_DIR", "CACHE_LOCATOR_CLASSES")
     before = {name: getattr(_settings, name, "") for name in named}
@@ -192,6 +197,7 @@ def cache_of(function: Callable[..., object]) -> Cache | None:
     try:
         cache: Cache = make(function)
     except RuntimeError:  # no locator: the source is not a file, as within a zip
+        unkept.add(repr(function))
         return None
     finally:
         for name, value in before.items():
