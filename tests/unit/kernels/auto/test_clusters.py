@@ -143,7 +143,7 @@ def test_prices_that_are_kept_are_those_that_are_computed_when_asked(drawn, data
 
 @settings(max_examples=100)
 @given(spaces(most=20), st.data())
-def test_thebest_exchange_is_that_of_the_least_sum(drawn, data):
+def test_the_best_exchange_is_that_of_the_least_sum(drawn, data):
     space, loss = drawn
     label = np.array(drawn_owner(data, space), np.int32)
     state = clusters_of(space, label)
