@@ -228,7 +228,6 @@ def test_a_search_saves_what_it_says_and_keeps_the_rules(drawn, seed, steps):
 
 
 @pytest.mark.parametrize("effort", [LIGHT, HEAVY, Effort(passes=3, tries=0, pool=2)])
-@settings(max_examples=40)
 @given(drawn=spaces(most=60), seed=st.integers(0, 2**63 - 1))
 def test_a_round_never_loses_more_and_keeps_every_row_and_rule(effort, drawn, seed):
     space, loss = drawn
