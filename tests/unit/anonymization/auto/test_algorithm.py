@@ -1,4 +1,4 @@
-"""The engine as a whole: what `auto` promises of every table."""
+"""The search as a whole: what `auto` promises of every table."""
 
 import csv
 import gzip

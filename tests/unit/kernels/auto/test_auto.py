@@ -1,4 +1,4 @@
-"""What the kernels of the engine compute, against their slow twins."""
+"""What the kernels of the search compute, against their slow twins."""
 
 from itertools import pairwise
 

@@ -67,7 +67,7 @@ def clusters_of(space, owner, slots=SLOTS):
 
 
 def search_of(space, label, *, seed=0):
-    """Return a search over the clusters, with as many free slots as the engine gives it."""
+    """Return a search over the clusters, with as many free slots as it has in earnest."""
     n_clusters = int(label.max()) + 1
     state = clusters_of(space, label, max(n_clusters + 4, space.n_rows // space.k + 1))
     rules = make_rules(*space.rules, space.sensitive)
