@@ -38,7 +38,7 @@ STALE = -1.0
 class Search(NamedTuple):
     """A block under search.
 
-    s: the clusters; r: the rules; k: (1,) int64 the least size; dice: the random state; best,
+    s: the clusters; r: the rules; k: the least size; dice: the random state; best,
     rise: (CANDIDATES,) the cheapest clusters for a row and what they would cost more; o: what
     clusters would cost with one more row.
     """

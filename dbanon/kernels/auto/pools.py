@@ -35,7 +35,7 @@ class Pool(NamedTuple):
     each; left: places of ``rows`` not grouped yet; code: (d, room) their codes; part: (d, room)
     what the growing box would cost with each of them, by column; cost: (room,) the sum; taken:
     (room,) 0, infinite once the row is in the growing group; picked: rows of the growing group;
-    box: (groups, d, 4) of the groups, the last for any use; size: (groups,).
+    box: (groups + 1, d, 4) of the groups, the last for any use; size: (groups,).
     """
 
     codes: NDArray[np.int32]
