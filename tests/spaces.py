@@ -1,4 +1,4 @@
-"""Tables for the engine, with a column for each way in which costs are laid out."""
+"""Tables for the search `auto`, with a column for each way in which costs are laid out."""
 
 from __future__ import annotations
 

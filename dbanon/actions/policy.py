@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.caution import Caution
     from dbanon.domain.table import TableInfo
+    from dbanon.domain.taxonomy import Taxonomy
 
 
 def set_policy(
@@ -53,7 +54,7 @@ def set_policy(
     with connect(settings or Settings.load(), writes=True) as session:
         with session.transaction(read_only=True, keep=False):
             require_current(session)
-            before, given = _fitted(session, given, _name(table))
+            before, given, _ = _fitted(session, given, _name(table))
             found = _cautions(session, given, before) if looked else []
         if strict:
             require_none(found)
@@ -61,15 +62,20 @@ def set_policy(
             for caution in found:
                 warn(caution)
         with session.transaction(deed=_deed(table, "stored")):
-            info, given = _fitted(session, given, before.name)
+            info, given, known = _fitted(session, given, before.name)
             identity.require_same(before, info)
             store.save_policy(session, given)
-            store.save_baseline(session, info.name, store.baseline(session, info, given))
+            store.save_baseline(session, info.name, store.baseline(session, info, known))
     return given
 
 
-def _fitted(session: Session, policy: Policy, table: TableName) -> tuple[TableInfo, Policy]:
-    """Return a table, and the policy under its full name; raises PolicyError unless it fits."""
+def _fitted(
+    session: Session, policy: Policy, table: TableName
+) -> tuple[TableInfo, Policy, dict[str, Taxonomy]]:
+    """Return a table, the policy under its full name, and the taxonomies that it names.
+
+    Raises PolicyError unless the policy fits, TaxonomyError for a taxonomy that is damaged.
+    """
     from dbanon.anonymization.registry import RECODINGS
     from dbanon.db import catalog
     from dbanon.db.metadata import store
@@ -77,9 +83,9 @@ def _fitted(session: Session, policy: Policy, table: TableName) -> tuple[TableIn
 
     info = catalog.describe(session, table)
     policy = replace(policy, table=_same_table(session, policy.table, info))
-    versions = store.taxonomy_versions(session, policy.taxonomies)
-    validate(policy, info, taxonomies=versions, recodings=RECODINGS)
-    return info, policy
+    known = store.newest_taxonomies(session, policy.taxonomies)
+    validate(policy, info, taxonomies=known, recodings=RECODINGS)
+    return info, policy, known
 
 
 def _cautions(session: Session, policy: Policy, info: TableInfo) -> list[Caution]:

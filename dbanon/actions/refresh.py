@@ -18,7 +18,9 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.request import Options
+    from dbanon.db.session import Session
     from dbanon.domain.release import Release
 
 COMPOSITION_WARNING = (
@@ -94,22 +96,39 @@ def _attempt(release: Release, again: Callable[[Release], Refreshed]) -> Refresh
 def _again(
     release: Release, *, if_changed: bool, strict: bool, settings: Settings, stages: Stages
 ) -> Refreshed:
-    from dbanon.db import identity
-    from dbanon.db.releases import marks
+    """Publish a release anew, or what has been published in its place since it was read."""
+    from dbanon.db.metadata import ledger
 
     asked = Request.of(cast("Options", release.overrides))
     # The relation keeps its readers. Whom it was granted to with that release may have lost it.
     request = replace(asked, grants=())
     with publishing(release.table, request, settings) as (session, loaded):
-        if if_changed:
-            with stages("compare"):
-                policy = request.over(loaded.policy)
-                same = not marks.alterations(session, release) and (
-                    fingerprint(session, loaded, policy, asked) == release.fingerprint
-                )
-                identity.require_admitted(session)
-            if same:
+        present = ledger.served_release(session, release.relation)
+        if present is None or present.table != release.table:
+            raise ConfigError(
+                f"{release.relation} was withdrawn meanwhile", hint="dbanon release list"
+            )
+        if present.id == release.id:
+            if if_changed and _is_same(session, loaded, release, asked, stages):
                 session.deeds.withdraw()
                 return Refreshed(release.relation, release, changed=False)
-        new = publish_in(session, loaded, request, stages, strict=strict)
-    return Refreshed(release.relation, new, changed=True)
+            new = publish_in(session, loaded, request, stages, strict=strict)
+            return Refreshed(release.relation, new, changed=True)
+        session.deeds.withdraw()
+    return _again(present, if_changed=if_changed, strict=strict, settings=settings, stages=stages)
+
+
+def _is_same(
+    session: Session, loaded: Loaded, release: Release, asked: Request, stages: Stages
+) -> bool:
+    """Whether nothing changed that a release depends on, its guards included."""
+    from dbanon.db import identity
+    from dbanon.db.releases import marks
+
+    with stages("compare"):
+        policy = asked.over(loaded.policy)
+        same = not marks.alterations(session, release) and (
+            fingerprint(session, loaded, policy, asked) == release.fingerprint
+        )
+        identity.require_admitted(session)
+    return same

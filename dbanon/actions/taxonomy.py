@@ -116,8 +116,7 @@ def load_taxonomy(name: str, *, settings: Settings | None = None) -> Taxonomy:
     from dbanon.db.metadata.migrate import current_session
 
     with current_session(settings or Settings.load()) as session:
-        versions = store.taxonomy_versions(session, [name])
-        found = store.load_taxonomies(session, versions)
+        found = store.newest_taxonomies(session, [name])
     if name not in found:
         raise TaxonomyError(f"there is no taxonomy {name}", hint="dbanon taxonomy list")
     return found[name]

@@ -56,7 +56,7 @@ class Recoding(Protocol):
 
     @property
     def accepts(self) -> frozenset[Structure]:
-        """What the values of a column may be to each other."""
+        """The structures of columns that it can publish."""
         ...
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:

@@ -1,11 +1,10 @@
-"""How many rows an algorithm takes, for which k, and which libraries it needs."""
+"""How many rows an algorithm takes, and for which k."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dbanon.domain.errors import ConfigError, Unsatisfiable
+from dbanon.domain.errors import Unsatisfiable
 
 if TYPE_CHECKING:
     from dbanon.anonymization.interfaces import Requirement
@@ -24,12 +23,3 @@ def require_small_k(limit: int, requirement: Requirement, *, algorithm: str) -> 
     if requirement.k > limit:
         msg = f"{algorithm} makes {limit}-anonymous groups, and k = {requirement.k} asks for more"
         raise Unsatisfiable(msg, hint="--algorithm forest")
-
-
-def library(name: str) -> Any:  # noqa: ANN401 - any module
-    """Import a module of scipy, networkx or scikit-learn; raise ConfigError when it is missing."""
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        msg = f"this algorithm needs {name.partition('.')[0]}, which is not installed"
-        raise ConfigError(msg, hint="pip install --upgrade --force-reinstall dbanon") from error

@@ -36,7 +36,7 @@ class Accepting(Protocol):
 
     @property
     def accepts(self) -> frozenset[Structure]:
-        """What the values of a column may be to each other."""
+        """The structures of columns that it can publish."""
         ...
 
 

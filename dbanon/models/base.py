@@ -137,7 +137,10 @@ class Model:
 
     def meets(self, achieved: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Tell which classes meet it by what they achieve."""
-        return self.bound.holds(achieved, self.required)
+        met = self.bound.holds(achieved, self.required)
+        if self.floor is not None:
+            met &= Bound.AT_LEAST.holds(achieved, getattr(self, self.floor))
+        return met
 
     def __str__(self) -> str:
         """Spell the model as a person would, such as ``entropy 3-diversity``."""

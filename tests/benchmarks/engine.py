@@ -1,4 +1,4 @@
-"""Compare the engine with its reference figures: NCP of what is published, and CPU seconds.
+"""Compare the search with its reference figures: NCP of what is published, and CPU seconds.
 
     python tests/benchmarks/engine.py            # everything; a few minutes
     python tests/benchmarks/engine.py --quick    # k = 5 and 10, without peers and bounds
@@ -156,7 +156,7 @@ def other_lines() -> Iterator[Row]:
 
 @contextmanager
 def starting(way: str) -> Iterator[None]:
-    """Have the engine begin in this way without trying both."""
+    """Have the search begin in this way without trying both."""
 
     def chosen(space, *, seed):
         if way == "blocks":

@@ -66,7 +66,7 @@ class Scored:
 
 
 def publish(dataset: Dataset, *, k: int, l: int = 1, search: bool = True, **changes) -> Scored:
-    """Publish and score; without ``search`` the engine ends with its start.
+    """Publish and score; without ``search`` what ``auto`` starts with is all.
 
     changes: fields of the policy. A run that compiled a kernel is made again.
     """

@@ -117,7 +117,6 @@ def test_what_nobody_can_mend_is_named(published, run):
 
 
 @pytest.mark.parametrize("kind", ["table", "view"])
-@pytest.mark.one_server
 def test_views_that_outlive_the_ledger_are_named(published, run, kind, tmp_path):
     dbanon.publish("people", kind=kind, name="others", settings=published.settings)
     published.execute("DROP SCHEMA dbanon CASCADE")
@@ -171,7 +170,6 @@ def test_what_an_older_dbanon_published_is_called_so_and_mended(published, run):
     assert findings(published) == []
 
 
-@pytest.mark.one_server
 def test_what_an_older_dbanon_published_and_somebody_changed_is_a_failure(published, run):
     published.execute(OLDER)
     published.execute("DROP FUNCTION dbanon_data.seen_1")

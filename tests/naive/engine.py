@@ -1,4 +1,4 @@
-"""Twins of the engine's kernels, on sets of row numbers of a space."""
+"""Twins of the kernels of the search `auto`, on sets of row numbers of a space."""
 
 from __future__ import annotations
 

@@ -173,7 +173,6 @@ OPENED = {
 }  # fmt: skip
 
 
-@pytest.mark.one_server
 def test_doctor_tells_what_a_determined_owner_opened(patients):
     release, found = 1, []
     for statement, expected in OPENED.items():
@@ -188,7 +187,6 @@ def test_doctor_tells_what_a_determined_owner_opened(patients):
     assert [] == failures(patients)
 
 
-@pytest.mark.one_server
 def test_what_publishing_again_does_not_mend_comes_with_what_does(patients):
     patients.execute(
         "CREATE RULE odd AS ON INSERT TO anon.patients DO INSTEAD NOTHING;"
@@ -211,7 +209,6 @@ def test_what_publishing_again_does_not_mend_comes_with_what_does(patients):
         "INSERT INTO {0} SELECT * FROM {0} LIMIT 1",
     ],
 )
-@pytest.mark.one_server
 def test_doctor_tells_a_changed_row_after_the_seal_is_back(patients, statement):
     unseal(patients, 1)
     table = "dbanon_data.release_1"
@@ -227,7 +224,6 @@ def test_doctor_tells_a_changed_row_after_the_seal_is_back(patients, statement):
     assert [] == failures(patients)
 
 
-@pytest.mark.one_server
 def test_a_release_of_an_older_version_is_served_told_of_and_replaced(patients):
     unseal(patients, 1)
     patients.execute(
@@ -245,7 +241,6 @@ def test_a_release_of_an_older_version_is_served_told_of_and_replaced(patients):
     assert {"ok"} == {finding.level for finding in dbanon.doctor(settings=patients.settings)}
 
 
-@pytest.mark.one_server
 def test_withdrawing_a_release_leaves_nothing_behind(patients):
     dbanon.drop_release(1, settings=patients.settings)
     left = patients.execute(

@@ -20,19 +20,21 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import ColumnRule, Policy
     from dbanon.domain.release import Entry
     from dbanon.domain.table import TableInfo
+    from dbanon.domain.taxonomy import Taxonomy
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """A table, what is stored of it, and what is served of it, as one snapshot has them.
 
-    ``now`` is what the table looks like, with the newest versions of the taxonomies that its policy
-    names; None without a policy.
+    ``now`` is what the table looks like, None without a policy; ``taxonomies`` are the newest of
+    those that the policy names and that exist.
     """
 
     info: TableInfo
     stored: Stored | None
     now: Baseline | None
+    taxonomies: Mapping[str, Taxonomy]
     served: tuple[Entry, ...]
 
     @property
@@ -47,17 +49,23 @@ class Loaded:
 
     @property
     def versions(self) -> Mapping[str, int]:
-        """The newest version of each taxonomy that the policy names, of those that exist."""
-        return {} if self.now is None else self.now.taxonomies
+        """The version of each taxonomy."""
+        return {name: taxonomy.version for name, taxonomy in self.taxonomies.items()}
 
 
 def load(session: Session, info: TableInfo) -> Loaded:
-    """Load what is stored of a table, once; raises PolicyError for a policy that is unreadable."""
+    """Load what is stored of a table, once.
+
+    Raises PolicyError for a policy that is unreadable, TaxonomyError for a damaged taxonomy.
+    """
     from dbanon.db.metadata import ledger, store
 
-    stored = store.load_stored(session, info.name)
-    now = None if stored is None else store.baseline(session, info, stored.policy)
-    return Loaded(info, stored, now, tuple(ledger.served_entries(session, table=info.name)))
+    stored, now, taxonomies = store.load_stored(session, info.name), None, {}
+    if stored is not None:
+        taxonomies = store.newest_taxonomies(session, stored.policy.taxonomies)
+        now = store.baseline(session, info, taxonomies)
+    served = tuple(ledger.served_entries(session, table=info.name))
+    return Loaded(info, stored, now, taxonomies, served)
 
 
 def find_source(session: Session, where: TableName) -> TableInfo:
@@ -129,7 +137,7 @@ def misfits(loaded: Loaded) -> Iterator[Change]:
 
     info = loaded.info
     try:
-        validate(loaded.policy, info, taxonomies=loaded.versions, recodings=RECODINGS)
+        validate(loaded.policy, info, taxonomies=loaded.taxonomies, recodings=RECODINGS)
     except PolicyError as error:
         yield Change(None, str(error), error.hint or command("dbanon policy suggest", info.name))
 
@@ -138,7 +146,6 @@ def strays(session: Session, loaded: Loaded) -> Iterator[Change]:
     """Yield the columns with values that their taxonomies or orders lack; reads these columns."""
     from dbanon.anonymization.encoding.encode import encode
     from dbanon.db import transfer
-    from dbanon.db.metadata import store
 
     info, policy = loaded.info, loaded.policy
     read = {Role.QUASI, Role.SENSITIVE}
@@ -150,11 +157,10 @@ def strays(session: Session, loaded: Loaded) -> Iterator[Change]:
     if not rules:
         return
     kinds = {column.name: column.kind for column in info.columns}
-    taxonomies = store.load_taxonomies(session, loaded.versions)
     source = transfer.read(session, info, _only(policy, rules))
     for rule in rules:
         try:
-            encode(source.columns, _only(policy, [rule]), kinds=kinds, taxonomies=taxonomies)
+            encode(source.columns, _only(policy, [rule]), kinds=kinds, taxonomies=loaded.taxonomies)
         except (TaxonomyError, PolicyError) as error:
             hint = error.hint or command("dbanon policy export", info.name)
             yield Change(None, str(error), hint)

@@ -138,17 +138,16 @@ def read_source(
     from dbanon.anonymization.encoding.encode import encode
     from dbanon.anonymization.registry import RECODINGS
     from dbanon.db import transfer
-    from dbanon.db.metadata import store
     from dbanon.formats.policy_validation import validate
 
     info = loaded.info
     try:
-        validate(policy, info, taxonomies=loaded.versions, recodings=RECODINGS)
+        validate(policy, info, taxonomies=loaded.taxonomies, recodings=RECODINGS)
         several = _several_a_person(session, policy, info, kind)
         transfer.require_fit(session, info, policy)
         with stages("read"), _loading_kernels():
             source = transfer.read(session, info, _with_subject(policy) if several else policy)
-        taxonomies = store.load_taxonomies(session, loaded.versions)
+        taxonomies = loaded.taxonomies
         with stages("encode"):
             kinds = {column.name: column.kind for column in info.columns}
             ordered = policy.with_orders(info)

@@ -14,6 +14,7 @@ from dbanon.db.queries import query
 from dbanon.domain.assignment import LossReport
 from dbanon.domain.checks import CheckReport, CheckResult, Verdict, Verification
 from dbanon.domain.deeds import Deed
+from dbanon.domain.errors import PolicyError
 from dbanon.domain.release import Entry, Release, ReleaseKind
 from dbanon.domain.table import TableName
 from dbanon.formats import policies
@@ -54,8 +55,11 @@ def add_release(session: Session, release: Release) -> Release:
             data_id=release.data_id,
             served=True,
         )
-        .returning(m.release.c.created_at, m.release.c.created_by)
+        .returning(m.release.c.created_at, m.release.c.created_by, m.release.c.policy)
     ).one()
+    if policies.from_document(entered.policy) != release.policy:
+        msg = "the policy in force would not be read back as it is; nothing was published"
+        raise PolicyError(msg, hint="write its numbers in fewer digits")
     earlier = session.sa.execute(
         sa.select(sa.func.count()).where(
             *of_table(m.release, release.table), m.release.c.release_id < release.id

@@ -49,12 +49,15 @@ def add_taxonomy(session: Session, taxonomy: Taxonomy) -> int:
 
 
 def _next_version(session: Session, taxonomy: Taxonomy) -> tuple[int, int]:
-    """Enter the next version of a taxonomy without its nodes; return its key and number."""
-    table = m.taxonomy
-    newest = sa.select(sa.func.coalesce(sa.func.max(table.c.version), 0)).where(
-        table.c.name == taxonomy.name
-    )
-    version = session.sa.execute(newest).scalar_one() + 1
+    """Enter the next version of a taxonomy without its nodes; return its key and number.
+
+    No number is used twice that a release has: it would seem to have been made by the other tree.
+    """
+    table, used = m.taxonomy, m.release.c.taxonomies[taxonomy.name].as_integer()
+    newest = sa.select(sa.func.max(table.c.version)).where(table.c.name == taxonomy.name)
+    published = sa.select(sa.func.max(used))
+    found = (session.sa.execute(largest).scalar_one() for largest in (newest, published))
+    version = max(number or 0 for number in found) + 1
     taxonomy_id = session.sa.execute(
         sa.insert(table)
         .values(
@@ -65,15 +68,16 @@ def _next_version(session: Session, taxonomy: Taxonomy) -> tuple[int, int]:
     return int(taxonomy_id), int(version)
 
 
-def taxonomy_versions(session: Session, names: Iterable[str]) -> dict[str, int]:
-    """Return the newest version of each named taxonomy that exists; reads no node."""
+def newest_taxonomies(session: Session, names: Iterable[str]) -> dict[str, Taxonomy]:
+    """Return the newest version of each named taxonomy that exists; raises TaxonomyError."""
     c = m.taxonomy.c
     newest = sa.select(c.name, sa.func.max(c.version)).where(c.name.in_(set(names)))
-    return {row[0]: row[1] for row in session.sa.execute(newest.group_by(c.name))}
+    versions = {row[0]: row[1] for row in session.sa.execute(newest.group_by(c.name))}
+    return load_taxonomies(session, versions)
 
 
 def load_taxonomies(session: Session, versions: Mapping[str, int]) -> dict[str, Taxonomy]:
-    """Return the taxonomies of these versions, those that exist."""
+    """Return the taxonomies of these versions; raises TaxonomyError for one that is damaged."""
     tree, node = m.taxonomy.c, m.taxonomy_node.c
     nodes = session.sa.execute(
         sa.select(tree.name, *(node[field] for field in taxonomies.NodeRow._fields))
@@ -81,9 +85,10 @@ def load_taxonomies(session: Session, versions: Mapping[str, int]) -> dict[str, 
         .where(sa.tuple_(tree.name, tree.version).in_(list(versions.items())))
         .order_by(tree.name, node.node_id)
     )
+    trees = {name: [row[1:] for row in rows] for name, rows in groupby(nodes, key=itemgetter(0))}
     return {
-        name: taxonomies.from_rows(name, (row[1:] for row in rows), version=versions[name])
-        for name, rows in groupby(nodes, key=itemgetter(0))
+        name: taxonomies.from_rows(name, trees.get(name, ()), version=version)
+        for name, version in versions.items()
     }
 
 
@@ -160,11 +165,11 @@ def save_baseline(session: Session, table: TableName, baseline: Baseline) -> Non
     session.sa.execute(statement.values(baseline=asdict(baseline)))
 
 
-def baseline(session: Session, info: TableInfo, policy: Policy) -> Baseline:
-    """Return the table as it is now, with the newest versions of the policy's taxonomies."""
+def baseline(session: Session, info: TableInfo, known: Mapping[str, Taxonomy]) -> Baseline:
+    """Return the table as it is now, with the versions of the taxonomies of its policy."""
     row = session.pg.execute(query("catalog/table_shape"), {"relation": info.oid}).fetchone()
     assert row is not None  # noqa: S101 - the relation was just described
-    versions = taxonomy_versions(session, policy.taxonomies)
+    versions = {name: taxonomy.version for name, taxonomy in known.items()}
     return Baseline.from_document({"shape": row[0], "taxonomies": versions})
 
 

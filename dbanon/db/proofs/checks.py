@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from psycopg import sql
 
@@ -16,10 +16,10 @@ from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
 from dbanon.formats.policies import model_documents
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS
-from dbanon.models.specs import sensitive_of, texts
+from dbanon.models.specs import model_of, sensitive_of, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dbanon.db.releases.guarantee import Promise
     from dbanon.db.session import Session
@@ -89,17 +89,23 @@ def verify(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
     """Prove what a relation promises in its comment, by the statement that auditors run.
 
     Nobody who reads it can repeat the models of a population, so they are left out. Raises
-    DatabaseError when the answer is about anything else than the promise.
+    DatabaseError when the answer is about anything else than the promise, or contradicts itself.
     """
     relation = sql.SQL("{}::oid::regclass").format(info.oid)
-    found = [_Verified(*row) for row in session.pg.execute(verification(relation)).fetchall()]
-    if sorted(map(_question, found)) != sorted(_questions(promise)):
+    rows = session.pg.execute(verification(relation)).fetchall()
+    unanswered, results = [*_questions(promise)], None
+    with suppress(TypeError, ValueError, AttributeError):
+        found = [_Verified(*row) for row in rows]
+        for answer in found:
+            unanswered.remove(_question(answer))
+        proved = [one for one in found if MODELS[one.model].scope is not Scope.POPULATION]
+        results = tuple(map(_result, proved))
+    if results is None or unanswered or not all(map(_is_coherent, results)):
         raise DatabaseError(
-            f"dbanon.verify did not answer for what {info.name} promises; nothing was published",
-            hint="DROP FUNCTION dbanon.verify(regclass), which dbanon init then makes anew",
+            "dbanon.verify did not answer for what was to be published; nothing was",
+            hint="dbanon doctor, and ask who owns the schema dbanon who has replaced the function",
         )
-    proved = [one for one in found if MODELS[one.model].scope is not Scope.POPULATION]
-    return CheckReport(info.name, tuple(map(_result, proved)))
+    return CheckReport(info.name, results)
 
 
 class _Verified(NamedTuple):
@@ -116,13 +122,31 @@ class _Verified(NamedTuple):
     verdict: str
 
 
-def _question(row: _Verified) -> str:
-    return json.dumps([row.model, row.column, row.parameters], sort_keys=True)
+class _Question(NamedTuple):
+    """What a row of ``dbanon.verify`` is to answer."""
+
+    model: str
+    column: str | None
+    parameters: dict[str, object]
+    required: float
 
 
-def _questions(promise: Promise) -> Iterator[str]:
-    """Yield what has to be answered for a promise, each as the answer repeats it."""
+def _question(row: _Verified) -> _Question:
+    return _Question(row.model, row.column, _values(row.parameters), float(row.required))
+
+
+def _values(parameters: Mapping[str, object]) -> dict[str, object]:
+    """Return parameters as they compare: jsonb keeps a number, but not how it was written."""
+    return {
+        name: float(value) if isinstance(value, int | float) else value
+        for name, value in parameters.items()
+    }
+
+
+def _questions(promise: Promise) -> Iterator[_Question]:
+    """Yield what has to be answered for a promise."""
     for spec, document in zip(promise.models, model_documents(promise.models), strict=True):
+        parameters = _values(cast("dict[str, object]", document["params"]))
         columns: Sequence[str | None] = [None]
         match MODELS[spec.name].scope:
             case Scope.SENSITIVE:
@@ -130,7 +154,15 @@ def _questions(promise: Promise) -> Iterator[str]:
             case Scope.LINKS:
                 columns = [", ".join(texts(spec, "y"))]
         for column in columns:
-            yield json.dumps([spec.name, column, document["params"]], sort_keys=True)
+            yield _Question(spec.name, column, parameters, model_of(spec).required)
+
+
+def _is_coherent(result: CheckResult) -> bool:
+    """Whether a result that is said to have passed has something that passed, and nothing else."""
+    if result.verdict is not Verdict.PASSED:
+        return True
+    looked = result.classes > 0 and result.n_rows > 0 and result.achieved is not None
+    return looked and result.failing_classes == 0
 
 
 def _result(row: _Verified) -> CheckResult:

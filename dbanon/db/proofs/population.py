@@ -130,7 +130,7 @@ def prove(
         for rule in quasi
         if rule.taxonomy is not None and rule.recoding in {None, "label"}
     }
-    known = store.load_taxonomies(session, {name: versions[name] for name in named.values()})
+    known = store.load_taxonomies(session, {name: versions.get(name, 0) for name in named.values()})
     trees = {column: labels_document(known[name]) for column, name in named.items()}
     results = list(report.results)
     for spec in specs:

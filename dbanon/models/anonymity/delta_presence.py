@@ -54,6 +54,5 @@ class DeltaPresence(PopulationModel):
 
     def failing(self, presence: Presence) -> NDArray[np.bool_]:
         """Return which classes do not meet it, all of them when too little is covered."""
-        share = self.achieved(presence)
-        within = self.bound.holds(share, self.dmax) & Bound.AT_LEAST.holds(share, self.dmin)
-        return ~within | (self.dmin > 0 and presence.uncovered > 0)
+        met = self.meets(self.achieved(presence))
+        return ~met | (self.dmin > 0 and presence.uncovered > 0)

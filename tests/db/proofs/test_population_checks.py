@@ -121,7 +121,7 @@ def fill(connection, published, infos, people):
     return [info.name for info in infos], Jsonb(trees)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(publications())
 def test_the_database_covers_what_python_covers(connection, drawn):
     published, population, infos, people = drawn
@@ -153,7 +153,7 @@ def test_the_database_covers_what_python_covers(connection, drawn):
             assert row[1] == pytest.approx(worst(model.bound, model.achieved(presence)))
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(publications(), st.data())
 def test_the_database_links_what_python_links(connection, drawn, data):
     published, _, infos, people = drawn
@@ -180,7 +180,7 @@ def test_the_database_links_what_python_links(connection, drawn, data):
         assert found == again
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(

@@ -238,7 +238,6 @@ def test_an_idle_reader_of_the_source_does_not_keep_a_live_view_from_being_repla
 
 @KINDS
 @pytest.mark.parametrize("level", [IsolationLevel.READ_COMMITTED, IsolationLevel.REPEATABLE_READ])
-@pytest.mark.one_server
 def test_a_release_is_withdrawn_whoever_reads_it(patients, kind, level):
     analyst = patients.role(f"analyst_{kind}")
     release = publish(patients, kind, grants=[analyst])
@@ -271,7 +270,6 @@ def test_a_release_is_withdrawn_whoever_reads_it(patients, kind, level):
 
 
 @KINDS
-@pytest.mark.one_server
 def test_after_an_unfinished_withdrawal_the_name_can_be_published_again(
     patients, kind, monkeypatch
 ):
@@ -286,7 +284,6 @@ def test_after_an_unfinished_withdrawal_the_name_can_be_published_again(
 
 
 @KINDS
-@pytest.mark.one_server
 def test_an_idle_reader_keeps_nobody_from_granting_and_revoking(patients, kind):
     analyst = patients.role(f"analyst_revoked_{kind}")
     publish(patients, kind, grants=[analyst])
@@ -297,7 +294,6 @@ def test_an_idle_reader_keeps_nobody_from_granting_and_revoking(patients, kind):
     assert [(200,)] == answer(idle, COUNT)
 
 
-@pytest.mark.one_server
 def test_a_dry_run_keeps_nobody_waiting_and_leaves_nothing(patients):
     publish(patients)
     state = "SELECT count(*), max(xmin::text) FROM dbanon_data.release_1"
@@ -354,7 +350,6 @@ def test_a_writer_with_a_snapshot_older_than_a_refresh_cannot_slip_past_the_guar
 
 
 @KINDS
-@pytest.mark.one_server
 def test_rows_that_no_snapshot_needs_are_freed(patients, kind):
     publish(patients, kind)
     for _ in range(2):

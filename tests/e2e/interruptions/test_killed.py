@@ -11,7 +11,6 @@ from tables import make_patients, patients_policy
 
 import dbanon
 
-pytestmark = pytest.mark.one_server
 PUBLISH = [sys.executable, "-m", "dbanon", "publish", "patients"]
 TRIES = 6
 # Nothing is written, rows are, all is, all is proved, all but the commit is done; then the others.

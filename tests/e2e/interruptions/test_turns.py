@@ -75,7 +75,6 @@ def in_flight(patch, module, name, work):
             future.exception(timeout=60)
 
 
-@pytest.mark.one_server
 def test_an_advisory_lock_of_anybody_blocks_no_publication_and_no_revocation(patients, monkeypatch):
     monkeypatch.setattr(turns, "PATIENCE_SECONDS", 1.0)
     stranger = patients.connect_as(patients.role("turns_stranger"))
@@ -116,7 +115,6 @@ def publish_without_note(patients):
 
 
 @pytest.mark.parametrize("columns", ["", " (age)"])
-@pytest.mark.one_server
 def test_a_view_is_not_made_anew_with_rights_that_were_taken_meanwhile(
     patients, monkeypatch, columns
 ):
@@ -189,7 +187,6 @@ def test_publications_of_a_table_wait_for_each_other(patients, monkeypatch, kind
     assert [3, 2] == served(patients)
 
 
-@pytest.mark.one_server
 def test_a_publication_that_waited_sees_what_was_committed_meanwhile(patients, monkeypatch):
     def refresh():
         return dbanon.refresh("patients", settings=patients.settings)
@@ -204,7 +201,6 @@ def test_a_publication_that_waited_sees_what_was_committed_meanwhile(patients, m
     assert [5] == served(patients)
 
 
-@pytest.mark.one_server
 def test_who_waits_in_vain_is_told_for_whom(patients, monkeypatch):
     monkeypatch.setattr(turns, "PATIENCE_SECONDS", 0.5)
     other = patients.connect(autocommit=False)

@@ -288,7 +288,6 @@ def test_a_dry_run_leaves_nothing(patients):
     assert dbanon.list_releases(settings=patients.settings) == []
 
 
-@pytest.mark.one_server
 def test_somebody_else_s_relation_is_never_replaced(patients):
     patients.execute("CREATE SCHEMA anon; CREATE VIEW anon.patients AS SELECT 1 AS one")
     with pytest.raises(dbanon.ConfigError, match="was not published by dbanon"):
@@ -297,7 +296,6 @@ def test_somebody_else_s_relation_is_never_replaced(patients):
 
 
 @pytest.mark.parametrize("kind", ["table", "view"])
-@pytest.mark.one_server
 def test_a_view_put_in_the_place_of_a_release_is_not_replaced(patients, kind):
     publish(patients, kind=kind)
     patients.execute("DROP VIEW anon.patients; CREATE VIEW anon.patients AS SELECT 1 AS one")
@@ -428,7 +426,6 @@ def test_a_new_column_without_a_role_is_drift(patients):
     assert patients.execute(COUNT) == [(200,)]
 
 
-@pytest.mark.one_server
 def test_rows_committed_after_the_snapshot_are_not_half_published(patients):
     publish(patients)
     with psycopg.connect(patients.dsn) as writer:

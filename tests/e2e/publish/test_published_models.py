@@ -146,6 +146,11 @@ ANSWERS = {
     "a model less": (f"VALUES {K}", False),
     "a model twice": (f"VALUES {K}, {K}, {L}", False),
     "another k": (f"VALUES {K.replace('3', '1')}, {L}", False),
+    "no verdict": (f"VALUES {K[:-9]} NULL), {L}", False),
+    "nothing required": (f"VALUES {K.replace('3, 3,', 'NULL::int, 3,')}, {L}", False),
+    "less required": (f"VALUES {K.replace('3, 3,', '1, 1,')}, {L}", False),
+    "no class": (f"VALUES {K.replace('3, 3, 9, 0, 200', '3, NULL::int, 0, 0, 0')}, {L}", False),
+    "a class that fails": (f"VALUES {K.replace('9, 0,', '9, 4,')}, {L}", False),
     "another column": (f"VALUES {K}, {L.replace('disease', 'age')}", False),
 }
 
@@ -163,6 +168,13 @@ def test_an_answer_about_less_than_the_promise_publishes_nothing(patients, answe
     with nullcontext() if is_enough else pytest.raises(dbanon.DatabaseError, match="not answer"):
         dbanon.publish("patients", settings=patients.settings)
     assert [(is_enough,)] == patients.execute("SELECT to_regclass('anon.patients') IS NOT NULL")
+
+
+@pytest.mark.parametrize("c", [1e16, 1e300])
+def test_a_number_is_what_it_is_however_it_is_written(patients, c):
+    factor = dbanon.ModelSpec("recursive-l-diversity", {"c": c, "l": 2})
+    release = dbanon.publish("patients", models=[factor], settings=patients.settings)
+    assert rows_proved(release) == 200
 
 
 def test_a_live_view_keeps_the_models_that_it_promises(patients):

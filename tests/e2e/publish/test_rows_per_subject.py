@@ -9,7 +9,6 @@ import dbanon
 from dbanon.cli import main
 from dbanon.domain.policy import Role
 
-pytestmark = pytest.mark.one_server
 TABLE = dbanon.TableName("public", "visits")
 K3, L2 = dbanon.ModelSpec("k-anonymity", {"k": 3}), dbanon.ModelSpec("l-diversity", {"l": 2})
 

@@ -259,7 +259,6 @@ def test_the_source_s_own_functions_are_not_run_with_search_path_tricks(database
 
 
 @pytest.mark.parametrize("relkind", ["view", "materialized view"])
-@pytest.mark.one_server
 def test_a_view_as_source_is_refused(database, relkind):
     make(database, TableName("public", "people"), ["id", "age", "kind", "disease", "plain"])
     database.execute(f"CREATE {relkind} public.seen AS SELECT * FROM public.people")
@@ -272,7 +271,6 @@ def test_a_view_as_source_is_refused(database, relkind):
         )
 
 
-@pytest.mark.one_server
 def test_row_level_security_stops_publication(database):
     table = TableName("public", "people")
     make(database, table, ["id", "age", "kind", "disease", "plain"])

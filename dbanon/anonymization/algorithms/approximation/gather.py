@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from dbanon.anonymization.adjusting.repair import repair
+from dbanon.anonymization.algorithms.libraries import library
 from dbanon.anonymization.distances.rows import pairwise, require_metric
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.limits import library, require_at_most
+from dbanon.anonymization.limits import require_at_most
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from dbanon.anonymization.adjusting.repair import repair
 from dbanon.anonymization.algorithms.approximation.forest import assignment_of
+from dbanon.anonymization.algorithms.libraries import library
 from dbanon.anonymization.distances.rows import pairwise
-from dbanon.anonymization.limits import library, require_at_most, require_small_k
+from dbanon.anonymization.limits import require_at_most, require_small_k
 from dbanon.domain.errors import Unsatisfiable
 
 if TYPE_CHECKING:

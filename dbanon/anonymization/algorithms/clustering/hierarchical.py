@@ -9,9 +9,10 @@ import numpy as np
 
 from dbanon.anonymization.adjusting.repair import repair
 from dbanon.anonymization.adjusting.resize import resize
+from dbanon.anonymization.algorithms.libraries import library
 from dbanon.anonymization.distances.embedding import embed
 from dbanon.anonymization.distances.rows import pairwise
-from dbanon.anonymization.limits import library, require_at_most
+from dbanon.anonymization.limits import require_at_most
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
 

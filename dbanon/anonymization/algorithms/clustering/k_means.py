@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dbanon.anonymization.adjusting.resize import resize
+from dbanon.anonymization.algorithms.libraries import library
 from dbanon.anonymization.distances.embedding import embed
-from dbanon.anonymization.limits import library, require_at_most
+from dbanon.anonymization.limits import require_at_most
 
 if TYPE_CHECKING:
     from dbanon.anonymization.interfaces import Requirement

@@ -1,4 +1,4 @@
-"""What the engine's kernels judge, against the models that certify it."""
+"""What the kernels of the search judge, against the models that certify it."""
 
 import numpy as np
 import pytest

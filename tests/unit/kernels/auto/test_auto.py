@@ -1,4 +1,4 @@
-"""What the kernels of the engine compute, against their slow twins."""
+"""What the kernels of the search compute, against their slow twins."""
 
 from itertools import pairwise
 
@@ -167,7 +167,6 @@ def test_a_rule_about_several_columns_looks_at_each():
     assert [False, True] == [rows_hold(rules, rows[:n]) for n in (2, 3)]
 
 
-@settings(max_examples=40)
 @given(problems(most=25, names=("letter", "set", "numbers", "wide", "float")), st.integers(0, 3))
 def test_peeling_equals_its_twin_with_a_dictionary(problem, seed):
     table, k, l = problem
@@ -317,7 +316,6 @@ def test_segments_keep_the_rules(drawn, most):
     assert all(naive.holds(space, order[a:b].tolist()) for a, b in pairwise(ends))
 
 
-@settings(max_examples=40)
 @given(spaces(most=60), st.integers(0, 5))
 def test_the_start_in_blocks_keeps_the_rules(drawn, seed):
     space, _ = drawn

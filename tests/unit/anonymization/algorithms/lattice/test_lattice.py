@@ -181,7 +181,6 @@ def test_all_searches_agree_with_looking_at_every_node(drawn, t, share):
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-@settings(max_examples=40)
 @given(tables_and_requirements(max_sensitive=1), ANY_T, ANY_SHARE)
 def test_what_is_published_is_close_to_its_own_whole(name, drawn, t, share):
     table, k, l = drawn

@@ -3,7 +3,7 @@ import os
 import numpy as np
 import pytest
 from builders import encoded, read_numbers, tables_and_requirements
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import cost_of_codes, members
 from naive.microaggregation import error, v_mdav
@@ -110,7 +110,6 @@ def test_an_unknown_effort_is_refused():
     assert "choose one of fast, best" == caught.value.hint
 
 
-@settings(max_examples=40)
 @given(GRID, st.integers(2, 6))
 def test_searching_never_loses_more_than_where_it_starts(points, k):
     table = encoded({"x": [x for x, _ in points], "y": [y for _, y in points]})
