@@ -87,12 +87,12 @@ def warm(*, on_step: Callable[[str], None] = lambda _: None) -> Compiled:
 
     if cache_folder("random") is None:
         raise _not_kept(cache_base())
-    table = _table()
+    table, before = _table(), frozenset(unkept)
     with on_compile(lambda: None) as compiled:
         for title, asked in _ASKED.items():
             on_step(title)
             anonymize(table, **(_ALWAYS | asked))
-    if unkept:
+    if unkept - before:
         raise _not_kept(cache_base())
     return Compiled(cache_base(), round(compiled.seconds, 3))
 
