@@ -58,7 +58,7 @@ def publish(
 
 @contextmanager
 def publishing(
-    table: str | TableName, request: Request, settings: Settings, *, keep: bool = True
+    table: str | TableName, request: Request, settings: Settings, *, keep: bool
 ) -> Iterator[tuple[Session, Loaded]]:
     """Open the one transaction of a publication, alone on its table."""
     from dbanon.actions.preparation.loading import find_source, load, require_unchanged

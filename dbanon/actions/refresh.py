@@ -102,7 +102,7 @@ def _again(
     asked = Request.of(cast("Options", release.overrides))
     # The relation keeps its readers. Whom it was granted to with that release may have lost it.
     request = replace(asked, grants=())
-    with publishing(release.table, request, settings) as (session, loaded):
+    with publishing(release.table, request, settings, keep=True) as (session, loaded):
         present = ledger.served_release(session, release.relation)
         if present is None or present.table != release.table:
             raise ConfigError(
