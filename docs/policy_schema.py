@@ -49,6 +49,7 @@ def schema() -> Schema:
         "algorithm": {"enum": list(ALGORITHMS), "default": Policy(None, ()).algorithm},
         "params": {"type": "object"},
         "block": COUNT,
+        "key": {"type": "array", "minItems": 1, "items": TEXT},
         "subject": TEXT,
         "rows_per_subject": {"anyOf": [COUNT, {"const": GROUP}]},
         "population": TEXT,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.domain.progress import Stages
@@ -40,6 +41,7 @@ def inspect(
 
     Raises TableNotFound, NotPermitted, DatabaseError.
     """
+    from dbanon.actions.preparation.loading import looking
     from dbanon.db import catalog, identity
     from dbanon.db.session import connect
     from dbanon.formats.suggestions import suggest
@@ -48,12 +50,11 @@ def inspect(
     name = table if isinstance(table, TableName) else TableName.parse(table)
     with (
         connect(settings or Settings.load()) as session,
-        session.transaction(snapshot=True, read_only=True),
+        looking(session, partial(catalog.describe, session, name)) as info,
     ):
-        info = catalog.describe_source(session, name)
+        identity.admit(session, info)
         with stages("count"):
             n_rows, stats = catalog.statistics(session, info)
-        identity.require_admitted(session)
     columns = tuple(
         InspectedColumn(info.column(rule.column), stats.get(rule.column), rule, reason)
         for rule, reason in suggest(info, stats)

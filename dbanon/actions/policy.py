@@ -84,6 +84,7 @@ def _fitted(
     info = catalog.describe(session, table)
     policy = replace(policy, table=_same_table(session, policy.table, info))
     known = store.newest_taxonomies(session, policy.taxonomies)
+    info = policy.keyed(info)
     validate(policy, info, taxonomies=known, recodings=RECODINGS)
     return info, policy, known
 

@@ -81,6 +81,8 @@ class Policy:
     """The whole description of a publication.
 
     ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be left out;
+    ``key`` names the columns that tell rows apart in place of a primary key, which is proved of the
+    rows that are read;
     ``subject`` names the column that identifies a person, when a person may own several rows;
     ``rows_per_subject`` keeps who knows how many they are from knowing more: a number is the most
     rows of a person that are published, and persons are grouped by how many each has left;
@@ -94,6 +96,7 @@ class Policy:
     models: tuple[ModelSpec, ...] = ()
     algorithm: str = "auto"
     params: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    key: tuple[str, ...] = ()
     subject: str | None = None
     rows_per_subject: int | str | None = None
     population: TableName | None = None
@@ -109,6 +112,10 @@ class Policy:
     def taxonomies(self) -> frozenset[str]:
         """The names of the taxonomies that some column is published or judged by."""
         return frozenset(rule.taxonomy for rule in self.columns if rule.taxonomy is not None)
+
+    def keyed(self, info: TableInfo) -> TableInfo:
+        """Return a relation as one whose rows are told apart by the key of the policy."""
+        return replace(info, primary_key=self.key, key_flaw=None) if self.key else info
 
     def with_orders(self, info: TableInfo) -> Policy:
         """Return the policy with the order of the labels of an enum, where it lists no other."""

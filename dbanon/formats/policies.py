@@ -121,6 +121,8 @@ def _scalars(policy: Policy) -> dict[str, object]:
     document: dict[str, object] = {"table": str(policy.table), "algorithm": policy.algorithm}
     if policy.max_suppressed != _DEFAULT.max_suppressed:
         document["max_suppressed"] = policy.max_suppressed
+    if policy.key:
+        document["key"] = list(policy.key)
     for key in ("subject", "rows_per_subject", "population", "block", "class_label"):
         if (value := getattr(policy, key)) is not None:
             document[key] = str(value) if key == "population" else value
@@ -177,6 +179,7 @@ def _policy(
     table = _table(top, "table")
     algorithm = top.text("algorithm", among=known.algorithms)
     class_label = top.text("class_label")
+    named_key = top.texts("key")
     settings = _settings(top)
     specs = [_model(name, section, known) for name, section in models]
     rules = [_rule(name, section, known) for name, section in columns]
@@ -192,6 +195,7 @@ def _policy(
         models=tuple(specs),
         algorithm=algorithm or _DEFAULT.algorithm,
         class_label=class_label,
+        key=named_key or (),
         **settings,
     )
 
