@@ -63,8 +63,9 @@ def require_none(found: Sequence[Caution]) -> None:
     """Raise PolicyError with every caution, if there is one."""
     if found:
         count = "a warning" if len(found) == 1 else f"{len(found)} warnings"
-        lines = [f"the policy has {count}, and --strict refuses:", *(c.message for c in found)]
-        raise PolicyError("\n  ".join(lines), hint=found[0].hint)
+        lines = [f"the policy has {count}, and --strict refuses:", *(c.told for c in found)]
+        allow = f'allow = ["{found[0].code}: why"]'
+        raise PolicyError("\n  ".join(lines), hint=f"{found[0].hint}; or, if meant, {allow}")
 
 
 def _counted(session: Session, info: TableInfo, names: Collection[str]) -> dict[str, Contents]:
