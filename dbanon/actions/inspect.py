@@ -10,6 +10,7 @@ from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
+    from dbanon.domain.persons import Persons
     from dbanon.domain.policy import ColumnRule
     from dbanon.domain.table import ColumnInfo, ColumnStats, TableInfo
 
@@ -26,11 +27,12 @@ class InspectedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """A table, its exact number of rows, and its columns."""
+    """A table, its exact number of rows, its columns, and who seems to have several rows."""
 
     info: TableInfo
     n_rows: int
     columns: tuple[InspectedColumn, ...]
+    persons: Persons | None = None
 
 
 def inspect(
@@ -42,6 +44,7 @@ def inspect(
     """
     from dbanon.db import catalog, identity
     from dbanon.db.session import connect
+    from dbanon.formats.persons import find
     from dbanon.formats.suggestions import suggest
 
     stages = stages or Stages()
@@ -53,9 +56,10 @@ def inspect(
         info = catalog.describe_source(session, name)
         with stages("count"):
             n_rows, stats = catalog.statistics(session, info)
+        persons = find(info, catalog.foreign_keys(session, info), stats)
         identity.require_admitted(session)
     columns = tuple(
         InspectedColumn(info.column(rule.column), stats.get(rule.column), rule, reason)
-        for rule, reason in suggest(info, stats)
+        for rule, reason in suggest(info, stats, persons)
     )
-    return Inspection(info, n_rows, columns)
+    return Inspection(info, n_rows, columns, persons)

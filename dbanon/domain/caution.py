@@ -14,6 +14,7 @@ class Code(StrEnum):
 
     K_OF_ONE = "k-of-one"
     NO_DIVERSITY = "no-diversity"
+    NO_SUBJECT = "no-subject"
     UNIQUE_TOGETHER = "unique-together"
     UNIQUE_INDEX = "unique-index"
     NEAR_UNIQUE = "near-unique"
@@ -26,7 +27,7 @@ class Code(StrEnum):
         return self not in _OF_POLICY
 
 
-_OF_POLICY = frozenset({Code.K_OF_ONE, Code.NO_DIVERSITY, Code.UNIQUE_TOGETHER})
+_OF_POLICY = frozenset({Code.K_OF_ONE, Code.NO_DIVERSITY, Code.NO_SUBJECT, Code.UNIQUE_TOGETHER})
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from dbanon.domain.caution import Contents
+    from dbanon.domain.persons import Persons
     from dbanon.domain.policy import ColumnRule, Policy
     from dbanon.domain.table import ColumnInfo, TableInfo
 
@@ -35,17 +36,20 @@ def cautions(
     contents: Mapping[str, Contents],
     unique: Iterable[Collection[str]],
     complete: bool,
+    persons: Persons | None = None,
 ) -> list[Caution]:
     """Return what to think about again before the table is published, unless the policy allows it.
 
     contents: by column, of those that are published as they are; one without is judged by its name
     and indexes; unique: the columns of each UNIQUE index; complete: whether all models are known,
-    and none will be added by the command that publishes.
+    and none will be added by the command that publishes; persons: who seem to have several rows.
     """
     rules = [rule for rule in policy.columns if rule.role in AS_IT_IS]
     shown = {rule.column for rule in rules}
     keys = [tuple(key) for key in unique if shown.issuperset(key)]
     found = [*_of_models(policy, complete=complete)]
+    if persons is not None:
+        found += _of_persons(policy, info, persons)
     found += [_together(key) for key in keys if len(key) > 1]
     for rule in rules:
         known = contents.get(rule.column)
@@ -88,6 +92,16 @@ def _of_models(policy: Policy, *, complete: bool) -> Iterator[Caution]:
             " then is known of everybody in it",
             "--l 2 or more",
         )
+
+
+def _of_persons(policy: Policy, info: TableInfo, persons: Persons) -> Iterator[Caution]:
+    """Yield that rows are taken for persons, unless a subject tells persons apart."""
+    if policy.subject is not None and (policy.subject,) != info.primary_key:
+        return
+    what = f"{persons.figure} ({persons.reason})"
+    unless = ":" if persons.is_sure else ": if these are persons,"
+    message = f"{what}{unless} k counts rows without a subject, and a class may be one person"
+    yield Caution(Code.NO_SUBJECT, None, message, f"{persons.setting} in the policy")
 
 
 def _together(key: tuple[str, ...]) -> Caution:

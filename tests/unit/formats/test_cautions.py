@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dbanon.domain.caution import Code, Contents
+from dbanon.domain.persons import Persons
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo, TableName
 from dbanon.formats.allowances import flaws
@@ -18,7 +21,16 @@ def found(roles, *models, **seen):
 
 
 def told(
-    roles, *models, contents=None, unique=(), complete=True, comments=None, allow=(), allowed=None
+    roles,
+    *models,
+    contents=None,
+    unique=(),
+    complete=True,
+    comments=None,
+    allow=(),
+    allowed=None,
+    subject=None,
+    persons=None,
 ):
     """Return the cautions; allowed: those of each column that its rule allows."""
     columns = tuple(
@@ -30,8 +42,15 @@ def told(
         ColumnRule(name, Role(role), allow=(allowed or {}).get(name, ()))
         for name, role in roles.items()
     )
-    policy = Policy(TABLE, rules, models or (K5, L3), allow=allow)
-    given_ = cautions(policy, info, contents=contents or {}, unique=unique, complete=complete)
+    policy = Policy(TABLE, rules, models or (K5, L3), allow=allow, subject=subject)
+    given_ = cautions(
+        policy,
+        info,
+        contents=contents or {},
+        unique=unique,
+        complete=complete,
+        persons=persons,
+    )
     assert all(caution.hint for caution in given_)
     assert all(caution.code.of_column is (caution.column is not None) for caution in given_)
     return given_
@@ -172,3 +191,31 @@ def test_what_is_allowed_is_a_warning_that_there_is_with_a_reason(entries, of_co
     found = list(flaws(entries, of_column=of_column))
     assert len(found) == len(expected)
     assert all(map(str.startswith, found, expected))
+
+
+VISITORS = Persons(
+    column="person_id",
+    reason="named like the number of a person",
+    is_sure=True,
+    nullable=False,
+    n_rows=8376,
+    n_values=1152,
+)
+
+
+def test_persons_with_several_rows_and_no_subject_are_told_with_the_figure():
+    roles = {**PLAIN, "person_id": "identifier"}
+    for subject in (None, "id"):  # the key of the table, by which a row is a person, too
+        (caution,) = told(roles, persons=VISITORS, subject=subject)
+        assert (caution.code, caution.column) == (Code.NO_SUBJECT, None)
+        assert caution.message.startswith("8,376 rows, 1,152 persons by column person_id (named")
+        assert 'subject = "person_id"' in caution.hint
+    assert told(roles, persons=VISITORS, subject="person_id") == []
+    assert told(roles, persons=VISITORS, allow=("no-subject: a row is a visit",)) == []
+
+
+def test_what_may_only_stand_for_persons_is_told_as_such():
+    maybe = replace(VISITORS, is_sure=False)
+    (caution,) = told({**PLAIN, "person_id": "identifier"}, persons=maybe)
+    assert "8,376 rows, 1,152 values of column person_id" in caution.message
+    assert "if these are persons" in caution.message
