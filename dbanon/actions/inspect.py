@@ -11,6 +11,7 @@ from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
+    from dbanon.domain.persons import Persons
     from dbanon.domain.policy import ColumnRule
     from dbanon.domain.table import ColumnInfo, ColumnStats, TableInfo
 
@@ -27,11 +28,12 @@ class InspectedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """A table, its exact number of rows, and its columns."""
+    """A table, its exact number of rows, its columns, and who seems to have several rows."""
 
     info: TableInfo
     n_rows: int
     columns: tuple[InspectedColumn, ...]
+    persons: Persons | None = None
 
 
 def inspect(
@@ -44,6 +46,7 @@ def inspect(
     from dbanon.actions.preparation.loading import looking
     from dbanon.db import catalog, identity
     from dbanon.db.session import connect
+    from dbanon.formats.persons import find
     from dbanon.formats.suggestions import suggest
 
     stages = stages or Stages()
@@ -55,8 +58,9 @@ def inspect(
         identity.admit(session, info)
         with stages("count"):
             n_rows, stats = catalog.statistics(session, info)
+        persons = find(info, catalog.foreign_keys(session, info), stats)
     columns = tuple(
         InspectedColumn(info.column(rule.column), stats.get(rule.column), rule, reason)
-        for rule, reason in suggest(info, stats)
+        for rule, reason in suggest(info, stats, persons)
     )
-    return Inspection(info, n_rows, columns)
+    return Inspection(info, n_rows, columns, persons)

@@ -141,7 +141,7 @@ def suggest_policy(table: str | TableName, *, settings: Settings | None = None) 
 
     inspection = inspect(table, settings=settings)
     suggested = [(column.suggestion, column.reason) for column in inspection.columns]
-    return draft(inspection.info.name, suggested)
+    return draft(inspection.info.name, suggested, inspection.persons)
 
 
 def load_policy(table: str | TableName, *, settings: Settings | None = None) -> Policy:

@@ -15,6 +15,7 @@ from dbanon.domain.table import (
     ColumnInfo,
     ColumnKind,
     ColumnStats,
+    ForeignKey,
     Partition,
     TableInfo,
     TableName,
@@ -186,6 +187,12 @@ def unique_columns(session: Session, info: TableInfo) -> list[tuple[str, ...]]:
     """Return the columns of every UNIQUE index of a table, partial ones included."""
     rows = session.pg.execute(query("catalog/unique_columns"), {"relation": info.oid}).fetchall()
     return [tuple(columns) for (columns,) in rows]
+
+
+def foreign_keys(session: Session, info: TableInfo) -> list[ForeignKey]:
+    """Return the foreign keys of a table."""
+    rows = session.pg.execute(query("catalog/foreign_keys"), {"relation": info.oid}).fetchall()
+    return [ForeignKey(tuple(columns), TableName(*name)) for columns, *name in rows]
 
 
 def statistics(

@@ -31,7 +31,8 @@ class ColumnRule:
     kind; ``taxonomy`` names a stored taxonomy; ``order`` lists the values of a column of texts
     from the first to the last, and may do so for a sensitive column, too; ``weight`` scales the
     column's loss; ``snap`` widens interval bounds to multiples of it (days for dates, seconds for
-    timestamps); ``digits`` is the number of decimals of a published mean.
+    timestamps); ``digits`` is the number of decimals of a published mean; ``allow`` lists the
+    cautions about the column that are meant, each as ``code: why``.
     """
 
     column: str
@@ -42,6 +43,7 @@ class ColumnRule:
     snap: float | None = None
     digits: int | None = None
     order: tuple[str, ...] | None = None
+    allow: tuple[str, ...] = ()
 
     def structure(self, kind: ColumnKind) -> Structure:
         """Return what the values of the column are to each other; kind: that of its type."""
@@ -88,7 +90,8 @@ class Policy:
     rows of a person that are published, and persons are grouped by how many each has left;
     ``population`` names the table of everybody, of whom the persons of this one are a part;
     ``block`` has the algorithm group blocks of about so many rows apart; ``class_label`` names the
-    published column by which the classification metric judges, by default the first sensitive one.
+    published column by which the classification metric judges, by default the first sensitive one;
+    ``allow`` lists the cautions about all of it that are meant, each as ``code: why``.
     """
 
     table: TableName
@@ -103,6 +106,7 @@ class Policy:
     max_suppressed: float = 0.0
     block: int | None = None
     class_label: str | None = None
+    allow: tuple[str, ...] = ()
 
     def with_role(self, role: Role) -> tuple[ColumnRule, ...]:
         """Return the rules of that role, in column order."""

@@ -179,6 +179,14 @@ class ColumnInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """Columns of a table that refer to the rows of another, or of the same."""
+
+    columns: tuple[str, ...]
+    table: TableName
+
+
+@dataclass(frozen=True, slots=True)
 class Partition:
     """A partitioned table or one below it; those of other kinds than ``p`` are leaves.
 

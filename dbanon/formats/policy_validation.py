@@ -9,6 +9,7 @@ from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import Role
 from dbanon.domain.table import ColumnKind, Structure, quote_identifier
 from dbanon.domain.text import command
+from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import did_you_mean
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
@@ -54,6 +55,7 @@ def validate(
         *_of_roles(policy, info),
         *_of_subject(policy, info),
         *_of_class_label(policy),
+        *(f"allow {flaw}" for flaw in flaws(policy.allow, of_column=False)),
     ]
     columns = {column.name: column for column in info.columns}
     for rule in policy.columns:
@@ -63,6 +65,7 @@ def validate(
                 _of_column(rule, column, policy, info),
                 _of_recoding(rule, column, taxonomies, recodings),
                 _of_order(rule, column),
+                (f"allow {flaw}" for flaw in flaws(rule.allow, of_column=True)),
             )
             problems += [f"column {quote_identifier(rule.column)}: {text}" for text in found]
     if problems:

@@ -271,3 +271,12 @@ def test_labels_of_categories_need_no_taxonomy(declared):
 def test_an_ordered_column_with_a_taxonomy_may_be_published_as_labels():
     policy = with_rule(column="age", recoding="label", taxonomy="age")
     assert validate(policy, INFO, taxonomies={"sex", "age"}) is None
+
+
+def test_what_is_allowed_names_a_warning_and_a_reason():
+    columns = (*POLICY.columns[:-1], replace(POLICY.columns[-1], allow=("near-unique",)))
+    policy = replace(POLICY, columns=columns, allow=("loud: why",))
+    assert [
+        "allow names no warning that there is",
+        'column cause: allow gives no reason: "near-unique: why"',
+    ] == problems_of(policy)
