@@ -26,6 +26,7 @@ from dbanon.anonymization.registry import ALGORITHMS, METRICS, RECODINGS, defaul
 from dbanon.anonymization.threads import GivenUp, aside
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
+from dbanon.domain.policy import OF_CELLS
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.document_reader import did_you_mean
 from dbanon.models.base import Scope
@@ -260,6 +261,10 @@ def recoding_of(column: EncodedColumn) -> str:
         fitting = [other for other, recoding in RECODINGS.items() if structure in recoding.accepts]
         msg = f"recoding {name!r} cannot publish column {quote_identifier(column.name)}"
         raise PolicyError(msg, hint=f"choose one of {', '.join(fitting)}")
+    if column.has_floor and name not in OF_CELLS:
+        msg = f"recoding {name!r} publishes single values, and {quote_identifier(column.name)}"
+        hint = f"choose one of {', '.join(sorted(OF_CELLS))}, or leave the floor out"
+        raise PolicyError(f"{msg} has a floor", hint=hint)
     return name
 
 

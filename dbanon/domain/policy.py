@@ -32,6 +32,11 @@ class ColumnRule:
     from the first to the last, and may do so for a sensitive column, too; ``weight`` scales the
     column's loss; ``snap`` widens interval bounds to multiples of it (days for dates, seconds for
     timestamps); ``digits`` is the number of decimals of a published mean.
+
+    Nothing finer is published than what these say: ``at_least`` is a period of PERIODS for dates
+    and times, a number of leading characters for texts, a number of levels above the deepest leaves
+    for a taxonomy; ``bands`` is the width of half-open bands of numbers, which begin at multiples
+    of it; numbers of at least ``top``, and below ``bottom``, are one band each.
     """
 
     column: str
@@ -42,6 +47,10 @@ class ColumnRule:
     snap: float | None = None
     digits: int | None = None
     order: tuple[str, ...] | None = None
+    at_least: str | int | None = None
+    bands: float | None = None
+    top: float | None = None
+    bottom: float | None = None
 
     def structure(self, kind: ColumnKind) -> Structure:
         """Return what the values of the column are to each other; kind: that of its type."""
@@ -52,6 +61,12 @@ class ColumnRule:
         of_type = kind is ColumnKind.ORDINAL and self.recoding != "label"
         return Structure.ORDER if of_type or self.order is not None else Structure.TREE
 
+
+PERIODS = ("day", "week", "month", "quarter", "year", "decade")
+"""What ``at_least`` can be of dates and times."""
+
+OF_CELLS = frozenset({"interval", "interval-text", "label", "suppress"})
+"""The recodings that never publish anything finer than a floor."""
 
 Value = int | float | str | tuple[str, ...]
 """A parameter of a privacy model."""

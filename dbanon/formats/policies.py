@@ -7,13 +7,14 @@ jsonb does not keep the order of keys.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbanon.domain.errors import ConfigError, PolicyError
-from dbanon.domain.policy import GROUP, ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.policy import GROUP, PERIODS, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 from dbanon.formats.document_reader import Section, did_you_mean
 from dbanon.models.registry import MODELS
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _SHORT_OF = {model: parameter for parameter, model in SHORT.items()}
 _DEFAULT = Policy(TableName(None, "t"), ())
 _WHOLE_FLOAT = 2**53
+_FLOORS = ("at_least", "bands", "top", "bottom")
 _OF_VALUES = frozenset({"taxonomy", "order"})
 
 
@@ -129,7 +131,7 @@ def _scalars(policy: Policy) -> dict[str, object]:
 
 def _fields(rule: ColumnRule) -> dict[str, object]:
     fields: dict[str, object] = {"role": rule.role.value}
-    for key in ("recoding", "taxonomy", "snap", "digits"):
+    for key in ("recoding", "taxonomy", *_FLOORS, "snap", "digits"):
         if (value := getattr(rule, key)) is not None:
             fields[key] = _shortest(value)
     if rule.order is not None:
@@ -277,15 +279,31 @@ def _rule(name: str | None, section: Section, known: Known) -> ColumnRule | None
     snap = section.number("snap", above=0)
     digits = section.integer("digits", least=0)
     order = _order(section)
+    floors = _floors(section)
     if role is not None and role != Role.QUASI:
-        for key in ("recoding", "taxonomy", "weight", "snap", "digits", "order"):
+        for key in ("recoding", "taxonomy", "weight", *_FLOORS, "snap", "digits", "order"):
             of_values = key in _OF_VALUES and role == Role.SENSITIVE
             if key in section.values and not of_values:
                 section.report(key, "only a quasi-identifier is recoded")
     section.close()
     if name is None or role is None:
         return None
-    return ColumnRule(name, Role(role), recoding, taxonomy, weight or 1.0, snap, digits, order)
+    return ColumnRule(
+        name, Role(role), recoding, taxonomy, weight or 1.0, snap, digits, order, **floors
+    )
+
+
+def _floors(section: Section) -> dict[str, Any]:
+    """Read what is the finest that is published."""
+    is_period = isinstance(section.values.get("at_least"), str)
+    return {
+        "at_least": section.text("at_least", among=PERIODS)
+        if is_period
+        else section.integer("at_least", least=1),
+        "bands": section.number("bands", above=0),
+        "top": section.number("top", above=-math.inf),
+        "bottom": section.number("bottom", above=-math.inf),
+    }
 
 
 def _order(section: Section) -> tuple[str, ...] | None:

@@ -10,6 +10,7 @@ from dbanon.domain.policy import Role
 from dbanon.domain.table import ColumnKind, Structure, quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.document_reader import did_you_mean
+from dbanon.formats.floor_validation import floor_problems
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.registry import MODELS
@@ -65,6 +66,7 @@ def validate(
                 _of_column(rule, column, policy, info),
                 _of_recoding(rule, column, taxonomies, recodings),
                 _of_order(rule, column),
+                floor_problems(rule, column),
             )
             problems += [f"column {quote_identifier(rule.column)}: {text}" for text in found]
     if problems:
