@@ -36,7 +36,8 @@ class ColumnRule:
     Nothing finer is published than what these say: ``at_least`` is a period of PERIODS for dates
     and times, a number of leading characters for texts, a number of levels above the deepest leaves
     for a taxonomy; ``bands`` is the width of half-open bands of numbers, which begin at multiples
-    of it; numbers of at least ``top``, and below ``bottom``, are one band each.
+    of it; numbers of at least ``top``, and below ``bottom``, are one band each. With ``keep`` the
+    column is published as it is, and all rows of a class have the same value of it.
     """
 
     column: str
@@ -51,6 +52,7 @@ class ColumnRule:
     bands: float | None = None
     top: float | None = None
     bottom: float | None = None
+    keep: bool = False
 
     def structure(self, kind: ColumnKind) -> Structure:
         """Return what the values of the column are to each other; kind: that of its type."""

@@ -21,13 +21,17 @@ _MOMENTS = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAM
 def floor_problems(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
     """Yield what keeps a column from having the floor that its rule names."""
     given = [key for key in ("at_least", "bands", "top", "bottom") if _has(rule, key)]
-    if not given:
-        return
-    if rule.at_least is not None:
-        yield from _of_at_least(rule, column)
-    for key in ("bands", "top", "bottom"):
-        if _has(rule, key):
-            yield from _of_number(rule, column, key)
+    if rule.keep:
+        for key in ("recoding", *given, "snap", "digits"):
+            if _has(rule, key):
+                yield f"keep publishes the values as they are: leave {key} out"
+    elif given:
+        yield from _of_cells(rule, column, given)
+
+
+def _of_cells(rule: ColumnRule, column: ColumnInfo, given: list[str]) -> Iterator[str]:
+    for key in given:
+        yield from (_of_at_least if key == "at_least" else _of_number)(rule, column, key)
     if rule.top is not None and rule.bottom is not None and rule.top < rule.bottom:
         yield "bottom is at most top"
     if rule.snap is not None:
@@ -41,21 +45,21 @@ def _has(rule: ColumnRule, key: str) -> bool:
     return getattr(rule, key) is not None
 
 
-def _of_at_least(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
+def _of_at_least(rule: ColumnRule, column: ColumnInfo, key: str) -> Iterator[str]:
     is_level = isinstance(rule.at_least, int)
     if rule.taxonomy is not None:
         if not is_level:
-            yield "at_least of a column with a taxonomy is a number of levels above its leaves"
+            yield f"{key} of a column with a taxonomy is a number of levels above its leaves"
     elif column.kind in _MOMENTS:
         if is_level:
-            yield f"at_least of type {column.type} is one of {', '.join(PERIODS)}"
+            yield f"{key} of type {column.type} is one of {', '.join(PERIODS)}"
     elif column.kind is not ColumnKind.CATEGORY or rule.order is not None:
         instead = "bands" if column.kind in _NUMBERS else "a taxonomy"
-        yield f"at_least means nothing of type {column.type} here: use {instead}"
+        yield f"{key} means nothing of type {column.type} here: use {instead}"
     elif not is_level:
-        yield f"at_least of type {column.type} is a number of leading characters"
+        yield f"{key} of type {column.type} is a number of leading characters"
     elif int(rule.at_least or 0) > MAX_CHARACTERS:
-        yield f"at_least is at most {MAX_CHARACTERS} characters"
+        yield f"{key} is at most {MAX_CHARACTERS} characters"
 
 
 def _of_number(rule: ColumnRule, column: ColumnInfo, key: str) -> Iterator[str]:

@@ -29,7 +29,8 @@ _SHORT_OF = {model: parameter for parameter, model in SHORT.items()}
 _DEFAULT = Policy(TableName(None, "t"), ())
 _WHOLE_FLOAT = 2**53
 _FLOORS = ("at_least", "bands", "top", "bottom")
-_OF_VALUES = frozenset({"taxonomy", "order"})
+_OF_QUASI = ("recoding", "weight", *_FLOORS, "snap", "digits", "keep")
+_OF_VALUES = ("taxonomy", "order")
 
 
 class Known(NamedTuple):
@@ -138,6 +139,8 @@ def _fields(rule: ColumnRule) -> dict[str, object]:
         fields["order"] = list(rule.order)
     if rule.weight != 1:
         fields["weight"] = _shortest(rule.weight)
+    if rule.keep:
+        fields["keep"] = True
     return fields
 
 
@@ -280,8 +283,9 @@ def _rule(name: str | None, section: Section, known: Known) -> ColumnRule | None
     digits = section.integer("digits", least=0)
     order = _order(section)
     floors = _floors(section)
+    keep = section.boolean("keep")
     if role is not None and role != Role.QUASI:
-        for key in ("recoding", "taxonomy", "weight", *_FLOORS, "snap", "digits", "order"):
+        for key in (*_OF_QUASI, *_OF_VALUES):
             of_values = key in _OF_VALUES and role == Role.SENSITIVE
             if key in section.values and not of_values:
                 section.report(key, "only a quasi-identifier is recoded")
@@ -289,7 +293,16 @@ def _rule(name: str | None, section: Section, known: Known) -> ColumnRule | None
     if name is None or role is None:
         return None
     return ColumnRule(
-        name, Role(role), recoding, taxonomy, weight or 1.0, snap, digits, order, **floors
+        name,
+        Role(role),
+        recoding,
+        taxonomy,
+        weight or 1.0,
+        snap,
+        digits,
+        order,
+        keep=bool(keep),
+        **floors,
     )
 
 

@@ -35,6 +35,7 @@ GOOD = {
     "floors": f'table = "t"\n{COLUMN}bands = 10\ntop = 90\nbottom = -1.5\n'
     '[columns.born]\nrole = "quasi"\nat_least = "year"\n'
     '[columns.zip]\nrole = "quasi"\nat_least = 3\n',
+    "a kept column": f'table = "t"\n{COLUMN}keep = true\n',
 }
 BAD = {
     "no table": COLUMN,
@@ -63,6 +64,7 @@ BAD = {
     "bands of no width": f'table = "t"\n{COLUMN}bands = 0\n',
     "a top of texts": f'table = "t"\n{COLUMN}top = "90"\n',
     "a floor of a sensitive column": f'table = "t"\n{SENSITIVE}at_least = 3\n',
+    "keep by another word": f'table = "t"\n{COLUMN}keep = "yes"\n',
     "half a digit": f'table = "t"\n{COLUMN}digits = 0.5\n',
     "a value twice in an order": f'table = "t"\n{COLUMN}order = ["a", "a"]\n',
     "a recoding of a sensitive column": f'table = "t"\n{SENSITIVE}recoding = "label"\n',

@@ -74,3 +74,24 @@ def test_a_live_view_hides_a_row_that_leaves_its_cell(patients):
     patients.execute("UPDATE public.patients SET age = age + 40 WHERE id = 7")
     ((shown,),) = patients.execute("SELECT count(*) FROM anon.patients")
     assert shown < 300
+
+
+@pytest.mark.parametrize("kind", ["table", "view"])
+def test_a_kept_column_is_published_as_it_is(patients, kind):
+    policy = dbanon.load_policy("patients", settings=patients.settings)
+    kept = policy_of(policy.table, sex={"keep": True}, age={"keep": True})
+    dbanon.set_policy("patients", kept, settings=patients.settings)
+    with pytest.raises(dbanon.Unsatisfiable, match="rows have values of age, sex that too few"):
+        dbanon.publish("patients", kind=kind, settings=patients.settings)
+    dbanon.publish("patients", kind=kind, max_suppressed=0.9, settings=patients.settings)
+    (row,) = patients.execute(
+        """
+        SELECT pg_typeof(max(age))::text, count(*) > 30, min(n) >= 3,
+               count(*) FILTER (WHERE n > same)
+          FROM (SELECT age, sex, count(*) OVER (PARTITION BY age, sex, born, weight) AS n,
+                       (SELECT count(*) FROM public.patients AS p
+                         WHERE (p.age, p.sex) = (s.age, s.sex)) AS same
+                  FROM anon.patients AS s) AS found
+        """
+    )
+    assert ("integer", True, True, 0) == row

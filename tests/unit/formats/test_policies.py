@@ -35,6 +35,7 @@ def rules(draw, column):
         bands=draw(st.none() | POSITIVE),
         top=draw(st.none() | FINITE),
         bottom=draw(st.none() | FINITE),
+        keep=draw(st.booleans()),
         order=draw(st.none() | st.lists(NAMES | st.just(""), min_size=1, unique=True).map(tuple)),
     )
 

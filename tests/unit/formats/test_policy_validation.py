@@ -268,6 +268,10 @@ def test_the_subject_is_not_null_not_published_and_can_be_counted():
             "top publishes whole cells already: leave snap out",
         ),
         (
+            {"column": "age", "keep": True, "bands": 10},
+            "keep publishes the values as they are: leave bands out",
+        ),
+        (
             {"column": "age", "bands": 10, "recoding": "mean"},
             "recoding mean knows no bands: choose one of interval, interval-text, label, suppress",
         ),
