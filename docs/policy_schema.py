@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 from dbanon.anonymization.parameters import parameters
 from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
 from dbanon.domain.caution import Code
-from dbanon.domain.policy import GROUP, Policy, Role
+from dbanon.domain.policy import GROUP, PERIODS, Policy, Role
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 TEXT: Schema = {"type": "string", "minLength": 1}
 POSITIVE: Schema = {"type": "number", "exclusiveMinimum": 0}
 COUNT: Schema = {"type": "integer", "minimum": 1}
-QUASI_ONLY = ("recoding", "weight", "snap", "digits")
+FLOORS = ("at_least", "bands", "top", "bottom")
+QUASI_ONLY = ("recoding", "weight", *FLOORS, "snap", "digits", "keep")
 OF_VALUES = ("taxonomy", "order")
 
 
@@ -83,6 +84,11 @@ def _column() -> Schema:
         "taxonomy": TEXT,
         "order": {"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "string"}},
         "weight": {**POSITIVE, "default": 1},
+        "at_least": {"anyOf": [{"enum": list(PERIODS)}, COUNT]},
+        "bands": POSITIVE,
+        "top": {"type": "number"},
+        "bottom": {"type": "number"},
+        "keep": {"type": "boolean", "default": False},
         "snap": POSITIVE,
         "digits": {"type": "integer", "minimum": 0},
         "allow": _allow(of_column=True),

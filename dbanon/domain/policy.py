@@ -33,6 +33,12 @@ class ColumnRule:
     column's loss; ``snap`` widens interval bounds to multiples of it (days for dates, seconds for
     timestamps); ``digits`` is the number of decimals of a published mean; ``allow`` lists the
     cautions about the column that are meant, each as ``code: why``.
+
+    Nothing finer is published than what these say: ``at_least`` is a period of PERIODS for dates
+    and times, a number of leading characters for texts, a number of levels above the deepest leaves
+    for a taxonomy; ``bands`` is the width of half-open bands of numbers, which begin at multiples
+    of it; numbers of at least ``top``, and below ``bottom``, are one band each. With ``keep`` the
+    column is published as it is, and all rows of a class have the same value of it.
     """
 
     column: str
@@ -44,6 +50,11 @@ class ColumnRule:
     digits: int | None = None
     order: tuple[str, ...] | None = None
     allow: tuple[str, ...] = ()
+    at_least: str | int | None = None
+    bands: float | None = None
+    top: float | None = None
+    bottom: float | None = None
+    keep: bool = False
 
     def structure(self, kind: ColumnKind) -> Structure:
         """Return what the values of the column are to each other; kind: that of its type."""
@@ -54,6 +65,12 @@ class ColumnRule:
         of_type = kind is ColumnKind.ORDINAL and self.recoding != "label"
         return Structure.ORDER if of_type or self.order is not None else Structure.TREE
 
+
+PERIODS = ("day", "week", "month", "quarter", "year", "decade")
+"""What ``at_least`` can be of dates and times."""
+
+OF_CELLS = frozenset({"interval", "interval-text", "label", "suppress"})
+"""The recodings that never publish anything finer than a floor."""
 
 Value = int | float | str | tuple[str, ...]
 """A parameter of a privacy model."""

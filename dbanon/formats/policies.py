@@ -7,13 +7,14 @@ jsonb does not keep the order of keys.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbanon.domain.errors import ConfigError, PolicyError
-from dbanon.domain.policy import GROUP, ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.policy import GROUP, PERIODS, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import Section, did_you_mean
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 _SHORT_OF = {model: parameter for parameter, model in SHORT.items()}
 _DEFAULT = Policy(TableName(None, "t"), ())
 _WHOLE_FLOAT = 2**53
-_OF_VALUES = frozenset({"taxonomy", "order"})
+_FLOORS = ("at_least", "bands", "top", "bottom")
+_OF_QUASI = ("recoding", "weight", *_FLOORS, "snap", "digits", "keep")
+_OF_VALUES = ("taxonomy", "order")
 
 
 class Known(NamedTuple):
@@ -134,7 +137,7 @@ def _scalars(policy: Policy) -> dict[str, object]:
 
 def _fields(rule: ColumnRule) -> dict[str, object]:
     fields: dict[str, object] = {"role": rule.role.value}
-    for key in ("recoding", "taxonomy", "snap", "digits"):
+    for key in ("recoding", "taxonomy", *_FLOORS, "snap", "digits"):
         if (value := getattr(rule, key)) is not None:
             fields[key] = _shortest(value)
     if rule.order is not None:
@@ -143,6 +146,8 @@ def _fields(rule: ColumnRule) -> dict[str, object]:
         fields["weight"] = _shortest(rule.weight)
     if rule.allow:
         fields["allow"] = list(rule.allow)
+    if rule.keep:
+        fields["keep"] = True
     return fields
 
 
@@ -289,8 +294,10 @@ def _rule(name: str | None, section: Section, known: Known) -> ColumnRule | None
     digits = section.integer("digits", least=0)
     order = _order(section)
     allow = _allow(section, of_column=True)
+    floors = _floors(section)
+    keep = section.boolean("keep")
     if role is not None and role != Role.QUASI:
-        for key in ("recoding", "taxonomy", "weight", "snap", "digits", "order"):
+        for key in (*_OF_QUASI, *_OF_VALUES):
             of_values = key in _OF_VALUES and role == Role.SENSITIVE
             if key in section.values and not of_values:
                 section.report(key, "only a quasi-identifier is recoded")
@@ -298,8 +305,31 @@ def _rule(name: str | None, section: Section, known: Known) -> ColumnRule | None
     if name is None or role is None:
         return None
     return ColumnRule(
-        name, Role(role), recoding, taxonomy, weight or 1.0, snap, digits, order, allow
+        name,
+        Role(role),
+        recoding,
+        taxonomy,
+        weight or 1.0,
+        snap,
+        digits,
+        order,
+        allow,
+        keep=bool(keep),
+        **floors,
     )
+
+
+def _floors(section: Section) -> dict[str, Any]:
+    """Read what is the finest that is published."""
+    is_period = isinstance(section.values.get("at_least"), str)
+    return {
+        "at_least": section.text("at_least", among=PERIODS)
+        if is_period
+        else section.integer("at_least", least=1),
+        "bands": section.number("bands", above=0),
+        "top": section.number("top", above=-math.inf),
+        "bottom": section.number("bottom", above=-math.inf),
+    }
 
 
 def _order(section: Section) -> tuple[str, ...] | None:
