@@ -321,7 +321,7 @@ def _strays(session: Session, release: Release, source: TableInfo) -> Iterator[F
     from dbanon.db import audit, identity
 
     try:
-        loaded = load(session, source)
+        loaded = load(session, source, release.policy_name)
         if changes(loaded) or [*misfits(loaded)]:
             return
     except PolicyError:
@@ -338,7 +338,7 @@ def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[
     """Yield what changed about the source, and would keep it from being published again."""
     subject = str(release.relation)
     try:
-        loaded = load(session, source)
+        loaded = load(session, source, release.policy_name)
         found = changes(loaded) or [*misfits(loaded)]
     except PolicyError as error:
         yield Finding(Level.FAILURE, subject, str(error), error.hint, DriftError.exit_code)

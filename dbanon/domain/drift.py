@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from dbanon.domain.policy import DEFAULT_NAME, policy_option
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
 
@@ -82,13 +83,19 @@ class Change:
         return f"column {quote_identifier(self.column)} {self.reason}"
 
 
-def compare(before: Baseline, now: Baseline, *, table: TableName) -> list[Change]:
-    """Return every change, the gravest first; they name columns and types, never a value."""
+def compare(
+    before: Baseline, now: Baseline, *, table: TableName, policy: str = DEFAULT_NAME
+) -> list[Change]:
+    """Return every change, the gravest first; they name columns and types, never a value.
+
+    policy: the name of the policy that fitted the table before.
+    """
     if before.shape.relkind != now.shape.relkind:
         return [_of_kind(now.shape, table)]
-    review = _review(table)
+    store = _store(table, policy)
+    review = _review(table, policy, store)
     return [
-        *_of_owner(before.shape, now.shape, table),
+        *_of_owner(before.shape, now.shape, store),
         *_of_access(before.shape, now.shape, table),
         *_of_family(before.shape, now.shape, review),
         *_of_columns(before.shape, now.shape, review),
@@ -97,9 +104,14 @@ def compare(before: Baseline, now: Baseline, *, table: TableName) -> list[Change
     ]
 
 
-def _review(table: TableName) -> str:
-    export = command("dbanon policy export", table, options="> policy.toml")
-    store = command("dbanon policy set", table, options="--file policy.toml")
+def _store(table: TableName, policy: str) -> str:
+    options = f"--file policy.toml {policy_option(policy)}".rstrip()
+    return command("dbanon policy set", table, options=options)
+
+
+def _review(table: TableName, policy: str, store: str) -> str:
+    options = f"{policy_option(policy)} > policy.toml".lstrip()
+    export = command("dbanon policy export", table, options=options)
     return f"{export}; edit it; {store}"
 
 
@@ -108,11 +120,10 @@ def _of_kind(now: Shape, table: TableName) -> Change:
     return Change(None, f"{table} is {kind} now", command("dbanon inspect", table))
 
 
-def _of_owner(before: Shape, now: Shape, table: TableName) -> Iterator[Change]:
+def _of_owner(before: Shape, now: Shape, store: str) -> Iterator[Change]:
     """Yield a new owner: whoever owns the schema can put a table of their own in its place."""
     if before.owner is not None and now.owner is not None and before.owner != now.owner:
         old, new = quote_identifier(before.owner), quote_identifier(now.owner)
-        store = command("dbanon policy set", table, options="--file policy.toml")
         hint = f"find out whether it is the same table; then {store}"
         yield Change(None, f"it belongs to {new} now, and belonged to {old}", hint)
 

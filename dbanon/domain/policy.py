@@ -72,6 +72,8 @@ class ModelSpec:
 
 K_ANONYMITY = "k-anonymity"
 L_DIVERSITY = "l-diversity"
+DEFAULT_NAME = "default"
+"""Of the policy of a table that is meant when none is named."""
 GROUP = "group"
 """Of ``rows_per_subject``: publish all rows, and group persons by how many each has."""
 
@@ -80,6 +82,7 @@ GROUP = "group"
 class Policy:
     """The whole description of a publication.
 
+    ``name`` tells the policies of one table apart.
     ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be left out;
     ``subject`` names the column that identifies a person, when a person may own several rows;
     ``rows_per_subject`` keeps who knows how many they are from knowing more: a number is the most
@@ -100,6 +103,7 @@ class Policy:
     max_suppressed: float = 0.0
     block: int | None = None
     class_label: str | None = None
+    name: str = DEFAULT_NAME
 
     def with_role(self, role: Role) -> tuple[ColumnRule, ...]:
         """Return the rules of that role, in column order."""
@@ -128,6 +132,11 @@ class Policy:
     def l(self) -> int:
         """The least number of distinct values of every sensitive column; 1 when not asked for."""
         return plain_count(self.model(L_DIVERSITY), "l")
+
+
+def policy_option(name: str) -> str:
+    """Return the option by which a command means the policy of that name; none for the default."""
+    return "" if name == DEFAULT_NAME else f"--policy {name}"
 
 
 def _in_order(rule: ColumnRule, labels: Mapping[str, tuple[str, ...]]) -> ColumnRule:

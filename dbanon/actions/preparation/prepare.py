@@ -158,7 +158,7 @@ def read_source(
         if of_scope(policy.models, Scope.POPULATION):
             population = _read_population(session, info, policy, encoded, stages)
     except (PolicyError, TaxonomyError) as error:
-        if loaded.served:
+        if loaded.served and not loaded.is_draft:
             raise DriftError(f"{error} (the served release stays)", hint=error.hint) from None
         raise
     return Source(
