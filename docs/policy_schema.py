@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 from dbanon.anonymization.parameters import parameters
 from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
-from dbanon.domain.policy import DEFAULT_NAME, GROUP, Policy, Role
+from dbanon.domain.policy import DEFAULT_NAME, DROP, GROUP, Policy, Role
 from dbanon.formats.policies import NAME
 from dbanon.models.registry import MODELS
 
@@ -46,6 +46,7 @@ def schema() -> Schema:
     properties = {
         "table": TEXT,
         "name": {"type": "string", "pattern": f"^{NAME.pattern}$", "default": DEFAULT_NAME},
+        "rest": {"const": DROP},
         "columns": {"type": "object", "minProperties": 1, "additionalProperties": _column()},
         "models": _models(),
         "algorithm": {"enum": list(ALGORITHMS), "default": Policy(None, ()).algorithm},

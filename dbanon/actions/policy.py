@@ -180,7 +180,7 @@ def load_policy(
     from dbanon.db.metadata.migrate import current_session
 
     with current_session(settings or Settings.load()) as session:
-        return load(session, catalog.describe(session, _name(table)), name).policy
+        return load(session, catalog.describe(session, _name(table)), name).written
 
 
 def export_policy(
@@ -272,7 +272,7 @@ def diff_policies(
 def _policy(session: Session, info: TableInfo, given: Given) -> Policy:
     if isinstance(given, Path):
         return drafts.of_table(session, drafts.given(given), info)
-    return load(session, info, given).policy
+    return load(session, info, given).written
 
 
 def policy_history(

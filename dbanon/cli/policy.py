@@ -141,7 +141,7 @@ def show(
     )
     models = ", ".join(_spell(model) for model in found.models) or "none"
     console.say(f"models: {models}; algorithm: {report.search(found)}")
-    for line in _persons(found):
+    for line in _others(found):
         console.say(line)
 
 
@@ -154,9 +154,10 @@ def _spell(model: "ModelSpec") -> str:
     return f"{model.name} ({parameters})"
 
 
-def _persons(found: "Policy") -> list[str]:
+def _others(found: "Policy") -> list[str]:
     """Say who is counted, and what may be left out, as far as the policy says."""
     said = {
+        "other columns": found.rest,
         "persons are told apart by": found.subject,
         "rows of a person": found.rows_per_subject,
         "population": found.population,

@@ -69,12 +69,16 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that is no longer as it was: which column, if it is one, and what to do."""
+    """One thing that is no longer as it was: which column, if it is one, and what to do.
+
+    ``stops`` tells whether nothing is published until somebody has looked at it.
+    """
 
     column: str | None
     reason: str
     hint: str
     of_rights: bool = False
+    stops: bool = True
 
     def __str__(self) -> str:
         """Name the column and the reason."""
@@ -84,11 +88,17 @@ class Change:
 
 
 def compare(
-    before: Baseline, now: Baseline, *, table: TableName, policy: str = DEFAULT_NAME
+    before: Baseline,
+    now: Baseline,
+    *,
+    table: TableName,
+    policy: str = DEFAULT_NAME,
+    drops_rest: bool = False,
 ) -> list[Change]:
     """Return every change, the gravest first; they name columns and types, never a value.
 
-    policy: the name of the policy that fitted the table before.
+    policy: the name of the policy that fitted the table before; drops_rest: whether it leaves out
+    columns that it does not name.
     """
     if before.shape.relkind != now.shape.relkind:
         return [_of_kind(now.shape, table)]
@@ -98,7 +108,7 @@ def compare(
         *_of_owner(before.shape, now.shape, store),
         *_of_access(before.shape, now.shape, table),
         *_of_family(before.shape, now.shape, review),
-        *_of_columns(before.shape, now.shape, review),
+        *_of_columns(before.shape, now.shape, review, drops_rest=drops_rest),
         *_of_key(before.shape, now.shape, review),
         *_of_taxonomies(before, now, review),
     ]
@@ -147,7 +157,7 @@ def _of_family(before: Shape, now: Shape, review: str) -> Iterator[Change]:
         yield Change(None, "it has a parent now, whose readers can read it", review)
 
 
-def _of_columns(before: Shape, now: Shape, review: str) -> Iterator[Change]:
+def _of_columns(before: Shape, now: Shape, review: str, *, drops_rest: bool) -> Iterator[Change]:
     gone = [column for column in before.columns if now.column(column.name) is None]
     new = {column.number: column for column in now.columns if before.column(column.name) is None}
     for column in gone:
@@ -157,8 +167,11 @@ def _of_columns(before: Shape, now: Shape, review: str) -> Iterator[Change]:
         else:
             name = quote_identifier(renamed.name)
             yield Change(column.name, f"was renamed to {name}, which has no role", review)
+    # Where a column is gone, a new one may be that column under another name.
+    is_dropped = drops_rest and not gone
+    reason = "is new, and left out" if is_dropped else "is new and has no role"
     for column in new.values():
-        yield Change(column.name, "is new and has no role", review)
+        yield Change(column.name, reason, review, stops=not is_dropped)
     for old in before.columns:
         present = now.column(old.name)
         if present is not None and present.type != old.type:

@@ -74,6 +74,8 @@ K_ANONYMITY = "k-anonymity"
 L_DIVERSITY = "l-diversity"
 DEFAULT_NAME = "default"
 """Of the policy of a table that is meant when none is named."""
+DROP = "drop"
+"""Of ``rest``: columns that a policy does not name are left out, as identifiers are."""
 GROUP = "group"
 """Of ``rows_per_subject``: publish all rows, and group persons by how many each has."""
 
@@ -82,7 +84,8 @@ GROUP = "group"
 class Policy:
     """The whole description of a publication.
 
-    ``name`` tells the policies of one table apart.
+    ``name`` tells the policies of one table apart; ``rest`` says what becomes of columns that are
+    not named, which must not be without it.
     ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be left out;
     ``subject`` names the column that identifies a person, when a person may own several rows;
     ``rows_per_subject`` keeps who knows how many they are from knowing more: a number is the most
@@ -104,6 +107,23 @@ class Policy:
     block: int | None = None
     class_label: str | None = None
     name: str = DEFAULT_NAME
+    rest: str | None = None
+
+    def completed(self, info: TableInfo) -> Policy:
+        """Return the policy with a rule for every column that ``rest`` leaves out."""
+        if self.rest != DROP:
+            return self
+        named = {rule.column for rule in self.columns}
+        rest = [column.name for column in info.columns if column.name not in named]
+        rules = (ColumnRule(name, Role.IDENTIFIER) for name in rest)
+        return replace(self, columns=(*self.columns, *rules))
+
+    def without_rest(self) -> Policy:
+        """Return the policy without the rules that ``rest`` makes anyway."""
+        if self.rest != DROP:
+            return self
+        kept = tuple(rule for rule in self.columns if rule.role is not Role.IDENTIFIER)
+        return replace(self, columns=kept)
 
     def with_role(self, role: Role) -> tuple[ColumnRule, ...]:
         """Return the rules of that role, in column order."""

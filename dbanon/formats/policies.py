@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbanon.domain.errors import ConfigError, PolicyError
-from dbanon.domain.policy import GROUP, ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.policy import DROP, GROUP, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 from dbanon.formats.document_reader import Section, did_you_mean
 from dbanon.models.registry import MODELS
@@ -126,7 +126,7 @@ def _scalars(policy: Policy) -> dict[str, object]:
     for key in ("name", "max_suppressed"):
         if (value := getattr(policy, key)) != getattr(_DEFAULT, key):
             document[key] = value
-    for key in ("subject", "rows_per_subject", "population", "block", "class_label"):
+    for key in ("subject", "rows_per_subject", "population", "block", "class_label", "rest"):
         if (value := getattr(policy, key)) is not None:
             document[key] = str(value) if key == "population" else value
     return document
@@ -182,6 +182,7 @@ def _policy(
     table = _table(top, "table")
     algorithm = top.text("algorithm", among=known.algorithms)
     class_label = top.text("class_label")
+    rest = top.text("rest", among=[DROP])
     settings = _settings(top)
     specs = [_model(name, section, known) for name, section in models]
     rules = [_rule(name, section, known) for name, section in columns]
@@ -197,6 +198,7 @@ def _policy(
         models=tuple(specs),
         algorithm=algorithm or _DEFAULT.algorithm,
         class_label=class_label,
+        rest=rest,
         **settings,
     )
 

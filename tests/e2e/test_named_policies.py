@@ -244,3 +244,37 @@ def test_a_file_is_checked_and_not_stored(patients, run, tmp_path):
     assert (0, True) == (code, "warning" in printed)
     assert 1 == run("policy", "check", str(file), "--strict")[0]
     assert ["default", "research"] == [one.policy.name for one in dbanon.list_policies()]
+
+
+@pytest.mark.parametrize("kind", ["table", "view"])
+def test_columns_that_nobody_named_are_left_out_and_new_ones_stop_nothing(patients, run, kind):
+    stored = dbanon.load_policy(SOURCE)
+    kept = tuple(rule for rule in stored.columns if rule.column in {"age", "disease"})
+    written = dbanon.set_policy(SOURCE, replace(stored, columns=kept, rest="drop", name="rest"))
+    assert kept == dbanon.load_policy(SOURCE, name="rest").columns == written.columns
+    dbanon.publish(SOURCE, policy="rest", kind=kind)
+    assert RESEARCH == columns(patients, "anon.patients_rest")
+    patients.execute("ALTER TABLE public.patients ADD hiv boolean DEFAULT true")
+    code, printed = run("doctor")
+    assert (0, True) == (code, "column hiv is new, and left out" in printed)
+    assert [False] == [one.changed for one in dbanon.refresh(SOURCE, if_changed=True)]
+    code, printed = run("refresh", "patients", "--strict")
+    assert (0, True) == (code, "warning: column hiv is new, and left out" in printed)
+    assert RESEARCH == columns(patients, "anon.patients_rest")
+    code, printed = run("refresh", "patients")
+    assert (0, False) == (code, "hiv" in printed)  # seen once is known
+    patients.execute("ALTER TABLE public.patients RENAME age TO years")
+    assert 4 == run("refresh", "patients")[0]
+
+
+def test_persons_are_counted_by_a_column_that_nobody_named(patients):
+    patients.execute("ALTER TABLE public.patients ADD person int NOT NULL DEFAULT 0")
+    patients.execute("UPDATE public.patients SET person = id / 2, age = id / 2 % 60, sex = 'F'")
+    stored = dbanon.load_policy(SOURCE)
+    kept = tuple(rule for rule in stored.columns if rule.column in {"age", "sex"})
+    policy = replace(stored, columns=kept, models=stored.models[:1], rest="drop", name="rest")
+    dbanon.set_policy(SOURCE, replace(policy, subject="person"))
+    release = dbanon.publish(SOURCE, policy="rest")
+    assert "person" in {found.column for found in release.checks.results}
+    assert release.loss.smallest_class >= 10  # five persons, of two rows each
+    assert "age sex" == columns(patients, "anon.patients_rest")

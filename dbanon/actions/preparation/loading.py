@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from dbanon.domain.caution import Caution
 from dbanon.domain.drift import Change, compare
 from dbanon.domain.errors import (
     AccessDrift,
@@ -14,7 +15,7 @@ from dbanon.domain.errors import (
     TableNotFound,
     TaxonomyError,
 )
-from dbanon.domain.policy import Role, policy_option
+from dbanon.domain.policy import DROP, Role, policy_option
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 
@@ -52,6 +53,11 @@ class Loaded:
 
     @property
     def policy(self) -> Policy:
+        """The stored policy with all that ``rest`` adds; raises PolicyError when there is none."""
+        return self.written.completed(self.info)
+
+    @property
+    def written(self) -> Policy:
         """The stored policy; raises PolicyError when there is none."""
         if self.stored is None:
             raise no_policy(self.info.name, self.wanted, names=self.names)
@@ -143,7 +149,8 @@ def require_unchanged(session: Session, loaded: Loaded, relation: TableName) -> 
     if not served:
         return
     replaced = next((entry for entry in served if entry.relation == relation), None)
-    found = [*changes(loaded), *(gained_rights(session, info, replaced) if replaced else ())]
+    changed = [change for change in changes(loaded) if change.stops]
+    found = [*changed, *(gained_rights(session, info, replaced) if replaced else ())]
     if found:
         kind = AccessDrift if any(change.of_rights for change in found) else DriftError
         release = replaced or served[0]
@@ -156,7 +163,15 @@ def changes(loaded: Loaded) -> list[Change]:
     if loaded.stored is None or loaded.stored.before is None or loaded.now is None:
         return []
     before, now = loaded.stored.before, loaded.now
-    return compare(before, now, table=loaded.info.name, policy=loaded.wanted)
+    name, drops_rest = loaded.info.name, loaded.stored.policy.rest == DROP
+    return compare(before, now, table=name, policy=loaded.wanted, drops_rest=drops_rest)
+
+
+def notes(loaded: Loaded) -> Iterator[Caution]:
+    """Yield the changes that do not keep the table from being published."""
+    for change in changes(loaded):
+        if not change.stops:
+            yield Caution(change.column, str(change), change.hint)
 
 
 def gained_rights(session: Session, info: TableInfo, release: Entry) -> Iterator[Change]:

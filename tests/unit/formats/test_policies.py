@@ -61,6 +61,7 @@ def policies(draw):
         max_suppressed=draw(st.floats(0, 1, exclude_max=True)),
         block=draw(st.none() | st.integers(1, 2**40)),
         class_label=draw(st.none() | NAMES),
+        rest=draw(st.none() | st.just("drop")),
         name=draw(st.from_regex(r"[a-z][a-z0-9_-]{0,39}", fullmatch=True)),
     )
 

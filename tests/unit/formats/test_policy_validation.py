@@ -243,3 +243,11 @@ def test_labels_of_categories_need_no_taxonomy(declared):
 def test_an_ordered_column_with_a_taxonomy_may_be_published_as_labels():
     policy = with_rule(column="age", recoding="label", taxonomy="age")
     assert validate(policy, INFO, taxonomies={"sex", "age"}) is None
+
+
+def test_columns_that_are_not_named_may_be_dropped_and_nothing_else():
+    named = replace(POLICY, columns=tuple(r for r in POLICY.columns if r.column != "born"))
+    assert ["column born has no role"] == problems_of(named)
+    assert validate(replace(named, rest="drop"), INFO, taxonomies={"sex"}) is None
+    subject = replace(named, rest="drop", subject="born")
+    assert validate(subject, INFO, taxonomies={"sex"}) is None
