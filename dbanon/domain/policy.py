@@ -91,6 +91,10 @@ class ModelSpec:
 
 K_ANONYMITY = "k-anonymity"
 L_DIVERSITY = "l-diversity"
+DEFAULT_NAME = "default"
+"""Of the policy of a table that is meant when none is named."""
+DROP = "drop"
+"""Of ``rest``: columns that a policy does not name are left out, as identifiers are."""
 GROUP = "group"
 """Of ``rows_per_subject``: publish all rows, and group persons by how many each has."""
 
@@ -99,6 +103,8 @@ GROUP = "group"
 class Policy:
     """The whole description of a publication.
 
+    ``name`` tells the policies of one table apart; ``rest`` says what becomes of columns that are
+    not named, which must not be without it.
     ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be left out;
     ``key`` names the columns that tell rows apart in place of a primary key, which is proved of the
     rows that are read;
@@ -124,6 +130,24 @@ class Policy:
     block: int | None = None
     class_label: str | None = None
     allow: tuple[str, ...] = ()
+    name: str = DEFAULT_NAME
+    rest: str | None = None
+
+    def completed(self, info: TableInfo) -> Policy:
+        """Return the policy with a rule for every column that ``rest`` leaves out."""
+        if self.rest != DROP:
+            return self
+        named = {rule.column for rule in self.columns}
+        rest = [column.name for column in info.columns if column.name not in named]
+        rules = (ColumnRule(name, Role.IDENTIFIER) for name in rest)
+        return replace(self, columns=(*self.columns, *rules))
+
+    def without_rest(self) -> Policy:
+        """Return the policy without the rules that ``rest`` makes anyway."""
+        if self.rest != DROP:
+            return self
+        kept = tuple(rule for rule in self.columns if rule.role is not Role.IDENTIFIER)
+        return replace(self, columns=kept)
 
     def with_role(self, role: Role) -> tuple[ColumnRule, ...]:
         """Return the rules of that role, in column order."""
@@ -156,6 +180,11 @@ class Policy:
     def l(self) -> int:
         """The least number of distinct values of every sensitive column; 1 when not asked for."""
         return plain_count(self.model(L_DIVERSITY), "l")
+
+
+def policy_option(name: str) -> str:
+    """Return the option by which a command means the policy of that name; none for the default."""
+    return "" if name == DEFAULT_NAME else f"--policy {name}"
 
 
 def _in_order(rule: ColumnRule, labels: Mapping[str, tuple[str, ...]]) -> ColumnRule:

@@ -49,6 +49,7 @@ def validate(
 
     taxonomies: the names that are stored; recodings: those there are.
     """
+    policy = policy.completed(info)
     problems = [
         *_of_relation(policy, info),
         *_of_view(info),
