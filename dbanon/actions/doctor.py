@@ -60,8 +60,11 @@ class Finding:
     exit_code: int = 0
 
 
-def doctor(*, settings: Settings | None = None) -> list[Finding]:
-    """Look at the server, the role, the metadata and every served release; change nothing."""
+def doctor(*, schema: str = "anon", settings: Settings | None = None) -> list[Finding]:
+    """Look at the server, the role, the metadata and every served release; change nothing.
+
+    ``schema`` is where the role is to publish, as long as nothing is served yet.
+    """
     from dbanon.db.metadata import ledger
     from dbanon.db.session import connect
 
@@ -69,7 +72,8 @@ def doctor(*, settings: Settings | None = None) -> list[Finding]:
         with session.transaction(read_only=True, keep=False):
             damaged = [*_metadata(session)]
             served = [] if damaged else ledger.releases(session, served=True)
-            findings = [*_server(session), *_role(session, served)]
+            schemas = {release.relation.schema or schema for release in served} or {schema}
+            findings = [*_server(session), *_role(session, schemas)]
             findings += damaged or [Finding(Level.OK, "metadata", "the metadata schema is current")]
             if damaged:
                 findings += _lost(session)
@@ -90,10 +94,10 @@ def _server(session: Session) -> Iterator[Finding]:
         yield Finding(Level.OK, "server", f"PostgreSQL {name}")
 
 
-def _role(session: Session, served: Sequence[Release]) -> Iterator[Finding]:
+def _role(session: Session, schemas: Iterable[str]) -> Iterator[Finding]:
     from dbanon.db.audit import role_facts
 
-    role = role_facts(session, served)
+    role = role_facts(session, schemas)
     if role.superuser:
         yield Finding(
             Level.WARNING,
@@ -104,7 +108,7 @@ def _role(session: Session, served: Sequence[Release]) -> Iterator[Finding]:
     else:
         yield Finding(Level.OK, "role", f"{role.name} is an ordinary role")
     if not role.can_create:
-        hint = "GRANT CREATE ON DATABASE, or let a DBA run dbanon init --print-sql"
+        hint = f"let a DBA run: {command('dbanon init --role', role.name)}"
         message = f"{role.name} cannot create schemas in this database"
         yield Finding(Level.WARNING, "role", message, hint)
 
@@ -366,7 +370,7 @@ def _suspected(
 
 def _unread(subject: TableName, name: TableName) -> Finding:
     message = f"this role may not read {name}: its rows were not looked at"
-    return Finding(Level.WARNING, str(subject), message, f"GRANT SELECT ON {name}")
+    return Finding(Level.WARNING, str(subject), message, f"GRANT SELECT ON {name} TO ...")
 
 
 def _failure(subject: str, message: str, hint: str | None) -> Finding:

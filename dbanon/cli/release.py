@@ -6,6 +6,7 @@ import typer
 
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
+from dbanon.domain.errors import ConfigError
 from dbanon.domain.progress import Stages
 
 app = typer.Typer(help="Read the ledger of releases.", no_args_is_help=True)
@@ -76,14 +77,27 @@ def show(number: Number, *, dsn: options.Dsn = None, json: options.Json = False)
 def drop(
     number: Number,
     *,
+    yes: options.Yes = False,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
 ) -> None:
-    """Withdraw a served release: its relation goes, the ledger keeps the entry."""
+    """Withdraw a served release: its relation goes, the ledger keeps the entry.
+
+    On a terminal it asks first.
+
+    \b
+    dbanon release drop 3
+    dbanon release drop 3 --yes
+    """
     from dbanon.actions import release
 
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
+    if not yes and console.can_ask():
+        found = release.load_release(number, settings=settings)
+        question = f"Withdraw {found.relation}, release {number} of {found.table}?"
+        if not typer.confirm(console.visible(question), err=True):
+            raise ConfigError("nothing was withdrawn", hint=f"dbanon release drop {number} --yes")
     stages = Stages()
     dropped = release.drop_release(number, settings=settings, stages=stages)
     console.say(f"{dropped.relation} is withdrawn; what was copied from it cannot be called back")
