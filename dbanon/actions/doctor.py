@@ -304,6 +304,7 @@ def _copied(session: Session, release: Release, published: TableInfo) -> Iterato
 def _live(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
     """Yield whether what a live view shows holds by now: all is counted."""
     from dbanon.actions.check import explain
+    from dbanon.db.hidden import hidden
     from dbanon.db.proofs import checks
     from dbanon.db.releases import marks
     from dbanon.db.releases.guarantee import read_promise
@@ -315,9 +316,13 @@ def _live(session: Session, release: Release, published: TableInfo) -> Iterator[
     report = checks.prove(session, published, promise)
     if report.verdict is Verdict.FAILED:
         yield _failure(subject, explain(report), repair)
-    elif not report.passed and not marks.alterations(session, release):
+    elif marks.alterations(session, release):
+        return  # so it shows nothing, which is reported already
+    elif not report.passed:
         message = "it shows nothing: every class of it failed since it was published"
         yield Finding(Level.WARNING, subject, message, repair)
+    elif (found := hidden(session, release)) is not None and found.total:
+        yield Finding(Level.WARNING, subject, str(found), repair)
 
 
 def _strays(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:

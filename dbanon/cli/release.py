@@ -26,14 +26,15 @@ def list_(
     dsn: options.Dsn = None,
     json: options.Json = False,
 ) -> None:
-    """List all releases, newest first."""
+    """List all releases, newest first, and how many rows live views hide by now."""
     from dbanon.actions import release
 
     found = release.list_releases(table, settings=options.settings(dsn))
+    hidden = release.count_hidden(found, settings=options.settings(dsn))
     if json:
-        console.document(found)
+        console.document([{**console.plain(r), "hidden": hidden.get(r.id)} for r in found])
         return
-    headers = ("release", "table", "relation", "as", "k", "l", "NCP", "served", "created")
+    headers = ("release", "table", "relation", "as", "k", "l", "NCP", "served", "hidden", "created")
     rows = [
         (
             r.id,
@@ -44,6 +45,7 @@ def list_(
             report.diversity(r.policy),
             r.loss.ncp,
             r.served,
+            hidden[r.id].total if r.id in hidden else None,
             r.created_at,
         )
         for r in found
