@@ -60,8 +60,11 @@ class Finding:
     exit_code: int = 0
 
 
-def doctor(*, settings: Settings | None = None) -> list[Finding]:
-    """Look at the server, the role, the metadata and every served release; change nothing."""
+def doctor(*, schema: str = "anon", settings: Settings | None = None) -> list[Finding]:
+    """Look at the server, the role, the metadata and every served release; change nothing.
+
+    ``schema`` is where the role is to publish, as long as nothing is served yet.
+    """
     from dbanon.db.metadata import ledger
     from dbanon.db.session import connect
 
@@ -69,7 +72,8 @@ def doctor(*, settings: Settings | None = None) -> list[Finding]:
         with session.transaction(read_only=True, keep=False):
             damaged = [*_metadata(session)]
             served = [] if damaged else ledger.releases(session, served=True)
-            findings = [*_server(session), *_role(session, served)]
+            schemas = {release.relation.schema or schema for release in served} or {schema}
+            findings = [*_server(session), *_role(session, schemas)]
             findings += damaged or [Finding(Level.OK, "metadata", "the metadata schema is current")]
             if damaged:
                 findings += _lost(session)
@@ -90,10 +94,10 @@ def _server(session: Session) -> Iterator[Finding]:
         yield Finding(Level.OK, "server", f"PostgreSQL {name}")
 
 
-def _role(session: Session, served: Sequence[Release]) -> Iterator[Finding]:
+def _role(session: Session, schemas: Iterable[str]) -> Iterator[Finding]:
     from dbanon.db.audit import role_facts
 
-    role = role_facts(session, served)
+    role = role_facts(session, schemas)
     if role.superuser:
         yield Finding(
             Level.WARNING,
@@ -104,7 +108,7 @@ def _role(session: Session, served: Sequence[Release]) -> Iterator[Finding]:
     else:
         yield Finding(Level.OK, "role", f"{role.name} is an ordinary role")
     if not role.can_create:
-        hint = "GRANT CREATE ON DATABASE, or let a DBA run dbanon init --print-sql"
+        hint = f"let a DBA run: {command('dbanon init --role', role.name)}"
         message = f"{role.name} cannot create schemas in this database"
         yield Finding(Level.WARNING, "role", message, hint)
 
@@ -302,6 +306,7 @@ def _copied(session: Session, release: Release, published: TableInfo) -> Iterato
 def _live(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
     """Yield whether what a live view shows holds by now: all is counted."""
     from dbanon.actions.check import explain
+    from dbanon.db.hidden import hidden
     from dbanon.db.proofs import checks
     from dbanon.db.releases import marks
     from dbanon.db.releases.guarantee import read_promise
@@ -313,9 +318,13 @@ def _live(session: Session, release: Release, published: TableInfo) -> Iterator[
     report = checks.prove(session, published, promise)
     if report.verdict is Verdict.FAILED:
         yield _failure(subject, explain(report), repair)
-    elif not report.passed and not marks.alterations(session, release):
+    elif marks.alterations(session, release):
+        return  # so it shows nothing, which is reported already
+    elif not report.passed:
         message = "it shows nothing: every class of it failed since it was published"
         yield Finding(Level.WARNING, subject, message, repair)
+    elif (found := hidden(session, release)) is not None and found.total:
+        yield Finding(Level.WARNING, subject, str(found), repair)
 
 
 def _strays(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:
@@ -372,7 +381,7 @@ def _suspected(
 
 def _unread(subject: TableName, name: TableName) -> Finding:
     message = f"this role may not read {name}: its rows were not looked at"
-    return Finding(Level.WARNING, str(subject), message, f"GRANT SELECT ON {name}")
+    return Finding(Level.WARNING, str(subject), message, f"GRANT SELECT ON {name} TO ...")
 
 
 def _failure(subject: str, message: str, hint: str | None) -> Finding:

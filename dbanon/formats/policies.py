@@ -55,7 +55,7 @@ def parse(text: str, known: Known = _ANYTHING) -> Policy:
         document = tomllib.loads(text.removeprefix("\ufeff"))
     except ValueError as error:  # TOMLDecodeError, or an integer of thousands of digits
         msg = f"the policy is not valid TOML: {error}"
-        raise PolicyError(msg, hint="dbanon policy suggest prints a valid one") from None
+        raise PolicyError(msg, hint="dbanon policy suggest TABLE prints a valid one") from None
     except RecursionError:
         raise PolicyError("the policy is nested too deeply") from None
     top = Section(document, "", [])
@@ -373,4 +373,4 @@ def _raise(problems: list[str]) -> None:
     if problems:
         count = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
         msg = "\n".join([f"the policy has {count}:", *(f"  {text}" for text in problems)])
-        raise PolicyError(msg, hint="correct the policy file and read it again")
+        raise PolicyError(msg, hint="correct the file, then: dbanon policy set TABLE --file FILE")
