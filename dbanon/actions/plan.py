@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 from dbanon.actions.preparation.prepare import prepare
@@ -14,7 +15,6 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Prepared
     from dbanon.actions.preparation.request import Options
     from dbanon.db.releases.publication import Publication
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
+    from dbanon.domain.table import TableInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,30 +71,17 @@ def plan(
     Takes the options of ``publish`` and raises what it raises, but needs no right to create
     anything and takes no lock.
     """
-    from dbanon.db import identity
-    from dbanon.db.metadata.migrate import require_current
-    from dbanon.db.releases.publication import Publication
+    from dbanon.actions.preparation.loading import find_published, looking
     from dbanon.db.session import connect
 
     request = Request.of(options)
     where = table if isinstance(table, TableName) else TableName.parse(table)
     with (
         connect(settings or Settings.load()) as session,
-        session.transaction(snapshot=True, read_only=True, keep=False),
+        looking(session, partial(find_published, session, where)) as info,
     ):
-        require_current(session)
-        loaded = _source(session, where, request)
-        prepared = prepare(session, loaded, request, stages or Stages())
-        identity.require_admitted(session)
-        publication = Publication(
-            id=0,
-            info=loaded.info,
-            policy=prepared.policy,
-            kind=request.kind,
-            view=request.view(loaded.info.name),
-            recodings=prepared.recodings,
-            trees=prepared.trees,
-        )
+        prepared = _prepared(session, info, request, stages or Stages())
+        publication = _publication(prepared, request)
         statements = tuple(_render(session, publication, request))
     return Plan(
         policy=prepared.policy,
@@ -105,14 +93,28 @@ def plan(
     )
 
 
-def _source(session: Session, where: TableName, request: Request) -> Loaded:
-    from dbanon.actions.preparation.loading import find_source, load, require_unchanged
+def _prepared(session: Session, info: TableInfo, request: Request, stages: Stages) -> Prepared:
+    from dbanon.actions.preparation.loading import load, require_unchanged
     from dbanon.db import identity
 
-    loaded = load(session, find_source(session, where))
-    require_unchanged(session, loaded, request.view(loaded.info.name))
-    identity.admit(session, loaded.info)
-    return loaded
+    loaded = load(session, info)
+    require_unchanged(session, loaded, request.view(info.name))
+    identity.admit(session, info)
+    return prepare(session, loaded, request, stages)
+
+
+def _publication(prepared: Prepared, request: Request) -> Publication:
+    from dbanon.db.releases.publication import Publication
+
+    return Publication(
+        id=0,
+        info=prepared.info,
+        policy=prepared.policy,
+        kind=request.kind,
+        view=request.view(prepared.info.name),
+        recodings=prepared.recodings,
+        trees=prepared.trees,
+    )
 
 
 def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedColumn]:

@@ -84,6 +84,7 @@ def _fitted(
     info = catalog.describe(session, table)
     policy = replace(policy, table=_same_table(session, policy.table, info))
     known = store.newest_taxonomies(session, policy.taxonomies)
+    info = policy.keyed(info)
     validate(policy, info, taxonomies=known, recodings=RECODINGS)
     return info, policy, known
 
@@ -140,7 +141,7 @@ def suggest_policy(table: str | TableName, *, settings: Settings | None = None) 
 
     inspection = inspect(table, settings=settings)
     suggested = [(column.suggestion, column.reason) for column in inspection.columns]
-    return draft(inspection.info.name, suggested)
+    return draft(inspection.info.name, suggested, inspection.persons)
 
 
 def load_policy(table: str | TableName, *, settings: Settings | None = None) -> Policy:

@@ -31,7 +31,8 @@ class ColumnRule:
     kind; ``taxonomy`` names a stored taxonomy; ``order`` lists the values of a column of texts
     from the first to the last, and may do so for a sensitive column, too; ``weight`` scales the
     column's loss; ``snap`` widens interval bounds to multiples of it (days for dates, seconds for
-    timestamps); ``digits`` is the number of decimals of a published mean.
+    timestamps); ``digits`` is the number of decimals of a published mean; ``allow`` lists the
+    cautions about the column that are meant, each as ``code: why``.
 
     Nothing finer is published than what these say: ``at_least`` is a period of PERIODS for dates
     and times, a number of leading characters for texts, a number of levels above the deepest leaves
@@ -49,6 +50,7 @@ class ColumnRule:
     snap: float | None = None
     digits: int | None = None
     order: tuple[str, ...] | None = None
+    allow: tuple[str, ...] = ()
     at_least: str | int | None = None
     bands: float | None = None
     top: float | None = None
@@ -100,12 +102,15 @@ class Policy:
     """The whole description of a publication.
 
     ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be left out;
+    ``key`` names the columns that tell rows apart in place of a primary key, which is proved of the
+    rows that are read;
     ``subject`` names the column that identifies a person, when a person may own several rows;
     ``rows_per_subject`` keeps who knows how many they are from knowing more: a number is the most
     rows of a person that are published, and persons are grouped by how many each has left;
     ``population`` names the table of everybody, of whom the persons of this one are a part;
     ``block`` has the algorithm group blocks of about so many rows apart; ``class_label`` names the
-    published column by which the classification metric judges, by default the first sensitive one.
+    published column by which the classification metric judges, by default the first sensitive one;
+    ``allow`` lists the cautions about all of it that are meant, each as ``code: why``.
     """
 
     table: TableName
@@ -113,12 +118,14 @@ class Policy:
     models: tuple[ModelSpec, ...] = ()
     algorithm: str = "auto"
     params: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    key: tuple[str, ...] = ()
     subject: str | None = None
     rows_per_subject: int | str | None = None
     population: TableName | None = None
     max_suppressed: float = 0.0
     block: int | None = None
     class_label: str | None = None
+    allow: tuple[str, ...] = ()
 
     def with_role(self, role: Role) -> tuple[ColumnRule, ...]:
         """Return the rules of that role, in column order."""
@@ -128,6 +135,10 @@ class Policy:
     def taxonomies(self) -> frozenset[str]:
         """The names of the taxonomies that some column is published or judged by."""
         return frozenset(rule.taxonomy for rule in self.columns if rule.taxonomy is not None)
+
+    def keyed(self, info: TableInfo) -> TableInfo:
+        """Return a relation as one whose rows are told apart by the key of the policy."""
+        return replace(info, primary_key=self.key, key_flaw=None) if self.key else info
 
     def with_orders(self, info: TableInfo) -> Policy:
         """Return the policy with the order of the labels of an enum, where it lists no other."""

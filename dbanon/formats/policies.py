@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import GROUP, PERIODS, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
+from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import Section, did_you_mean
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import SHORT, problems
@@ -124,9 +125,13 @@ def _scalars(policy: Policy) -> dict[str, object]:
     document: dict[str, object] = {"table": str(policy.table), "algorithm": policy.algorithm}
     if policy.max_suppressed != _DEFAULT.max_suppressed:
         document["max_suppressed"] = policy.max_suppressed
+    if policy.key:
+        document["key"] = list(policy.key)
     for key in ("subject", "rows_per_subject", "population", "block", "class_label"):
         if (value := getattr(policy, key)) is not None:
             document[key] = str(value) if key == "population" else value
+    if policy.allow:
+        document["allow"] = list(policy.allow)
     return document
 
 
@@ -139,6 +144,8 @@ def _fields(rule: ColumnRule) -> dict[str, object]:
         fields["order"] = list(rule.order)
     if rule.weight != 1:
         fields["weight"] = _shortest(rule.weight)
+    if rule.allow:
+        fields["allow"] = list(rule.allow)
     if rule.keep:
         fields["keep"] = True
     if rule.pooled is not None:
@@ -184,6 +191,8 @@ def _policy(
     table = _table(top, "table")
     algorithm = top.text("algorithm", among=known.algorithms)
     class_label = top.text("class_label")
+    named_key = top.texts("key")
+    allow = _allow(top, of_column=False)
     settings = _settings(top)
     specs = [_model(name, section, known) for name, section in models]
     rules = [_rule(name, section, known) for name, section in columns]
@@ -199,6 +208,8 @@ def _policy(
         models=tuple(specs),
         algorithm=algorithm or _DEFAULT.algorithm,
         class_label=class_label,
+        key=named_key or (),
+        allow=allow,
         **settings,
     )
 
@@ -284,6 +295,7 @@ def _rule(name: str | None, section: Section, known: Known) -> ColumnRule | None
     snap = section.number("snap", above=0)
     digits = section.integer("digits", least=0)
     order = _order(section)
+    allow = _allow(section, of_column=True)
     floors = _floors(section)
     keep = section.boolean("keep")
     if role is not None and role != Role.QUASI:
@@ -303,6 +315,7 @@ def _rule(name: str | None, section: Section, known: Known) -> ColumnRule | None
         snap,
         digits,
         order,
+        allow,
         keep=bool(keep),
         **floors,
     )
@@ -328,6 +341,13 @@ def _order(section: Section) -> tuple[str, ...] | None:
     if repeated:
         section.report("order", f"lists {len(repeated)} of its values more than once")
     return order
+
+
+def _allow(section: Section, *, of_column: bool) -> tuple[str, ...]:
+    allow = section.texts("allow") or ()
+    for flaw in flaws(allow, of_column=of_column):
+        section.report("allow", flaw)
+    return allow
 
 
 def _check_repeats(top: Section, key: str, names: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from dbanon.db.metadata.store import Stored
     from dbanon.db.session import Session
@@ -62,6 +63,7 @@ def load(session: Session, info: TableInfo) -> Loaded:
 
     stored, now, taxonomies = store.load_stored(session, info.name), None, {}
     if stored is not None:
+        info = stored.policy.keyed(info)
         taxonomies = store.newest_taxonomies(session, stored.policy.taxonomies)
         now = store.baseline(session, info, taxonomies)
     served = tuple(ledger.served_entries(session, table=info.name))
@@ -81,6 +83,35 @@ def find_source(session: Session, where: TableName) -> TableInfo:
             for entry in ledger.served_entries(session, table=TableName(schema, where.name)):
                 raise gone(entry) from None
         raise error from None
+
+
+def find_published(session: Session, where: TableName) -> TableInfo:
+    """Do the same where the metadata is known to be current; raises SchemaOutOfDate."""
+    from dbanon.db.metadata.migrate import require_current
+
+    require_current(session)
+    return find_source(session, where)
+
+
+@contextmanager
+def looking(session: Session, find: Callable[[], TableInfo]) -> Iterator[TableInfo]:
+    """Open a transaction that writes nothing, on one snapshot of a relation that stays what it is.
+
+    find: describes the relation, in a transaction before. A view is locked before the snapshot is
+    taken: of one that was replaced in between, the snapshot would show another definition than the
+    one that is run.
+    """
+    from dbanon.db import catalog, identity
+
+    with session.transaction(read_only=True, keep=False):
+        found = find()
+    with session.transaction(snapshot=True, read_only=True, keep=False):
+        if found.relkind == "v":
+            identity.hold(session, found)
+        info = catalog.describe(session, found.name)
+        identity.require_same(found, info)
+        yield info
+        identity.require_admitted(session)
 
 
 def gone(release: Entry) -> DriftError:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 63
 _NOT_ALWAYS_KEPT = (
     *("models", "subject", "rows_per_subject", "population", "params", "block"),
-    "keep_assignment",
+    *("keep_assignment", "allow_foreign"),
 )
 _PRIVATE = frozenset({"dbanon", "dbanon_data"})
 
@@ -34,7 +34,8 @@ class Options(TypedDict, total=False):
     behind a view; the default) or ``view`` (the live source behind guards). Readers see
     ``schema.name``, by default ``anon`` and the table's name. ``grants`` names roles that may read
     it, PUBLIC included. ``keep_assignment`` keeps the private tables that tell which row of the
-    source is in which class, which a copy needs no more once it is proved. The same data, options
+    source is in which class, which a copy needs no more once it is proved. ``allow_foreign`` reads
+    foreign tables, too. The same data, options
     and ``seed`` give the same groups, unless time ran out.
     """
 
@@ -55,6 +56,7 @@ class Options(TypedDict, total=False):
     name: str | None
     grants: Sequence[str]
     keep_assignment: bool
+    allow_foreign: bool
     seed: int
 
 
@@ -77,6 +79,7 @@ class Request:
     name: str | None = None
     grants: tuple[str, ...] = ()
     keep_assignment: bool = False
+    allow_foreign: bool = False
     seed: int = 0
 
     @classmethod

@@ -21,8 +21,9 @@ INTEGERS = st.integers(1 - 2**63, 2**63 - 1)
 @st.composite
 def rules(draw, column):
     role = draw(st.sampled_from(Role))
+    allow = draw(st.sampled_from([(), ("near-unique: a\n", "unique-index:b")]))
     if role is not Role.QUASI:
-        return ColumnRule(column, role)
+        return ColumnRule(column, role, allow=allow)
     return ColumnRule(
         column,
         role,
@@ -38,6 +39,7 @@ def rules(draw, column):
         keep=draw(st.booleans()),
         pooled=draw(st.none() | TEXTS),
         order=draw(st.none() | st.lists(NAMES | st.just(""), min_size=1, unique=True).map(tuple)),
+        allow=allow,
     )
 
 
@@ -68,6 +70,7 @@ def policies(draw):
         max_suppressed=draw(st.floats(0, 1, exclude_max=True)),
         block=draw(st.none() | st.integers(1, 2**40)),
         class_label=draw(st.none() | NAMES),
+        allow=draw(st.sampled_from([(), ('k-of-one: why: "so"', "no-diversity:x")])),
     )
 
 
