@@ -34,7 +34,7 @@ TEXT: Schema = {"type": "string", "minLength": 1}
 POSITIVE: Schema = {"type": "number", "exclusiveMinimum": 0}
 COUNT: Schema = {"type": "integer", "minimum": 1}
 FLOORS = ("at_least", "bands", "top", "bottom")
-QUASI_ONLY = ("recoding", "weight", *FLOORS, "snap", "digits", "keep")
+QUASI_ONLY = ("recoding", "weight", *FLOORS, "pooled", "snap", "digits", "keep")
 OF_VALUES = ("taxonomy", "order")
 
 
@@ -91,6 +91,7 @@ def _column() -> Schema:
         "bands": POSITIVE,
         "top": {"type": "number"},
         "bottom": {"type": "number"},
+        "pooled": {"type": "array", "minItems": 1, "items": TEXT},
         "keep": {"type": "boolean", "default": False},
         "snap": POSITIVE,
         "digits": {"type": "integer", "minimum": 0},

@@ -37,8 +37,9 @@ class ColumnRule:
     Nothing finer is published than what these say: ``at_least`` is a period of PERIODS for dates
     and times, a number of leading characters for texts, a number of levels above the deepest leaves
     for a taxonomy; ``bands`` is the width of half-open bands of numbers, which begin at multiples
-    of it; numbers of at least ``top``, and below ``bottom``, are one band each. With ``keep`` the
-    column is published as it is, and all rows of a class have the same value of it.
+    of it; numbers of at least ``top``, and below ``bottom``, are one band each; texts that begin
+    with one of ``pooled`` are one cell. With ``keep`` the column is published as it is, and all
+    rows of a class have the same value of it.
     """
 
     column: str
@@ -55,6 +56,7 @@ class ColumnRule:
     top: float | None = None
     bottom: float | None = None
     keep: bool = False
+    pooled: tuple[str, ...] | None = None
 
     def structure(self, kind: ColumnKind) -> Structure:
         """Return what the values of the column are to each other; kind: that of its type."""

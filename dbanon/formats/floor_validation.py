@@ -21,6 +21,8 @@ _MOMENTS = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAM
 def floor_problems(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
     """Yield what keeps a column from having the floor that its rule names."""
     given = [key for key in ("at_least", "bands", "top", "bottom") if _has(rule, key)]
+    if rule.pooled is not None:
+        yield from _of_pooled(rule)
     if rule.keep:
         for key in ("recoding", *given, "snap", "digits"):
             if _has(rule, key):
@@ -39,6 +41,14 @@ def _of_cells(rule: ColumnRule, column: ColumnInfo, given: list[str]) -> Iterato
     if rule.recoding is not None and rule.recoding not in OF_CELLS:
         fitting = ", ".join(sorted(OF_CELLS))
         yield f"recoding {rule.recoding} knows no {given[0]}: choose one of {fitting}"
+
+
+def _of_pooled(rule: ColumnRule) -> Iterator[str]:
+    length = rule.at_least
+    if not isinstance(length, int) or rule.taxonomy is not None:
+        yield "pooled goes with at_least, a number of leading characters"
+    elif any(len(text) != length for text in rule.pooled or ()):
+        yield f"pooled lists texts of {length} characters, as many as at_least"
 
 
 def _has(rule: ColumnRule, key: str) -> bool:

@@ -34,7 +34,7 @@ _SHORT_OF = {model: parameter for parameter, model in SHORT.items()}
 _DEFAULT = Policy(TableName(None, "t"), ())
 _WHOLE_FLOAT = 2**53
 _FLOORS = ("at_least", "bands", "top", "bottom")
-_OF_QUASI = ("recoding", "weight", *_FLOORS, "snap", "digits", "keep")
+_OF_QUASI = ("recoding", "weight", *_FLOORS, "pooled", "snap", "digits", "keep")
 _OF_VALUES = ("taxonomy", "order")
 
 
@@ -153,6 +153,8 @@ def _fields(rule: ColumnRule) -> dict[str, object]:
         fields["allow"] = list(rule.allow)
     if rule.keep:
         fields["keep"] = True
+    if rule.pooled is not None:
+        fields["pooled"] = list(rule.pooled)
     return fields
 
 
@@ -344,6 +346,7 @@ def _floors(section: Section) -> dict[str, Any]:
         "bands": section.number("bands", above=0),
         "top": section.number("top", above=-math.inf),
         "bottom": section.number("bottom", above=-math.inf),
+        "pooled": section.texts("pooled"),
     }
 
 

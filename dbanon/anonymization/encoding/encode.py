@@ -158,11 +158,15 @@ def _encode_tree(
 ) -> EncodedColumn:
     if isinstance(rule.at_least, str) or (rule.bands, rule.top, rule.bottom) != (None,) * 3:
         raise misfit(rule, "texts take at_least = 3 characters, taxonomies at_least = 1 level")
+    if rule.pooled is not None and (taxonomy is not None or rule.at_least is None):
+        raise misfit(rule, "pooled goes with at_least, a number of leading characters")
     cells = None
     if taxonomy is not None and rule.at_least is not None:
         cells = cells_of_level(taxonomy, rule)
     elif isinstance(rule.at_least, int) and texts:
-        taxonomy, cells = prefix_tree(rule.column, texts, length=rule.at_least)
+        taxonomy, cells = prefix_tree(
+            rule.column, texts, length=rule.at_least, pooled=rule.pooled or ()
+        )
     taxonomy = taxonomy or _flat_taxonomy(rule.column, texts)
     values = np.array(taxonomy.leaf_labels, object)
     code_of = _leaves(texts, rule, taxonomy, place=place)

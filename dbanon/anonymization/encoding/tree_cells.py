@@ -12,7 +12,7 @@ from dbanon.domain.table import quote_identifier
 from dbanon.domain.taxonomy import ROOT_LABEL, Taxonomy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -38,37 +38,44 @@ def cells_of_level(taxonomy: Taxonomy, rule: ColumnRule) -> NDArray[np.int32]:
 
 
 def prefix_tree(
-    name: str, texts: Sequence[str], *, length: int
+    name: str, texts: Sequence[str], *, length: int, pooled: Collection[str] = ()
 ) -> tuple[Taxonomy, NDArray[np.int32]]:
     """Return a tree of the first 1, 2 .. ``length`` characters of some texts, and its cells.
 
-    A text of at most ``length`` characters is a cell of its own. Labels are filled up with stars to
+    A text of at most ``length`` characters is a cell of its own; all that begin with one of
+    ``pooled`` are one cell below the root, labelled with zeros. Labels are filled up with stars to
     the length of the texts if all have the same, and have one star otherwise, for how long a text
     is would be known of it. O(m log m + m * length).
     """
     width = len(texts[0]) if len({len(text) for text in texts}) == 1 else 0
+
+    def above(text: str) -> tuple[str, ...]:
+        """Return the labels of the nodes from below the root down to above a text."""
+        if text[:length] in pooled:
+            zeros = "0" * length
+            return (zeros.ljust(width, "*") if width else f"{zeros}*",)
+        deepest = min(length, len(text) - 1)
+        return tuple(text[:n].ljust(max(width, n + 1), "*") for n in range(1, deepest + 1))
+
     labels, parent, depth = [ROOT_LABEL], [-1], [0]
     leaves: list[int] = []
     path: list[int] = [0]  # the nodes above the last leaf
-    before = ""
-    for text in sorted(texts):
-        n_above = min(length, max(len(text) - 1, 0))
-        pairs = zip(before, text, strict=False)
+    before: tuple[str, ...] = ()
+    for upper, text in sorted((above(text), text) for text in texts):
+        pairs = zip(before, upper, strict=False)
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-        del path[min(shared, n_above) + 1 :]
-        for n in range(len(path), n_above + 1):
-            labels.append(text[:n].ljust(max(width, n + 1), "*"))
+        del path[shared + 1 :]
+        for label in (*upper[shared:], text):
+            labels.append(label)
             parent.append(path[-1])
-            depth.append(n)
+            depth.append(len(path))
             path.append(len(labels) - 1)
-        labels.append(text)
-        parent.append(path[-1])
-        depth.append(len(path))
-        leaves.append(len(labels) - 1)
-        before = text
+        leaves.append(path.pop())
+        before = upper
     taxonomy = _numbered(name, labels, parent=parent, depth=depth, leaves=leaves)
-    short = np.array([len(labels[leaf]) <= length for leaf in leaves], bool)
-    return taxonomy, np.where(short, taxonomy.leaves, taxonomy.parent[taxonomy.leaves])
+    alone = [len(labels[leaf]) <= length and labels[leaf] not in pooled for leaf in leaves]
+    nodes = taxonomy.leaves
+    return taxonomy, np.where(np.array(alone, bool), nodes, taxonomy.parent[nodes])
 
 
 def _numbered(

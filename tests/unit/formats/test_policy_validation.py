@@ -300,6 +300,18 @@ def test_the_subject_is_not_null_not_published_and_can_be_counted():
             "keep publishes the values as they are: leave bands out",
         ),
         (
+            {"column": "sex", "pooled": ("036",), "taxonomy": None},
+            "pooled goes with at_least, a number of leading characters",
+        ),
+        (
+            {"column": "sex", "at_least": 1, "pooled": ("036",)},
+            "pooled goes with at_least, a number of leading characters",
+        ),
+        (
+            {"column": "sex", "at_least": 3, "pooled": ("036", "0359"), "taxonomy": None},
+            "pooled lists texts of 3 characters, as many as at_least",
+        ),
+        (
             {"column": "age", "bands": 10, "recoding": "mean"},
             "recoding mean knows no bands: choose one of interval, interval-text, label, suppress",
         ),

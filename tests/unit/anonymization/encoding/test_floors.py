@@ -261,6 +261,17 @@ def test_how_long_a_text_is_stays_unknown():
     assert ["0*"] == labels("label", column, [0, 0, 0, 0])
 
 
+def test_texts_that_begin_alike_are_pooled_if_asked():
+    column = column_of(["03601", "05901", "03701", "00012"], at_least=3, pooled=("036", "059"))
+    assert ["000**", "037**", "000**"] == labels("label", column, [0, 0, 1, 2])
+    assert [("000**", 0.5), ("0****", 0.5)] == published("label", column, [0, 0, 1, 1])
+    assert ["*", "*"] == labels("label", column, [0, 1, 0, 1])
+    mixed = column_of(["036", "03", "05901-1234", "02139"], at_least=3, pooled=("036", "059"))
+    assert ["000*", "03", "021*"] == labels("label", mixed, [0, 1, 0, 2])
+    three = column_of(["036", "059", "021"], at_least=3, pooled=("036", "059"))
+    assert ["000", "021"] == labels("label", three, [0, 0, 1])
+
+
 def test_prefixes_lose_the_share_of_the_values_below():
     column = column_of(["02139", "02138", "02215", "94305"], at_least=3)
     assert [("021**", 0.5), ("022**", 0.25), ("943**", 0.25)] == published(
@@ -333,6 +344,8 @@ def test_single_values_of_a_column_with_a_floor_are_refused(recoding):
         (["a"], {"bands": 1}),
         (["a"], {"order": ("a",), "at_least": 1}),
         (["a"], {"taxonomy": "letters", "top": 1}),
+        (["a"], {"taxonomy": "letters", "at_least": 1, "pooled": ("a",)}),
+        (["a"], {"pooled": ("a",)}),
     ],
 )
 def test_a_floor_that_means_nothing_is_refused(values, rule):
