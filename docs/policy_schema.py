@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 from dbanon.anonymization.parameters import parameters
 from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
+from dbanon.domain.caution import Code
 from dbanon.domain.policy import DEFAULT_NAME, DROP, GROUP, Policy, Role
 from dbanon.formats.policies import NAME
 from dbanon.models.registry import MODELS
@@ -52,11 +53,13 @@ def schema() -> Schema:
         "algorithm": {"enum": list(ALGORITHMS), "default": Policy(None, ()).algorithm},
         "params": {"type": "object"},
         "block": COUNT,
+        "key": {"type": "array", "minItems": 1, "items": TEXT},
         "subject": TEXT,
         "rows_per_subject": {"anyOf": [COUNT, {"const": GROUP}]},
         "population": TEXT,
         "class_label": TEXT,
         "max_suppressed": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0},
+        "allow": _allow(of_column=False),
     }
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -85,6 +88,7 @@ def _column() -> Schema:
         "weight": {**POSITIVE, "default": 1},
         "snap": POSITIVE,
         "digits": {"type": "integer", "minimum": 0},
+        "allow": _allow(of_column=True),
     }
     roles = {
         Role.SENSITIVE.value: QUASI_ONLY,
@@ -95,6 +99,16 @@ def _column() -> Schema:
         **_table(properties, described=_descriptions("## Keys of a column")),
         "required": ["role"],
         "allOf": [_where("role", role, dict.fromkeys(no, False)) for role, no in roles.items()],
+    }
+
+
+def _allow(*, of_column: bool) -> Schema:
+    codes = "|".join(code for code in Code if code.of_column is of_column)
+    return {
+        "type": "array",
+        "minItems": 1,
+        "uniqueItems": True,
+        "items": {"type": "string", "pattern": rf"^\s*({codes})\s*:\s*\S"},
     }
 
 

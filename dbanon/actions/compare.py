@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Unpack, cast
 
 from dbanon.actions.preparation import drafts
-from dbanon.actions.preparation.loading import load
+from dbanon.actions.preparation.loading import find_published, load, looking
 from dbanon.actions.preparation.prepare import in_force, read_source, search
 from dbanon.domain.errors import DbanonError, PolicyError
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec
@@ -102,8 +103,7 @@ def compare(
     ``plan`` raises before any algorithm runs, and PolicyError for the name of an algorithm, or of a
     parameter that none of them has.
     """
-    from dbanon.db import catalog, identity
-    from dbanon.db.metadata.migrate import require_current
+    from dbanon.db import identity
     from dbanon.db.session import connect
 
     stages = stages or Stages()
@@ -114,14 +114,13 @@ def compare(
     where = table if isinstance(table, TableName) else TableName.parse(table)
     with (
         connect(settings or Settings.load()) as session,
-        session.transaction(snapshot=True, read_only=True, keep=False),
+        looking(session, partial(find_published, session, where)) as info,
     ):
-        require_current(session)
-        loaded = load(session, catalog.describe_source(session, where), request.policy, draft=given)
+        identity.admit(session, info)
+        loaded = load(session, info, request.policy, draft=given)
         policy = in_force(loaded, replace(request, params={}, block=None))
         candidates = _candidates(policy, request, algorithms or USUAL)
         source = read_source(session, loaded, policy, stages, kind=request.kind)
-        identity.require_admitted(session)
     tried = _tried(source.encoded, policy, wanted or {policy.k})
     for candidate in candidates:
         _warm_up(source.encoded, candidate, tell=stages.on_note)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.domain.progress import Stages
@@ -10,6 +11,7 @@ from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
+    from dbanon.domain.persons import Persons
     from dbanon.domain.policy import ColumnRule
     from dbanon.domain.table import ColumnInfo, ColumnStats, TableInfo
 
@@ -26,11 +28,12 @@ class InspectedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """A table, its exact number of rows, and its columns."""
+    """A table, its exact number of rows, its columns, and who seems to have several rows."""
 
     info: TableInfo
     n_rows: int
     columns: tuple[InspectedColumn, ...]
+    persons: Persons | None = None
 
 
 def inspect(
@@ -40,22 +43,24 @@ def inspect(
 
     Raises TableNotFound, NotPermitted, DatabaseError.
     """
+    from dbanon.actions.preparation.loading import looking
     from dbanon.db import catalog, identity
     from dbanon.db.session import connect
+    from dbanon.formats.persons import find
     from dbanon.formats.suggestions import suggest
 
     stages = stages or Stages()
     name = table if isinstance(table, TableName) else TableName.parse(table)
     with (
         connect(settings or Settings.load()) as session,
-        session.transaction(snapshot=True, read_only=True),
+        looking(session, partial(catalog.describe, session, name)) as info,
     ):
-        info = catalog.describe_source(session, name)
+        identity.admit(session, info)
         with stages("count"):
             n_rows, stats = catalog.statistics(session, info)
-        identity.require_admitted(session)
+        persons = find(info, catalog.foreign_keys(session, info), stats)
     columns = tuple(
         InspectedColumn(info.column(rule.column), stats.get(rule.column), rule, reason)
-        for rule, reason in suggest(info, stats)
+        for rule, reason in suggest(info, stats, persons)
     )
-    return Inspection(info, n_rows, columns)
+    return Inspection(info, n_rows, columns, persons)

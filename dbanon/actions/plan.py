@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 from dbanon.actions.preparation import drafts
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
+    from dbanon.domain.table import TableInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +75,17 @@ def plan(
     Takes the options of ``publish`` and raises what it raises, but needs no right to create
     anything and takes no lock.
     """
-    from dbanon.db import identity
-    from dbanon.db.metadata.migrate import require_current
+    from dbanon.actions.preparation.loading import find_published, looking
     from dbanon.db.session import connect
 
     request, given = drafts.requested(options, draft)
     where = table if isinstance(table, TableName) else TableName.parse(table)
     with (
         connect(settings or Settings.load()) as session,
-        session.transaction(snapshot=True, read_only=True, keep=False),
+        looking(session, partial(find_published, session, where)) as info,
     ):
-        require_current(session)
-        loaded = _source(session, where, request, given)
+        loaded = _loaded(session, info, request, given)
         prepared = prepare(session, loaded, request, stages or Stages())
-        identity.require_admitted(session)
         publication = _publication(prepared, request)
         statements = tuple(_render(session, publication, request))
     return Plan(
@@ -99,20 +98,14 @@ def plan(
     )
 
 
-def _source(session: Session, where: TableName, request: Request, draft: Policy | None) -> Loaded:
-    from dbanon.actions.preparation.loading import (
-        find_source,
-        load,
-        require_own_relation,
-        require_unchanged,
-    )
+def _loaded(session: Session, info: TableInfo, request: Request, draft: Policy | None) -> Loaded:
+    from dbanon.actions.preparation.loading import load, require_own_relation, require_unchanged
     from dbanon.db import identity
 
-    loaded = load(session, find_source(session, where), request.policy, draft=draft)
-    view = request.view(loaded.info.name)
+    loaded, view = load(session, info, request.policy, draft=draft), request.view(info.name)
     require_own_relation(loaded, view)
     require_unchanged(session, loaded, view)
-    identity.admit(session, loaded.info)
+    identity.admit(session, info)
     return loaded
 
 

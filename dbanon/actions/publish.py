@@ -90,6 +90,7 @@ def publishing(
             require_own_relation(loaded, request.view(info.name))
             require_unchanged(session, loaded, request.view(info.name))
             identity.admit(session, info)
+            identity.pin(session, info)
             if request.kind is ReleaseKind.VIEW:
                 _require_guardable(session, info)
             yield session, loaded
@@ -240,7 +241,7 @@ def _write(session: Session, publication: Publication, prepared: Prepared) -> Pu
     from dbanon.db.proofs import keys
     from dbanon.db.releases import relations, release_rows
 
-    publication = release_rows.staged(session, publication)
+    publication = release_rows.staged(session, publication, prepared.source)
     for statement in relations.build_statements(publication):
         session.pg.execute(statement)
     release_rows.fill(

@@ -92,7 +92,7 @@ def run(
         stages.seconds["compile"] = stages.seconds.get("compile", 0.0) + compiled.seconds
     with stages("recode"):
         values = publish(assignment)
-        published = publication(encoded, assignment, values, k=requirement.k)
+        published = publication(encoded, assignment, values, k=policy.k)
         certify(published, policy, population, budget=requirement.budget(encoded.n_rows))
         loss = report(published, METRICS)
         loss = dataclasses.replace(loss, sensitive_aware=requirement.sensitive_aware)
@@ -187,8 +187,13 @@ def check_feasible(encoded: EncodedTable, policy: Policy) -> Requirement:
                 f" fewer than l = {requirement.l}"
             )
             raise Unsatisfiable(msg, hint="lower --l")
-    more = linked_demands(encoded, policy)
-    return dataclasses.replace(requirement, demands=(*demands, *more)) if more else requirement
+    # Groups too small for a model would all be merged one by one, and the largest grow fastest.
+    least = max((demand.model.least_rows for demand in demands), default=1)
+    return dataclasses.replace(
+        requirement,
+        k=max(requirement.k, min(least, encoded.n_rows)),
+        demands=(*demands, *linked_demands(encoded, policy)),
+    )
 
 
 def _check_policy(encoded: EncodedTable, policy: Policy) -> None:

@@ -36,6 +36,9 @@ def inspect(
     console.table(headers, rows, title=f"{found.info.name}: {found.n_rows:,} rows")
     key = ", ".join(found.info.primary_key) or "none: publishing needs one"
     console.say(f"primary key: {key}")
+    if found.persons is not None:
+        unless = "" if found.persons.is_sure else "if these are persons, "
+        console.say(f"{found.persons.figure}: {unless}{found.persons.setting}")
     if found.info.row_security:
         console.warn("row-level security is on: publishing would bypass it, and is refused")
     console.say("next: " + command("dbanon policy suggest", found.info.name))

@@ -3,19 +3,59 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Code(StrEnum):
+    """What a caution is about, and the word by which a policy allows it.
+
+    Stored policies hold these words, so none is renamed or taken away.
+    """
+
+    K_OF_ONE = "k-of-one"
+    NO_DIVERSITY = "no-diversity"
+    NO_SUBJECT = "no-subject"
+    UNIQUE_TOGETHER = "unique-together"
+    UNIQUE_INDEX = "unique-index"
+    NEAR_UNIQUE = "near-unique"
+    ALIKE_VALUES = "alike-values"
+    LOOKS_LIKE_IDENTIFIER = "looks-like-identifier"
+    NEW_COLUMN = "new-column"
+
+    @property
+    def of_column(self) -> bool:
+        """Whether it is about a column, whose rule then allows it; else about the policy."""
+        return self not in _OF_POLICY
+
+
+_OF_POLICY = frozenset(
+    {
+        Code.K_OF_ONE,
+        Code.NO_DIVERSITY,
+        Code.NO_SUBJECT,
+        Code.UNIQUE_TOGETHER,
+        Code.NEW_COLUMN,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Caution:
     """Something in a policy that weakens what it promises; ``column`` is None for all of it."""
 
+    code: Code
     column: str | None
     message: str
     hint: str
 
     def __str__(self) -> str:
         """Say it on one line."""
-        return f"{self.message} (try: {self.hint})"
+        return f"{self.told} (try: {self.hint})"
+
+    @property
+    def told(self) -> str:
+        """The message with the word by which a policy allows it."""
+        return f"{self.message} [{self.code}]"
 
 
 @dataclass(frozen=True, slots=True)

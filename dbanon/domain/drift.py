@@ -32,8 +32,8 @@ class Shape:
     """All of a table that a policy was made for, but for its rows.
 
     ``key`` is the primary key; ``foreign_parts`` tells whether some of its rows are in foreign
-    tables; ``owner`` is None in what older versions noted. Names and types only, which a dump and
-    restore keep.
+    tables; ``owner`` is None in what older versions noted; ``definition`` is a digest of that of a
+    view and of all views below it. Names and types only, which a dump and restore keep.
     """
 
     relkind: str
@@ -45,6 +45,7 @@ class Shape:
     has_parents: bool
     foreign_parts: bool
     owner: str | None = None
+    definition: str | None = None
 
     def column(self, name: str) -> ColumnShape | None:
         """Return the column of that name, or None."""
@@ -108,6 +109,7 @@ def compare(
         *_of_owner(before.shape, now.shape, store),
         *_of_access(before.shape, now.shape, table),
         *_of_family(before.shape, now.shape, review),
+        *_of_definition(before.shape, now.shape, review),
         *_of_columns(before.shape, now.shape, review, drops_rest=drops_rest),
         *_of_key(before.shape, now.shape, review),
         *_of_taxonomies(before, now, review),
@@ -155,6 +157,11 @@ def _of_family(before: Shape, now: Shape, review: str) -> Iterator[Change]:
         yield Change(None, "other tables inherit from it now", review)
     if now.has_parents and not before.has_parents:
         yield Change(None, "it has a parent now, whose readers can read it", review)
+
+
+def _of_definition(before: Shape, now: Shape, review: str) -> Iterator[Change]:
+    if before.definition != now.definition:
+        yield Change(None, "the view, or one that it is made of, is defined otherwise now", review)
 
 
 def _of_columns(before: Shape, now: Shape, review: str, *, drops_rest: bool) -> Iterator[Change]:

@@ -10,6 +10,7 @@ from dbanon.domain.table import ColumnKind, Structure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from dbanon.domain.table import TableInfo, TableName
 
@@ -31,7 +32,8 @@ class ColumnRule:
     kind; ``taxonomy`` names a stored taxonomy; ``order`` lists the values of a column of texts
     from the first to the last, and may do so for a sensitive column, too; ``weight`` scales the
     column's loss; ``snap`` widens interval bounds to multiples of it (days for dates, seconds for
-    timestamps); ``digits`` is the number of decimals of a published mean.
+    timestamps); ``digits`` is the number of decimals of a published mean; ``allow`` lists the
+    cautions about the column that are meant, each as ``code: why``.
     """
 
     column: str
@@ -42,6 +44,7 @@ class ColumnRule:
     snap: float | None = None
     digits: int | None = None
     order: tuple[str, ...] | None = None
+    allow: tuple[str, ...] = ()
 
     def structure(self, kind: ColumnKind) -> Structure:
         """Return what the values of the column are to each other; kind: that of its type."""
@@ -87,12 +90,15 @@ class Policy:
     ``name`` tells the policies of one table apart; ``rest`` says what becomes of columns that are
     not named, which must not be without it.
     ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be left out;
+    ``key`` names the columns that tell rows apart in place of a primary key, which is proved of the
+    rows that are read;
     ``subject`` names the column that identifies a person, when a person may own several rows;
     ``rows_per_subject`` keeps who knows how many they are from knowing more: a number is the most
     rows of a person that are published, and persons are grouped by how many each has left;
     ``population`` names the table of everybody, of whom the persons of this one are a part;
     ``block`` has the algorithm group blocks of about so many rows apart; ``class_label`` names the
-    published column by which the classification metric judges, by default the first sensitive one.
+    published column by which the classification metric judges, by default the first sensitive one;
+    ``allow`` lists the cautions about all of it that are meant, each as ``code: why``.
     """
 
     table: TableName
@@ -100,12 +106,14 @@ class Policy:
     models: tuple[ModelSpec, ...] = ()
     algorithm: str = "auto"
     params: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    key: tuple[str, ...] = ()
     subject: str | None = None
     rows_per_subject: int | str | None = None
     population: TableName | None = None
     max_suppressed: float = 0.0
     block: int | None = None
     class_label: str | None = None
+    allow: tuple[str, ...] = ()
     name: str = DEFAULT_NAME
     rest: str | None = None
 
@@ -134,6 +142,10 @@ class Policy:
         """The names of the taxonomies that some column is published or judged by."""
         return frozenset(rule.taxonomy for rule in self.columns if rule.taxonomy is not None)
 
+    def keyed(self, info: TableInfo) -> TableInfo:
+        """Return a relation as one whose rows are told apart by the key of the policy."""
+        return replace(info, primary_key=self.key, key_flaw=None) if self.key else info
+
     def with_orders(self, info: TableInfo) -> Policy:
         """Return the policy with the order of the labels of an enum, where it lists no other."""
         labels = {column.name: column.labels for column in info.columns if column.labels}
@@ -152,6 +164,56 @@ class Policy:
     def l(self) -> int:
         """The least number of distinct values of every sensitive column; 1 when not asked for."""
         return plain_count(self.model(L_DIVERSITY), "l")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPolicy:
+    """A stored policy: since when, and the relations that serve a release by it."""
+
+    policy: Policy
+    updated_at: datetime
+    served_by: tuple[TableName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A policy as it was stored at some time, as a document; None when it was dropped.
+
+    ``version`` counts those of one table and name. ``stored_by`` is None for what was stored
+    before there was a history.
+    """
+
+    name: str
+    version: int
+    document: Mapping[str, object] | None
+    stored_at: datetime
+    stored_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A key that two policies do not share, with its value in each, None where there is none."""
+
+    key: str
+    before: object
+    after: object
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened to a policy: it was stored, dropped, or published by.
+
+    ``changes`` is what storing it changed. ``release`` and ``relation`` are those of a publication.
+    """
+
+    at: datetime
+    by: str | None
+    policy: str
+    deed: str
+    version: int | None = None
+    changes: tuple[Difference, ...] = ()
+    release: int | None = None
+    relation: TableName | None = None
 
 
 def policy_option(name: str) -> str:

@@ -6,9 +6,10 @@ import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from dbanon.domain.caution import Caution
+from dbanon.domain.caution import Caution, Code
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Role
 from dbanon.domain.table import quote_identifier
+from dbanon.formats.allowances import is_allowed
 from dbanon.formats.suggestions import identifies
 from dbanon.models.base import Scope
 from dbanon.models.specs import of_scope
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from dbanon.domain.caution import Contents
+    from dbanon.domain.persons import Persons
     from dbanon.domain.policy import ColumnRule, Policy
     from dbanon.domain.table import ColumnInfo, TableInfo
 
@@ -34,17 +36,20 @@ def cautions(
     contents: Mapping[str, Contents],
     unique: Iterable[Collection[str]],
     complete: bool,
+    persons: Persons | None = None,
 ) -> list[Caution]:
-    """Return what to think about again before the table is published by the policy.
+    """Return what to think about again before the table is published, unless the policy allows it.
 
     contents: by column, of those that are published as they are; one without is judged by its name
     and indexes; unique: the columns of each UNIQUE index; complete: whether all models are known,
-    and none will be added by the command that publishes.
+    and none will be added by the command that publishes; persons: who seem to have several rows.
     """
     rules = [rule for rule in policy.columns if rule.role in AS_IT_IS]
     shown = {rule.column for rule in rules}
     keys = [tuple(key) for key in unique if shown.issuperset(key)]
     found = [*_of_models(policy, complete=complete)]
+    if persons is not None:
+        found += _of_persons(policy, info, persons)
     found += [_together(key) for key in keys if len(key) > 1]
     for rule in rules:
         known = contents.get(rule.column)
@@ -52,7 +57,7 @@ def cautions(
         found += _of_name(rule, info.column(rule.column))
         if known is not None and known.n_alike and rule.role is Role.SENSITIVE:
             found.append(_alike(rule.column, known.n_alike))
-    return found
+    return [caution for caution in found if not is_allowed(caution, policy)]
 
 
 def alike(values: Iterable[str]) -> int:
@@ -71,9 +76,8 @@ def _form(text: str) -> str:
 
 def _of_models(policy: Policy, *, complete: bool) -> Iterator[Caution]:
     if policy.model(K_ANONYMITY) is not None and policy.k == 1:
-        yield Caution(
-            None, "k = 1: a class may be a single row, and then hides nobody", "--k 5 or more"
-        )
+        message = "k = 1: a class may be a single row, and then hides nobody"
+        yield Caution(Code.K_OF_ONE, None, message, "--k 5 or more")
     sensitive = [quote_identifier(rule.column) for rule in policy.with_role(Role.SENSITIVE)]
     others = [s for s in of_scope(policy.models, Scope.SENSITIVE) if s.name != L_DIVERSITY]
     asked = policy.model(L_DIVERSITY)
@@ -82,6 +86,7 @@ def _of_models(policy: Policy, *, complete: bool) -> Iterator[Caution]:
     if asked is None or asked.params.get("l") == 1:
         what = "no model is asked of" if asked is None else "l = 1 asks nothing of"
         yield Caution(
+            Code.NO_DIVERSITY,
             None,
             f"{what} {', '.join(sensitive)}: all rows of a class may have the same value, which"
             " then is known of everybody in it",
@@ -89,9 +94,20 @@ def _of_models(policy: Policy, *, complete: bool) -> Iterator[Caution]:
         )
 
 
+def _of_persons(policy: Policy, info: TableInfo, persons: Persons) -> Iterator[Caution]:
+    """Yield that rows are taken for persons, unless a subject tells persons apart."""
+    if policy.subject is not None and (policy.subject,) != info.primary_key:
+        return
+    what = f"{persons.figure} ({persons.reason})"
+    unless = ":" if persons.is_sure else ": if these are persons,"
+    message = f"{what}{unless} k counts rows without a subject, and a class may be one person"
+    yield Caution(Code.NO_SUBJECT, None, message, f"{persons.setting} in the policy")
+
+
 def _together(key: tuple[str, ...]) -> Caution:
     names = ", ".join(map(quote_identifier, key))
     return Caution(
+        Code.UNIQUE_TOGETHER,
         None,
         f"columns {names} are published as they are, and a UNIQUE index says that together they"
         " tell every row apart",
@@ -106,9 +122,11 @@ def _of_values(rule: ColumnRule, known: Contents | None, *, is_key: bool) -> Ite
     nearly = nearly and known is not None and known.n_distinct >= _NEARLY * known.n_filled
     if not (is_key or nearly):
         return
+    code = Code.UNIQUE_INDEX if is_key else Code.NEAR_UNIQUE
     why = "has a UNIQUE index" if is_key else "has a value of its own in nearly every row"
     if rule.role is Role.SENSITIVE:
         yield Caution(
+            code,
             rule.column,
             f"sensitive {name} {why}: l-diversity of it proves little, and whoever knows somebody's"
             " value finds the row",
@@ -116,6 +134,7 @@ def _of_values(rule: ColumnRule, known: Contents | None, *, is_key: bool) -> Ite
         )
     else:
         yield Caution(
+            code,
             rule.column,
             f"insensitive {name} {why}: whoever knows somebody's value finds the row",
             "give it the role identifier or quasi",
@@ -126,6 +145,7 @@ def _of_name(rule: ColumnRule, column: ColumnInfo) -> Iterator[Caution]:
     reason = identifies(column)
     if reason is not None:
         yield Caution(
+            Code.LOOKS_LIKE_IDENTIFIER,
             rule.column,
             f"{rule.role.value} column {quote_identifier(rule.column)} is published as it is, and"
             f" looks like an identifier: {reason}",
@@ -135,6 +155,7 @@ def _of_name(rule: ColumnRule, column: ColumnInfo) -> Iterator[Caution]:
 
 def _alike(column: str, count: int) -> Caution:
     return Caution(
+        Code.ALIKE_VALUES,
         column,
         f"{count:,} values of sensitive column {quote_identifier(column)} differ from another only"
         " in case, blanks or the form of their characters, and count as different ones",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import DROP, GROUP, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
+from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import Section, did_you_mean
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import SHORT, problems
@@ -126,9 +127,13 @@ def _scalars(policy: Policy) -> dict[str, object]:
     for key in ("name", "max_suppressed"):
         if (value := getattr(policy, key)) != getattr(_DEFAULT, key):
             document[key] = value
+    if policy.key:
+        document["key"] = list(policy.key)
     for key in ("subject", "rows_per_subject", "population", "block", "class_label", "rest"):
         if (value := getattr(policy, key)) is not None:
             document[key] = str(value) if key == "population" else value
+    if policy.allow:
+        document["allow"] = list(policy.allow)
     return document
 
 
@@ -141,6 +146,8 @@ def _fields(rule: ColumnRule) -> dict[str, object]:
         fields["order"] = list(rule.order)
     if rule.weight != 1:
         fields["weight"] = _shortest(rule.weight)
+    if rule.allow:
+        fields["allow"] = list(rule.allow)
     return fields
 
 
@@ -183,6 +190,8 @@ def _policy(
     algorithm = top.text("algorithm", among=known.algorithms)
     class_label = top.text("class_label")
     rest = top.text("rest", among=[DROP])
+    named_key = top.texts("key")
+    allow = _allow(top, of_column=False)
     settings = _settings(top)
     specs = [_model(name, section, known) for name, section in models]
     rules = [_rule(name, section, known) for name, section in columns]
@@ -199,6 +208,8 @@ def _policy(
         algorithm=algorithm or _DEFAULT.algorithm,
         class_label=class_label,
         rest=rest,
+        key=named_key or (),
+        allow=allow,
         **settings,
     )
 
@@ -292,6 +303,7 @@ def _rule(name: str | None, section: Section, known: Known) -> ColumnRule | None
     snap = section.number("snap", above=0)
     digits = section.integer("digits", least=0)
     order = _order(section)
+    allow = _allow(section, of_column=True)
     if role is not None and role != Role.QUASI:
         for key in ("recoding", "taxonomy", "weight", "snap", "digits", "order"):
             of_values = key in _OF_VALUES and role == Role.SENSITIVE
@@ -300,7 +312,9 @@ def _rule(name: str | None, section: Section, known: Known) -> ColumnRule | None
     section.close()
     if name is None or role is None:
         return None
-    return ColumnRule(name, Role(role), recoding, taxonomy, weight or 1.0, snap, digits, order)
+    return ColumnRule(
+        name, Role(role), recoding, taxonomy, weight or 1.0, snap, digits, order, allow
+    )
 
 
 def _order(section: Section) -> tuple[str, ...] | None:
@@ -309,6 +323,13 @@ def _order(section: Section) -> tuple[str, ...] | None:
     if repeated:
         section.report("order", f"lists {len(repeated)} of its values more than once")
     return order
+
+
+def _allow(section: Section, *, of_column: bool) -> tuple[str, ...]:
+    allow = section.texts("allow") or ()
+    for flaw in flaws(allow, of_column=of_column):
+        section.report("allow", flaw)
+    return allow
 
 
 def _check_repeats(top: Section, key: str, names: list[str]) -> None:

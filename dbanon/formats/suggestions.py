@@ -7,38 +7,30 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import ColumnKind
+from dbanon.formats.column_names import (
+    DESCRIBES_A_PERSON,
+    HARMS_A_PERSON,
+    MEASURES_A_PERSON,
+    NAMES_A_PERSON,
+    PLACES_A_PERSON,
+    is_of_names,
+    person_numbered,
+    says_which_harm,
+    tells_rows_apart,
+    words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from dbanon.domain.persons import Persons
     from dbanon.domain.table import ColumnInfo, ColumnStats, TableInfo, TableName
 
 _COMMENT = re.compile(rf"\bdbanon:\s*({'|'.join(Role)})\b", re.IGNORECASE)
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-
-
-def _words_of(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_NAMES_A_PERSON = _words_of(
-    "account cookie email fax firstname fullname guid iban ip lastname login mail mobile mrn nhs "
-    "passport phone ssn surname telephone url username uuid"
-)
-_DESCRIBES_A_PERSON = _words_of(
-    "admission age birth birthdate birthday birthplace birthyear canton citizenship city class "
-    "country county date dateofbirth department discharge district dob education employer "
-    "ethnicity gender height hospital job language marital married municipality nationality native "
-    "occupation plz postal postalcode postcode profession province race region relationship "
-    "religion school sex state town ward weight work workclass year yr zip zipcode"
-)
-_PLACES_A_PERSON = _words_of("address id key name names nr street")
-_HARMS_A_PERSON = _words_of(
-    "cause chapter condition crime debt death diagnoses diagnosis disability disease disorder dx "
-    "hiv icd illness income medication offence offense salary symptom treatment wage"
-)
 _NEARLY_UNIQUE = 0.95
+_FINE = 0.9  # the share from which policy set warns of nearly unique values
 _FEW = 50
+_NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.DECIMAL, ColumnKind.FLOAT})
 _DATES = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
 
 
@@ -47,6 +39,8 @@ class _Column(NamedTuple):
     words: frozenset[str]
     stats: ColumnStats | None
     in_key: bool
+    of_persons: bool = False
+    table: str = ""
 
     @property
     def distinctness(self) -> float:
@@ -57,21 +51,32 @@ class _Column(NamedTuple):
     def says(self, vocabulary: frozenset[str]) -> bool:
         return bool(self.words & vocabulary)
 
+    @property
+    def harms(self) -> bool:
+        """Whether the name says something to protect."""
+        return self.says(HARMS_A_PERSON) or says_which_harm(self.info.name, self.table)
 
-def suggest(info: TableInfo, stats: Mapping[str, ColumnStats]) -> list[tuple[ColumnRule, str]]:
+
+def suggest(
+    info: TableInfo, stats: Mapping[str, ColumnStats], persons: Persons | None = None
+) -> list[tuple[ColumnRule, str]]:
     """Return a rule and its reason for every column, in the order of the table.
 
     Nothing is called insensitive unless its comment says so: in doubt a column is a
     quasi-identifier, and what cannot be one is not published. stats: by column name; a column
-    without is judged by its name and type.
+    without is judged by its name and type; persons: who seem to have several rows.
     """
     found = []
     for column in info.columns:
-        role, reason = _role(
-            _Column(
-                column, _words(column.name), stats.get(column.name), column.name in info.primary_key
-            )
+        known = _Column(
+            column,
+            words(column.name),
+            stats.get(column.name),
+            in_key=column.name in info.primary_key,
+            of_persons=persons is not None and persons.is_sure and persons.column == column.name,
+            table=info.name.name,
         )
+        role, reason = _role(known)
         found.append((ColumnRule(column.name, role), reason))
     return found
 
@@ -81,19 +86,23 @@ def identifies(column: ColumnInfo) -> str | None:
 
     A comment that gives it a role is the word of somebody who has thought about it.
     """
-    known = _Column(column, _words(column.name), None, in_key=False)
+    known = _Column(column, words(column.name), None, in_key=False)
     if _COMMENT.search(column.comment or ""):
         return None
     if column.identity:
         return "it is numbered by the database"
-    if known.says(_NAMES_A_PERSON):
+    if _names_a_person(known):
         return "it is named like something that names a person"
-    if known.says(_PLACES_A_PERSON) and not known.says(_HARMS_A_PERSON):
+    if _is_placed(known):
         return "it is named like a name, an address or a key"
     return None
 
 
-def draft(table: TableName, suggested: Iterable[tuple[ColumnRule, str]]) -> str:
+def draft(
+    table: TableName,
+    suggested: Iterable[tuple[ColumnRule, str]],
+    persons: Persons | None = None,
+) -> str:
     """Return a policy file to edit, with the reason for each role as a comment."""
     import tomli_w
 
@@ -101,17 +110,34 @@ def draft(table: TableName, suggested: Iterable[tuple[ColumnRule, str]]) -> str:
     models = {"k": 5}
     if any(rule.role is Role.SENSITIVE for rule, _ in rules):
         models["l"] = 2
-    parts = [tomli_w.dumps({"table": str(table), "models": models})]
+    parts = [tomli_w.dumps({"table": str(table)}) + _subject(persons, dict(map(_named, rules)))]
+    parts.append(tomli_w.dumps({"models": models}))
     for rule, reason in rules:
         column = tomli_w.dumps({"columns": {rule.column: {"role": rule.role.value}}})
         parts.append(f"# {reason}\n{column}")
     return "\n".join(parts)
 
 
-def _words(name: str) -> frozenset[str]:
-    """Split a column name at case, digits and punctuation; also all of it in one word."""
-    words = [word.lower() for word in _WORD.findall(name)]
-    return frozenset([*words, "".join(words)])
+def _named(suggested: tuple[ColumnRule, str]) -> tuple[str, Role]:
+    return suggested[0].column, suggested[0].role
+
+
+def _subject(persons: Persons | None, roles: Mapping[str, Role]) -> str:
+    """Return the line that names the subject, as a comment where somebody has to think first."""
+    import tomli_w
+
+    if persons is None:
+        return ""
+    unless = []
+    if not persons.is_sure:
+        unless.append("if these are persons")
+    if persons.nullable:
+        unless.append("once the column is NOT NULL")
+    if roles[persons.column] is not Role.IDENTIFIER:
+        unless.append("with the role identifier")
+    why = f"{persons.figure} ({persons.reason})" + ", " * bool(unless) + " and ".join(unless)
+    setting = tomli_w.dumps({"subject": persons.column})
+    return f"# {why}\n{'# ' if unless else ''}{setting}"
 
 
 def _role(column: _Column) -> tuple[Role, str]:
@@ -121,8 +147,33 @@ def _role(column: _Column) -> tuple[Role, str]:
     return next((role, reason) for role, reason, holds in _RULES if holds(column))
 
 
+def _names_a_person(column: _Column) -> bool:
+    name = column.info.name
+    is_text = column.info.kind is ColumnKind.CATEGORY
+    is_number = is_text or column.info.kind is ColumnKind.INTEGER
+    return (
+        column.says(NAMES_A_PERSON)
+        or (is_text and is_of_names(name))
+        or (is_number and person_numbered(name) is not None)
+    )
+
+
+def _describes(column: _Column) -> bool:
+    return column.says(DESCRIBES_A_PERSON) and not column.harms
+
+
+def _is_placed(column: _Column) -> bool:
+    if tells_rows_apart(column.info.name):
+        return True
+    return column.says(PLACES_A_PERSON) and not column.harms
+
+
 def _is_free_text(column: _Column) -> bool:
     return column.info.kind is ColumnKind.CATEGORY and column.distinctness > _NEARLY_UNIQUE
+
+
+def _is_uuid(column: _Column) -> bool:
+    return column.info.base_type == "uuid" and not _has_few_values(column)
 
 
 def _is_numbering(column: _Column) -> bool:
@@ -133,30 +184,36 @@ def _has_few_values(column: _Column) -> bool:
     return column.stats is not None and column.stats.n_distinct <= _FEW
 
 
+def _singles_out(column: _Column) -> bool:
+    """Whether numbers to protect are so fine that whoever knows one finds the row."""
+    is_fine = column.distinctness >= _FINE and not _has_few_values(column)
+    return column.harms and column.info.kind in _NUMBERS and is_fine
+
+
 # The first rule that holds decides. A wrong "quasi" costs precision, a wrong "identifier" a column;
 # a wrong "sensitive" publishes raw values, so it comes late.
 _RULES: tuple[tuple[Role, str, Callable[[_Column], bool]], ...] = (
     (Role.IDENTIFIER, "part of the primary key", lambda c: c.in_key),
+    (Role.IDENTIFIER, "tells persons apart", lambda c: c.of_persons),
     (Role.IDENTIFIER, "numbered by the database", lambda c: c.info.identity),
     (
         Role.IDENTIFIER,
         "its type cannot be generalized",
         lambda c: not c.info.kind.can_be_quasi or c.info.user_defined or not c.info.has_equality,
     ),
-    (
-        Role.IDENTIFIER,
-        "named like something that names a person",
-        lambda c: c.says(_NAMES_A_PERSON),
-    ),
+    (Role.IDENTIFIER, "named like something that names a person", _names_a_person),
     (Role.QUASI, "a date, which others may know", lambda c: c.info.kind in _DATES),
-    (
-        Role.QUASI,
-        "named like something that others know of a person",
-        lambda c: c.says(_DESCRIBES_A_PERSON) and not c.says(_HARMS_A_PERSON),
-    ),
-    (Role.IDENTIFIER, "named like a name, an address or a key", lambda c: c.says(_PLACES_A_PERSON)),
+    (Role.QUASI, "named like something that others know of a person", _describes),
+    (Role.IDENTIFIER, "named like a name, an address or a key", _is_placed),
+    (Role.IDENTIFIER, "a UUID, which is a key", _is_uuid),
     (Role.IDENTIFIER, "nearly every value is different", _is_free_text),
-    (Role.SENSITIVE, "named like something to protect", lambda c: c.says(_HARMS_A_PERSON)),
+    (Role.QUASI, "to protect, but so fine that it singles out", _singles_out),
+    (Role.SENSITIVE, "named like something to protect", lambda c: c.harms),
+    (
+        Role.SENSITIVE,
+        "an amount or a score of few values, to protect",
+        lambda c: c.says(MEASURES_A_PERSON) and _has_few_values(c) and c.distinctness < _FINE,
+    ),
     (Role.IDENTIFIER, "every value is different", _is_numbering),
     (Role.QUASI, "few distinct values, which others may know", _has_few_values),
     (Role.QUASI, "in doubt a quasi-identifier", lambda _: True),

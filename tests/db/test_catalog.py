@@ -202,3 +202,21 @@ def test_the_columns_of_unique_indexes_are_those_that_tell_rows_apart(database):
         assert [("a", "c"), ("d",), ("id",)] == catalog.unique_columns(session, info)
         info = catalog.describe(session, TableName("public", "part"))
         assert [("a", "c"), ("d",), ("id",)] == catalog.unique_columns(session, info)
+
+
+def test_the_foreign_keys_of_a_table_are_told_once_each(database):
+    database.execute(
+        "CREATE TABLE public.people (a int, b int, PRIMARY KEY (b, a));"
+        "CREATE TABLE public.parted (id int PRIMARY KEY) PARTITION BY RANGE (id);"
+        "CREATE TABLE public.part PARTITION OF public.parted FOR VALUES FROM (0) TO (9);"
+        "CREATE TABLE public.visits (id int PRIMARY KEY REFERENCES public.visits, x int,"
+        " y int REFERENCES public.parted, FOREIGN KEY (y, x) REFERENCES public.people)"
+    )
+    with connect(database.settings) as session:
+        info = catalog.describe(session, TableName("public", "visits"))
+        found = [(key.columns, str(key.table)) for key in catalog.foreign_keys(session, info)]
+    assert found == [
+        (("id",), "public.visits"),
+        (("y",), "public.parted"),
+        (("y", "x"), "public.people"),
+    ]

@@ -92,7 +92,7 @@ def test_warnings_are_part_of_the_document(people, run):
         for column, text in EXPECTED.items():
             assert found[column].startswith(text), column
         assert (None in found) is ("--k" in words)
-        assert {"column", "message", "hint"} == set(warnings[0])
+        assert {"code", "column", "message", "hint"} == set(warnings[0])
 
 
 def test_strict_lets_pass_what_nothing_is_said_of(people, run):
@@ -113,6 +113,27 @@ def test_strict_lets_pass_what_nothing_is_said_of(people, run):
             0,
             [],
         )
+
+
+def test_a_reason_in_the_policy_silences_and_is_kept_with_the_release(people, run, tmp_path):
+    database, _ = people
+    reasons = {
+        "test": "alike-values: the laboratory writes it so",
+        "salary": "near-unique: of no person",
+        "badge": "unique-index: drawn by lot each day",
+        "email": "looks-like-identifier: the kind of post",
+    }
+    allowed = tmp_path / "allowed.toml"
+    lines = "".join(f"{column}.allow = [{json.dumps(why)}]\n" for column, why in reasons.items())
+    allowed.write_text(POLICY + lines)
+    for words in (("policy", "set", "people", "--file", str(allowed)), ("publish", "people")):
+        code, _, err = run(*words, "--strict")
+        assert (code, "warning" in err) == (0, False)
+    (release,) = dbanon.list_releases(settings=database.settings)
+    kept = {rule.column: rule.allow for rule in release.policy.columns if rule.allow}
+    assert kept == {column: (why,) for column, why in reasons.items()}
+    code, out, _ = run("policy", "export", "people")
+    assert all(json.dumps(why) in out for why in reasons.values())
 
 
 def test_columns_that_may_not_be_read_are_judged_by_their_indexes(people):

@@ -17,6 +17,7 @@ import dbanon
 from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
 from dbanon.cli import BROKEN_PIPE, INTERRUPTED, app
 from dbanon.db.releases.column_types import published_type
+from dbanon.domain.caution import Code
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.policy import ColumnRule, Policy, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind
@@ -274,6 +275,16 @@ def test_the_published_types_are_described(recoding):
     described = set(re.findall(r"`([^`]+)`", rows[recoding]))
     assert types_of(recoding, "int4") <= described
     assert described <= types_of(recoding, "int4") | types_of(recoding, "int8")
+
+
+def test_every_warning_is_described_under_what_it_is_about():
+    text = page("docs/guides/policies.md").text.partition("\n## Warnings\n")[2]
+    of_columns, _, of_policy = text.partition("About the whole policy:")
+    described = [
+        re.findall(r"^\| `([\w-]+)`", part, re.MULTILINE) for part in (of_columns, of_policy)
+    ]
+    assert sorted(described[0]) == sorted(code for code in Code if code.of_column)
+    assert sorted(described[1]) == sorted(code for code in Code if not code.of_column)
 
 
 def test_every_exit_code_is_described():

@@ -32,6 +32,8 @@ GOOD = {
     "parameters of another": f'table = "t"\nalgorithm = "v-mdav"\n[params]\ngamma = 1\n{COLUMN}',
     "an order of values": f'table = "t"\n{SENSITIVE}order = ["a", "b"]\n',
     "a tree of values": f'table = "t"\n{SENSITIVE}taxonomy = "d"\n',
+    "what is meant": 'table = "t"\nallow = ["k-of-one: for a test"]\n'
+    f'{SENSITIVE}allow = ["near-unique : it is, and is meant to be"]\n',
     "all of a quasi-identifier": f'table = "t"\n{COLUMN}recoding = "mean"\nweight = 2\nsnap = 5\n'
     "digits = 0\n",
 }
@@ -61,6 +63,10 @@ BAD = {
     "a weight of 0": f'table = "t"\n{COLUMN}weight = 0\n',
     "half a digit": f'table = "t"\n{COLUMN}digits = 0.5\n',
     "a value twice in an order": f'table = "t"\n{COLUMN}order = ["a", "a"]\n',
+    "a warning that does not exist": f'table = "t"\n{COLUMN}allow = ["unique: why"]\n',
+    "no reason": f'table = "t"\n{COLUMN}allow = ["near-unique: "]\n',
+    "a warning of a column for all": f'table = "t"\nallow = ["near-unique: why"]\n{COLUMN}',
+    "a warning of all for a column": f'table = "t"\n{COLUMN}allow = ["k-of-one: why"]\n',
     "a recoding of a sensitive column": f'table = "t"\n{SENSITIVE}recoding = "label"\n',
     "an order of an identifier": 'table = "t"\n[columns.a]\nrole = "identifier"\norder = ["a"]\n',
 }

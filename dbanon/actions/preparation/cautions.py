@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
-    from dbanon.domain.table import TableInfo
+    from dbanon.domain.table import ColumnStats, TableInfo
 
 _TEXTS = frozenset({ColumnKind.CATEGORY, ColumnKind.ORDINAL})
 _MOST_VALUES = 100_000  # of a column are read to see whether they are alike
@@ -30,54 +30,71 @@ def of_table(session: Session, policy: Policy, info: TableInfo) -> list[Caution]
     """
     from dbanon.db import catalog, identity
     from dbanon.formats.cautions import AS_IT_IS, alike, cautions
+    from dbanon.formats.persons import candidates, find
 
     names = [rule.column for rule in policy.columns if rule.role in AS_IT_IS]
-    contents: dict[str, Contents] = {}
+    keys = catalog.foreign_keys(session, info)
+    stats: dict[str, ColumnStats] = {}
     if not identity.foreign_code(session, info):
         identity.admit(session, info)
-        contents = _counted(session, info, names)
+        stats = _counted(session, info, {*names, *candidates(info, keys)})
+    contents = {name: _filled(stats[name]) for name in names if name in stats}
     for rule in policy.with_role(Role.SENSITIVE):
         if rule.column in contents and info.column(rule.column).kind in _TEXTS:
             values = catalog.distinct_values(session, info, rule.column, _MOST_VALUES)
             known = contents[rule.column]
             contents[rule.column] = Contents(known.n_filled, known.n_distinct, alike(values))
-    unique = catalog.unique_columns(session, info)
-    return cautions(policy, info, contents=contents, unique=unique, complete=False)
+    return cautions(
+        policy,
+        info,
+        contents=contents,
+        unique=catalog.unique_columns(session, info),
+        complete=False,
+        persons=find(info, keys, stats),
+    )
 
 
 def of_rows(session: Session, policy: Policy, info: TableInfo, columns: pa.Table) -> list[Caution]:
     """Return the same before a publication, which has read the sensitive columns already."""
     from dbanon.db import catalog
     from dbanon.formats.cautions import cautions
+    from dbanon.formats.persons import candidates, find
 
     insensitive = [rule.column for rule in policy.with_role(Role.INSENSITIVE)]
-    contents = _counted(session, info, insensitive)
+    keys = catalog.foreign_keys(session, info)
+    stats = _counted(session, info, {*insensitive, *candidates(info, keys)})
+    contents = {name: _filled(stats[name]) for name in insensitive if name in stats}
     for rule in policy.with_role(Role.SENSITIVE):
         is_text = info.column(rule.column).kind in _TEXTS
         contents[rule.column] = _contents(columns.column(rule.column), look=is_text)
-    unique = catalog.unique_columns(session, info)
-    return cautions(policy, info, contents=contents, unique=unique, complete=True)
+    return cautions(
+        policy,
+        info,
+        contents=contents,
+        unique=catalog.unique_columns(session, info),
+        complete=True,
+        persons=find(info, keys, stats),
+    )
 
 
 def require_none(found: Sequence[Caution]) -> None:
     """Raise PolicyError with every caution, if there is one."""
     if found:
         count = "a warning" if len(found) == 1 else f"{len(found)} warnings"
-        lines = [f"the policy has {count}, and --strict refuses:", *(c.message for c in found)]
-        raise PolicyError("\n  ".join(lines), hint=found[0].hint)
+        lines = [f"the policy has {count}, and --strict refuses:", *(c.told for c in found)]
+        allow = f'allow = ["{found[0].code}: why"]'
+        raise PolicyError("\n  ".join(lines), hint=f"{found[0].hint}; or, if meant, {allow}")
 
 
-def _counted(session: Session, info: TableInfo, names: Collection[str]) -> dict[str, Contents]:
+def _counted(session: Session, info: TableInfo, names: Collection[str]) -> dict[str, ColumnStats]:
     from dbanon.db import catalog
 
     names = catalog.readable_columns(session, info, names)
-    if not names:
-        return {}
-    _, stats = catalog.statistics(session, info, names)
-    return {
-        name: Contents(found.n_rows - found.n_null, found.n_distinct)
-        for name, found in stats.items()
-    }
+    return catalog.statistics(session, info, names)[1] if names else {}
+
+
+def _filled(stats: ColumnStats) -> Contents:
+    return Contents(stats.n_rows - stats.n_null, stats.n_distinct)
 
 
 def _contents(column: pa.ChunkedArray, *, look: bool) -> Contents:

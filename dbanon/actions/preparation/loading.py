@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dbanon.domain.caution import Caution
+from dbanon.domain.caution import Caution, Code
 from dbanon.domain.drift import Change, compare
 from dbanon.domain.errors import (
     AccessDrift,
@@ -20,7 +21,7 @@ from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from dbanon.db.metadata.store import Stored
     from dbanon.db.session import Session
@@ -94,6 +95,7 @@ def load(session: Session, info: TableInfo, name: str, *, draft: Policy | None =
         stored = store.Stored(drafts.of_table(session, draft, info), before=None)
     now, taxonomies = None, {}
     if stored is not None:
+        info = stored.policy.keyed(info)
         taxonomies = store.newest_taxonomies(session, stored.policy.taxonomies)
         now = store.baseline(session, info, taxonomies)
     served = tuple(ledger.served_entries(session, table=info.name))
@@ -115,6 +117,35 @@ def find_source(session: Session, where: TableName) -> TableInfo:
             for entry in ledger.served_entries(session, table=TableName(schema, where.name)):
                 raise gone(entry) from None
         raise error from None
+
+
+def find_published(session: Session, where: TableName) -> TableInfo:
+    """Do the same where the metadata is known to be current; raises SchemaOutOfDate."""
+    from dbanon.db.metadata.migrate import require_current
+
+    require_current(session)
+    return find_source(session, where)
+
+
+@contextmanager
+def looking(session: Session, find: Callable[[], TableInfo]) -> Iterator[TableInfo]:
+    """Open a transaction that writes nothing, on one snapshot of a relation that stays what it is.
+
+    find: describes the relation, in a transaction before. A view is locked before the snapshot is
+    taken: of one that was replaced in between, the snapshot would show another definition than the
+    one that is run.
+    """
+    from dbanon.db import catalog, identity
+
+    with session.transaction(read_only=True, keep=False):
+        found = find()
+    with session.transaction(snapshot=True, read_only=True, keep=False):
+        if found.relkind == "v":
+            identity.hold(session, found)
+        info = catalog.describe(session, found.name)
+        identity.require_same(found, info)
+        yield info
+        identity.require_admitted(session)
 
 
 def gone(release: Entry) -> DriftError:
@@ -169,9 +200,12 @@ def changes(loaded: Loaded) -> list[Change]:
 
 def notes(loaded: Loaded) -> Iterator[Caution]:
     """Yield the changes that do not keep the table from being published."""
+    from dbanon.formats.allowances import is_allowed
+
     for change in changes(loaded):
-        if not change.stops:
-            yield Caution(change.column, str(change), change.hint)
+        note = Caution(Code.NEW_COLUMN, change.column, str(change), change.hint)
+        if not change.stops and not is_allowed(note, loaded.policy):
+            yield note
 
 
 def gained_rights(session: Session, info: TableInfo, release: Entry) -> Iterator[Change]:

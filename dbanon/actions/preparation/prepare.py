@@ -127,6 +127,12 @@ def in_force(loaded: Loaded, request: Request) -> Policy:
     policy = request.over(loaded.policy)
     if policy.model(K_ANONYMITY) is None:
         raise PolicyError("neither the command nor the policy says k", hint="pass --k 5")
+    if loaded.info.foreign and not request.allow_foreign:
+        raise ConfigError(
+            f"{loaded.info.name} reads the foreign table {loaded.info.foreign[0]}: who reads it"
+            " where it is, and whether it stays the same, is not known here",
+            hint="--allow-foreign, if that is as it should be",
+        )
     if request.kind is ReleaseKind.VIEW:
         _require_guarded(policy, loaded.info)
     return policy
@@ -216,6 +222,8 @@ def _several_a_person(session: Session, policy: Policy, info: TableInfo, kind: R
 
     if policy.subject is None:
         return False
+    if info.is_computed:
+        return True  # it may be otherwise when it is read
     rows, subjects = catalog.count_subjects(session, info, policy.subject)
     by_rows = [spec for spec in policy.models if not MODELS[spec.name].guards_persons]
     if rows == subjects or policy.rows_per_subject == 1:
@@ -265,6 +273,12 @@ def _subjects_of(columns: pa.Table, policy: Policy) -> NDArray[np.int32]:
     import pyarrow as pa
 
     column = columns.column(policy.subject)
+    if column.null_count:
+        raise PolicyError(
+            f"subject column {quote_identifier(policy.subject or '')} has {column.null_count:,}"
+            " NULLs, and NULL counts as no person",
+            hint="leave these rows out of the view, or name another subject",
+        )
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     numbered = pa.chunked_array([column.combine_chunks()]).dictionary_encode()
@@ -311,6 +325,13 @@ def _require_guarded(policy: Policy, info: TableInfo) -> None:
     writer in at a time, for every statement. And the transition tables of PostgreSQL hold no value
     that is generated on reading, so that a guard would not see it change.
     """
+    if policy.key:
+        raise ConfigError(
+            "a live view needs rows told apart at every moment, and the key of the policy is proved"
+            " of those that were read",
+            hint="leave key out of the policy if the table has a primary key, or publish with"
+            " --as table",
+        )
     for spec in policy.models:
         if MODELS[spec.name].of_whole:
             raise ConfigError(

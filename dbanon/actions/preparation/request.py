@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 63
 _NOT_ALWAYS_KEPT = (
     *("models", "subject", "rows_per_subject", "population", "params", "block"),
-    "keep_assignment",
+    *("keep_assignment", "allow_foreign"),
 )
 _PRIVATE = frozenset({"dbanon", "dbanon_data"})
 
@@ -36,7 +36,8 @@ class Options(TypedDict, total=False):
     ``schema.name``, by default ``anon`` and the table's name, with that of a policy that is not the
     default after it (``patients_research``). ``grants`` names roles that may read
     it, PUBLIC included. ``keep_assignment`` keeps the private tables that tell which row of the
-    source is in which class, which a copy needs no more once it is proved. The same data, options
+    source is in which class, which a copy needs no more once it is proved. ``allow_foreign`` reads
+    foreign tables, too. The same data, options
     and ``seed`` give the same groups, unless time ran out.
     """
 
@@ -58,6 +59,7 @@ class Options(TypedDict, total=False):
     name: str | None
     grants: Sequence[str]
     keep_assignment: bool
+    allow_foreign: bool
     seed: int
 
 
@@ -81,6 +83,7 @@ class Request:
     name: str | None = None
     grants: tuple[str, ...] = ()
     keep_assignment: bool = False
+    allow_foreign: bool = False
     seed: int = 0
 
     @classmethod

@@ -227,6 +227,10 @@ KeepAssignment = Annotated[
         help="keep the private tables that tell which row is in which class of a copy",
     ),
 ]
+AllowForeign = Annotated[
+    bool,
+    typer.Option("--allow-foreign", help="read foreign tables, whose readers are not known here"),
+]
 Seed = Annotated[
     int,
     typer.Option(

@@ -115,11 +115,12 @@ _OPTIONS: dict[str, Option] = {
     "name": (options.Name, None),
     "grant": (options.Grants, None),
     "keep_assignment": (options.KeepAssignment, False),
+    "allow_foreign": (options.AllowForeign, False),
     "seed": (options.Seed, 0),
 }
 _AS_THEY_ARE = frozenset(
     {"k", "l", "algorithm", "effort", "time_limit", "block", "max_suppressed", "schema", "name"}
-    | {"policy", "keep_assignment", "seed", *_OF_TABLES}
+    | {"policy", "keep_assignment", "allow_foreign", "seed", *_OF_TABLES}
 )
 """The options that a request has under the same names."""
 

@@ -1,28 +1,59 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.domain.caution import Contents
+from dbanon.domain.caution import Code, Contents
+from dbanon.domain.persons import Persons
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo, TableName
+from dbanon.formats.allowances import flaws
 from dbanon.formats.cautions import alike, cautions
 
 TABLE = TableName("public", "people")
 K5, L3 = ModelSpec("k-anonymity", {"k": 5}), ModelSpec("l-diversity", {"l": 3})
 
 
-def found(roles, *models, contents=None, unique=(), complete=True, comments=None):
+def found(roles, *models, **seen):
     """Return (column, message) of every caution about columns of the given roles."""
+    return [(caution.column, caution.message) for caution in told(roles, *models, **seen)]
+
+
+def told(
+    roles,
+    *models,
+    contents=None,
+    unique=(),
+    complete=True,
+    comments=None,
+    allow=(),
+    allowed=None,
+    subject=None,
+    persons=None,
+):
+    """Return the cautions; allowed: those of each column that its rule allows."""
     columns = tuple(
         ColumnInfo(name, "text", "text", ColumnKind.CATEGORY, comment=(comments or {}).get(name))
         for name in roles
     )
     info = TableInfo(1, TABLE, "r", columns, ("id",))
-    rules = tuple(ColumnRule(name, Role(role)) for name, role in roles.items())
-    policy = Policy(TABLE, rules, models or (K5, L3))
-    given_ = cautions(policy, info, contents=contents or {}, unique=unique, complete=complete)
+    rules = tuple(
+        ColumnRule(name, Role(role), allow=(allowed or {}).get(name, ()))
+        for name, role in roles.items()
+    )
+    policy = Policy(TABLE, rules, models or (K5, L3), allow=allow, subject=subject)
+    given_ = cautions(
+        policy,
+        info,
+        contents=contents or {},
+        unique=unique,
+        complete=complete,
+        persons=persons,
+    )
     assert all(caution.hint for caution in given_)
-    return [(caution.column, caution.message) for caution in given_]
+    assert all(caution.code.of_column is (caution.column is not None) for caution in given_)
+    return given_
 
 
 PLAIN = {"id": "identifier", "age": "quasi", "disease": "sensitive", "ward": "insensitive"}
@@ -117,3 +148,74 @@ def test_a_text_is_like_itself_in_capitals_and_between_blanks(text):
     twins = {text, text.upper().lower(), f" {text}\n"}
     assert alike({text}) == 0
     assert alike(twins | {"\x00 else"}) >= 2
+
+
+def test_a_reason_silences_one_warning_of_one_column():
+    roles = {**PLAIN, "email": "insensitive", "fax": "insensitive"}
+    contents = {"email": Contents(100, 100)}
+    both = {Code.NEAR_UNIQUE, Code.LOOKS_LIKE_IDENTIFIER}
+    codes = {(c.column, c.code) for c in told(roles, contents=contents)}
+    assert codes == {*(("email", code) for code in both), ("fax", Code.LOOKS_LIKE_IDENTIFIER)}
+    for code in both:
+        allowed = {"email": (f" {code} : they are made up",)}
+        left = {(c.column, c.code) for c in told(roles, contents=contents, allowed=allowed)}
+        assert left == codes - {("email", code)}
+
+
+def test_a_reason_beside_the_settings_silences_what_is_about_the_policy():
+    one = ModelSpec("k-anonymity", {"k": 1})
+    assert [caution.code for caution in told(PLAIN, one, L3)] == [Code.K_OF_ONE]
+    assert told(PLAIN, one, L3, allow=("k-of-one: a test of readers",)) == []
+    assert told(PLAIN, one, L3, allow=("no-diversity: of no matter here",)) != []
+
+
+def test_without_a_reason_nothing_is_silenced():
+    one = ModelSpec("k-anonymity", {"k": 1})
+    for entry in ("k-of-one", "k-of-one:", "k-of-one: "):
+        assert told(PLAIN, one, L3, allow=(entry,)) != []
+
+
+@pytest.mark.parametrize(
+    ("entries", "of_column", "expected"),
+    [
+        (["near-unique: a, b: c"], True, []),
+        (["k-of-one: for a test"], False, []),
+        (["near-uniqe: why"], True, ["names no warning that there is; did you mean near-unique?"]),
+        (["near-unique"], True, ['gives no reason: "near-unique: why"']),
+        (["near-unique: why"], False, ["near-unique is allowed by allow of the column that it is"]),
+        (["k-of-one: why"], True, ["k-of-one is allowed by allow of the whole policy"]),
+        (["near-unique: a", "near-unique: b"], True, ["allows near-unique 2 times"]),
+    ],
+)
+def test_what_is_allowed_is_a_warning_that_there_is_with_a_reason(entries, of_column, expected):
+    found = list(flaws(entries, of_column=of_column))
+    assert len(found) == len(expected)
+    assert all(map(str.startswith, found, expected))
+
+
+VISITORS = Persons(
+    column="person_id",
+    reason="named like the number of a person",
+    is_sure=True,
+    nullable=False,
+    n_rows=8376,
+    n_values=1152,
+)
+
+
+def test_persons_with_several_rows_and_no_subject_are_told_with_the_figure():
+    roles = {**PLAIN, "person_id": "identifier"}
+    for subject in (None, "id"):  # the key of the table, by which a row is a person, too
+        (caution,) = told(roles, persons=VISITORS, subject=subject)
+        assert (caution.code, caution.column) == (Code.NO_SUBJECT, None)
+        assert caution.message.startswith("8,376 rows, 1,152 persons by column person_id (named")
+        assert 'subject = "person_id"' in caution.hint
+    assert told(roles, persons=VISITORS, subject="person_id") == []
+    assert told(roles, persons=VISITORS, allow=("no-subject: a row is a visit",)) == []
+
+
+def test_what_may_only_stand_for_persons_is_told_as_such():
+    maybe = replace(VISITORS, is_sure=False)
+    (caution,) = told({**PLAIN, "person_id": "identifier"}, persons=maybe)
+    assert "8,376 rows, 1,152 values of column person_id" in caution.message
+    assert "if these are persons" in caution.message

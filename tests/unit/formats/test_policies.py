@@ -20,8 +20,9 @@ INTEGERS = st.integers(1 - 2**63, 2**63 - 1)
 @st.composite
 def rules(draw, column):
     role = draw(st.sampled_from(Role))
+    allow = draw(st.sampled_from([(), ("near-unique: a\n", "unique-index:b")]))
     if role is not Role.QUASI:
-        return ColumnRule(column, role)
+        return ColumnRule(column, role, allow=allow)
     return ColumnRule(
         column,
         role,
@@ -31,6 +32,7 @@ def rules(draw, column):
         snap=draw(st.none() | POSITIVE),
         digits=draw(st.none() | st.integers(0, 20)),
         order=draw(st.none() | st.lists(NAMES | st.just(""), min_size=1, unique=True).map(tuple)),
+        allow=allow,
     )
 
 
@@ -63,6 +65,7 @@ def policies(draw):
         class_label=draw(st.none() | NAMES),
         rest=draw(st.none() | st.just("drop")),
         name=draw(st.from_regex(r"[a-z][a-z0-9_-]{0,39}", fullmatch=True)),
+        allow=draw(st.sampled_from([(), ('k-of-one: why: "so"', "no-diversity:x")])),
     )
 
 

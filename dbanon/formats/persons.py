@@ -1,0 +1,96 @@
+"""Look for persons who have several rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from dbanon.domain.persons import Persons
+from dbanon.formats.column_names import (
+    DESCRIBES_A_PERSON,
+    HARMS_A_PERSON,
+    is_anybody,
+    is_number,
+    person_listed,
+    person_numbered,
+    words,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from dbanon.domain.table import ColumnStats, ForeignKey, TableInfo
+
+_FEWEST = 20  # values of a key that may stand for persons
+_FEWEST_ROWS, _MOST_ROWS = 1.05, 20.0  # of one value, on average
+
+
+class _Candidate(NamedTuple):
+    column: str
+    reason: str
+    is_sure: bool
+
+
+def candidates(info: TableInfo, keys: Sequence[ForeignKey]) -> list[str]:
+    """Return the columns that may tell persons apart, and are to be counted."""
+    return [candidate.column for candidate in _candidates(info, keys)]
+
+
+def find(
+    info: TableInfo, keys: Sequence[ForeignKey], stats: Mapping[str, ColumnStats]
+) -> Persons | None:
+    """Return the column that most seems to tell persons with several rows apart, None if none does.
+
+    keys: the foreign keys of the table; stats: by column name, of those that could be counted.
+    A word for a person is a sure sign, as soon as a value repeats. A key of something else may
+    stand for persons when each of its values has a few rows.
+    """
+    found = [p for c in _candidates(info, keys) if (p := _counted(info, c, stats)) is not None]
+    return max(found, key=lambda p: (p.is_sure, p.n_values or 0), default=None)
+
+
+def _counted(
+    info: TableInfo, candidate: _Candidate, stats: Mapping[str, ColumnStats]
+) -> Persons | None:
+    """Return what the counts make of a candidate; what could not be counted is suspected."""
+    nullable = info.column(candidate.column).nullable
+    known = stats.get(candidate.column)
+    if known is None:
+        return Persons(*candidate, nullable) if candidate.is_sure else None
+    filled = known.n_rows - known.n_null
+    if not 0 < known.n_distinct < filled:
+        return None
+    if not candidate.is_sure and not (
+        known.n_distinct >= _FEWEST and _FEWEST_ROWS <= filled / known.n_distinct <= _MOST_ROWS
+    ):
+        return None
+    return Persons(*candidate, nullable, known.n_rows, known.n_distinct)
+
+
+def _candidates(info: TableInfo, keys: Sequence[ForeignKey]) -> Iterator[_Candidate]:
+    own = _listed(info)
+    referred = {key.columns[0]: key.table for key in keys if len(key.columns) == 1}
+    for column in info.columns:
+        if (column.name,) == info.primary_key or not column.has_equality:
+            continue
+        table = referred.get(column.name)
+        if table == info.name:
+            continue
+        person = person_listed(table.name) if table else person_numbered(column.name)
+        reason = f"refers to {table}" if table else "named like the number of a person"
+        if person is not None:
+            if own is None or own == person or is_anybody(own) or is_anybody(person):
+                yield _Candidate(column.name, reason, is_sure=True)
+        elif own is None and (table is not None or _is_key(column.name)):
+            reason = reason if table else "named like a key"
+            yield _Candidate(column.name, reason, is_sure=False)
+
+
+def _listed(info: TableInfo) -> str | None:
+    """Return the word for a person if each row is one: other persons only have to do with them."""
+    if len(info.primary_key) != 1:
+        return None
+    return person_numbered(info.primary_key[0]) or person_listed(info.name.name)
+
+
+def _is_key(column: str) -> bool:
+    return is_number(column) and not words(column) & (DESCRIBES_A_PERSON | HARMS_A_PERSON)
