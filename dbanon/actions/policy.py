@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from dbanon.actions.preparation import drafts
 from dbanon.actions.preparation.loading import load, no_policy
 from dbanon.domain.deeds import Deed
-from dbanon.domain.policy import DEFAULT_NAME, policy_option
-from dbanon.domain.policy_history import Event, StoredPolicy
+from dbanon.domain.policy import DEFAULT_NAME, Event, StoredPolicy, policy_option
 from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.caution import Caution
     from dbanon.domain.errors import PolicyError
-    from dbanon.domain.policy import Policy
-    from dbanon.domain.policy_history import Difference, Version
+    from dbanon.domain.policy import Difference, Policy, Version
     from dbanon.domain.release import Release
     from dbanon.domain.table import TableInfo
     from dbanon.domain.taxonomy import Taxonomy
@@ -114,7 +112,7 @@ def _checked(
     from dbanon.actions.preparation.cautions import require_none
 
     info, given, _ = _fitted(session, given, table)
-    found = _cautions(session, given, info) if strict or warn is not None else []
+    found = _cautions(session, given.completed(info), info) if strict or warn is not None else []
     if strict:
         require_none(found)
     elif warn is not None:

@@ -12,8 +12,7 @@ from dbanon.domain.policy import DEFAULT_NAME, policy_option
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
-    from dbanon.domain.policy import ModelSpec, Policy
-    from dbanon.domain.policy_history import Difference, Event, StoredPolicy
+    from dbanon.domain.policy import Difference, Event, ModelSpec, Policy, StoredPolicy
 
 app = typer.Typer(help="Say what to publish of a table.", no_args_is_help=True)
 

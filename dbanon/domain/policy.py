@@ -10,6 +10,7 @@ from dbanon.domain.table import ColumnKind, Structure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from dbanon.domain.table import TableInfo, TableName
 
@@ -182,6 +183,56 @@ class Policy:
     def l(self) -> int:
         """The least number of distinct values of every sensitive column; 1 when not asked for."""
         return plain_count(self.model(L_DIVERSITY), "l")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPolicy:
+    """A stored policy: since when, and the relations that serve a release by it."""
+
+    policy: Policy
+    updated_at: datetime
+    served_by: tuple[TableName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A policy as it was stored at some time, as a document; None when it was dropped.
+
+    ``version`` counts those of one table and name. ``stored_by`` is None for what was stored
+    before there was a history.
+    """
+
+    name: str
+    version: int
+    document: Mapping[str, object] | None
+    stored_at: datetime
+    stored_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A key that two policies do not share, with its value in each, None where there is none."""
+
+    key: str
+    before: object
+    after: object
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened to a policy: it was stored, dropped, or published by.
+
+    ``changes`` is what storing it changed. ``release`` and ``relation`` are those of a publication.
+    """
+
+    at: datetime
+    by: str | None
+    policy: str
+    deed: str
+    version: int | None = None
+    changes: tuple[Difference, ...] = ()
+    release: int | None = None
+    relation: TableName | None = None
 
 
 def policy_option(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from dbanon.domain.policy_history import Difference
+from dbanon.domain.policy import Difference
 from dbanon.formats.document_reader import Section
 
 if TYPE_CHECKING:

@@ -200,6 +200,8 @@ def changes(loaded: Loaded) -> list[Change]:
 
 def notes(loaded: Loaded) -> Iterator[Caution]:
     """Yield the changes that do not keep the table from being published."""
+    from dbanon.formats.allowances import is_allowed
+
     for change in changes(loaded):
         if not change.stops:
             yield Caution(Code.NEW_COLUMN, change.column, str(change), change.hint)

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from dbanon.db.metadata import tables as m
 from dbanon.db.metadata.store import of_table
-from dbanon.domain.policy_history import Version
+from dbanon.domain.policy import Version
 from dbanon.formats import policies
 
 if TYPE_CHECKING:
