@@ -203,8 +203,9 @@ def notes(loaded: Loaded) -> Iterator[Caution]:
     from dbanon.formats.allowances import is_allowed
 
     for change in changes(loaded):
-        if not change.stops:
-            yield Caution(Code.NEW_COLUMN, change.column, str(change), change.hint)
+        note = Caution(Code.NEW_COLUMN, change.column, str(change), change.hint)
+        if not change.stops and not is_allowed(note, loaded.policy):
+            yield note
 
 
 def gained_rights(session: Session, info: TableInfo, release: Entry) -> Iterator[Change]:
