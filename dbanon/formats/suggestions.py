@@ -30,6 +30,12 @@ _COMMENT = re.compile(rf"\bdbanon:\s*({'|'.join(Role)})\b", re.IGNORECASE)
 _NEARLY_UNIQUE = 0.95
 _FINE = 0.9  # the share from which policy set warns of nearly unique values
 _FEW = 50
+_OF_TYPES = {
+    "uuid": "it holds UUIDs, which are keys",
+    "inet": "it holds addresses of machines",
+    "macaddr": "it holds addresses of machines",
+    "macaddr8": "it holds addresses of machines",
+}
 _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.DECIMAL, ColumnKind.FLOAT})
 _DATES = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
 
@@ -81,21 +87,23 @@ def suggest(
     return found
 
 
-def identifies(column: ColumnInfo) -> str | None:
+def identifies(column: ColumnInfo, *, in_key: bool = False) -> str | None:
     """Return why a column looks like an identifier by itself, None if it does not.
 
     A comment that gives it a role is the word of somebody who has thought about it.
     """
-    known = _Column(column, words(column.name), None, in_key=False)
+    known = _Column(column, words(column.name), None, in_key)
     if _COMMENT.search(column.comment or ""):
         return None
+    if in_key:
+        return "it is part of the primary key"
     if column.identity:
         return "it is numbered by the database"
     if _names_a_person(known):
         return "it is named like something that names a person"
     if _is_placed(known):
         return "it is named like a name, an address or a key"
-    return None
+    return _OF_TYPES.get(column.base_type)
 
 
 def key_of(info: TableInfo, stats: Mapping[str, ColumnStats]) -> tuple[str, ...]:
