@@ -42,4 +42,4 @@ def test_models_are_spelled_with_the_columns_of_which_they_are_asked():
     policy = policy_of(["age"], ["pay", "job"], k=5, l=1)
     asked = (policy.models[0], ModelSpec("t-closeness", {"t": 0.2, "columns": ("pay", "job")}))
     policy = replace(policy, models=asked)
-    assert "5-anonymity, 0.2-closeness (equal) of pay and job" == report.models(policy)
+    assert "5-anonymity, 0.2-closeness (equal) of pay and job" == report.models(asked)
