@@ -11,6 +11,7 @@ import dbanon
 from dbanon.anonymization.registry import RECODINGS
 from dbanon.cli import main
 from dbanon.domain.wording import RECODED
+from dbanon.formats import policies
 from dbanon.settings import Settings
 
 pytestmark = pytest.mark.one_server
@@ -96,7 +97,7 @@ role = "sensitive"
 [models]
 k = 5
 """
-    dbanon.set_policy("odd", policy, settings=database.settings)
+    dbanon.set_policy("odd", policies.parse(policy), settings=database.settings)
     dbanon.publish("odd", settings=database.settings)
     found = dbanon.describe("anon.odd", settings=database.settings)
     assert ["a'; --", "s"] == [column.name for column in found.columns]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.cli.terminal import console
-from dbanon.domain.metrics import MEANINGS, Meaning
 from dbanon.domain.policy import L_DIVERSITY
+from dbanon.domain.wording import MEANINGS, Meaning
 from dbanon.models.parameters import COLUMNS
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import texts, title

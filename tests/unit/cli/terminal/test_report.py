@@ -5,8 +5,8 @@ from builders import policy_of
 from dbanon.anonymization.registry import METRICS
 from dbanon.cli.terminal import report
 from dbanon.domain.assignment import LossReport
-from dbanon.domain.metrics import MEANINGS
 from dbanon.domain.policy import ModelSpec
+from dbanon.domain.wording import MEANINGS
 
 LOSS = LossReport(
     n_rows=100,
