@@ -196,8 +196,10 @@ def _looked_at(session: Session, release: Release) -> list[Finding]:
             identity.require_admitted(session)
     except DbanonError as error:
         findings.append(_failure(subject, str(error), error.hint))
-    message = f"release {release.id} of {release.table}, nothing leaks"
-    return findings or [Finding(Level.OK, subject, message)]
+    if all(finding.level is Level.OK for finding in findings):
+        message = f"release {release.id} of {release.table}, nothing leaks"
+        findings.append(Finding(Level.OK, subject, message))
+    return findings
 
 
 def _described(session: Session, release: Release) -> Iterator[Finding]:
@@ -330,8 +332,8 @@ def _strays(session: Session, release: Release, source: TableInfo) -> Iterator[F
     from dbanon.db import audit, identity
 
     try:
-        loaded = load(session, source)
-        if changes(loaded) or [*misfits(loaded)]:
+        loaded = load(session, source, release.policy_name)
+        if any(change.stops for change in changes(loaded)) or [*misfits(loaded)]:
             return
     except PolicyError:
         return
@@ -347,12 +349,16 @@ def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[
     """Yield what changed about the source, and would keep it from being published again."""
     subject = str(release.relation)
     try:
-        loaded = load(session, source)
-        found = changes(loaded) or [*misfits(loaded)]
+        loaded = load(session, source, release.policy_name)
+        changed = changes(loaded)
+        found = [change for change in changed if change.stops] or [*misfits(loaded)]
     except PolicyError as error:
         yield Finding(Level.FAILURE, subject, str(error), error.hint, DriftError.exit_code)
         return
     yield from _as_drift(release, source, [*gained_rights(session, source, release), *found])
+    for change in changed:
+        if not change.stops:
+            yield Finding(Level.OK, subject, f"{source.name} changed: {change}", change.hint)
 
 
 def _as_drift(release: Release, source: TableInfo, changes: Iterable[Change]) -> Iterator[Finding]:

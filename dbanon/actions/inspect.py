@@ -11,9 +11,9 @@ from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from dbanon.domain.persons import Persons
     from dbanon.domain.policy import ColumnRule
     from dbanon.domain.table import ColumnInfo, ColumnStats, TableInfo
+    from dbanon.formats.persons import Persons
 
 
 @dataclass(frozen=True, slots=True)

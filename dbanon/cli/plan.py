@@ -20,6 +20,7 @@ def plan(
     table: options.Table,
     *,
     asked: publication.Asked,
+    file: options.Draft = None,
     on_interrupt: options.Interrupt = OnInterrupt.DISCARD,
     print_sql: options.PrintSql = False,
     compare: options.Compare = False,
@@ -37,6 +38,7 @@ def plan(
     \b
     dbanon plan patients --k 5 --l 3
     dbanon plan patients --k 5 --print-sql
+    dbanon plan patients --file draft.toml
     dbanon plan patients --k 5 --compare
     dbanon plan patients --compare --algorithms auto,mondrian --plot loss.svg
     """
@@ -53,9 +55,9 @@ def plan(
         interruptible(stages, on_interrupt),
     ):
         if wanted is None:
-            found = action(table, settings=settings, stages=stages, **asked)
+            found = action(table, draft=file, settings=settings, stages=stages, **asked)
         else:
-            compared = wanted.run(table, settings=settings, stages=stages, **asked)
+            compared = wanted.run(table, draft=file, settings=settings, stages=stages, **asked)
     if wanted is None:
         _show(found, json=json, print_sql=print_sql)
     else:

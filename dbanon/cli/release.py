@@ -34,11 +34,15 @@ def list_(
     if json:
         console.document([{**console.plain(r), "hidden": hidden.get(r.id)} for r in found])
         return
-    headers = ("release", "table", "relation", "as", "k", "l", "NCP", "served", "hidden", "created")
+    headers = (
+        *("release", "table", "policy", "relation", "as", "k", "l", "NCP"),
+        *("served", "hidden", "created"),
+    )
     rows = [
         (
             r.id,
             r.table,
+            r.policy_name,
             r.relation,
             r.kind.value,
             r.policy.k,
@@ -64,7 +68,8 @@ def show(number: Number, *, dsn: options.Dsn = None, json: options.Json = False)
         console.document({**console.plain(found), "verifications": later})
         return
     console.say(
-        f"release {found.id}: {found.table} as {found.relation} ({found.kind.value}),"
+        f"release {found.id}: {found.table} as {found.relation} ({found.kind.value}), by policy"
+        f" {found.policy_name},"
         f" {'served' if found.served else 'not served'}, by {found.created_by}"
         f" at {found.created_at:%Y-%m-%d %H:%M:%S %Z}"
     )

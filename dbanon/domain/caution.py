@@ -20,6 +20,7 @@ class Code(StrEnum):
     NEAR_UNIQUE = "near-unique"
     ALIKE_VALUES = "alike-values"
     LOOKS_LIKE_IDENTIFIER = "looks-like-identifier"
+    NEW_COLUMN = "new-column"
 
     @property
     def of_column(self) -> bool:
@@ -27,7 +28,9 @@ class Code(StrEnum):
         return self not in _OF_POLICY
 
 
-_OF_POLICY = frozenset({Code.K_OF_ONE, Code.NO_DIVERSITY, Code.NO_SUBJECT, Code.UNIQUE_TOGETHER})
+_OF_POLICY = frozenset(
+    {Code.K_OF_ONE, Code.NO_DIVERSITY, Code.NO_SUBJECT, Code.UNIQUE_TOGETHER, Code.NEW_COLUMN}
+)
 
 
 @dataclass(frozen=True, slots=True)

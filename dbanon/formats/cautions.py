@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from dbanon.domain.caution import Contents
-    from dbanon.domain.persons import Persons
     from dbanon.domain.policy import ColumnRule, Policy
     from dbanon.domain.table import ColumnInfo, TableInfo
+    from dbanon.formats.persons import Persons
 
 AS_IT_IS = (Role.SENSITIVE, Role.INSENSITIVE)
 """Roles of columns that are published as they are."""

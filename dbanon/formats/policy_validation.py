@@ -11,6 +11,7 @@ from dbanon.domain.table import ColumnKind, Structure, quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import did_you_mean
+from dbanon.formats.floor_validation import floor_problems
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.registry import MODELS
@@ -48,6 +49,7 @@ def validate(
 
     taxonomies: the names that are stored; recodings: those there are.
     """
+    policy = policy.completed(info)
     problems = [
         *_of_relation(policy, info),
         *_of_view(info),
@@ -66,6 +68,7 @@ def validate(
                 _of_recoding(rule, column, taxonomies, recodings),
                 _of_order(rule, column),
                 (f"allow {flaw}" for flaw in flaws(rule.allow, of_column=True)),
+                floor_problems(rule, column),
             )
             problems += [f"column {quote_identifier(rule.column)}: {text}" for text in found]
     if problems:

@@ -187,6 +187,15 @@ Ks = Annotated[
         help="the k to compare at; with --plot 2,5,10,25,50,100 by default",
     ),
 ]
+PolicyName = Annotated[
+    str, typer.Option("--policy", metavar="NAME", help="which of the policies of the table")
+]
+Draft = Annotated[
+    Path | None,
+    typer.Option(
+        "--file", "-f", show_default=False, help="a policy that is not stored; - is stdin"
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="do and prove everything, then roll back")]
 PrintSql = Annotated[
     bool, typer.Option("--print-sql", help="print the statements publish would run")
@@ -211,7 +220,9 @@ Schema = Annotated[
 ]
 Name = Annotated[
     str | None,
-    typer.Option("--name", show_default=False, help="its name; the table's own by default"),
+    typer.Option(
+        "--name", show_default=False, help="its name; by default the table's, or TABLE_POLICY"
+    ),
 ]
 Grants = Annotated[
     list[str] | None,
