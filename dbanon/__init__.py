@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dbanon.actions.check import check, check_all
+    from dbanon.actions.check import check, check_all, describe
     from dbanon.actions.compare import compare
     from dbanon.actions.demo import demo
     from dbanon.actions.doctor import doctor
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 # Where each name lives: importing dbanon loads none of it, so that a command starts at once.
 _HOMES = {
-    "actions.check": "check check_all",
+    "actions.check": "check check_all describe",
     "actions.compare": "compare",
     "actions.demo": "demo",
     "actions.doctor": "doctor",
@@ -125,6 +125,7 @@ __all__ = [
     "compare",
     "demo",
     "derive_taxonomy",
+    "describe",
     "diff_policies",
     "doctor",
     "drop_policy",
