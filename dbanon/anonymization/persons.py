@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.interfaces import Requirement
-    from dbanon.domain.assignment import EncodedTable
+    from dbanon.domain.assignment import EncodedColumn, EncodedTable
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
 
@@ -50,22 +50,22 @@ def run_by_subject(
 
     subjects: (n,) the person of each row, 0..p-1 without gaps. k counts persons, and every model
     holds of persons, each with its one value, as well as of rows, which is what readers can repeat.
-    Where rows of a person differ in a sensitive column, only models that are safe then can be asked
-    of it (``of_persons`` of ``dbanon.models.base``). Raises Unsatisfiable for other models, and for
-    persons whose rows differ in a quasi-identifier.
+    Where rows of a person differ in a quasi-identifier, all its values count as known of the
+    person: what is published of a class holds of every row of everyone in it. Where they differ in
+    a sensitive column, only models that are safe then can be asked of it (``of_persons`` of
+    ``dbanon.models.base``). Raises Unsatisfiable for other models.
     """
-    varying = require_alike(encoded, policy, subjects)
+    varying = require_safe(encoded, policy, subjects)
     requirement = check_feasible(encoded, policy)
     first = np.unique(subjects, return_index=True)[1]
-    profiles = encoded.take(first)
     by_profile = replace(policy, models=tuple(_of_profiles(policy, encoded, varying)))
-    outcome = run(profiles, by_profile, seed=seed, stages=stages)
+    outcome = run(_profiles(encoded, subjects), by_profile, seed=seed, stages=stages)
     assignment = Assignment(outcome.assignment.group[subjects], outcome.assignment.n_groups)
     assignment = _Persons(encoded, policy, subjects, varying).merged(assignment, requirement)
     _require_budget(assignment, policy)
     values = published_values(encoded, assignment)
     persons = Assignment(assignment.group[first], assignment.n_groups)
-    published = publication(profiles, persons, values, k=policy.k)
+    published = publication(encoded.take(first), persons, values, k=policy.k)
     certify(published, by_profile, None, budget=len(first))
     published = publication(encoded, assignment, values, k=policy.k)
     certify(published, policy, None, budget=requirement.budget(encoded.n_rows))
@@ -73,15 +73,32 @@ def run_by_subject(
     return Outcome(assignment, values, loss)
 
 
-def require_alike(encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int32]) -> set[str]:
+def _profiles(encoded: EncodedTable, subjects: NDArray[np.int32]) -> EncodedTable:
+    """Return one row a person, (p,), who may have several values of a quasi-identifier.
+
+    Such a column becomes two of half the weight, with the least and the greatest code of each
+    person: they describe the set of its values as they describe that of a group's.
+    """
+    order = np.argsort(subjects, kind="stable")
+    bounds = np.flatnonzero(np.diff(subjects[order], prepend=-1))
+    columns: list[EncodedColumn] = []
+    for column in encoded.quasi:
+        codes = column.codes[order]
+        least, greatest = np.minimum.reduceat(codes, bounds), np.maximum.reduceat(codes, bounds)
+        if (least == greatest).all():
+            columns.append(replace(column, codes=least))
+            continue
+        half = replace(column.rule, weight=column.rule.weight / 2)
+        columns += [replace(column, rule=half, codes=ends) for ends in (least, greatest)]
+    return replace(encoded.take(order[bounds]), quasi=tuple(columns))
+
+
+def require_safe(encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int32]) -> set[str]:
     """Return the sensitive columns in which rows of a person differ.
 
-    Raises Unsatisfiable where they differ in a quasi-identifier, or where a model does not say what
-    it means of them.
+    Raises Unsatisfiable where a model does not say what it means of them.
     """
     first = np.unique(subjects, return_index=True)[1]
-    for column in encoded.quasi:
-        _require_same(column.codes, subjects, first, name=column.name)
     varying = {
         name
         for name, codes in zip(encoded.sensitive_names, encoded.sensitive.T, strict=True)
@@ -101,7 +118,7 @@ def is_possible(encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int3
     if len(first) < policy.k:
         return False
     try:
-        varying = require_alike(encoded, policy, subjects)
+        varying = require_safe(encoded, policy, subjects)
         by_profile = replace(policy, models=tuple(_of_profiles(policy, encoded, varying)))
         profiles = encoded.take(first)
         rows_in_reach(profiles, check_feasible(profiles, by_profile))
@@ -211,7 +228,7 @@ class _Persons:
         bad, reason = persons_of(groups, subjects) < self._k, f"{self._k}-anonymity"
         for demand in self._demands:
             measure = demand.model.of_persons
-            assert measure is not None  # noqa: S101 - ``require_alike`` has refused the others
+            assert measure is not None  # noqa: S101 - ``require_safe`` has refused the others
             values = self._encoded.sensitive[shown, demand.column or 0]
             level = achieved_by_persons(measure, groups, subjects, values)
             missed = ~demand.model.meets(level)
@@ -233,21 +250,15 @@ def _require_same(
     first: NDArray[np.int64],
     *,
     name: str,
-    model: str | None = None,
+    model: str,
 ) -> None:
     differ = len(np.unique(subjects[codes != codes[first][subjects]]))
-    if not differ:
-        return
-    msg = f"{differ:,} persons have rows that differ in {quote_identifier(name)}"
-    if model is None:
+    if differ:
         raise Unsatisfiable(
-            f"{msg}: in which class each of them is would tell who they are",
-            hint=f"make the column the same for all rows of a person, or {_ONE_ROW}",
+            f"{differ:,} persons have rows that differ in {quote_identifier(name)}: {model} does"
+            " not say how often such a person counts",
+            hint="ask for distinct or probabilistic diversity, or for alpha",
         )
-    raise Unsatisfiable(
-        f"{msg}: {model} does not say how often such a person counts",
-        hint="ask for distinct or probabilistic diversity, or for alpha",
-    )
 
 
 def _require_budget(assignment: Assignment, policy: Policy) -> None:
