@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from dbanon.actions.inspect import inspect
     from dbanon.actions.plan import plan
     from dbanon.actions.policy import (
+        check_policy,
+        diff_policies,
         drop_policy,
         export_policy,
         list_policies,
         load_policy,
+        policy_history,
         set_policy,
         suggest_policy,
     )
@@ -70,8 +73,8 @@ _HOMES = {
     "actions.init": "init init_sql",
     "actions.inspect": "inspect",
     "actions.plan": "plan",
-    "actions.policy": "drop_policy export_policy list_policies load_policy set_policy"
-    " suggest_policy",
+    "actions.policy": "check_policy diff_policies drop_policy export_policy list_policies"
+    " load_policy policy_history set_policy suggest_policy",
     "actions.publish": "publish",
     "actions.refresh": "refresh",
     "actions.release": "drop_release list_releases list_verifications load_release",
@@ -118,9 +121,11 @@ __all__ = [
     "anonymize",
     "check",
     "check_all",
+    "check_policy",
     "compare",
     "demo",
     "derive_taxonomy",
+    "diff_policies",
     "doctor",
     "drop_policy",
     "drop_release",
@@ -140,6 +145,7 @@ __all__ = [
     "load_release",
     "load_taxonomy",
     "plan",
+    "policy_history",
     "publish",
     "refresh",
     "revoke",

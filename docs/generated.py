@@ -16,6 +16,7 @@ import dbanon
 from dbanon.anonymization.parameters import parameters
 from dbanon.anonymization.registry import ALGORITHMS
 from dbanon.cli import app
+from dbanon.domain.metrics import MEANINGS
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
@@ -65,6 +66,12 @@ def models() -> str:
     return table(head, (_model(name) for name in MODELS))
 
 
+def metrics() -> str:
+    """Return the table of what is measured of a publication."""
+    rows = ((f"`{name}`", meaning.title, meaning.line) for name, meaning in MEANINGS.items())
+    return table(("in `--json`", "on the screen", "what it says"), rows)
+
+
 def commands() -> str:
     """Return a section for each command, with the text that its ``--help`` prints."""
     return "\n".join(_commands("dbanon", get_command(app)))
@@ -89,6 +96,7 @@ def python_names() -> str:
 PARTS: dict[str, Callable[[], str]] = {
     "algorithms": algorithms,
     "models": models,
+    "metrics": metrics,
     "commands": commands,
     "sql-functions": sql_functions,
     "python-names": python_names,

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 from dbanon.anonymization.parameters import parameters
 from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
 from dbanon.domain.caution import Code
-from dbanon.domain.policy import GROUP, Policy, Role
+from dbanon.domain.policy import DEFAULT_NAME, DROP, GROUP, PERIODS, Policy, Role
+from dbanon.formats.policies import NAME
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 TEXT: Schema = {"type": "string", "minLength": 1}
 POSITIVE: Schema = {"type": "number", "exclusiveMinimum": 0}
 COUNT: Schema = {"type": "integer", "minimum": 1}
-QUASI_ONLY = ("recoding", "weight", "snap", "digits")
+FLOORS = ("at_least", "bands", "top", "bottom")
+QUASI_ONLY = ("recoding", "weight", *FLOORS, "pooled", "snap", "digits", "keep")
 OF_VALUES = ("taxonomy", "order")
 
 
@@ -45,11 +47,14 @@ def schema() -> Schema:
     """Return the schema of a whole policy."""
     properties = {
         "table": TEXT,
+        "name": {"type": "string", "pattern": f"^{NAME.pattern}$", "default": DEFAULT_NAME},
+        "rest": {"const": DROP},
         "columns": {"type": "object", "minProperties": 1, "additionalProperties": _column()},
         "models": _models(),
         "algorithm": {"enum": list(ALGORITHMS), "default": Policy(None, ()).algorithm},
         "params": {"type": "object"},
         "block": COUNT,
+        "key": {"type": "array", "minItems": 1, "items": TEXT},
         "subject": TEXT,
         "rows_per_subject": {"anyOf": [COUNT, {"const": GROUP}]},
         "population": TEXT,
@@ -82,6 +87,12 @@ def _column() -> Schema:
         "taxonomy": TEXT,
         "order": {"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "string"}},
         "weight": {**POSITIVE, "default": 1},
+        "at_least": {"anyOf": [{"enum": list(PERIODS)}, COUNT]},
+        "bands": POSITIVE,
+        "top": {"type": "number"},
+        "bottom": {"type": "number"},
+        "pooled": {"type": "array", "minItems": 1, "items": TEXT},
+        "keep": {"type": "boolean", "default": False},
         "snap": POSITIVE,
         "digits": {"type": "integer", "minimum": 0},
         "allow": _allow(of_column=True),

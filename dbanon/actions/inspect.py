@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.domain.progress import Stages
@@ -10,9 +11,9 @@ from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from dbanon.domain.persons import Persons
     from dbanon.domain.policy import ColumnRule
     from dbanon.domain.table import ColumnInfo, ColumnStats, TableInfo
+    from dbanon.formats.persons import Persons
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ def inspect(
 
     Raises TableNotFound, NotPermitted, DatabaseError.
     """
+    from dbanon.actions.preparation.loading import looking
     from dbanon.db import catalog, identity
     from dbanon.db.session import connect
     from dbanon.formats.persons import find
@@ -51,13 +53,12 @@ def inspect(
     name = table if isinstance(table, TableName) else TableName.parse(table)
     with (
         connect(settings or Settings.load()) as session,
-        session.transaction(snapshot=True, read_only=True),
+        looking(session, partial(catalog.describe, session, name)) as info,
     ):
-        info = catalog.describe_source(session, name)
+        identity.admit(session, info)
         with stages("count"):
             n_rows, stats = catalog.statistics(session, info)
         persons = find(info, catalog.foreign_keys(session, info), stats)
-        identity.require_admitted(session)
     columns = tuple(
         InspectedColumn(info.column(rule.column), stats.get(rule.column), rule, reason)
         for rule, reason in suggest(info, stats, persons)

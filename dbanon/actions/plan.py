@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
+from dbanon.actions.preparation import drafts
 from dbanon.actions.preparation.prepare import prepare
-from dbanon.actions.preparation.request import Request
 from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Prepared
-    from dbanon.actions.preparation.request import Options
+    from dbanon.actions.preparation.request import Options, Request
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
+    from dbanon.domain.table import TableInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,39 +64,29 @@ class Plan:
 def plan(
     table: str | TableName,
     *,
+    draft: str | Path | Policy | None = None,
     settings: Settings | None = None,
     stages: Stages | None = None,
     **options: Unpack[Options],
 ) -> Plan:
     """Group a table by its stored policy and report what publishing would cost.
 
+    ``draft`` is a policy to go by instead, a value or the path of a TOML file; it is not stored.
     Takes the options of ``publish`` and raises what it raises, but needs no right to create
     anything and takes no lock.
     """
-    from dbanon.db import identity
-    from dbanon.db.metadata.migrate import require_current
-    from dbanon.db.releases.publication import Publication
+    from dbanon.actions.preparation.loading import find_published, looking
     from dbanon.db.session import connect
 
-    request = Request.of(options)
+    request, given = drafts.requested(options, draft)
     where = table if isinstance(table, TableName) else TableName.parse(table)
     with (
         connect(settings or Settings.load()) as session,
-        session.transaction(snapshot=True, read_only=True, keep=False),
+        looking(session, partial(find_published, session, where)) as info,
     ):
-        require_current(session)
-        loaded = _source(session, where, request)
+        loaded = _loaded(session, info, request, given)
         prepared = prepare(session, loaded, request, stages or Stages())
-        identity.require_admitted(session)
-        publication = Publication(
-            id=0,
-            info=loaded.info,
-            policy=prepared.policy,
-            kind=request.kind,
-            view=request.view(loaded.info.name),
-            recodings=prepared.recodings,
-            trees=prepared.trees,
-        )
+        publication = _publication(prepared, request)
         statements = tuple(_render(session, publication, request))
     return Plan(
         policy=prepared.policy,
@@ -105,14 +98,30 @@ def plan(
     )
 
 
-def _source(session: Session, where: TableName, request: Request) -> Loaded:
-    from dbanon.actions.preparation.loading import find_source, load, require_unchanged
+def _loaded(session: Session, info: TableInfo, request: Request, draft: Policy | None) -> Loaded:
+    from dbanon.actions.preparation.loading import load, require_own_relation, require_unchanged
     from dbanon.db import identity
 
-    loaded = load(session, find_source(session, where))
-    require_unchanged(session, loaded, request.view(loaded.info.name))
-    identity.admit(session, loaded.info)
+    loaded = load(session, info, request.policy, draft=draft)
+    view = request.view(info.name)
+    require_own_relation(loaded, view)
+    require_unchanged(session, loaded, view)
+    identity.admit(session, info)
     return loaded
+
+
+def _publication(prepared: Prepared, request: Request) -> Publication:
+    from dbanon.db.releases.publication import Publication
+
+    return Publication(
+        id=0,
+        info=prepared.info,
+        policy=prepared.policy,
+        kind=request.kind,
+        view=request.view(prepared.info.name),
+        recodings=prepared.recodings,
+        trees=prepared.trees,
+    )
 
 
 def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedColumn]:

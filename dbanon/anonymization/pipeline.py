@@ -21,11 +21,13 @@ from dbanon.anonymization.adjusting.trim import trim
 from dbanon.anonymization.algorithms.blocks import assign_in_blocks
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss.metrics import prefixes, publication, report
-from dbanon.anonymization.parameters import LISTENER, listens, typed
+from dbanon.anonymization.parameters import LISTENER, listens, timed, typed
 from dbanon.anonymization.registry import ALGORITHMS, METRICS, RECODINGS, default_recoding
+from dbanon.anonymization.strata import group_apart, kept_columns, require_apart, require_kept
 from dbanon.anonymization.threads import GivenUp, aside
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
+from dbanon.domain.policy import OF_CELLS
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.document_reader import did_you_mean
 from dbanon.models.base import Scope
@@ -77,6 +79,7 @@ def run(
     returned that does not meet every model.
     """
     requirement = check_feasible(encoded, policy)
+    require_apart(encoded, policy)
     for column in encoded.quasi:
         recoding_of(column)
     publish = partial(published_values, encoded)
@@ -92,7 +95,7 @@ def run(
         stages.seconds["compile"] = stages.seconds.get("compile", 0.0) + compiled.seconds
     with stages("recode"):
         values = publish(assignment)
-        published = publication(encoded, assignment, values, k=requirement.k)
+        published = publication(encoded, assignment, values, k=policy.k)
         certify(published, policy, population, budget=requirement.budget(encoded.n_rows))
         loss = report(published, METRICS)
         loss = dataclasses.replace(loss, sensitive_aware=requirement.sensitive_aware)
@@ -120,6 +123,15 @@ def _searched(
     stages: Stages,
 ) -> Assignment:
     """Group the rows by the policy's algorithm, coarser where its models of a population ask."""
+    if kept_columns(encoded):
+
+        def group(part: EncodedTable, allowed: Policy) -> Assignment:
+            own = timed(allowed, share=part.n_rows / encoded.n_rows)
+            algorithm = make_algorithm(own, stages=stages)
+            asked = check_feasible(part, own)
+            return _grouped(part, asked, algorithm, policy=own, seed=seed, stages=stages)
+
+        return group_apart(encoded, policy, check=check_feasible, group=group)
     algorithm = make_algorithm(policy, stages=stages)
     grouped = partial(_grouped, encoded, policy=policy, seed=seed, stages=stages)
     assignment = grouped(requirement, algorithm)
@@ -187,8 +199,13 @@ def check_feasible(encoded: EncodedTable, policy: Policy) -> Requirement:
                 f" fewer than l = {requirement.l}"
             )
             raise Unsatisfiable(msg, hint="lower --l")
-    more = linked_demands(encoded, policy)
-    return dataclasses.replace(requirement, demands=(*demands, *more)) if more else requirement
+    # Groups too small for a model would all be merged one by one, and the largest grow fastest.
+    least = max((demand.model.least_rows for demand in demands), default=1)
+    return dataclasses.replace(
+        requirement,
+        k=max(requirement.k, min(least, encoded.n_rows)),
+        demands=(*demands, *linked_demands(encoded, policy)),
+    )
 
 
 def _check_policy(encoded: EncodedTable, policy: Policy) -> None:
@@ -260,6 +277,10 @@ def recoding_of(column: EncodedColumn) -> str:
         fitting = [other for other, recoding in RECODINGS.items() if structure in recoding.accepts]
         msg = f"recoding {name!r} cannot publish column {quote_identifier(column.name)}"
         raise PolicyError(msg, hint=f"choose one of {', '.join(fitting)}")
+    if column.has_floor and name not in OF_CELLS:
+        msg = f"recoding {name!r} publishes single values, and {quote_identifier(column.name)}"
+        hint = f"choose one of {', '.join(sorted(OF_CELLS))}, or leave the floor out"
+        raise PolicyError(f"{msg} has a floor", hint=hint)
     return name
 
 
@@ -286,6 +307,7 @@ def certify(
     rows = np.flatnonzero(published.classes >= 0)
     if published.n_suppressed > budget or not len(rows):
         raise _defect(policy)
+    require_kept(table, published.classes)
     demands = all_demands(table, policy)
     around = any(demand.model.is_around for demand in demands)
     coarser = prefixes(published) if around else ()
@@ -310,4 +332,4 @@ def _unmet(spec: ModelSpec, policy: Policy) -> Unsatisfiable:
 
 def _defect(policy: Policy) -> DbanonError:
     msg = f"algorithm {policy.algorithm!r} made classes that do not meet the policy"
-    return DbanonError(msg, hint="this is a defect of dbanon; nothing was published")
+    return DbanonError(msg, hint="--algorithm mondrian; this is a defect of dbanon")

@@ -43,6 +43,7 @@ def check(
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Prove a published relation again, or all of them.
 
@@ -52,7 +53,7 @@ def check(
 
     \b
     dbanon check anon.patients
-    dbanon check --all --json
+    dbanon check --all --quiet
     dbanon check some.table --quasi age --quasi sex --k 5 --sensitive disease --l 3
     """
     from dbanon.actions.check import check_all, check_one
@@ -63,7 +64,7 @@ def check(
             raise typer.BadParameter(
                 "goes alone: the ledger says what to check", param_hint="--all"
             )
-        _show_all(check_all(settings=settings), json=json)
+        _show_all(check_all(settings=settings), json=json, quiet=quiet)
         return
     if relation is None:
         raise typer.BadParameter("name a relation, or pass --all", param_hint="RELATION")
@@ -72,23 +73,23 @@ def check(
     )
     if json:
         console.document(found)
-    else:
+    elif not quiet or found.error is not None:
         report.checks(found.report)
         _tell(found)
     if found.error is not None:
         raise found.error
 
 
-def _show_all(found: list[Checked], *, json: bool) -> None:
+def _show_all(found: list[Checked], *, json: bool, quiet: bool) -> None:
     if json:
         console.document(found)
-    else:
+    elif not quiet or any(one.error is not None for one in found):
         rows = [(one.relation, one.release, one.verdict.value, one.recorded) for one in found]
         console.table(("relation", "release", "verdict", "recorded"), rows)
         for one in found:
             _tell(one)
             if one.error is not None:
-                console.warn(str(one.error))
+                console.warn(console.with_hint(one.error))
     codes = [one.error.exit_code for one in found if one.error is not None]
     if codes:
         raise typer.Exit(max(codes))

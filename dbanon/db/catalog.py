@@ -11,6 +11,7 @@ from dbanon.db.identity import admit, harmless, readable
 from dbanon.db.queries import query, text_of
 from dbanon.domain.errors import TableNotFound
 from dbanon.domain.table import (
+    Below,
     ColumnInfo,
     ColumnKind,
     ColumnStats,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.session import Session
 
+_MADE = frozenset({"v", "m"})  # relations that are made of others
 _MOST_NEAR = 3  # names that are offered for one that does not exist
 _KINDS = {
     "int2": ColumnKind.INTEGER,
@@ -77,7 +79,19 @@ def describe(
         has_parents=has_parents,
         comment=comment,
         partitions=_partitions(session, oid) if relkind == "p" else (),
+        below=_below(session, oid) if relkind in _MADE else (),
+        volatile=_volatile(session, oid) if relkind in _MADE else (),
     )
+
+
+def _below(session: Session, oid: int) -> tuple[Below, ...]:
+    rows = session.pg.execute(query("catalog/below"), {"relation": oid}).fetchall()
+    return tuple(Below(TableName(schema, name), *rest) for schema, name, *rest in rows)
+
+
+def _volatile(session: Session, oid: int) -> tuple[TableName, ...]:
+    rows = session.pg.execute(query("catalog/volatile_functions"), {"relation": oid}).fetchall()
+    return tuple(TableName(*row) for row in rows)
 
 
 def _partitions(session: Session, oid: int) -> tuple[Partition, ...]:

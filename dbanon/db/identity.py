@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 _AGAIN = "run the command again; if it fails again, find out who owns the schema"
 # Relations that LOCK TABLE takes; what has another kind cannot be replaced by one statement.
 _LOCKED = frozenset({"r", "p", "v"})
-_TABLES = frozenset({"r", "p"})
 _ACTING = "SELECT current_user, session_user, current_setting('search_path')"
 
 
@@ -39,6 +38,8 @@ def admit(session: Session, info: TableInfo) -> None:
     Raises NotPermitted when to read it would run code of somebody else's, and DatabaseError when
     its name means another relation by now.
     """
+    if info.relkind == "v":
+        hold(session, info)  # with all that it is made of: views are replaced by one statement
     foreign = foreign_code(session, info)
     if foreign:
         found = "; ".join(f"{function} of {owner}" for function, owner in foreign[:5])
@@ -50,8 +51,8 @@ def admit(session: Session, info: TableInfo) -> None:
     names = _names(info)
     _require_unmoved(session, names)
     session.admitted.update(names)
-    if info.relkind in _TABLES and not session.pg.read_only:
-        _pin(session, info)
+    if info.is_table:
+        pin(session, info)
 
 
 def dismiss(session: Session, name: TableName) -> None:
@@ -64,20 +65,21 @@ def _names(info: TableInfo) -> dict[int, TableName]:
     return {part.oid: part.name for part in info.partitions} | {info.oid: info.name}
 
 
-def _pin(session: Session, info: TableInfo) -> None:
-    """Make a private view of a table, for a transaction in which foreign code could write.
+def pin(session: Session, info: TableInfo) -> None:
+    """Make a private view of a relation that was admitted, where foreign code could write.
 
-    A view finds its table once. To make it runs nothing, and the lock that it leaves tells which
-    table it found: then no exchange of names can lead to another one. It shows which partition a
-    row lies in, too.
+    A view finds its relation once. To make it runs nothing, and the lock that it leaves tells which
+    one it found: then no exchange of names can lead to another one. Of a table it shows which
+    partition a row lies in, too.
     """
-    if info.oid in session.pins:
+    if info.oid in session.pins or session.pg.read_only:
         return
-    pin = TableName(DATA_SCHEMA, f"pin_{session.pg.info.backend_pid}_{info.oid}")
-    statement = sql.SQL("CREATE VIEW {} AS SELECT s.*, s.tableoid FROM {} AS s")
-    session.pg.execute(statement.format(relation(pin), relation(info.name)))
+    name = TableName(DATA_SCHEMA, f"pin_{session.pg.info.backend_pid}_{info.oid}")
+    columns = "s.*, s.tableoid" if info.is_table else "s.*"
+    statement = sql.SQL("CREATE VIEW {} AS SELECT {} FROM {} AS s")
+    session.pg.execute(statement.format(relation(name), sql.SQL(columns), relation(info.name)))
     _require_nothing_else(session)
-    session.pins[info.oid] = pin
+    session.pins[info.oid] = name
 
 
 def hold(session: Session, info: TableInfo) -> None:
@@ -148,8 +150,8 @@ def require_admitted(session: Session) -> None:
     To be asked after the last reading, and before COMMIT.
     """
     while session.pins:
-        _, pin = session.pins.popitem()
-        session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(pin)))
+        _, name = session.pins.popitem()
+        session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(name)))
     _require_unmoved(session, session.admitted)
     _require_nothing_else(session)
 

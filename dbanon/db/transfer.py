@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import adbc_driver_manager
@@ -69,11 +69,14 @@ _BEFORE_ALL = "-c search_path=pg_catalog,pg_temp -c quote_all_identifiers=off"
 class SourceRows:
     """The rows of one snapshot: ``keys`` as COPY takes them back, ``columns`` as encode does.
 
-    Columns are dictionary-encoded, all chunks of one by the same dictionary.
+    ``kept`` is what is published of rows that are read once only, and their subject, as COPY takes
+    it back; None where the source is read again. All but keys are dictionary-encoded, all chunks of
+    a column by the same dictionary.
     """
 
     keys: pa.Table
     columns: pa.Table
+    kept: pa.Table | None = None
 
 
 def require_fit(session: Session, info: TableInfo, policy: Policy) -> None:
@@ -115,30 +118,44 @@ def read(session: Session, info: TableInfo, policy: Policy) -> SourceRows:
     rules += tuple(r for r in policy.with_role(Role.INSENSITIVE) if r.column == policy.class_label)
     parts = [_key(column) for column in keys]
     parts += [_value(info.column(rule.column), rule.role) for rule in rules]
+    kept = _kept(info, policy) if info.is_computed else []
+    parts += [text_of(info.column(name), sql.Identifier(name)) for name in kept]
     statement = sql.SQL("SELECT {} FROM {}").format(
         sql.SQL(", ").join(parts), identity.readable_elsewhere(session, info)
     )
-    names = [*(column.name for column in keys), *(rule.column for rule in rules)]
+    names = [*(column.name for column in keys), *(rule.column for rule in rules), *kept]
     moved, opened = identity.questions(session, info)
     with _reader(session, row[0]) as connection:
         identity.require_nothing(_texts(connection, moved), [])
         with AdbcStatement(connection) as query:
             query.set_sql_query(statement.as_string(session.pg))
-            rows = _fetch(query, names, keys=len(keys))
+            read = _fetch(query, names, keys=len(keys))
         identity.require_nothing(_texts(connection, moved), _texts(connection, opened))
-    return rows
+    first, last = len(keys), len(keys) + len(rules)
+    return SourceRows(
+        read.select(range(first)),
+        read.select(range(first, last)),
+        read.select(range(last, len(names))) if info.is_computed else None,
+    )
+
+
+def _kept(info: TableInfo, policy: Policy) -> list[str]:
+    """Return what is published as it is, and the subject, as far as it is no part of the key."""
+    shown = {Role.SENSITIVE, Role.INSENSITIVE}
+    kept = {rule.column for rule in policy.columns if rule.role in shown} | {policy.subject}
+    return [c.name for c in info.columns if c.name in kept and c.name not in info.primary_key]
 
 
 def without_quasi(source: SourceRows, policy: Policy) -> SourceRows:
     """Let go of what only clustering needs."""
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
-    return SourceRows(source.keys, source.columns.select(sensitive))
+    return replace(source, columns=source.columns.select(sensitive))
 
 
-def _fetch(query: AdbcStatement, names: Sequence[str], *, keys: int) -> SourceRows:
+def _fetch(query: AdbcStatement, names: Sequence[str], *, keys: int) -> pa.Table:
     """Run a query in a thread: in the main one the driver would take Ctrl-C for itself."""
 
-    def run() -> SourceRows:
+    def run() -> pa.Table:
         stream, _ = query.execute_query()
         batches = AdbcRecordBatchReader._import_from_c(stream.address)  # noqa: SLF001
         return _shrink(batches, names, keys=keys)
@@ -151,7 +168,7 @@ def _fetch(query: AdbcStatement, names: Sequence[str], *, keys: int) -> SourceRo
             raise
 
 
-def _shrink(batches: pa.RecordBatchReader, names: Sequence[str], *, keys: int) -> SourceRows:
+def _shrink(batches: pa.RecordBatchReader, names: Sequence[str], *, keys: int) -> pa.Table:
     """Copy the first columns, the keys, and dictionary-encode the others, batch by batch.
 
     The driver frees a batch as a whole, so nothing may point into it.
@@ -163,8 +180,7 @@ def _shrink(batches: pa.RecordBatchReader, names: Sequence[str], *, keys: int) -
         copied = [pa.concat_arrays([column]) for column in batch.columns[:keys]]
         coded = [column.dictionary_encode() for column in batch.columns[keys:]]
         shrunk.append(pa.RecordBatch.from_arrays([*copied, *coded], schema=schema))
-    table = pa.Table.from_batches(shrunk, schema).unify_dictionaries()
-    return SourceRows(table.select(range(keys)), table.select(range(keys, len(names))))
+    return pa.Table.from_batches(shrunk, schema).unify_dictionaries()
 
 
 def _key(column: ColumnInfo) -> sql.Composed:

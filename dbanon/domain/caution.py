@@ -29,6 +29,7 @@ class Code(StrEnum):
     TO_THE_SECOND = "to-the-second"
     KNOWN_TO_OTHERS = "known-to-others"
     DERIVED = "derived"
+    NEW_COLUMN = "new-column"
 
     @property
     def of_column(self) -> bool:
@@ -36,7 +37,9 @@ class Code(StrEnum):
         return self not in _OF_POLICY
 
 
-_OF_POLICY = frozenset({Code.K_OF_ONE, Code.NO_DIVERSITY, Code.NO_SUBJECT, Code.UNIQUE_TOGETHER})
+_OF_POLICY = frozenset(
+    {Code.K_OF_ONE, Code.NO_DIVERSITY, Code.NO_SUBJECT, Code.UNIQUE_TOGETHER, Code.NEW_COLUMN}
+)
 
 
 @dataclass(frozen=True, slots=True)

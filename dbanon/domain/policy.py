@@ -10,6 +10,7 @@ from dbanon.domain.table import ColumnKind, Structure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from dbanon.domain.table import TableInfo, TableName
 
@@ -33,6 +34,13 @@ class ColumnRule:
     column's loss; ``snap`` widens interval bounds to multiples of it (days for dates, seconds for
     timestamps); ``digits`` is the number of decimals of a published mean; ``allow`` lists the
     cautions about the column that are meant, each as ``code: why``.
+
+    Nothing finer is published than what these say: ``at_least`` is a period of PERIODS for dates
+    and times, a number of leading characters for texts, a number of levels above the deepest leaves
+    for a taxonomy; ``bands`` is the width of half-open bands of numbers, which begin at multiples
+    of it; numbers of at least ``top``, and below ``bottom``, are one band each; texts that begin
+    with one of ``pooled`` are one cell. With ``keep`` the column is published as it is, and all
+    rows of a class have the same value of it.
     """
 
     column: str
@@ -44,6 +52,12 @@ class ColumnRule:
     digits: int | None = None
     order: tuple[str, ...] | None = None
     allow: tuple[str, ...] = ()
+    at_least: str | int | None = None
+    bands: float | None = None
+    top: float | None = None
+    bottom: float | None = None
+    keep: bool = False
+    pooled: tuple[str, ...] | None = None
 
     def structure(self, kind: ColumnKind) -> Structure:
         """Return what the values of the column are to each other; kind: that of its type."""
@@ -54,6 +68,12 @@ class ColumnRule:
         of_type = kind is ColumnKind.ORDINAL and self.recoding != "label"
         return Structure.ORDER if of_type or self.order is not None else Structure.TREE
 
+
+PERIODS = ("day", "week", "month", "quarter", "year", "decade")
+"""What ``at_least`` can be of dates and times."""
+
+OF_CELLS = frozenset({"interval", "interval-text", "label", "suppress"})
+"""The recodings that never publish anything finer than a floor."""
 
 Value = int | float | str | tuple[str, ...]
 """A parameter of a privacy model."""
@@ -74,6 +94,10 @@ class ModelSpec:
 
 K_ANONYMITY = "k-anonymity"
 L_DIVERSITY = "l-diversity"
+DEFAULT_NAME = "default"
+"""Of the policy of a table that is meant when none is named."""
+DROP = "drop"
+"""Of ``rest``: columns that a policy does not name are left out, as identifiers are."""
 GROUP = "group"
 """Of ``rows_per_subject``: publish all rows, and group persons by how many each has."""
 
@@ -82,7 +106,11 @@ GROUP = "group"
 class Policy:
     """The whole description of a publication.
 
+    ``name`` tells the policies of one table apart; ``rest`` says what becomes of columns that are
+    not named, which must not be without it.
     ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be left out;
+    ``key`` names the columns that tell rows apart in place of a primary key, which is proved of the
+    rows that are read;
     ``subject`` names the column that identifies a person, when a person may own several rows;
     ``rows_per_subject`` keeps who knows how many they are from knowing more: a number is the most
     rows of a person that are published, and persons are grouped by how many each has left;
@@ -97,6 +125,7 @@ class Policy:
     models: tuple[ModelSpec, ...] = ()
     algorithm: str = "auto"
     params: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    key: tuple[str, ...] = ()
     subject: str | None = None
     rows_per_subject: int | str | None = None
     population: TableName | None = None
@@ -104,6 +133,24 @@ class Policy:
     block: int | None = None
     class_label: str | None = None
     allow: tuple[str, ...] = ()
+    name: str = DEFAULT_NAME
+    rest: str | None = None
+
+    def completed(self, info: TableInfo) -> Policy:
+        """Return the policy with a rule for every column that ``rest`` leaves out."""
+        if self.rest != DROP:
+            return self
+        named = {rule.column for rule in self.columns}
+        rest = [column.name for column in info.columns if column.name not in named]
+        rules = (ColumnRule(name, Role.IDENTIFIER) for name in rest)
+        return replace(self, columns=(*self.columns, *rules))
+
+    def without_rest(self) -> Policy:
+        """Return the policy without the rules that ``rest`` makes anyway."""
+        if self.rest != DROP:
+            return self
+        kept = tuple(rule for rule in self.columns if rule.role is not Role.IDENTIFIER)
+        return replace(self, columns=kept)
 
     def with_role(self, role: Role) -> tuple[ColumnRule, ...]:
         """Return the rules of that role, in column order."""
@@ -113,6 +160,10 @@ class Policy:
     def taxonomies(self) -> frozenset[str]:
         """The names of the taxonomies that some column is published or judged by."""
         return frozenset(rule.taxonomy for rule in self.columns if rule.taxonomy is not None)
+
+    def keyed(self, info: TableInfo) -> TableInfo:
+        """Return a relation as one whose rows are told apart by the key of the policy."""
+        return replace(info, primary_key=self.key, key_flaw=None) if self.key else info
 
     def with_orders(self, info: TableInfo) -> Policy:
         """Return the policy with the order of the labels of an enum, where it lists no other."""
@@ -132,6 +183,61 @@ class Policy:
     def l(self) -> int:
         """The least number of distinct values of every sensitive column; 1 when not asked for."""
         return plain_count(self.model(L_DIVERSITY), "l")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPolicy:
+    """A stored policy: since when, and the relations that serve a release by it."""
+
+    policy: Policy
+    updated_at: datetime
+    served_by: tuple[TableName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A policy as it was stored at some time, as a document; None when it was dropped.
+
+    ``version`` counts those of one table and name. ``stored_by`` is None for what was stored
+    before there was a history.
+    """
+
+    name: str
+    version: int
+    document: Mapping[str, object] | None
+    stored_at: datetime
+    stored_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A key that two policies do not share, with its value in each, None where there is none."""
+
+    key: str
+    before: object
+    after: object
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened to a policy: it was stored, dropped, or published by.
+
+    ``changes`` is what storing it changed. ``release`` and ``relation`` are those of a publication.
+    """
+
+    at: datetime
+    by: str | None
+    policy: str
+    deed: str
+    version: int | None = None
+    changes: tuple[Difference, ...] = ()
+    release: int | None = None
+    relation: TableName | None = None
+
+
+def policy_option(name: str) -> str:
+    """Return the option by which a command means the policy of that name; none for the default."""
+    return "" if name == DEFAULT_NAME else f"--policy {name}"
 
 
 def _in_order(rule: ColumnRule, labels: Mapping[str, tuple[str, ...]]) -> ColumnRule:

@@ -200,10 +200,20 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True)
+class Below:
+    """A relation that a view is made of."""
+
+    name: TableName
+    relkind: str
+    row_security: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TableInfo:
     """One relation. ``oid`` addresses it; ``primary_key`` is () when it has none.
 
-    ``key_flaw`` is why the key does not tell rows apart at every moment, None if it does.
+    ``primary_key`` is the key that a policy names, if it names one: then it is proved of what is
+    read. ``key_flaw`` is why the key does not tell rows apart at every moment, None if it does.
     """
 
     oid: int
@@ -218,6 +228,26 @@ class TableInfo:
     comment: str | None = None
     partitions: tuple[Partition, ...] = ()
     """Of a partitioned table: itself and all below it."""
+    below: tuple[Below, ...] = ()
+    """Of a view or a materialized view: all that it is made of."""
+    volatile: tuple[TableName, ...] = ()
+    """The functions that a view calls and that may return something else at each reading."""
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a table, whose key PostgreSQL keeps."""
+        return self.relkind in {"r", "p"}
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether its rows are made when it is read, so that two readings may differ."""
+        return self.relkind in {"v", "f"}
+
+    @property
+    def foreign(self) -> tuple[TableName, ...]:
+        """The foreign tables that its rows are read from."""
+        itself = Below(self.name, self.relkind, self.row_security)
+        return tuple(part.name for part in (itself, *self.below) if part.relkind == "f")
 
     @property
     def leaves(self) -> tuple[Partition, ...]:

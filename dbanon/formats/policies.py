@@ -7,13 +7,15 @@ jsonb does not keep the order of keys.
 
 from __future__ import annotations
 
+import math
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbanon.domain.errors import ConfigError, PolicyError
-from dbanon.domain.policy import GROUP, ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.policy import DROP, GROUP, PERIODS, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import Section, did_you_mean
@@ -25,10 +27,15 @@ if TYPE_CHECKING:
 
     from dbanon.domain.policy import Value
 
+NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+"""What a policy may be called; the name goes into that of its relation."""
+
 _SHORT_OF = {model: parameter for parameter, model in SHORT.items()}
 _DEFAULT = Policy(TableName(None, "t"), ())
 _WHOLE_FLOAT = 2**53
-_OF_VALUES = frozenset({"taxonomy", "order"})
+_FLOORS = ("at_least", "bands", "top", "bottom")
+_OF_QUASI = ("recoding", "weight", *_FLOORS, "pooled", "snap", "digits", "keep")
+_OF_VALUES = ("taxonomy", "order")
 
 
 class Known(NamedTuple):
@@ -48,7 +55,7 @@ def parse(text: str, known: Known = _ANYTHING) -> Policy:
         document = tomllib.loads(text.removeprefix("\ufeff"))
     except ValueError as error:  # TOMLDecodeError, or an integer of thousands of digits
         msg = f"the policy is not valid TOML: {error}"
-        raise PolicyError(msg, hint="dbanon policy suggest prints a valid one") from None
+        raise PolicyError(msg, hint="dbanon policy suggest TABLE prints a valid one") from None
     except RecursionError:
         raise PolicyError("the policy is nested too deeply") from None
     top = Section(document, "", [])
@@ -120,9 +127,12 @@ def _listed(params: Mapping[str, Value]) -> dict[str, object]:
 
 def _scalars(policy: Policy) -> dict[str, object]:
     document: dict[str, object] = {"table": str(policy.table), "algorithm": policy.algorithm}
-    if policy.max_suppressed != _DEFAULT.max_suppressed:
-        document["max_suppressed"] = policy.max_suppressed
-    for key in ("subject", "rows_per_subject", "population", "block", "class_label"):
+    for key in ("name", "max_suppressed"):
+        if (value := getattr(policy, key)) != getattr(_DEFAULT, key):
+            document[key] = value
+    if policy.key:
+        document["key"] = list(policy.key)
+    for key in ("subject", "rows_per_subject", "population", "block", "class_label", "rest"):
         if (value := getattr(policy, key)) is not None:
             document[key] = str(value) if key == "population" else value
     if policy.allow:
@@ -132,7 +142,7 @@ def _scalars(policy: Policy) -> dict[str, object]:
 
 def _fields(rule: ColumnRule) -> dict[str, object]:
     fields: dict[str, object] = {"role": rule.role.value}
-    for key in ("recoding", "taxonomy", "snap", "digits"):
+    for key in ("recoding", "taxonomy", *_FLOORS, "snap", "digits"):
         if (value := getattr(rule, key)) is not None:
             fields[key] = _shortest(value)
     if rule.order is not None:
@@ -141,6 +151,10 @@ def _fields(rule: ColumnRule) -> dict[str, object]:
         fields["weight"] = _shortest(rule.weight)
     if rule.allow:
         fields["allow"] = list(rule.allow)
+    if rule.keep:
+        fields["keep"] = True
+    if rule.pooled is not None:
+        fields["pooled"] = list(rule.pooled)
     return fields
 
 
@@ -182,7 +196,9 @@ def _policy(
     table = _table(top, "table")
     algorithm = top.text("algorithm", among=known.algorithms)
     class_label = top.text("class_label")
+    named_key = top.texts("key")
     allow = _allow(top, of_column=False)
+    rest = top.text("rest", among=[DROP])
     settings = _settings(top)
     specs = [_model(name, section, known) for name, section in models]
     rules = [_rule(name, section, known) for name, section in columns]
@@ -198,7 +214,9 @@ def _policy(
         models=tuple(specs),
         algorithm=algorithm or _DEFAULT.algorithm,
         class_label=class_label,
+        key=named_key or (),
         allow=allow,
+        rest=rest,
         **settings,
     )
 
@@ -206,6 +224,7 @@ def _policy(
 def _settings(top: Section) -> dict[str, Any]:
     """Read what a policy says beyond its columns and models, and a caller may say instead."""
     return {
+        "name": _name(top),
         "subject": top.text("subject"),
         "rows_per_subject": _rows_per_subject(top),
         "population": _population(top),
@@ -213,6 +232,13 @@ def _settings(top: Section) -> dict[str, Any]:
         "block": top.integer("block", least=1),
         "params": _params(top.section("params")),
     }
+
+
+def _name(top: Section) -> str:
+    name = top.text("name")
+    if name is not None and not NAME.fullmatch(name):
+        top.report("name", "is 1 to 40 of a-z, 0-9, _ and -, the first of them a letter")
+    return name or _DEFAULT.name
 
 
 def _population(top: Section) -> TableName | None:
@@ -285,8 +311,10 @@ def _rule(name: str | None, section: Section, known: Known) -> ColumnRule | None
     digits = section.integer("digits", least=0)
     order = _order(section)
     allow = _allow(section, of_column=True)
+    floors = _floors(section)
+    keep = section.boolean("keep")
     if role is not None and role != Role.QUASI:
-        for key in ("recoding", "taxonomy", "weight", "snap", "digits", "order"):
+        for key in (*_OF_QUASI, *_OF_VALUES):
             of_values = key in _OF_VALUES and role == Role.SENSITIVE
             if key in section.values and not of_values:
                 section.report(key, "only a quasi-identifier is recoded")
@@ -294,8 +322,32 @@ def _rule(name: str | None, section: Section, known: Known) -> ColumnRule | None
     if name is None or role is None:
         return None
     return ColumnRule(
-        name, Role(role), recoding, taxonomy, weight or 1.0, snap, digits, order, allow
+        name,
+        Role(role),
+        recoding,
+        taxonomy,
+        weight or 1.0,
+        snap,
+        digits,
+        order,
+        allow,
+        keep=bool(keep),
+        **floors,
     )
+
+
+def _floors(section: Section) -> dict[str, Any]:
+    """Read what is the finest that is published."""
+    is_period = isinstance(section.values.get("at_least"), str)
+    return {
+        "at_least": section.text("at_least", among=PERIODS)
+        if is_period
+        else section.integer("at_least", least=1),
+        "bands": section.number("bands", above=0),
+        "top": section.number("top", above=-math.inf),
+        "bottom": section.number("bottom", above=-math.inf),
+        "pooled": section.texts("pooled"),
+    }
 
 
 def _order(section: Section) -> tuple[str, ...] | None:
@@ -324,4 +376,4 @@ def _raise(problems: list[str]) -> None:
     if problems:
         count = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
         msg = "\n".join([f"the policy has {count}:", *(f"  {text}" for text in problems)])
-        raise PolicyError(msg, hint="correct the policy file and read it again")
+        raise PolicyError(msg, hint="correct the file, then: dbanon policy set TABLE --file FILE")

@@ -11,6 +11,7 @@ from dbanon.domain.table import ColumnKind, Structure, quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import did_you_mean
+from dbanon.formats.floor_validation import floor_problems
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.registry import MODELS
@@ -22,11 +23,7 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import ColumnRule, Policy
     from dbanon.domain.table import ColumnInfo, TableInfo
 
-_RELATIONS = {
-    "v": "a view",
-    "m": "a materialized view",
-    "f": "a foreign table",
-}
+_OF_THE_SYSTEM = frozenset({"tableoid", "ctid", "xmin", "cmin", "xmax", "cmax"})
 _AS_IT_IS = frozenset({Role.SENSITIVE, Role.INSENSITIVE})
 _COUNTED = frozenset({Role.QUASI, Role.SENSITIVE})
 _MAX_DIGITS = 15
@@ -52,8 +49,11 @@ def validate(
 
     taxonomies: the names that are stored; recodings: those there are.
     """
+    policy = policy.completed(info)
     problems = [
         *_of_relation(policy, info),
+        *_of_view(info),
+        *_of_key(policy, info),
         *_of_roles(policy, info),
         *_of_subject(policy, info),
         *_of_class_label(policy),
@@ -68,6 +68,7 @@ def validate(
                 _of_recoding(rule, column, taxonomies, recodings),
                 _of_order(rule, column),
                 (f"allow {flaw}" for flaw in flaws(rule.allow, of_column=True)),
+                floor_problems(rule, column),
             )
             problems += [f"column {quote_identifier(rule.column)}: {text}" for text in found]
     if problems:
@@ -85,17 +86,34 @@ def _of_relation(policy: Policy, info: TableInfo) -> Iterator[str]:
     same_schema = policy.table.schema in {None, info.name.schema}
     if policy.table.name != info.name.name or not same_schema:
         yield f"the policy is about {policy.table}"
-    if info.relkind not in {"r", "p"}:
-        kind = _RELATIONS.get(info.relkind, "no table")
-        yield f"it is {kind}: only a table is a source, rows behind anything else escape its checks"
     if info.row_security:
         yield "it has row-level security, which what its owner publishes would bypass"
     if info.relkind == "r" and info.has_children:
         yield "other tables inherit from it, and its primary key does not hold for their rows"
+
+
+def _of_view(info: TableInfo) -> Iterator[str]:
+    """Yield what speaks against the relations and functions that a view is made of."""
+    for part in info.below:
+        if part.row_security:
+            yield f"it reads {part.name}, which has row-level security: which rows are its own?"
+    for function in info.volatile:
+        yield f"it calls {function}, which is VOLATILE: its rows are others at each reading"
+    for name in sorted(_OF_THE_SYSTEM.intersection(column.name for column in info.columns)):
+        yield f"PostgreSQL has a system column {name}: give the column of the view another name"
+
+
+def _of_key(policy: Policy, info: TableInfo) -> Iterator[str]:
+    names = [column.name for column in info.columns]
     if not info.primary_key:
-        yield "it has no primary key, so its rows cannot be told apart"
+        yield 'it has no primary key, so its rows cannot be told apart: key = ["column", ...]'
     if info.key_flaw:
         yield f"its primary key {info.key_flaw}"
+    for name in policy.key:
+        if name not in names:
+            yield f"key column {quote_identifier(name)} does not exist{did_you_mean(name, names)}"
+        elif not info.column(name).has_equality:
+            yield f"key column {quote_identifier(name)} is of a type without equality"
 
 
 def _of_roles(policy: Policy, info: TableInfo) -> Iterator[str]:
@@ -114,7 +132,7 @@ def _of_roles(policy: Policy, info: TableInfo) -> Iterator[str]:
         yield "no column is a quasi-identifier, so there is nothing to anonymize"
     shown = {rule.column for rule in policy.columns if rule.role in _AS_IT_IS}
     if info.primary_key and shown.issuperset(info.primary_key):
-        yield "its primary key would be published as it is, and tells every row apart"
+        yield "its key would be published as it is, and tells every row apart"
     yield from _of_models(policy, info)
 
 
@@ -173,7 +191,7 @@ def _of_subject(policy: Policy, info: TableInfo) -> Iterator[str]:
         yield f"{named} does not exist{did_you_mean(policy.subject, names)}"
         return
     column = info.column(policy.subject)
-    if column.nullable:
+    if column.nullable and info.is_table:  # of anything else it is counted when it is read
         yield f"{named} may be NULL, and NULL counts as no person: make it NOT NULL"
     if not column.has_equality:
         yield f"{named} is of type {column.type}, which has no equality to count persons by"

@@ -23,8 +23,8 @@ from dbanon.formats.column_names import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from dbanon.domain.persons import Persons
     from dbanon.domain.table import ColumnInfo, ColumnStats, TableInfo, TableName
+    from dbanon.formats.persons import Persons
 
 _COMMENT = re.compile(rf"\bdbanon:\s*({'|'.join(Role)})\b", re.IGNORECASE)
 _NEARLY_UNIQUE = 0.95

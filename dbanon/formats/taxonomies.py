@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from dbanon.domain.errors import ConfigError, TaxonomyError
+from dbanon.domain.text import command
 from dbanon.formats.taxonomy_builder import (
     Nodes,
     Problems,
@@ -152,7 +153,9 @@ def _read(path: Path) -> str:
         raise ConfigError(msg) from error
     except UnicodeDecodeError as error:
         msg = f"{path} is not UTF-8 (at byte {error.start})"
-        raise TaxonomyError(msg, hint="convert the file to UTF-8") from None
+        raise TaxonomyError(
+            msg, hint=command("iconv -f windows-1252 -t utf-8", path, options="> utf8.csv")
+        ) from None
 
 
 def _delimiter_of(text: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import TaxonomyError
 from dbanon.domain.taxonomy import ROOT_LABEL, Taxonomy
+from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -46,7 +47,8 @@ class Problems:
         ]
         if len(found) > _MAX_SHOWN:
             lines.append(f"  and {len(found) - _MAX_SHOWN} more")
-        raise TaxonomyError("\n".join(lines), hint="correct the taxonomy and load it again")
+        load = command("dbanon taxonomy import", self.name, options="FILE.csv")
+        raise TaxonomyError("\n".join(lines), hint=f"correct the file, then: {load}")
 
 
 @dataclass(slots=True)

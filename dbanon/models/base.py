@@ -158,6 +158,11 @@ class ClassModel(Model):
     def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:
         """Return what each class achieves, (n_classes,), in the numbers of the SQL check."""
 
+    @property
+    def least_rows(self) -> int:
+        """The fewest rows that a class which meets it can have."""
+        return 1
+
     def search_rule(self, whole: Whole) -> Rule | None:  # noqa: ARG002 - of those that have one
         """Return what a search can keep of it, None if merging must see to all of it."""
         return None

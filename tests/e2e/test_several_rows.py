@@ -105,6 +105,7 @@ def test_who_may_not_count_persons_is_warned_of_what_the_catalog_says(charges):
     database.execute(
         f"GRANT SELECT ON ALL TABLES IN SCHEMA dbanon TO {author};"
         f"GRANT INSERT, UPDATE ON dbanon.policy TO {author};"
+        f"GRANT INSERT ON dbanon.policy_version TO {author};"
         f"GRANT SELECT (row_id, age, sex) ON public.charges TO {author}"
     )
     found = []

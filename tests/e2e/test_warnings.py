@@ -202,6 +202,7 @@ def test_columns_that_may_not_be_read_are_judged_by_their_indexes(people):
     database.execute(
         f"GRANT SELECT ON ALL TABLES IN SCHEMA dbanon TO {reader};"
         f"GRANT INSERT, UPDATE ON dbanon.policy TO {reader};"
+        f"GRANT INSERT ON dbanon.policy_version TO {reader};"
         f"GRANT SELECT (id, age) ON public.people TO {reader}"
     )
     found = []

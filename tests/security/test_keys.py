@@ -118,7 +118,8 @@ def test_a_key_is_proved_by_its_own_equality(database, case):
     publication = SimpleNamespace(
         rows=sql.Identifier("public", "keys"),
         key_columns=[name.split()[0] for name in columns.split(", ")],
-        info=SimpleNamespace(name=TableName("public", "keys")),
+        info=SimpleNamespace(name=TableName("public", "keys"), primary_key=("id",)),
+        policy=SimpleNamespace(key=()),
     )
     expected = nullcontext() if is_key else pytest.raises(dbanon.PolicyError, match="same key")
     with connect(database.settings) as session, expected:

@@ -22,6 +22,8 @@ SENSITIVE = f'{COLUMN}[columns.disease]\nrole = "sensitive"\n'
 GOOD = {
     "every kind of key": 'table = "t"\nblock = 5\nsubject = "id"\nrows_per_subject = "group"\n'
     f'population = "public.people"\nclass_label = "disease"\nmax_suppressed = 0.5\n{SENSITIVE}',
+    "a name": f'table = "t"\nname = "a-1_b"\n{COLUMN}',
+    "columns left out": f'table = "t"\nrest = "drop"\n{COLUMN}',
     "a cap of rows": f'table = "t"\nsubject = "id"\nrows_per_subject = 3\n{COLUMN}',
     "models by their parameters": f'table = "t"\n[models]\nk = 5\nl = 3\nt = 0.2\n{SENSITIVE}',
     "models by name": 'table = "t"\n[models.recursive-l-diversity]\nc = 3\nl = 3\n'
@@ -34,9 +36,15 @@ GOOD = {
     f'{SENSITIVE}allow = ["near-unique : it is, and is meant to be"]\n',
     "all of a quasi-identifier": f'table = "t"\n{COLUMN}recoding = "mean"\nweight = 2\nsnap = 5\n'
     "digits = 0\n",
+    "floors": f'table = "t"\n{COLUMN}bands = 10\ntop = 90\nbottom = -1.5\n'
+    '[columns.born]\nrole = "quasi"\nat_least = "year"\n'
+    '[columns.zip]\nrole = "quasi"\nat_least = 3\npooled = ["036"]\n',
+    "a kept column": f'table = "t"\n{COLUMN}keep = true\n',
 }
 BAD = {
     "no table": COLUMN,
+    "a rest that is published": f'table = "t"\nrest = "insensitive"\n{COLUMN}',
+    "an odd name": f'table = "t"\nname = "A b"\n{COLUMN}',
     "no column": 'table = "t"\n[columns]\n',
     "no role": 'table = "t"\n[columns.age]\nrecoding = "label"\n',
     "an unknown key": f'table = "t"\nmax_supressed = 0.1\n{COLUMN}',
@@ -57,6 +65,13 @@ BAD = {
     "blocks of no rows": f'table = "t"\nblock = 0\n{COLUMN}',
     "persons by another word": f'table = "t"\nsubject = "id"\nrows_per_subject = "all"\n{COLUMN}',
     "a weight of 0": f'table = "t"\n{COLUMN}weight = 0\n',
+    "a period there is none of": f'table = "t"\n{COLUMN}at_least = "century"\n',
+    "no character at least": f'table = "t"\n{COLUMN}at_least = 0\n',
+    "bands of no width": f'table = "t"\n{COLUMN}bands = 0\n',
+    "a top of texts": f'table = "t"\n{COLUMN}top = "90"\n',
+    "a floor of a sensitive column": f'table = "t"\n{SENSITIVE}at_least = 3\n',
+    "keep by another word": f'table = "t"\n{COLUMN}keep = "yes"\n',
+    "one text that is pooled": f'table = "t"\n{COLUMN}pooled = "036"\n',
     "half a digit": f'table = "t"\n{COLUMN}digits = 0.5\n',
     "a value twice in an order": f'table = "t"\n{COLUMN}order = ["a", "a"]\n',
     "a warning that does not exist": f'table = "t"\n{COLUMN}allow = ["unique: why"]\n',

@@ -96,6 +96,7 @@ def prepare(
     when a release of the table is served already.
     """
     from dbanon.actions.preparation.cautions import of_rows, require_none
+    from dbanon.actions.preparation.loading import notes
     from dbanon.anonymization.pipeline import make_algorithm
     from dbanon.db.models.statements import shown_trees
 
@@ -114,7 +115,7 @@ def prepare(
         outcome=outcome,
         trees=shown_trees(source.trees, source.rows.columns, group=outcome.assignment.group),
         several=source.subjects is not None,
-        warnings=tuple(warnings),
+        warnings=(*warnings, *notes(loaded)),
     )
 
 
@@ -126,6 +127,12 @@ def in_force(loaded: Loaded, request: Request) -> Policy:
     policy = request.over(loaded.policy)
     if policy.model(K_ANONYMITY) is None:
         raise PolicyError("neither the command nor the policy says k", hint="pass --k 5")
+    if loaded.info.foreign and not request.allow_foreign:
+        raise ConfigError(
+            f"{loaded.info.name} reads the foreign table {loaded.info.foreign[0]}: who reads it"
+            " where it is, and whether it stays the same, is not known here",
+            hint="--allow-foreign, if that is as it should be",
+        )
     if request.kind is ReleaseKind.VIEW:
         _require_guarded(policy, loaded.info)
     return policy
@@ -158,7 +165,7 @@ def read_source(
         if of_scope(policy.models, Scope.POPULATION):
             population = _read_population(session, info, policy, encoded, stages)
     except (PolicyError, TaxonomyError) as error:
-        if loaded.served:
+        if loaded.served and not loaded.is_draft:
             raise DriftError(f"{error} (the served release stays)", hint=error.hint) from None
         raise
     return Source(
@@ -215,6 +222,8 @@ def _several_a_person(session: Session, policy: Policy, info: TableInfo, kind: R
 
     if policy.subject is None:
         return False
+    if info.is_computed:
+        return True  # it may be otherwise when it is read
     rows, subjects = catalog.count_subjects(session, info, policy.subject)
     by_rows = [spec for spec in policy.models if not MODELS[spec.name].guards_persons]
     if rows == subjects or policy.rows_per_subject == 1:
@@ -264,6 +273,12 @@ def _subjects_of(columns: pa.Table, policy: Policy) -> NDArray[np.int32]:
     import pyarrow as pa
 
     column = columns.column(policy.subject)
+    if column.null_count:
+        raise PolicyError(
+            f"subject column {quote_identifier(policy.subject or '')} has {column.null_count:,}"
+            " NULLs, and NULL counts as no person",
+            hint="leave these rows out of the view, or name another subject",
+        )
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     numbered = pa.chunked_array([column.combine_chunks()]).dictionary_encode()
@@ -310,6 +325,13 @@ def _require_guarded(policy: Policy, info: TableInfo) -> None:
     writer in at a time, for every statement. And the transition tables of PostgreSQL hold no value
     that is generated on reading, so that a guard would not see it change.
     """
+    if policy.key:
+        raise ConfigError(
+            "a live view needs rows told apart at every moment, and the key of the policy is proved"
+            " of those that were read",
+            hint="leave key out of the policy if the table has a primary key, or publish with"
+            " --as table",
+        )
     for spec in policy.models:
         if MODELS[spec.name].of_whole:
             raise ConfigError(
@@ -352,7 +374,7 @@ def fingerprint(session: Session, loaded: Loaded, policy: Policy, request: Reque
         if rule.role is not Role.IDENTIFIER or rule.column == policy.subject
     ]
     content = catalog.content_digest(session, info, sorted({*columns, *info.primary_key}))
-    ordered = policies.to_document(policy.with_orders(info))
+    ordered = policies.to_document(policy.without_rest().with_orders(info))
     parts = [content, ordered, {**loaded.versions}, request.options()]
     if policy.population is not None:
         everybody = population.admitted(session, policy.population)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.cli.terminal import console
+from dbanon.domain.metrics import MEANINGS, Meaning
 from dbanon.domain.policy import L_DIVERSITY
 from dbanon.models.parameters import COLUMNS
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import texts, title
 
 if TYPE_CHECKING:
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.checks import CheckReport
-    from dbanon.domain.policy import Policy
+    from dbanon.domain.policy import ModelSpec, Policy
 
 # Metrics from here on are read by their size, not by their decimals.
 _WHOLE = 1000
@@ -50,13 +53,16 @@ def loss(report: LossReport) -> None:
     if report.weighted_ncp is not None:
         rows.append(("all, weighted (NCP)", f"{100 * report.weighted_ncp:.2f}%"))
     console.table(("quasi-identifier", "loss"), rows, title="Loss: 0% is exact, 100% says nothing")
-    others = ", ".join(f"{name} {_brief(value)}" for name, value in report.metrics.items())
     sampled = f" ({report.n_sampled:,} by rows_per_subject)" if report.n_sampled else ""
     console.say(
         f"{report.n_rows:,} rows, {report.n_suppressed:,} suppressed{sampled}, {report.n_classes:,}"
         f" classes, smallest {report.smallest_class:,}"
     )
-    console.say(others)
+    found = [
+        (*MEANINGS.get(name, Meaning(name, "")), value) for name, value in report.metrics.items()
+    ]
+    measured = [(metric, _brief(value), line) for metric, line, value in found]
+    console.table(("metric", "value", "meaning"), measured)
     if report.sensitive_aware:
         console.say(_AWARE)
 
@@ -66,6 +72,17 @@ def search(policy: Policy) -> str:
     chosen = {**policy.params} | ({} if policy.block is None else {"block": policy.block})
     spelled = ", ".join(f"{name} = {value}" for name, value in chosen.items())
     return f"{policy.algorithm} ({spelled})" if spelled else policy.algorithm
+
+
+def models(policy: Policy) -> str:
+    """Spell every model that a policy asks for, with the columns of which it is asked."""
+    return ", ".join(map(_asked, policy.models))
+
+
+def _asked(spec: ModelSpec) -> str:
+    columns = texts(spec, COLUMNS)
+    spelled = title(spec) if spec.name in MODELS else spec.name
+    return f"{spelled} of {' and '.join(columns)}" if columns else spelled
 
 
 def diversity(policy: Policy) -> str:

@@ -14,14 +14,19 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """A text stream that goes on when its output is lost, and keeps the reason in ``lost``."""
+    """A text stream that goes on when its output is lost, and keeps the reason in ``lost``.
+
+    is_unused: whether nothing was written to it yet.
+    """
 
     def __init__(self, inner: TextIO) -> None:
         self._inner = inner
+        self.is_unused = True
         self.lost: OSError | None = None
 
     def write(self, text: str) -> int:
         """Write a text; once one was lost, drop it."""
+        self.is_unused = self.is_unused and not text
         if self.lost is None:
             try:
                 return self._inner.write(text)

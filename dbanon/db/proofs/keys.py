@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dbanon.db.queries import identifiers, template
 from dbanon.domain.errors import PolicyError
+from dbanon.domain.table import quote_identifier
 
 if TYPE_CHECKING:
     from dbanon.db.releases.publication import Publication
@@ -22,8 +23,12 @@ def require_unique(session: Session, publication: Publication) -> None:
     statement = template("proofs/prove_keys", rows=publication.rows, keys=keys)
     row = session.pg.execute(statement).fetchone()
     if row is None or not row[0]:
+        columns = ", ".join(map(quote_identifier, publication.info.primary_key))
+        hint = f"REINDEX TABLE {publication.info.name}, which names what is double"
+        if publication.policy.key:
+            hint = "name more columns, or others, in key of the policy"
         raise PolicyError(
-            f"the primary key of {publication.info.name} does not tell its rows apart: several rows"
-            " have the same key, or one is NULL",
-            hint=f"REINDEX TABLE {publication.info.name}, which names what is double",
+            f"the key of {publication.info.name} ({columns}) does not tell its rows apart: several"
+            " rows have the same key, or one is NULL",
+            hint=hint,
         )

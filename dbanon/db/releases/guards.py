@@ -11,7 +11,7 @@ from dbanon.db.printing import Body
 from dbanon.db.queries import identifiers, query, relation, template
 from dbanon.db.releases import guard_conditions, marks
 from dbanon.db.session import VALUE_SETTINGS
-from dbanon.domain.errors import NotPermitted
+from dbanon.domain.errors import ConfigError, NotPermitted
 from dbanon.domain.policy import Role
 
 if TYPE_CHECKING:
@@ -271,15 +271,20 @@ def lock_source(session: Session, source: TableInfo, *, exclude_writers: bool) -
     With ``exclude_writers`` the rows too, until the guards stand. LOCK takes no snapshot: what is
     read after it includes everything that was committed before.
     """
-    if source.relkind not in {"r", "p"}:
-        return  # only tables can be locked, and nothing else is published
+    if source.relkind not in {"r", "p", "v"}:
+        return  # nothing else can be locked so
     mode = "SHARE ROW EXCLUSIVE" if exclude_writers else "ACCESS SHARE"
     statement = sql.SQL("LOCK TABLE {} IN {} MODE")
     session.pg.execute(statement.format(relation(source.name), sql.SQL(mode)))
 
 
 def require_owner(session: Session, info: TableInfo) -> None:
-    """Raise NotPermitted unless the role owns the source, as guards on it demand."""
+    """Raise ConfigError unless the source is a table, NotPermitted unless the role owns it."""
+    if not info.is_table:
+        raise ConfigError(
+            f"{info.name} is no table, and guards of a live view can only stand on one",
+            hint="publish it with --as table",
+        )
     for oid, name in _tables(info):
         row = session.pg.execute(query("rights/is_owner"), (oid,)).fetchone()
         if row is None or not row[0]:

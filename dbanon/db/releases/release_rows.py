@@ -50,18 +50,25 @@ def _draft_columns(publication: Publication) -> list[str]:
     return ["group_id", *(f"v{i}" for i in range(1, len(publication.kept) + 1))]
 
 
-def staged(session: Session, publication: Publication) -> Publication:
+def staged(session: Session, publication: Publication, source: SourceRows) -> Publication:
     """Return the publication as it reads a temporary copy of the source from now on.
 
-    Only an owner publishes live, and what is drafted was read already, but for the subject.
+    Only an owner publishes live, and what is drafted was read already, but for the subject. Of a
+    source whose rows are computed when it is read, the copy holds what was read.
     """
     drafted = publication.drafted and publication.policy.subject is None
     if publication.kind is ReleaseKind.VIEW or drafted:
         return publication
     create, fill_it = _stage_statements(publication)
     session.pg.execute(create)
-    with identity.harmless(session, keep=True):
-        session.pg.execute(fill_it)
+    if source.kept is not None:
+        names = [*source.keys.column_names, *source.kept.column_names]
+        rows = pa.table([*source.keys.columns, *source.kept.columns], names=names)
+        parts = (rows.slice(part.start, ROWS_AT_ONCE) for part in _parts(len(rows)))
+        write(session, publication.stage, parts, columns=names)
+    else:
+        with identity.harmless(session, keep=True):
+            session.pg.execute(fill_it)
     session.pg.execute(sql.SQL("ANALYZE {}").format(publication.stage))
     return replace(publication, pin=publication.stage)
 

@@ -29,6 +29,11 @@ class KEAnonymity(ClassModel):
     bound = Bound.AT_LEAST
     reads = Reads.NUMBERS
 
+    @property
+    def least_rows(self) -> int:
+        """A row for each of the numbers, and two of them for any range."""
+        return max(self.k, 2 if self.e > 0 else 1)
+
     def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:
         """Return the range of the numbers of each class, -1 where there are fewer than k."""
         import numpy as np

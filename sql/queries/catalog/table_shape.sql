@@ -5,6 +5,19 @@ WITH RECURSIVE part (oid) AS (
     SELECT i.inhrelid
       FROM part AS p
       JOIN pg_inherits AS i ON i.inhparent = p.oid
+),
+viewed (oid) AS (
+    SELECT c.oid
+      FROM pg_class AS c
+     WHERE c.oid = %(relation)s
+       AND c.relkind IN ('v', 'm')
+    UNION
+    SELECT c.oid
+      FROM viewed AS v
+      JOIN pg_rewrite AS w ON w.ev_class = v.oid AND w.ev_type = '1'
+      JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
+      JOIN pg_class AS c ON d.refclassid = 'pg_class'::regclass AND c.oid = d.refobjid
+     WHERE c.relkind IN ('v', 'm')
 )
 SELECT jsonb_build_object(
            'relkind', c.relkind,
@@ -24,6 +37,10 @@ SELECT jsonb_build_object(
                              WHERE x.indrelid = c.oid
                                AND x.indisprimary
                                AND k.position <= x.indnkeyatts), '[]'),
+           'definition', (SELECT md5(string_agg(pg_get_viewdef(v.oid), ' ' ORDER BY n.nspname, r.relname))
+                            FROM viewed AS v
+                            JOIN pg_class AS r ON r.oid = v.oid
+                            JOIN pg_namespace AS n ON n.oid = r.relnamespace),
            'columns', coalesce((SELECT jsonb_agg(jsonb_build_object(
                                            'name', a.attname,
                                            'number', a.attnum,

@@ -1,14 +1,27 @@
--- What a published relation hides: the source with its ancestors and partitions, the metadata and
--- the data of releases, and what the catalogs say is made of these; and from which of both it stems.
+-- What a published relation hides: the source with its ancestors and partitions, and what a view as
+-- the source is made of; the metadata and the data of releases; and what the catalogs say is made of
+-- these; and from which of both it stems.
 --
 -- Made of them are views, materialized views, foreign tables that lead back to them, and functions
 -- that use them or a type of their rows. Other published relations are not private.
 WITH RECURSIVE family (oid) AS (
     SELECT %(source)s::oid
     UNION
-    SELECT CASE WHEN i.inhparent = f.oid THEN i.inhrelid ELSE i.inhparent END
+    SELECT near.oid
       FROM family AS f
-      JOIN pg_inherits AS i ON f.oid IN (i.inhparent, i.inhrelid)
+     CROSS JOIN LATERAL (
+           SELECT CASE WHEN i.inhparent = f.oid THEN i.inhrelid ELSE i.inhparent END
+             FROM pg_inherits AS i
+            WHERE f.oid IN (i.inhparent, i.inhrelid)
+            UNION ALL
+           SELECT d.refobjid
+             FROM pg_rewrite AS w
+             JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
+            WHERE w.ev_class = f.oid
+              AND w.ev_type = '1'
+              AND d.refclassid = 'pg_class'::regclass
+              AND d.refobjid >= 16384  -- none of PostgreSQL's own
+           ) AS near (oid)
 ),
 served (oid) AS (
     SELECT %(published)s::oid

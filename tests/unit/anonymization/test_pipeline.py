@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from builders import encoded, policy_of
@@ -9,6 +11,7 @@ from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.progress import Stages
+from dbanon.domain.table import ColumnKind
 
 PEOPLE = {"age": [20, 21, 22, 60, 61, 62], "sex": ["f", "f", "m", "m", "m", "f"]}
 DISEASES = {"disease": ["flu", "cold", "flu", "flu", "flu", "cold"]}
@@ -160,3 +163,19 @@ def test_what_takes_large_classes_is_noted():
     told = [text for text in heard if "nearly out of reach" in text]
     assert 1 == len(told)
     assert told[0].startswith("entropy 1.314-diversity of s is nearly out of reach")
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_a_k_below_what_a_model_takes_does_not_make_few_large_classes(k):
+    rng = np.random.default_rng(0)
+    people = {"age": rng.integers(18, 90, 400).tolist(), "zip": rng.integers(0, 30, 400).tolist()}
+    salary = {"salary": [str(pay) for pay in rng.integers(1000, 9000, 400)]}
+    table = encoded(people, salary, kinds={"salary": ColumnKind.INTEGER})
+    spread = ModelSpec("k-e-anonymity", {"k": 10, "e": 4000.0})
+
+    def classes(k):
+        policy = policy_of(people, salary, k=k, algorithm="mondrian")
+        policy = replace(policy, models=(*policy.models, spread))
+        return run(table, policy, seed=1, stages=Stages()).loss.n_classes
+
+    assert classes(k) == classes(10) > 20

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbanon.domain.caution import Code, Contents
-from dbanon.domain.persons import Persons
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo, TableName
 from dbanon.formats.allowances import flaws
 from dbanon.formats.cautions import alike, cautions
+from dbanon.formats.persons import Persons
 from dbanon.formats.suggestions import identifies
 
 TABLE = TableName("public", "people")

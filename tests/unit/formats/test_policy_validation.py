@@ -6,7 +6,7 @@ import pytest
 from dbanon.anonymization.registry import RECODINGS
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
-from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo, TableName
+from dbanon.domain.table import Below, ColumnInfo, ColumnKind, TableInfo, TableName
 from dbanon.formats import policy_validation
 
 validate = partial(policy_validation.validate, recodings=RECODINGS)
@@ -93,9 +93,8 @@ def test_every_problem_is_told_at_once():
     info = replace(INFO, relkind="v", row_security=True, primary_key=())
     assert [
         "the policy is about public.visits",
-        "it is a view: only a table is a source, rows behind anything else escape its checks",
         "it has row-level security, which what its owner publishes would bypass",
-        "it has no primary key, so its rows cannot be told apart",
+        'it has no primary key, so its rows cannot be told apart: key = ["column", ...]',
         "column id has no role",
         "column age has no role",
         "column sex has no role",
@@ -105,9 +104,38 @@ def test_every_problem_is_told_at_once():
     ] == problems_of(policy, info)
 
 
-@pytest.mark.parametrize("relkind", ["v", "m", "f", "t"])
-def test_only_tables_are_sources(relkind):
-    assert any("only a table" in text for text in problems_of(info=replace(INFO, relkind=relkind)))
+@pytest.mark.parametrize("relkind", ["v", "m", "f"])
+def test_a_source_that_is_no_table_names_its_key(relkind):
+    view = replace(INFO, relkind=relkind, primary_key=())
+    assert any("key = [" in text for text in problems_of(info=view))
+    policy = replace(POLICY, key=("id",))
+    assert validate(policy, policy.keyed(view), taxonomies={"sex"}) is None
+
+
+def test_a_key_names_columns_that_exist_and_are_hidden():
+    policy = replace(POLICY, key=("ID",))
+    assert [
+        'key column "ID" does not exist; did you mean id?',
+    ] == problems_of(policy, policy.keyed(INFO))
+    shown = tuple(
+        replace(rule, role=Role.INSENSITIVE) if rule.column == "id" else rule
+        for rule in POLICY.columns
+    )
+    policy = replace(POLICY, key=("id",), columns=shown)
+    found = problems_of(policy, policy.keyed(INFO))
+    assert "its key would be published as it is, and tells every row apart" in found
+
+
+def test_what_a_view_is_made_of_is_judged():
+    below = (
+        Below(TableName("public", "a"), "r", row_security=False),
+        Below(TableName("public", "b"), "r", row_security=True),
+    )
+    view = replace(INFO, relkind="v", below=below, volatile=(TableName("pg_catalog", "random"),))
+    assert [
+        "it reads public.b, which has row-level security: which rows are its own?",
+        "it calls pg_catalog.random, which is VOLATILE: its rows are others at each reading",
+    ] == problems_of(info=view)
 
 
 def test_a_table_that_others_inherit_from_is_refused():
@@ -228,6 +256,65 @@ def test_the_subject_is_not_null_not_published_and_can_be_counted():
         ({"column": "sex", "snap": 5.0}, "snap needs an ordered type, text is none"),
         ({"column": "sex", "digits": 2}, "digits needs an ordered type, text is none"),
         ({"column": "born", "digits": 2}, "digits needs a numeric type"),
+        (
+            {"column": "born", "at_least": 3, "snap": None},
+            "at_least of type date is one of day, week, month, quarter, year, decade",
+        ),
+        (
+            {"column": "age", "at_least": 1},
+            "at_least means nothing of type integer here: use bands",
+        ),
+        (
+            {"column": "sex", "at_least": "year"},
+            "at_least of a column with a taxonomy is a number of levels above its leaves",
+        ),
+        (
+            {"column": "sex", "at_least": "year", "taxonomy": None},
+            "at_least of type text is a number of leading characters",
+        ),
+        (
+            {"column": "sex", "at_least": 101, "taxonomy": None},
+            "at_least is at most 100 characters",
+        ),
+        (
+            {"column": "sex", "at_least": 1, "taxonomy": None, "order": ("a",), "recoding": None},
+            "at_least means nothing of type text here: use a taxonomy",
+        ),
+        ({"column": "sex", "top": 9}, "top needs a numeric type, text is none"),
+        (
+            {"column": "born", "bands": 9, "snap": None},
+            "bands needs a numeric type, date is none: use at_least",
+        ),
+        (
+            {"column": "age", "bottom": 9, "taxonomy": "sex"},
+            "bottom is for numbers on a line: leave it or the taxonomy out",
+        ),
+        ({"column": "age", "bands": 2.5}, "bands of type integer is a whole number"),
+        ({"column": "age", "top": 1, "bottom": 2}, "bottom is at most top"),
+        (
+            {"column": "age", "top": 90, "snap": 5},
+            "top publishes whole cells already: leave snap out",
+        ),
+        (
+            {"column": "age", "keep": True, "bands": 10},
+            "keep publishes the values as they are: leave bands out",
+        ),
+        (
+            {"column": "sex", "pooled": ("036",), "taxonomy": None},
+            "pooled goes with at_least, a number of leading characters",
+        ),
+        (
+            {"column": "sex", "at_least": 1, "pooled": ("036",)},
+            "pooled goes with at_least, a number of leading characters",
+        ),
+        (
+            {"column": "sex", "at_least": 3, "pooled": ("036", "0359"), "taxonomy": None},
+            "pooled lists texts of 3 characters, as many as at_least",
+        ),
+        (
+            {"column": "age", "bands": 10, "recoding": "mean"},
+            "recoding mean knows no bands: choose one of interval, interval-text, label, suppress",
+        ),
     ],
 )
 def test_a_recoding_must_fit_the_type(changes, problem):
@@ -252,3 +339,11 @@ def test_what_is_allowed_names_a_warning_and_a_reason():
         "allow names no warning that there is",
         'column cause: allow gives no reason: "near-unique: why"',
     ] == problems_of(policy)
+
+
+def test_columns_that_are_not_named_may_be_dropped_and_nothing_else():
+    named = replace(POLICY, columns=tuple(r for r in POLICY.columns if r.column != "born"))
+    assert ["column born has no role"] == problems_of(named)
+    assert validate(replace(named, rest="drop"), INFO, taxonomies={"sex"}) is None
+    subject = replace(named, rest="drop", subject="born")
+    assert validate(subject, INFO, taxonomies={"sex"}) is None

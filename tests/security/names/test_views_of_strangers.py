@@ -1,0 +1,160 @@
+"""Views that somebody else defines, or replaces while they are read."""
+
+import pytest
+from tables import rows_proved
+
+import dbanon
+from dbanon.db import identity, transfer
+from dbanon.domain.policy import K_ANONYMITY, ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.table import TableName
+
+VIEW = TableName("clinic", "people")
+RULES = (
+    ColumnRule("id", Role.IDENTIFIER),
+    ColumnRule("age", Role.QUASI),
+    ColumnRule("disease", Role.SENSITIVE),
+)
+POLICY = Policy(VIEW, RULES, (ModelSpec(K_ANONYMITY, {"k": 5}),), algorithm="mondrian", key=("id",))
+TRUE = "CREATE OR REPLACE VIEW clinic.people AS SELECT id, age, disease FROM clinic.patient"
+SPYING = (
+    "CREATE OR REPLACE VIEW clinic.people AS"
+    " SELECT id, age, clinic.spy(disease) AS disease FROM clinic.patient"
+)
+CLINIC = """
+CREATE SCHEMA clinic;
+GRANT USAGE ON SCHEMA clinic TO PUBLIC;
+CREATE SEQUENCE clinic.caught;
+GRANT ALL ON SEQUENCE clinic.caught TO PUBLIC;
+CREATE FUNCTION clinic.spy(text) RETURNS text STABLE LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_user <> 'stranger' THEN PERFORM nextval('clinic.caught'); END IF;
+    RETURN $1;
+EXCEPTION WHEN OTHERS THEN RETURN 'caught';
+END $$;
+CREATE TABLE clinic.patient (id int PRIMARY KEY, age int, disease text);
+INSERT INTO clinic.patient
+SELECT i, i % 20, 'disease ' || i % 3 FROM generate_series(1, 100) AS i;
+"""
+
+
+@pytest.fixture
+def stranger(database):
+    """A role that owns the view that is published, and all below it."""
+    name = database.role("stranger")
+    database.execute(f"GRANT CREATE ON DATABASE {database.name} TO {name}")
+    connection = database.connect_as(name)
+    connection.execute(CLINIC)
+    connection.execute(TRUE)
+    connection.execute("GRANT SELECT ON clinic.people TO PUBLIC")
+    yield connection
+    connection.close()
+    admin = database.admin()
+    admin.execute("DROP SCHEMA IF EXISTS anon CASCADE; DROP OWNED BY stranger CASCADE")
+
+
+def caught(stranger):
+    return stranger.execute("SELECT is_called FROM clinic.caught").fetchone()[0]
+
+
+def publish(database):
+    dbanon.set_policy(VIEW, POLICY, settings=database.settings)
+    return dbanon.publish(VIEW, settings=database.settings)
+
+
+def test_a_view_that_calls_a_stranger_s_function_is_not_read(database, stranger):
+    stranger.execute(SPYING)
+    for act in (dbanon.inspect, dbanon.suggest_policy):
+        with pytest.raises(dbanon.NotPermitted, match=r"clinic\.spy of stranger"):
+            act(VIEW, settings=database.settings)
+    with pytest.raises(dbanon.NotPermitted, match=r"clinic\.spy of stranger"):
+        publish(database)
+    assert not caught(stranger)
+
+
+def test_a_view_below_that_calls_a_stranger_s_function_is_not_read(database, stranger):
+    stranger.execute(
+        "CREATE VIEW clinic.inner_view AS"
+        " SELECT id, age, clinic.spy(disease) AS disease FROM clinic.patient;"
+        "CREATE OR REPLACE VIEW clinic.people AS SELECT id, age, disease FROM clinic.inner_view"
+    )
+    with pytest.raises(dbanon.NotPermitted, match=r"clinic\.spy of stranger"):
+        publish(database)
+    assert not caught(stranger)
+
+
+@pytest.mark.parametrize("act", [dbanon.publish, dbanon.plan])
+def test_a_view_cannot_be_replaced_while_it_is_read(database, stranger, monkeypatch, act):
+    """The stranger has to wait from the first look until the end."""
+    dbanon.set_policy(VIEW, POLICY, settings=database.settings)
+    read, waited = transfer.read, []
+    stranger.execute("SET lock_timeout = '200ms'")
+
+    def replaced(*args):
+        with pytest.raises(Exception, match="lock timeout"):
+            stranger.execute(SPYING)
+        waited.append(True)
+        return read(*args)
+
+    monkeypatch.setattr(transfer, "read", replaced)
+    act(VIEW, settings=database.settings)
+    assert waited
+    assert not caught(stranger)
+
+
+@pytest.mark.parametrize("act", [dbanon.publish, dbanon.plan, dbanon.inspect])
+def test_a_view_that_is_replaced_just_before_it_is_held_is_judged_as_it_became(
+    database, stranger, monkeypatch, act
+):
+    """No snapshot may be older than the lock: it would show the definition that was."""
+    dbanon.set_policy(VIEW, POLICY, settings=database.settings)
+    hold, replaced = identity.hold, []
+
+    def late(session, info):
+        if info.name == VIEW and not replaced:
+            replaced.append(stranger.execute(SPYING))
+        hold(session, info)
+
+    lock = "dbanon.db.releases.turns.lock_source"
+    if act is dbanon.publish:
+        from dbanon.db.releases.guards import lock_source
+
+        def late_lock(session, info, *, exclude_writers):
+            if not replaced:
+                replaced.append(stranger.execute(SPYING))
+            lock_source(session, info, exclude_writers=exclude_writers)
+
+        monkeypatch.setattr(lock, late_lock)
+    else:
+        monkeypatch.setattr(identity, "hold", late)
+    with pytest.raises((dbanon.NotPermitted, dbanon.DriftError)):
+        act(VIEW, settings=database.settings)
+    assert replaced
+    assert not caught(stranger)
+
+
+def test_a_schema_that_is_exchanged_meanwhile_is_noticed(database, stranger, monkeypatch):
+    dbanon.set_policy(VIEW, POLICY, settings=database.settings)
+    stranger.execute(
+        "CREATE SCHEMA trap; GRANT USAGE ON SCHEMA trap TO PUBLIC;"
+        "CREATE VIEW trap.people AS SELECT id, age, clinic.spy(disease) AS disease"
+        " FROM clinic.patient; GRANT SELECT ON trap.people TO PUBLIC"
+    )
+    read = transfer.read
+
+    def swapped(*args):
+        stranger.execute(
+            "BEGIN; ALTER SCHEMA clinic RENAME TO aside; ALTER SCHEMA trap RENAME TO clinic; COMMIT"
+        )
+        return read(*args)
+
+    monkeypatch.setattr(transfer, "read", swapped)
+    with pytest.raises(dbanon.DatabaseError, match="another relation by now"):
+        dbanon.publish(VIEW, settings=database.settings)
+    assert database.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
+
+
+def test_a_view_of_a_stranger_that_runs_nothing_of_theirs_is_published(database, stranger):
+    assert rows_proved(publish(database)) == 100
+    (refreshed,) = dbanon.refresh(VIEW, settings=database.settings)
+    assert refreshed.changed
+    assert not caught(stranger)

@@ -1,0 +1,45 @@
+from dataclasses import replace
+
+from builders import policy_of
+
+from dbanon.anonymization.registry import METRICS
+from dbanon.cli.terminal import report
+from dbanon.domain.assignment import LossReport
+from dbanon.domain.metrics import MEANINGS
+from dbanon.domain.policy import ModelSpec
+
+LOSS = LossReport(
+    n_rows=100,
+    n_suppressed=0,
+    n_classes=9,
+    smallest_class=10,
+    ncp=0.1,
+    columns={"age": 0.1},
+    metrics={"suppressed": 0.0, "suppressed-cells": 7636.0, "of-a-later-version": 1.0},
+)
+
+
+def test_every_metric_has_a_title_and_one_line_of_meaning():
+    assert set(METRICS) == set(MEANINGS)
+    assert all(meaning.title and "\n" not in meaning.line for meaning in MEANINGS.values())
+    assert len({meaning.title for meaning in MEANINGS.values()}) == len(MEANINGS)
+
+
+def test_cells_that_are_inexact_are_not_called_suppressed(capsys):
+    report.loss(LOSS)
+    shown = capsys.readouterr().out
+    (cells,) = [line for line in shown.splitlines() if "7,636" in line]
+    assert "suppressed" not in cells
+    assert MEANINGS["suppressed-cells"].line in cells
+
+
+def test_a_metric_that_is_not_known_is_shown_by_its_name(capsys):
+    report.loss(LOSS)
+    assert "of-a-later-version" in capsys.readouterr().out
+
+
+def test_models_are_spelled_with_the_columns_of_which_they_are_asked():
+    policy = policy_of(["age"], ["pay", "job"], k=5, l=1)
+    asked = (policy.models[0], ModelSpec("t-closeness", {"t": 0.2, "columns": ("pay", "job")}))
+    policy = replace(policy, models=asked)
+    assert "5-anonymity, 0.2-closeness (equal) of pay and job" == report.models(policy)
