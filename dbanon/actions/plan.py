@@ -146,6 +146,7 @@ def _render(session: Session, publication: Publication, request: Request) -> Ite
         *views.schema_statements(session, publication.view),
         relations.view_statement(publication),
         relations.comment_statement(publication),
+        *relations.wording_statements(publication),
         *rights.grant_statements(publication.view, request.grants),
     ]
     for statement in statements:

@@ -79,6 +79,7 @@ def _register() -> None:
     app.command("grant")(grant.grant)
     app.command("revoke")(grant.revoke)
     app.command("check")(check.check)
+    app.command("describe")(check.describe)
     app.command("refresh")(refresh.refresh)
     app.add_typer(release.app, name="release")
     app.command("doctor")(doctor.doctor)

@@ -85,5 +85,5 @@ def _draw(found: Plan) -> None:
     title = f"{found.policy.table} as {found.relation}, by {report.search(found.policy)}"
     rows = [(c.name, c.recoding, c.type) for c in found.columns]
     console.table(("quasi-identifier", "recoding", "published type"), rows, title=title)
-    console.say(f"every class meets {report.models(found.policy)}")
+    console.say(f"every class meets {report.models(found.policy.models)}")
     report.loss(found.loss)

@@ -20,6 +20,7 @@ class Code(StrEnum):
     NEAR_UNIQUE = "near-unique"
     ALIKE_VALUES = "alike-values"
     LOOKS_LIKE_IDENTIFIER = "looks-like-identifier"
+    NEW_COLUMN = "new-column"
     LOOKS_LIKE_SSN = "looks-like-ssn"
     LOOKS_LIKE_EMAIL = "looks-like-email"
     LOOKS_LIKE_PHONE = "looks-like-phone"
@@ -29,7 +30,6 @@ class Code(StrEnum):
     TO_THE_SECOND = "to-the-second"
     KNOWN_TO_OTHERS = "known-to-others"
     DERIVED = "derived"
-    NEW_COLUMN = "new-column"
 
     @property
     def of_column(self) -> bool:

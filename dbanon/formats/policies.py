@@ -15,7 +15,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbanon.domain.errors import ConfigError, PolicyError
-from dbanon.domain.policy import DROP, GROUP, PERIODS, ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.policy import (
+    DROP,
+    GROUP,
+    PERIODS,
+    SUPPRESS,
+    ColumnRule,
+    ModelSpec,
+    Policy,
+    Role,
+)
 from dbanon.domain.table import TableName
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import Section, did_you_mean
@@ -34,7 +43,7 @@ _SHORT_OF = {model: parameter for parameter, model in SHORT.items()}
 _DEFAULT = Policy(TableName(None, "t"), ())
 _WHOLE_FLOAT = 2**53
 _FLOORS = ("at_least", "bands", "top", "bottom")
-_OF_QUASI = ("recoding", "weight", *_FLOORS, "pooled", "snap", "digits", "keep")
+_OF_QUASI = ("recoding", "weight", *_FLOORS, "pooled", "snap", "digits", "keep", "rare")
 _OF_VALUES = ("taxonomy", "order")
 
 
@@ -142,7 +151,7 @@ def _scalars(policy: Policy) -> dict[str, object]:
 
 def _fields(rule: ColumnRule) -> dict[str, object]:
     fields: dict[str, object] = {"role": rule.role.value}
-    for key in ("recoding", "taxonomy", *_FLOORS, "snap", "digits"):
+    for key in ("recoding", "taxonomy", *_FLOORS, "snap", "digits", "rare"):
         if (value := getattr(rule, key)) is not None:
             fields[key] = _shortest(value)
     if rule.order is not None:
@@ -347,6 +356,7 @@ def _floors(section: Section) -> dict[str, Any]:
         "top": section.number("top", above=-math.inf),
         "bottom": section.number("bottom", above=-math.inf),
         "pooled": section.texts("pooled"),
+        "rare": section.text("rare", among=[SUPPRESS]),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from contextlib import contextmanager, suppress
@@ -83,6 +84,9 @@ def _occupy_descriptors() -> None:
 
 
 def _opened(stream: TextIO | None, number: int) -> TextIO:
+    """Return a stream that writes UTF-8, as every file that dbanon reads is, in any locale."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     if stream is not None:
         return stream
     return open(number, "w", encoding="utf-8", closefd=False)
