@@ -122,11 +122,6 @@ def test_where_a_row_is_a_person_others_only_have_to_do_with_it():
     assert candidates(same, []) == ["person_id", "patient_no"]
 
 
-def test_who_leads_whom_in_a_table_of_persons_tells_nobody_apart():
-    info = table_of("manager_id", table="employees", key=("employee_id",))
-    assert candidates(info, [refers("manager_id", "employees")]) == []
-
-
 def test_a_key_of_one_column_needs_no_count_and_part_of_one_does():
     assert candidates(table_of(key=("person_id",)), []) == []
     assert candidates(table_of(key=("person_id", "visit_no")), []) == ["person_id", "visit_no"]
