@@ -1,5 +1,7 @@
 """A live view shows nothing once its source was changed in a way that its guards cannot see."""
 
+from types import SimpleNamespace
+
 import psycopg
 import pytest
 from live import CLASSES, policy_of, serve, shown
@@ -8,7 +10,10 @@ from selection import one_server_after
 from tables import make_patients, patients_policy
 
 import dbanon
+from dbanon.db.releases import marks
+from dbanon.db.session import connect
 from dbanon.domain.policy import ModelSpec
+from dbanon.domain.release import ReleaseKind
 
 K5 = ModelSpec("k-anonymity", {"k": 5})
 L2 = ModelSpec("l-diversity", {"l": 2})
@@ -178,6 +183,8 @@ def test_a_table_that_a_crash_may_empty_is_no_longer_shown(live):
         "ALTER TABLE public.people RENAME TO persons; ALTER TABLE public.persons RENAME TO people",
         "REINDEX TABLE public.people",
         "CREATE TABLE public.other (id int REFERENCES public.people); DROP TABLE public.other",
+        "CREATE TRIGGER own BEFORE UPDATE ON public.people FOR EACH ROW"  # noqa: ISC004
+        " EXECUTE FUNCTION suppress_redundant_updates_trigger()",
     ],
 )
 def test_what_changes_no_value_is_no_matter(live, change):
@@ -200,6 +207,17 @@ def test_a_snapshot_older_than_the_file_of_the_source_sees_no_strangers(live, le
         writer.commit()
     with pytest.raises(psycopg.errors.SerializationFailure):
         old.execute("SELECT * FROM anon.people")
+
+
+def test_what_would_notice_is_missed_when_it_is_gone(live):
+    release = SimpleNamespace(kind=ReleaseKind.VIEW, data_id=1)
+    with connect(live.settings) as session:
+        with session.transaction(read_only=True, keep=False):
+            assert [] == marks.alterations(session, release)
+        live.execute("DROP FUNCTION dbanon_data.altered_1()")
+        with session.transaction(read_only=True, keep=False):
+            (told,) = marks.alterations(session, release)
+    assert told.endswith("was dropped: what DDL does to its source goes unnoticed")
 
 
 def test_a_reader_needs_no_right_on_what_is_asked(live):
