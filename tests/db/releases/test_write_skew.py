@@ -147,8 +147,11 @@ def test_classes_are_taken_in_order_so_that_writers_of_several_do_not_lock_each_
 def test_several_classes_are_taken_in_order_whatever_the_plan(shared):
     """Who waits for one class holds none that comes after it, or two could wait for each other."""
     serve(shared, policy_of(ModelSpec("k-anonymity", {"k": 2})), SIXES)
-    # The first class now comes last in the file, which is the order of a scan without the index.
-    shared.execute("UPDATE public.people SET disease = 'x' WHERE id = 2")
+    # The first class comes last in the file, whose order is that of a scan without the index.
+    shared.execute(
+        "WITH g AS (DELETE FROM dbanon_data.groups_1 WHERE group_id = 0 RETURNING *)"
+        " INSERT INTO dbanon_data.groups_1 SELECT * FROM g"
+    )
     holder, waiter = shared.connect(autocommit=False), shared.connect(autocommit=False)
     holder.execute("UPDATE public.people SET disease = 'y' WHERE id = 2")
     waiter.execute("SET enable_indexscan = off; SET enable_indexonlyscan = off")
@@ -156,11 +159,12 @@ def test_several_classes_are_taken_in_order_whatever_the_plan(shared):
     thread = threading.Thread(target=waiter.execute, args=(of_both,))
     thread.start()
     assert waits(holder, waiter, thread)
-    with shared.connect() as other:
-        other.execute("SET lock_timeout = '2s'")
-        other.execute("UPDATE public.people SET disease = 'y' WHERE id = 8")
-    holder.commit()
-    thread.join(timeout=PATIENCE)
-    assert not thread.is_alive()
-    waiter.commit()
+    try:
+        with shared.connect() as other:
+            other.execute("SET lock_timeout = '2s'")
+            other.execute("UPDATE public.people SET disease = 'y' WHERE id = 8")
+    finally:
+        holder.commit()
+        thread.join(timeout=PATIENCE)
+        waiter.commit()
     assert shown(shared) == len(SIXES)
