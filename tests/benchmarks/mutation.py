@@ -60,6 +60,7 @@ _GUARDS = [
     "tests/db/releases/test_write_skew.py",
 ]
 _NAMES = ["tests/security/names/test_names.py"]
+_OPENED = ["tests/security/names/test_opened.py"]
 _REACH = [
     "tests/security/readers/test_rights_of_readers.py",
     "tests/security/readers/test_inside_statements.py",
@@ -74,7 +75,7 @@ TARGETS = {
         "tests/db/proofs/test_verify.py",
     ],
     "dbanon/db/releases/guards.py": _GUARDS,
-    "dbanon/db/identity.py": [*_NAMES, "tests/security/names/test_owner.py"],
+    "dbanon/db/identity.py": [*_OPENED, *_NAMES, "tests/security/names/test_owner.py"],
     "dbanon/db/releases/guard_conditions.py": [
         "tests/db/releases/test_guarded_models.py",
         *_GUARDS,
@@ -96,8 +97,8 @@ TARGETS = {
     "sql/models/diversity/l_diversity.sql": ["tests/db/proofs/test_checks.py"],
     "sql/queries/releases/broken_seals.sql": ["tests/security/test_immutable.py"],
     "sql/queries/identity/foreign_code.sql": ["tests/security/names/test_owner.py", *_NAMES],
-    "sql/queries/identity/moved_names.sql": _NAMES,
-    "sql/queries/identity/opened_relations.sql": _NAMES,
+    "sql/queries/identity/moved_names.sql": [*_OPENED, *_NAMES],
+    "sql/queries/identity/opened_relations.sql": [*_OPENED, *_NAMES],
     "sql/queries/reach/by_reading.sql": ["tests/security/readers/test_reach.py", *_REACH],
     "sql/queries/reach/by_writing.sql": _REACH,
     "sql/queries/reach/in_statements.sql": _REACH,
