@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 from dbanon.anonymization.parameters import parameters
 from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
 from dbanon.domain.caution import Code
-from dbanon.domain.policy import DEFAULT_NAME, DROP, GROUP, PERIODS, Policy, Role
+from dbanon.domain.policy import (
+    DEFAULT_NAME,
+    DROP,
+    GROUP,
+    ON_NEW_VALUE,
+    PERIODS,
+    STOP,
+    Policy,
+    Role,
+)
 from dbanon.formats.policies import NAME
 from dbanon.models.registry import MODELS
 
@@ -34,7 +43,7 @@ TEXT: Schema = {"type": "string", "minLength": 1}
 POSITIVE: Schema = {"type": "number", "exclusiveMinimum": 0}
 COUNT: Schema = {"type": "integer", "minimum": 1}
 FLOORS = ("at_least", "bands", "top", "bottom")
-QUASI_ONLY = ("recoding", "weight", *FLOORS, "pooled", "snap", "digits", "keep")
+QUASI_ONLY = ("recoding", "weight", *FLOORS, "pooled", "snap", "digits", "keep", "on_new_value")
 OF_VALUES = ("taxonomy", "order")
 
 
@@ -93,6 +102,7 @@ def _column() -> Schema:
         "bottom": {"type": "number"},
         "pooled": {"type": "array", "minItems": 1, "items": TEXT},
         "keep": {"type": "boolean", "default": False},
+        "on_new_value": {"enum": list(ON_NEW_VALUE), "default": STOP},
         "snap": POSITIVE,
         "digits": {"type": "integer", "minimum": 0},
         "allow": _allow(of_column=True),

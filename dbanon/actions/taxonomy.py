@@ -131,6 +131,17 @@ def export_taxonomy(name: str, *, settings: Settings | None = None) -> str:
     return taxonomies.write_csv(load_taxonomy(name, settings=settings))
 
 
+def missing_values_sql(name: str, column: str, *, table: str | TableName) -> str:
+    """Return the query that lists the values of a column that a taxonomy lacks; does not connect.
+
+    Messages of dbanon never hold a value: who may see them runs it in psql.
+    """
+    from dbanon.db.metadata import store
+
+    where = table if isinstance(table, TableName) else TableName.parse(table)
+    return store.missing_values_query(name, table=where, column=column)
+
+
 def drop_taxonomy(name: str, *, settings: Settings | None = None) -> int:
     """Delete all versions of a taxonomy that no policy names; return how many there were."""
     from dbanon.db.metadata import store

@@ -121,6 +121,24 @@ def show(
 
 
 @app.command()
+def missing(
+    name: Name,
+    table: options.Table,
+    column: Annotated[str, typer.Argument(help="column that names the taxonomy")],
+) -> None:
+    """Print the query that lists the values of a column that the taxonomy lacks.
+
+    Values are for psql, on the screen of somebody who may see them; this prints none.
+
+    \b
+    dbanon taxonomy missing zip patients zip | psql clinic
+    """
+    from dbanon.actions import taxonomy
+
+    console.verbatim(taxonomy.missing_values_sql(name, column, table=table))
+
+
+@app.command()
 def export(name: Name, *, dsn: options.Dsn = None) -> None:
     """Print a taxonomy as CSV that import reads back."""
     from dbanon.actions import taxonomy

@@ -41,6 +41,9 @@ class ColumnRule:
     of it; numbers of at least ``top``, and below ``bottom``, are one band each; texts that begin
     with one of ``pooled`` are one cell. With ``keep`` the column is published as it is, and all
     rows of a class have the same value of it.
+
+    ``on_new_value`` is one of ON_NEW_VALUE: whether a value that the taxonomy lacks stops the
+    publication, which is the default, or is published as OTHER.
     """
 
     column: str
@@ -58,6 +61,7 @@ class ColumnRule:
     bottom: float | None = None
     keep: bool = False
     pooled: tuple[str, ...] | None = None
+    on_new_value: str | None = None
 
     def structure(self, kind: ColumnKind) -> Structure:
         """Return what the values of the column are to each other; kind: that of its type."""
@@ -68,6 +72,9 @@ class ColumnRule:
         of_type = kind is ColumnKind.ORDINAL and self.recoding != "label"
         return Structure.ORDER if of_type or self.order is not None else Structure.TREE
 
+
+STOP, OTHER = "stop", "other"
+ON_NEW_VALUE = (STOP, OTHER)
 
 PERIODS = ("day", "week", "month", "quarter", "year", "decade")
 """What ``at_least`` can be of dates and times."""
