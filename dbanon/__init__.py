@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dbanon.actions.doctor import doctor
     from dbanon.actions.grant import grant, revoke
     from dbanon.actions.init import init, init_sql
-    from dbanon.actions.inspect import inspect
+    from dbanon.actions.inspect import inspect, inspect_query
     from dbanon.actions.plan import plan
     from dbanon.actions.policy import (
         check_policy,
@@ -71,7 +71,7 @@ _HOMES = {
     "actions.doctor": "doctor",
     "actions.grant": "grant revoke",
     "actions.init": "init init_sql",
-    "actions.inspect": "inspect",
+    "actions.inspect": "inspect inspect_query",
     "actions.plan": "plan",
     "actions.policy": "check_policy diff_policies drop_policy export_policy list_policies"
     " load_policy policy_history set_policy suggest_policy",
@@ -138,6 +138,7 @@ __all__ = [
     "init",
     "init_sql",
     "inspect",
+    "inspect_query",
     "list_policies",
     "list_releases",
     "list_taxonomies",

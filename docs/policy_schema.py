@@ -23,6 +23,7 @@ from dbanon.domain.policy import (
     ON_NEW_VALUE,
     PERIODS,
     STOP,
+    SUPPRESS,
     Policy,
     Role,
 )
@@ -43,7 +44,8 @@ TEXT: Schema = {"type": "string", "minLength": 1}
 POSITIVE: Schema = {"type": "number", "exclusiveMinimum": 0}
 COUNT: Schema = {"type": "integer", "minimum": 1}
 FLOORS = ("at_least", "bands", "top", "bottom")
-QUASI_ONLY = ("recoding", "weight", *FLOORS, "pooled", "snap", "digits", "keep", "on_new_value")
+LAST = ("snap", "digits", "keep", "rare", "on_new_value")
+QUASI_ONLY = ("recoding", "weight", *FLOORS, "pooled", *LAST)
 OF_VALUES = ("taxonomy", "order")
 
 
@@ -103,6 +105,7 @@ def _column() -> Schema:
         "pooled": {"type": "array", "minItems": 1, "items": TEXT},
         "keep": {"type": "boolean", "default": False},
         "on_new_value": {"enum": list(ON_NEW_VALUE), "default": STOP},
+        "rare": {"const": SUPPRESS},
         "snap": POSITIVE,
         "digits": {"type": "integer", "minimum": 0},
         "allow": _allow(of_column=True),

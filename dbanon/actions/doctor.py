@@ -179,10 +179,10 @@ def _remedy(session: Session, orphan: TableName) -> str:
 
 
 def _looked_at(session: Session, release: Release) -> list[Finding]:
-    """Look at what the catalogs tell of a release, and then at rows that are safe to read.
+    """Look at what the catalogs tell of a release, then at rows that are safe to read, and which.
 
     Each in a transaction of its own: to print a definition opens what it is about, and what the
-    second opens is all that it was to read.
+    others open is all that they were to read.
     """
     from dbanon.db import identity
 
@@ -193,6 +193,9 @@ def _looked_at(session: Session, release: Release) -> list[Finding]:
             findings += _described(session, release)
         with session.transaction(read_only=True, keep=False):
             findings += _rows(session, release)
+            identity.require_admitted(session)
+        with session.transaction(read_only=True, keep=False):
+            findings += _cautioned(session, release)
             identity.require_admitted(session)
     except DbanonError as error:
         findings.append(_failure(subject, str(error), error.hint))
@@ -343,6 +346,19 @@ def _strays(session: Session, release: Release, source: TableInfo) -> Iterator[F
         identity.hold(session, source)
         identity.admit(session, source)
         yield from _as_drift(release, source, strays(session, loaded))
+
+
+def _cautioned(session: Session, release: Release) -> Iterator[Finding]:
+    """Yield what the policy of a release allows and is seldom meant, by what its source holds."""
+    from dbanon.actions.preparation.cautions import of_table
+    from dbanon.db import catalog
+
+    policy = release.policy
+    with suppress(TableNotFound):
+        source = catalog.describe(session, release.table)
+        if {column.name for column in source.columns}.issuperset(r.column for r in policy.columns):
+            for caution in of_table(session, policy, source, complete=True):
+                yield Finding(Level.WARNING, str(release.relation), caution.told, caution.hint)
 
 
 def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:

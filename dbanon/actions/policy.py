@@ -168,7 +168,7 @@ def suggest_policy(table: str | TableName, *, settings: Settings | None = None) 
 
     inspection = inspect(table, settings=settings)
     suggested = [(column.suggestion, column.reason) for column in inspection.columns]
-    return draft(inspection.info.name, suggested, inspection.persons)
+    return draft(inspection.info, suggested, inspection.persons, key=inspection.key)
 
 
 def load_policy(

@@ -16,6 +16,7 @@ from dbanon.anonymization.adjusting.population_merging import (
     population_models,
     require_possible,
 )
+from dbanon.anonymization.adjusting.rare import leave_rare
 from dbanon.anonymization.adjusting.repair import enforce
 from dbanon.anonymization.adjusting.trim import trim
 from dbanon.anonymization.algorithms.blocks import assign_in_blocks
@@ -175,6 +176,7 @@ def _grouped(
         requirement = dataclasses.replace(requirement, max_suppressed=left / len(rows))
     assignment = _assign(algorithm, part, requirement, policy, seed=seed, stages=stages)
     assignment = trim(part, assignment, requirement, budget=left)
+    assignment = leave_rare(part, assignment, requirement, budget=left)
     assignment = enforce(part, assignment, requirement, stages=stages)
     if part is encoded:
         return assignment

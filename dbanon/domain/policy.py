@@ -40,7 +40,8 @@ class ColumnRule:
     for a taxonomy; ``bands`` is the width of half-open bands of numbers, which begin at multiples
     of it; numbers of at least ``top``, and below ``bottom``, are one band each; texts that begin
     with one of ``pooled`` are one cell. With ``keep`` the column is published as it is, and all
-    rows of a class have the same value of it.
+    rows of a class have the same value of it. ``rare`` is ``"suppress"`` where rows are left out
+    rather than coarsened in this column, as far as the policy allows.
 
     ``on_new_value`` is one of ON_NEW_VALUE: whether a value that the taxonomy lacks stops the
     publication, which is the default, or is published as OTHER.
@@ -62,6 +63,7 @@ class ColumnRule:
     keep: bool = False
     pooled: tuple[str, ...] | None = None
     on_new_value: str | None = None
+    rare: str | None = None
 
     def structure(self, kind: ColumnKind) -> Structure:
         """Return what the values of the column are to each other; kind: that of its type."""
@@ -78,6 +80,9 @@ ON_NEW_VALUE = (STOP, OTHER)
 
 PERIODS = ("day", "week", "month", "quarter", "year", "decade")
 """What ``at_least`` can be of dates and times."""
+
+SUPPRESS = "suppress"
+"""What ``rare`` can be."""
 
 OF_CELLS = frozenset({"interval", "interval-text", "label", "suppress"})
 """The recodings that never publish anything finer than a floor."""

@@ -86,7 +86,7 @@ def _counted(
     info: TableInfo, candidate: _Candidate, stats: Mapping[str, ColumnStats]
 ) -> Persons | None:
     """Return what the counts make of a candidate; what could not be counted is suspected."""
-    nullable = info.column(candidate.column).nullable
+    nullable = info.is_table and info.column(candidate.column).nullable
     known = stats.get(candidate.column)
     if known is None:
         return Persons(*candidate, nullable) if candidate.is_sure else None

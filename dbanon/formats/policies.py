@@ -20,6 +20,7 @@ from dbanon.domain.policy import (
     GROUP,
     ON_NEW_VALUE,
     PERIODS,
+    SUPPRESS,
     ColumnRule,
     ModelSpec,
     Policy,
@@ -43,7 +44,8 @@ _SHORT_OF = {model: parameter for parameter, model in SHORT.items()}
 _DEFAULT = Policy(TableName(None, "t"), ())
 _WHOLE_FLOAT = 2**53
 _FLOORS = ("at_least", "bands", "top", "bottom")
-_OF_QUASI = ("recoding", "weight", *_FLOORS, "pooled", "snap", "digits", "keep", "on_new_value")
+_LAST = ("snap", "digits", "rare", "on_new_value")
+_OF_QUASI = ("recoding", "weight", *_FLOORS, "pooled", "keep", *_LAST)
 _OF_VALUES = ("taxonomy", "order")
 
 
@@ -151,7 +153,7 @@ def _scalars(policy: Policy) -> dict[str, object]:
 
 def _fields(rule: ColumnRule) -> dict[str, object]:
     fields: dict[str, object] = {"role": rule.role.value}
-    for key in ("recoding", "taxonomy", *_FLOORS, "snap", "digits", "on_new_value"):
+    for key in ("recoding", "taxonomy", *_FLOORS, *_LAST):
         if (value := getattr(rule, key)) is not None:
             fields[key] = _shortest(value)
     if rule.order is not None:
@@ -358,6 +360,7 @@ def _floors(section: Section) -> dict[str, Any]:
         "top": section.number("top", above=-math.inf),
         "bottom": section.number("bottom", above=-math.inf),
         "pooled": section.texts("pooled"),
+        "rare": section.text("rare", among=[SUPPRESS]),
     }
 
 

@@ -39,6 +39,7 @@ GOOD = {
     "floors": f'table = "t"\n{COLUMN}bands = 10\ntop = 90\nbottom = -1.5\n'
     '[columns.born]\nrole = "quasi"\nat_least = "year"\n'
     '[columns.zip]\nrole = "quasi"\nat_least = 3\npooled = ["036"]\n',
+    "rare values": f'table = "t"\n{COLUMN}rare = "suppress"\n',
     "a kept column": f'table = "t"\n{COLUMN}keep = true\n',
 }
 BAD = {
@@ -72,6 +73,7 @@ BAD = {
     "a floor of a sensitive column": f'table = "t"\n{SENSITIVE}at_least = 3\n',
     "keep by another word": f'table = "t"\n{COLUMN}keep = "yes"\n',
     "one text that is pooled": f'table = "t"\n{COLUMN}pooled = "036"\n',
+    "rare by another word": f'table = "t"\n{COLUMN}rare = "drop"\n',
     "half a digit": f'table = "t"\n{COLUMN}digits = 0.5\n',
     "a value twice in an order": f'table = "t"\n{COLUMN}order = ["a", "a"]\n',
     "a warning that does not exist": f'table = "t"\n{COLUMN}allow = ["unique: why"]\n',

@@ -95,3 +95,15 @@ def test_a_kept_column_is_published_as_it_is(patients, kind):
         """
     )
     assert ("integer", True, True, 0) == row
+
+
+def test_rare_values_are_left_out_within_the_budget(patients):
+    policy = dbanon.load_policy("patients", settings=patients.settings)
+    spent = []
+    for rule in ({}, {"rare": "suppress"}):
+        changed = policy_of(policy.table, k=10, age={}, born=rule)
+        dbanon.set_policy("patients", changed, settings=patients.settings)
+        release = dbanon.publish("patients", max_suppressed=0.1, settings=patients.settings)
+        assert release.loss.n_suppressed == 300 - rows_proved(release)
+        spent.append(release.loss.n_suppressed)
+    assert spent[0] < 10 < spent[1] <= 30

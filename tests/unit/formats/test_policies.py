@@ -37,6 +37,7 @@ def rules(draw, column):
         top=draw(st.none() | FINITE),
         bottom=draw(st.none() | FINITE),
         keep=draw(st.booleans()),
+        rare=draw(st.none() | st.just("suppress")),
         pooled=draw(st.none() | TEXTS),
         order=draw(st.none() | st.lists(NAMES | st.just(""), min_size=1, unique=True).map(tuple)),
         allow=allow,
