@@ -9,6 +9,8 @@ from dbanon.cli import options
 from dbanon.cli.terminal import console
 
 app = typer.Typer(help="Keep the trees above the values of columns.", no_args_is_help=True)
+builtin = typer.Typer(help="Take taxonomies that come with dbanon.", no_args_is_help=True)
+app.add_typer(builtin, name="builtin")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="name of the taxonomy")]
 
@@ -89,6 +91,43 @@ def _report(name: str, version: int, leaves: int, *, json: bool) -> None:
         console.document({"name": name, "version": version, "n_leaves": leaves})
     else:
         console.say(f"taxonomy {name}, version {version}: {leaves:,} leaves")
+
+
+@builtin.command("list")
+def list_builtin(*, json: options.Json = False) -> None:
+    """List the taxonomies that come with dbanon."""
+    from dbanon.actions import taxonomy
+
+    if json:
+        console.document(taxonomy.BUILT_IN)
+    else:
+        console.table(("name", "what it holds"), [*taxonomy.BUILT_IN.items()])
+
+
+@builtin.command("add")
+def add_builtin(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="one of the list")],
+    *,
+    stored: Annotated[
+        str | None,
+        typer.Option("--as", metavar="NAME", show_default=False, help="store it under this name"),
+    ] = None,
+    dsn: options.Dsn = None,
+    owner: options.Owner = None,
+    allow_superuser: options.AllowSuperuser = False,
+    json: options.Json = False,
+) -> None:
+    """Store a taxonomy that comes with dbanon; adding it again adds a version.
+
+    \b
+    dbanon taxonomy builtin add country
+    dbanon taxonomy builtin add us-state --as state
+    """
+    from dbanon.actions import taxonomy
+
+    settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
+    found = taxonomy.add_built_in(name, stored=stored, settings=settings)
+    _report(found.name, found.version, found.n_leaves, json=json)
 
 
 @app.command("list")
