@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 from dbanon.anonymization.parameters import parameters
 from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
 from dbanon.domain.caution import Code
-from dbanon.domain.policy import DEFAULT_NAME, DROP, GROUP, PERIODS, SUPPRESS, Policy, Role
+from dbanon.domain.policy import (
+    DEFAULT_NAME,
+    DROP,
+    GROUP,
+    ON_NEW_VALUE,
+    PERIODS,
+    STOP,
+    SUPPRESS,
+    Policy,
+    Role,
+)
 from dbanon.formats.policies import NAME
 from dbanon.models.registry import MODELS
 
@@ -34,7 +44,8 @@ TEXT: Schema = {"type": "string", "minLength": 1}
 POSITIVE: Schema = {"type": "number", "exclusiveMinimum": 0}
 COUNT: Schema = {"type": "integer", "minimum": 1}
 FLOORS = ("at_least", "bands", "top", "bottom")
-QUASI_ONLY = ("recoding", "weight", *FLOORS, "pooled", "snap", "digits", "keep", "rare")
+LAST = ("snap", "digits", "keep", "rare", "on_new_value")
+QUASI_ONLY = ("recoding", "weight", *FLOORS, "pooled", *LAST)
 OF_VALUES = ("taxonomy", "order")
 
 
@@ -93,6 +104,7 @@ def _column() -> Schema:
         "bottom": {"type": "number"},
         "pooled": {"type": "array", "minItems": 1, "items": TEXT},
         "keep": {"type": "boolean", "default": False},
+        "on_new_value": {"enum": list(ON_NEW_VALUE), "default": STOP},
         "rare": {"const": SUPPRESS},
         "snap": POSITIVE,
         "digits": {"type": "integer", "minimum": 0},

@@ -99,12 +99,8 @@ def _role(session: Session, schemas: Iterable[str]) -> Iterator[Finding]:
 
     role = role_facts(session, schemas)
     if role.superuser:
-        yield Finding(
-            Level.WARNING,
-            "role",
-            f"{role.name} is a superuser, which dbanon refuses to publish as",
-            "CREATE ROLE publisher LOGIN",
-        )
+        message = f"{role.name} is a superuser, which dbanon refuses to publish as"
+        yield Finding(Level.WARNING, "role", message, "CREATE ROLE publisher LOGIN")
     else:
         yield Finding(Level.OK, "role", f"{role.name} is an ordinary role")
     if not role.can_create:

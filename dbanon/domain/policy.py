@@ -42,6 +42,9 @@ class ColumnRule:
     with one of ``pooled`` are one cell. With ``keep`` the column is published as it is, and all
     rows of a class have the same value of it. ``rare`` is ``"suppress"`` where rows are left out
     rather than coarsened in this column, as far as the policy allows.
+
+    ``on_new_value`` is one of ON_NEW_VALUE: whether a value that the taxonomy lacks stops the
+    publication, which is the default, or is published as OTHER.
     """
 
     column: str
@@ -59,6 +62,7 @@ class ColumnRule:
     bottom: float | None = None
     keep: bool = False
     pooled: tuple[str, ...] | None = None
+    on_new_value: str | None = None
     rare: str | None = None
 
     def structure(self, kind: ColumnKind) -> Structure:
@@ -70,6 +74,9 @@ class ColumnRule:
         of_type = kind is ColumnKind.ORDINAL and self.recoding != "label"
         return Structure.ORDER if of_type or self.order is not None else Structure.TREE
 
+
+STOP, OTHER = "stop", "other"
+ON_NEW_VALUE = (STOP, OTHER)
 
 PERIODS = ("day", "week", "month", "quarter", "year", "decade")
 """What ``at_least`` can be of dates and times."""

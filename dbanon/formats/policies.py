@@ -18,6 +18,7 @@ from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import (
     DROP,
     GROUP,
+    ON_NEW_VALUE,
     PERIODS,
     SUPPRESS,
     ColumnRule,
@@ -43,7 +44,8 @@ _SHORT_OF = {model: parameter for parameter, model in SHORT.items()}
 _DEFAULT = Policy(TableName(None, "t"), ())
 _WHOLE_FLOAT = 2**53
 _FLOORS = ("at_least", "bands", "top", "bottom")
-_OF_QUASI = ("recoding", "weight", *_FLOORS, "pooled", "snap", "digits", "keep", "rare")
+_LAST = ("snap", "digits", "rare", "on_new_value")
+_OF_QUASI = ("recoding", "weight", *_FLOORS, "pooled", "keep", *_LAST)
 _OF_VALUES = ("taxonomy", "order")
 
 
@@ -151,7 +153,7 @@ def _scalars(policy: Policy) -> dict[str, object]:
 
 def _fields(rule: ColumnRule) -> dict[str, object]:
     fields: dict[str, object] = {"role": rule.role.value}
-    for key in ("recoding", "taxonomy", *_FLOORS, "snap", "digits", "rare"):
+    for key in ("recoding", "taxonomy", *_FLOORS, *_LAST):
         if (value := getattr(rule, key)) is not None:
             fields[key] = _shortest(value)
     if rule.order is not None:
@@ -322,6 +324,7 @@ def _rule(name: str | None, section: Section, known: Known) -> ColumnRule | None
     allow = _allow(section, of_column=True)
     floors = _floors(section)
     keep = section.boolean("keep")
+    on_new_value = section.text("on_new_value", among=ON_NEW_VALUE)
     if role is not None and role != Role.QUASI:
         for key in (*_OF_QUASI, *_OF_VALUES):
             of_values = key in _OF_VALUES and role == Role.SENSITIVE
@@ -341,6 +344,7 @@ def _rule(name: str | None, section: Section, known: Known) -> ColumnRule | None
         order,
         allow,
         keep=bool(keep),
+        on_new_value=on_new_value,
         **floors,
     )
 

@@ -95,6 +95,11 @@ def test_the_whole_life_of_a_taxonomy(run, database, tmp_path):
     listed = json.loads(run("taxonomy", "list", "--json").stdout)
     assert [(row["name"], row["version"]) for row in listed] == [("age", 1), ("sex", 2), ("sex", 1)]
     assert run("taxonomy", "export", "sex").stdout == "F;*\nM;*\n"
+    assert "us-state" in run("taxonomy", "builtin", "list").stdout
+    added = run("taxonomy", "builtin", "add", "us-state", "--as", "state").stdout
+    assert "taxonomy state, version 1: 51 leaves" in added
+    query = run("taxonomy", "missing", "sex", "public.patients", "sex").stdout
+    assert database.execute(query) == []
     run("taxonomy", "drop", "sex")
     assert "try: dbanon taxonomy list" in run("taxonomy", "show", "sex", code=1).stderr
 
