@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 from dbanon.anonymization.parameters import parameters
 from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
 from dbanon.domain.caution import Code
-from dbanon.domain.policy import GROUP, PERIODS, SUPPRESS, Policy, Role
+from dbanon.domain.policy import DEFAULT_NAME, DROP, GROUP, PERIODS, SUPPRESS, Policy, Role
+from dbanon.formats.policies import NAME
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def schema() -> Schema:
     """Return the schema of a whole policy."""
     properties = {
         "table": TEXT,
+        "name": {"type": "string", "pattern": f"^{NAME.pattern}$", "default": DEFAULT_NAME},
+        "rest": {"const": DROP},
         "columns": {"type": "object", "minProperties": 1, "additionalProperties": _column()},
         "models": _models(),
         "algorithm": {"enum": list(ALGORITHMS), "default": Policy(None, ()).algorithm},

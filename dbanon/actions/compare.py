@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Unpack, cast
 
+from dbanon.actions.preparation import drafts
 from dbanon.actions.preparation.loading import find_published, load, looking
 from dbanon.actions.preparation.prepare import in_force, read_source, search
-from dbanon.actions.preparation.request import Request
 from dbanon.domain.errors import DbanonError, PolicyError
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec
 from dbanon.domain.progress import Stages
@@ -20,9 +20,10 @@ from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
+    from pathlib import Path
 
     from dbanon.actions.preparation.prepare import Source
-    from dbanon.actions.preparation.request import Options
+    from dbanon.actions.preparation.request import Options, Request
     from dbanon.domain.assignment import EncodedTable, LossReport
     from dbanon.domain.policy import Policy
 
@@ -89,6 +90,7 @@ def compare(
     *,
     algorithms: Sequence[str] = (),
     ks: Sequence[int] = (),
+    draft: str | Path | Policy | None = None,
     settings: Settings | None = None,
     stages: Stages | None = None,
     **options: Unpack[Options],
@@ -96,16 +98,16 @@ def compare(
     """Run algorithms on one table, read once, and report what each would cost; writes nothing.
 
     ks: the numbers to try, next to that of ``options``, in place of that of the policy; those
-    beyond the number of rows are left out. Each algorithm takes those parameters of ``options``
-    that it has. One that fails is reported with the reason. Raises what ``plan`` raises before
-    any algorithm runs, and PolicyError for the name of an algorithm, or of a parameter that none
-    of them has.
+    beyond the number of rows are left out. draft: as ``plan`` takes it. Each algorithm takes those
+    parameters of ``options`` that it has. One that fails is reported with the reason. Raises what
+    ``plan`` raises before any algorithm runs, and PolicyError for the name of an algorithm, or of a
+    parameter that none of them has.
     """
     from dbanon.db import identity
     from dbanon.db.session import connect
 
     stages = stages or Stages()
-    request = Request.of(options)
+    request, given = drafts.requested(options, draft)
     wanted = {*ks} if request.k is None else {*ks, request.k}
     if wanted:
         request = replace(request, k=min(wanted))
@@ -115,21 +117,20 @@ def compare(
         looking(session, partial(find_published, session, where)) as info,
     ):
         identity.admit(session, info)
-        loaded = load(session, info)
+        loaded = load(session, info, request.policy, draft=given)
         policy = in_force(loaded, replace(request, params={}, block=None))
         candidates = _candidates(policy, request, algorithms or USUAL)
         source = read_source(session, loaded, policy, stages, kind=request.kind)
-    encoded = source.encoded
-    tried = _tried(encoded, policy, wanted or {policy.k})
+    tried = _tried(source.encoded, policy, wanted or {policy.k})
     for candidate in candidates:
-        _warm_up(encoded, candidate, tell=stages.on_note)
-    results = [
+        _warm_up(source.encoded, candidate, tell=stages.on_note)
+    results = tuple(
         _attempt(source, _with_k(candidate, k), seed=request.seed, stages=stages)
         for k in tried
         for candidate in candidates
-    ]
+    )
     l, l_columns = _diversity(policy)
-    return Comparison(loaded.info.name, encoded.n_rows, l, tried, tuple(results), l_columns)
+    return Comparison(loaded.info.name, source.encoded.n_rows, l, tried, results, l_columns)
 
 
 def _diversity(policy: Policy) -> tuple[int, tuple[str, ...]]:

@@ -6,17 +6,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
+from dbanon.actions.preparation import drafts
 from dbanon.actions.preparation.prepare import prepare
-from dbanon.actions.preparation.request import Request
 from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
+    from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Prepared
-    from dbanon.actions.preparation.request import Options
+    from dbanon.actions.preparation.request import Options, Request
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
@@ -62,25 +64,28 @@ class Plan:
 def plan(
     table: str | TableName,
     *,
+    draft: str | Path | Policy | None = None,
     settings: Settings | None = None,
     stages: Stages | None = None,
     **options: Unpack[Options],
 ) -> Plan:
     """Group a table by its stored policy and report what publishing would cost.
 
+    ``draft`` is a policy to go by instead, a value or the path of a TOML file; it is not stored.
     Takes the options of ``publish`` and raises what it raises, but needs no right to create
     anything and takes no lock.
     """
     from dbanon.actions.preparation.loading import find_published, looking
     from dbanon.db.session import connect
 
-    request = Request.of(options)
+    request, given = drafts.requested(options, draft)
     where = table if isinstance(table, TableName) else TableName.parse(table)
     with (
         connect(settings or Settings.load()) as session,
         looking(session, partial(find_published, session, where)) as info,
     ):
-        prepared = _prepared(session, info, request, stages or Stages())
+        loaded = _loaded(session, info, request, given)
+        prepared = prepare(session, loaded, request, stages or Stages())
         publication = _publication(prepared, request)
         statements = tuple(_render(session, publication, request))
     return Plan(
@@ -93,14 +98,16 @@ def plan(
     )
 
 
-def _prepared(session: Session, info: TableInfo, request: Request, stages: Stages) -> Prepared:
-    from dbanon.actions.preparation.loading import load, require_unchanged
+def _loaded(session: Session, info: TableInfo, request: Request, draft: Policy | None) -> Loaded:
+    from dbanon.actions.preparation.loading import load, require_own_relation, require_unchanged
     from dbanon.db import identity
 
-    loaded = load(session, info)
-    require_unchanged(session, loaded, request.view(info.name))
+    loaded = load(session, info, request.policy, draft=draft)
+    view = request.view(info.name)
+    require_own_relation(loaded, view)
+    require_unchanged(session, loaded, view)
     identity.admit(session, info)
-    return prepare(session, loaded, request, stages)
+    return loaded
 
 
 def _publication(prepared: Prepared, request: Request) -> Publication:
@@ -139,6 +146,7 @@ def _render(session: Session, publication: Publication, request: Request) -> Ite
         *views.schema_statements(session, publication.view),
         relations.view_statement(publication),
         relations.comment_statement(publication),
+        *relations.wording_statements(publication),
         *rights.grant_statements(publication.view, request.grants),
     ]
     for statement in statements:

@@ -2,71 +2,123 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbanon.actions.preparation.loading import load
+from dbanon.actions.preparation import drafts
+from dbanon.actions.preparation.loading import load, no_policy
 from dbanon.domain.deeds import Deed
-from dbanon.domain.errors import ConfigError, PolicyError
-from dbanon.domain.policy import Policy
+from dbanon.domain.policy import DEFAULT_NAME, Event, StoredPolicy, policy_option
 from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
     from dbanon.db.session import Session
     from dbanon.domain.caution import Caution
+    from dbanon.domain.errors import PolicyError
+    from dbanon.domain.policy import Difference, Policy, Version
+    from dbanon.domain.release import Release
     from dbanon.domain.table import TableInfo
     from dbanon.domain.taxonomy import Taxonomy
+
+Given = str | Path
+"""A stored policy by its name, or a file by its path."""
 
 
 def set_policy(
     table: str | TableName,
     policy: str | Path | Policy,
     *,
+    name: str | None = None,
     strict: bool = False,
     warn: Callable[[Caution], None] | None = None,
     settings: Settings | None = None,
 ) -> Policy:
     """Check a policy (a value, or the path of a TOML file) against its table and store it.
 
-    What the table looks like is stored along: whatever changes from now on is drift. ``warn`` is
-    called with all that is allowed and seldom meant, for which the columns published as they are
-    are counted; with ``strict`` nothing is stored then.
+    It takes the place of the table's policy of that name; ``name`` is its own, unless it brings
+    one, and ``default`` if neither is given. What the table looks like is stored along: whatever
+    changes from now on is drift. ``warn`` is called with all that is allowed and seldom meant, for
+    which the columns published as they are are counted; with ``strict`` nothing is stored then.
 
     Raises PolicyError with every problem at once, ConfigError when the file cannot be read, and
     TableNotFound.
     """
-    from dbanon.actions.preparation.cautions import require_none
-    from dbanon.anonymization.pipeline import make_algorithm
     from dbanon.db import identity
-    from dbanon.db.metadata import store
+    from dbanon.db.metadata import history, store
     from dbanon.db.metadata.migrate import require_current
     from dbanon.db.session import connect
 
-    given = policy if isinstance(policy, Policy) else _read(policy)
-    make_algorithm(given, stages=Stages())  # refuses parameters that it does not have
-    looked = strict or warn is not None
+    given = _given(policy, name)
     with connect(settings or Settings.load(), writes=True) as session:
         with session.transaction(read_only=True, keep=False):
             require_current(session)
-            before, given, _ = _fitted(session, given, _name(table))
-            found = _cautions(session, given, before) if looked else []
-        if strict:
-            require_none(found)
-        elif warn is not None:
-            for caution in found:
-                warn(caution)
-        with session.transaction(deed=_deed(table, "stored")):
+            before, given = _checked(session, given, _name(table), strict=strict, warn=warn)
+        with session.transaction(deed=_deed(table, given.name, "stored")):
             info, given, known = _fitted(session, given, before.name)
             identity.require_same(before, info)
             store.save_policy(session, given)
-            store.save_baseline(session, info.name, store.baseline(session, info, known))
+            history.note_stored(session, given)
+            now = store.baseline(session, info, known)
+            store.save_baseline(session, info.name, now, name=given.name)
     return given
+
+
+def check_policy(
+    policy: str | Path | Policy,
+    *,
+    strict: bool = False,
+    warn: Callable[[Caution], None] | None = None,
+    settings: Settings | None = None,
+) -> Policy:
+    """Do all of ``set_policy`` but store the policy: check it against the table that it names.
+
+    Raises what ``set_policy`` raises.
+    """
+    from dbanon.db.metadata.migrate import require_current
+    from dbanon.db.session import connect
+
+    given = _given(policy, None)
+    with (
+        connect(settings or Settings.load()) as session,
+        session.transaction(read_only=True, keep=False),
+    ):
+        require_current(session)
+        return _checked(session, given, given.table, strict=strict, warn=warn)[1]
+
+
+def _given(policy: str | Path | Policy, name: str | None) -> Policy:
+    from dbanon.anonymization.pipeline import make_algorithm
+
+    given = drafts.given(policy, name=name)
+    make_algorithm(given, stages=Stages())  # refuses parameters that it does not have
+    return given
+
+
+def _checked(
+    session: Session,
+    given: Policy,
+    table: TableName,
+    *,
+    strict: bool,
+    warn: Callable[[Caution], None] | None,
+) -> tuple[TableInfo, Policy]:
+    """Return a table and the policy that was found to fit it."""
+    from dbanon.actions.preparation.cautions import require_none
+
+    info, given, _ = _fitted(session, given, table)
+    found = _cautions(session, given.completed(info), info) if strict or warn is not None else []
+    if strict:
+        require_none(found)
+    elif warn is not None:
+        for caution in found:
+            warn(caution)
+    return info, given
 
 
 def _fitted(
@@ -82,7 +134,7 @@ def _fitted(
     from dbanon.formats.policy_validation import validate
 
     info = catalog.describe(session, table)
-    policy = replace(policy, table=_same_table(session, policy.table, info))
+    policy = drafts.of_table(session, policy, info)
     known = store.newest_taxonomies(session, policy.taxonomies)
     info = policy.keyed(info)
     validate(policy, info, taxonomies=known, recodings=RECODINGS)
@@ -98,40 +150,15 @@ def _cautions(session: Session, policy: Policy, info: TableInfo) -> list[Caution
     return found
 
 
-def _read(path: str | Path) -> Policy:
-    from pathlib import Path
-
-    from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
-    from dbanon.formats import policies
-    from dbanon.models.registry import MODELS
-
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"cannot read {path}: {type(error).__name__}", hint="dbanon policy suggest TABLE"
-        ) from None
-    return policies.parse(text, policies.Known(ALGORITHMS, MODELS, RECODINGS))
-
-
 def _name(table: str | TableName) -> TableName:
     return table if isinstance(table, TableName) else TableName.parse(table)
 
 
-def _deed(table: str | TableName, done: str) -> Deed:
+def _deed(table: str | TableName, policy: str, done: str) -> Deed:
     name = _name(table)
-    return Deed(f"the policy of {name}", done, command("dbanon policy show", name))
-
-
-def _same_table(session: Session, written: TableName, info: TableInfo) -> TableName:
-    from dbanon.db import catalog
-
-    if catalog.describe(session, written).oid != info.oid:
-        raise PolicyError(
-            f"the file is a policy of {written}, not of {info.name}",
-            hint=command("dbanon policy set", written, options="--file ..."),
-        )
-    return info.name
+    what = "the policy" if policy == DEFAULT_NAME else f"the policy {policy}"
+    show = command("dbanon policy show", name, options=policy_option(policy))
+    return Deed(f"{what} of {name}", done, show)
 
 
 def suggest_policy(table: str | TableName, *, settings: Settings | None = None) -> str:
@@ -141,53 +168,177 @@ def suggest_policy(table: str | TableName, *, settings: Settings | None = None) 
 
     inspection = inspect(table, settings=settings)
     suggested = [(column.suggestion, column.reason) for column in inspection.columns]
-    return draft(inspection.info.name, suggested, inspection.persons)
+    return draft(inspection.info, suggested, inspection.persons, key=inspection.key)
 
 
-def load_policy(table: str | TableName, *, settings: Settings | None = None) -> Policy:
-    """Return the stored policy of a table; raises PolicyError when there is none."""
+def load_policy(
+    table: str | TableName, *, name: str = DEFAULT_NAME, settings: Settings | None = None
+) -> Policy:
+    """Return a stored policy of a table; raises PolicyError when there is none of that name."""
     from dbanon.db import catalog
     from dbanon.db.metadata.migrate import current_session
 
     with current_session(settings or Settings.load()) as session:
-        return load(session, catalog.describe(session, _name(table))).policy
+        return load(session, catalog.describe(session, _name(table)), name).written
 
 
-def export_policy(table: str | TableName, *, settings: Settings | None = None) -> str:
-    """Return the stored policy of a table as TOML that ``set_policy`` reads back."""
+def export_policy(
+    table: str | TableName, *, name: str = DEFAULT_NAME, settings: Settings | None = None
+) -> str:
+    """Return a stored policy of a table as TOML that ``set_policy`` reads back."""
     from dbanon.formats import policies
 
-    return policies.dump(load_policy(table, settings=settings))
+    return policies.dump(load_policy(table, name=name, settings=settings))
 
 
 def list_policies(
     *,
     settings: Settings | None = None,
     on_unreadable: Callable[[PolicyError], None] | None = None,
-) -> list[Policy]:
-    """Return all stored policies, by table.
+) -> list[StoredPolicy]:
+    """Return all stored policies, by table and name, with the relations that serve them.
 
     ``on_unreadable`` is given the error of each one that cannot be read; without it the first
     such error is raised.
     """
-    from dbanon.db.metadata import store
+    from dbanon.db.metadata import ledger, store
     from dbanon.db.metadata.migrate import current_session
 
     with current_session(settings or Settings.load()) as session:
-        return store.list_policies(session, on_unreadable=on_unreadable or _raise)
+        stored = store.list_policies(session, on_unreadable=on_unreadable or _raise)
+        served = ledger.served_entries(session)
+    return [
+        StoredPolicy(
+            policy,
+            updated_at,
+            tuple(
+                entry.relation
+                for entry in reversed(served)
+                if (entry.table, entry.policy_name) == (policy.table, policy.name)
+            ),
+        )
+        for policy, updated_at in stored
+    ]
 
 
 def _raise(error: PolicyError) -> None:
     raise error
 
 
-def drop_policy(table: str | TableName, *, settings: Settings | None = None) -> None:
-    """Delete the policy of a table; what is published stays. Raises PolicyError."""
-    from dbanon.db.metadata import store
+def drop_policy(
+    table: str | TableName, *, name: str = DEFAULT_NAME, settings: Settings | None = None
+) -> None:
+    """Delete a policy of a table; what is published stays. Raises PolicyError."""
+    from dbanon.db.metadata import history, store
     from dbanon.db.metadata.migrate import current_session
 
-    name, deed = _name(table), _deed(table, "dropped")
+    where, deed = _name(table), _deed(table, name, "dropped")
     with current_session(settings or Settings.load(), deed=deed) as session:
-        schemas = session.search_path if name.schema is None else (name.schema,)
-        if not any(store.drop_policy(session, TableName(s, name.name)) for s in schemas):
-            raise PolicyError(f"{name} has no policy", hint="dbanon policy list")
+        schemas = session.search_path if where.schema is None else (where.schema,)
+        for found in (TableName(schema, where.name) for schema in schemas):
+            if store.drop_policy(session, found, name):
+                history.note_dropped(session, found, name)
+                return
+        names = [n for s in schemas for n in store.policy_names(session, TableName(s, where.name))]
+        raise no_policy(where, name, names=names)
+
+
+def diff_policies(
+    table: str | TableName,
+    before: Given | None,
+    after: Given,
+    *,
+    settings: Settings | None = None,
+) -> tuple[Difference, ...]:
+    """Return how two policies of a table differ, key by key.
+
+    Each is the name of a stored one, or the path of a file; ``before`` is what is stored under the
+    name of ``after`` when it is None. Raises PolicyError when there is no such policy, or the file
+    is one of another table, and ConfigError when a file cannot be read.
+    """
+    from dbanon.db import catalog
+    from dbanon.db.metadata.migrate import current_session
+    from dbanon.formats import policies
+    from dbanon.formats.policy_differences import differences
+
+    with current_session(settings or Settings.load()) as session:
+        info = catalog.describe(session, _name(table))
+        new = _policy(session, info, after)
+        old = _policy(session, info, new.name if before is None else before)
+    return differences(policies.to_document(old), policies.to_document(new))
+
+
+def _policy(session: Session, info: TableInfo, given: Given) -> Policy:
+    if isinstance(given, Path):
+        return drafts.of_table(session, drafts.given(given), info)
+    return load(session, info, given).written
+
+
+def policy_history(
+    table: str | TableName, *, name: str | None = None, settings: Settings | None = None
+) -> list[Event]:
+    """Return what became of the policies of a table, or of that name, the newest first.
+
+    Each was stored, dropped, or published by, with what that changed.
+    """
+    from dbanon.db import catalog
+    from dbanon.db.metadata import history, ledger
+    from dbanon.db.metadata.migrate import current_session
+
+    with current_session(settings or Settings.load()) as session:
+        found = catalog.describe(session, _name(table)).name
+        versions = history.versions(session, found, name=name)
+        releases = ledger.releases(session, table=found)
+    if name is not None:
+        releases = [release for release in releases if release.policy_name == name]
+    names = dict.fromkeys([*(v.name for v in versions), *(r.policy_name for r in releases)])
+    events = [
+        event
+        for one in names
+        for event in (
+            *_stored([version for version in versions if version.name == one]),
+            *_published([release for release in releases if release.policy_name == one]),
+        )
+    ]
+    return sorted(events, key=lambda event: event.at, reverse=True)
+
+
+def _stored(versions: Sequence[Version]) -> Iterator[Event]:
+    """Yield an event for each version of a policy, given newest first."""
+    from dbanon.formats.policy_differences import differences
+
+    for version, earlier in pairwise((*versions, None)):
+        assert version is not None  # noqa: S101 - the last of all is never the first of two
+        before = None if earlier is None else earlier.document
+        known = version.document is not None and before is not None
+        yield Event(
+            at=version.stored_at,
+            by=version.stored_by,
+            policy=version.name,
+            deed="dropped" if version.document is None else "stored",
+            version=version.version,
+            changes=differences(before or {}, version.document or {}) if known else (),
+        )
+
+
+def _published(releases: Sequence[Release]) -> Iterator[Event]:
+    """Yield an event for each release by a policy, given newest first.
+
+    Its changes are those of the policy in force since the last release by it.
+    """
+    from dbanon.formats.policies import to_document
+    from dbanon.formats.policy_differences import differences
+
+    for release, earlier in pairwise((*releases, None)):
+        assert release is not None  # noqa: S101 - the last of all is never the first of two
+        assert release.created_at is not None  # noqa: S101 - the ledger has it
+        before = None if earlier is None else to_document(earlier.policy)
+        yield Event(
+            at=release.created_at,
+            by=release.created_by,
+            policy=release.policy_name,
+            deed="published",
+            changes=() if before is None else differences(before, to_document(release.policy)),
+            release=release.id,
+            relation=release.relation,
+        )

@@ -61,7 +61,12 @@ def publishing(
     table: str | TableName, request: Request, settings: Settings, *, keep: bool
 ) -> Iterator[tuple[Session, Loaded]]:
     """Open the one transaction of a publication, alone on its table."""
-    from dbanon.actions.preparation.loading import find_source, load, require_unchanged
+    from dbanon.actions.preparation.loading import (
+        find_source,
+        load,
+        require_own_relation,
+        require_unchanged,
+    )
     from dbanon.db import catalog, identity
     from dbanon.db.metadata.migrate import require_current
     from dbanon.db.releases import guards, turns, withdrawal
@@ -81,7 +86,8 @@ def publishing(
             session.allow_memory()
             info = catalog.describe(session, found.name)
             identity.require_same(found, info)
-            loaded = load(session, info)
+            loaded = load(session, info, request.policy)
+            require_own_relation(loaded, request.view(info.name))
             require_unchanged(session, loaded, request.view(info.name))
             identity.admit(session, info)
             identity.pin(session, info)
@@ -125,7 +131,7 @@ def publish_in(
         )
         release = ledger.add_release(session, release)
         if loaded.now is not None:
-            store.save_baseline(session, info.name, loaded.now)
+            store.save_baseline(session, info.name, loaded.now, name=loaded.wanted)
         _serve(session, publication, candidate, grants=request.grants, previous=previous)
         identity.require_admitted(session)
         if previous is not None:
@@ -157,6 +163,7 @@ def _release(
         taxonomies=prepared.taxonomies,
         content=content,
         data_id=publication.data_id,
+        policy_name=prepared.policy.name,
     )
 
 
@@ -296,6 +303,8 @@ def _serve(
             hint=f"{held.remedy}run the command again",
         ) from None
     session.pg.execute(relations.comment_statement(publication))
+    for statement in relations.wording_statements(publication):
+        session.pg.execute(statement)
     for statement in rights.grant_statements(view, grants):
         session.pg.execute(statement)
     for name in (view, candidate.name):

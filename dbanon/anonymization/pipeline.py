@@ -334,4 +334,4 @@ def _unmet(spec: ModelSpec, policy: Policy) -> Unsatisfiable:
 
 def _defect(policy: Policy) -> DbanonError:
     msg = f"algorithm {policy.algorithm!r} made classes that do not meet the policy"
-    return DbanonError(msg, hint="this is a defect of dbanon; nothing was published")
+    return DbanonError(msg, hint="--algorithm mondrian; this is a defect of dbanon")

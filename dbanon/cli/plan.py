@@ -20,6 +20,7 @@ def plan(
     table: options.Table,
     *,
     asked: publication.Asked,
+    file: options.Draft = None,
     on_interrupt: options.Interrupt = OnInterrupt.DISCARD,
     print_sql: options.PrintSql = False,
     compare: options.Compare = False,
@@ -30,12 +31,14 @@ def plan(
     owner: options.Owner = None,
     json: options.Json = False,
     timings: options.Timings = False,
+    progress: options.Progress = False,
 ) -> None:
     """Show what publishing would cost; nothing is written.
 
     \b
     dbanon plan patients --k 5 --l 3
     dbanon plan patients --k 5 --print-sql
+    dbanon plan patients --file draft.toml
     dbanon plan patients --k 5 --compare
     dbanon plan patients --compare --algorithms auto,mondrian --plot loss.svg
     """
@@ -48,13 +51,13 @@ def plan(
     steps = 4 if wanted is None else wanted.steps
     settings = options.settings(dsn, owner=owner)
     with (
-        console.watched(timings=timings, steps=steps) as stages,
+        console.watched(timings=timings, steps=steps, progress=progress) as stages,
         interruptible(stages, on_interrupt),
     ):
         if wanted is None:
-            found = action(table, settings=settings, stages=stages, **asked)
+            found = action(table, draft=file, settings=settings, stages=stages, **asked)
         else:
-            compared = wanted.run(table, settings=settings, stages=stages, **asked)
+            compared = wanted.run(table, draft=file, settings=settings, stages=stages, **asked)
     if wanted is None:
         _show(found, json=json, print_sql=print_sql)
     else:
@@ -82,5 +85,5 @@ def _draw(found: Plan) -> None:
     title = f"{found.policy.table} as {found.relation}, by {report.search(found.policy)}"
     rows = [(c.name, c.recoding, c.type) for c in found.columns]
     console.table(("quasi-identifier", "recoding", "published type"), rows, title=title)
-    console.say(f"every class meets {report.models(found.policy)}")
+    console.say(f"every class meets {report.models(found.policy.models)}")
     report.loss(found.loss)

@@ -1,5 +1,6 @@
 """``dbanon policy``."""
 
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,19 +8,31 @@ import typer
 
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
+from dbanon.domain.policy import DEFAULT_NAME, policy_option
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
-    from dbanon.domain.policy import ModelSpec
+    from dbanon.domain.policy import Difference, Event, ModelSpec, Policy, StoredPolicy
 
 app = typer.Typer(help="Say what to publish of a table.", no_args_is_help=True)
+
+OwnName = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        metavar="NAME",
+        show_default=False,
+        help="what to call it; else as the file says, else default",
+    ),
+]
 
 
 @app.command("set")
 def set_(
     table: options.Table,
     *,
-    file: Annotated[Path, typer.Option("--file", "-f", help="policy in TOML")],
+    file: Annotated[Path, typer.Option("--file", "-f", help="policy in TOML; - is stdin")],
+    policy: OwnName = None,
     strict: options.Strict = False,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
@@ -31,19 +44,48 @@ def set_(
     dbanon policy suggest patients > patients.toml
     $EDITOR patients.toml
     dbanon policy set patients --file patients.toml
+    dbanon policy set patients --file coarse.toml --policy research
     """
-    from dbanon.actions import policy
+    from dbanon.actions.policy import set_policy
 
-    stored = policy.set_policy(
+    stored = set_policy(
         table,
         file,
+        name=policy,
         strict=strict,
         warn=lambda caution: console.caution([caution]),
         settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
     )
-    console.say(f"policy of {stored.table} stored")
+    console.say(f"{_called(stored.name)} of {stored.table} stored")
     k = "" if stored.model("k-anonymity") else "--k 5"
-    console.say("next: " + command("dbanon plan", stored.table, options=k))
+    chosen = " ".join(filter(None, [policy_option(stored.name), k]))
+    console.say("next: " + command("dbanon plan", stored.table, options=chosen))
+
+
+def _called(name: str) -> str:
+    return "policy" if name == DEFAULT_NAME else f"policy {name}"
+
+
+@app.command()
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="policy in TOML; - is stdin")],
+    *,
+    strict: options.Strict = False,
+    dsn: options.Dsn = None,
+) -> None:
+    """Check a policy file against its table as set does, and store nothing.
+
+    Exit code 1 when it could not be stored, with --strict also when set would warn of something.
+    """
+    from dbanon.actions.policy import check_policy
+
+    fitting = check_policy(
+        file,
+        strict=strict,
+        warn=lambda caution: console.caution([caution]),
+        settings=options.settings(dsn),
+    )
+    console.say(f"{_called(fitting.name)} of {fitting.table} fits; nothing was stored")
 
 
 @app.command()
@@ -56,10 +98,10 @@ def suggest(
     dsn: options.Dsn = None,
 ) -> None:
     """Write a policy file to edit: a role for every column, each with its reason."""
-    from dbanon.actions import policy
+    from dbanon.actions.policy import suggest_policy
     from dbanon.domain.errors import ConfigError
 
-    text = policy.suggest_policy(table, settings=options.settings(dsn))
+    text = suggest_policy(table, settings=options.settings(dsn))
     if output is None:
         console.verbatim(text)
         return
@@ -74,11 +116,17 @@ def suggest(
 
 
 @app.command()
-def show(table: options.Table, *, dsn: options.Dsn = None, json: options.Json = False) -> None:
-    """Show the stored policy of a table."""
-    from dbanon.actions import policy
+def show(
+    table: options.Table,
+    *,
+    policy: options.PolicyName = DEFAULT_NAME,
+    dsn: options.Dsn = None,
+    json: options.Json = False,
+) -> None:
+    """Show a stored policy of a table."""
+    from dbanon.actions.policy import load_policy
 
-    found = policy.load_policy(table, settings=options.settings(dsn))
+    found = load_policy(table, name=policy, settings=options.settings(dsn))
     if json:
         console.document(found)
         return
@@ -88,10 +136,12 @@ def show(table: options.Table, *, dsn: options.Dsn = None, json: options.Json = 
             (r.column, r.role.value, r.recoding, r.taxonomy, _number(r.snap), _number(r.weight))
             for r in found.columns
         ],
-        title=str(found.table),
+        title=f"{found.table}, policy {found.name}",
     )
     models = ", ".join(_spell(model) for model in found.models) or "none"
     console.say(f"models: {models}; algorithm: {report.search(found)}")
+    for line in _others(found):
+        console.say(line)
 
 
 def _number(value: float | None) -> str | None:
@@ -103,40 +153,143 @@ def _spell(model: "ModelSpec") -> str:
     return f"{model.name} ({parameters})"
 
 
-@app.command()
-def export(table: options.Table, *, dsn: options.Dsn = None) -> None:
-    """Print the stored policy as TOML that set reads back."""
-    from dbanon.actions import policy
+def _others(found: "Policy") -> list[str]:
+    """Say who is counted, and what may be left out, as far as the policy says."""
+    said = {
+        "other columns": found.rest,
+        "persons are told apart by": found.subject,
+        "rows of a person": found.rows_per_subject,
+        "population": found.population,
+        "may be left out": f"{found.max_suppressed:.2%} of the rows",
+        "judged by": found.class_label,
+    }
+    if not found.max_suppressed:
+        del said["may be left out"]
+    return [f"{what}: {value}" for what, value in said.items() if value is not None]
 
-    console.verbatim(policy.export_policy(table, settings=options.settings(dsn)))
+
+@app.command()
+def export(
+    table: options.Table, *, policy: options.PolicyName = DEFAULT_NAME, dsn: options.Dsn = None
+) -> None:
+    """Print a stored policy as TOML that set reads back."""
+    from dbanon.actions.policy import export_policy
+
+    console.verbatim(export_policy(table, name=policy, settings=options.settings(dsn)))
 
 
 @app.command("list")
 def list_(*, dsn: options.Dsn = None, json: options.Json = False) -> None:
-    """List the tables that have a policy."""
-    from dbanon.actions import policy
+    """List the stored policies, and what is served by each."""
+    from dbanon.actions.policy import list_policies
 
-    found = policy.list_policies(
+    found = list_policies(
         settings=options.settings(dsn), on_unreadable=lambda error: console.warn(str(error))
     )
     if json:
         console.document(found)
         return
-    rows = [(p.table, p.k, report.diversity(p), p.algorithm, len(p.columns)) for p in found]
-    console.table(("table", "k", "l", "algorithm", "columns"), rows)
+    headers = ("table", "policy", "k", "l", "algorithm", "columns", "updated", "served as")
+    console.table(headers, map(_listed, found))
+
+
+def _listed(stored: "StoredPolicy") -> tuple[object, ...]:
+    policy, served = stored.policy, ", ".join(map(str, stored.served_by))
+    what = (policy.k, report.diversity(policy), policy.algorithm, len(policy.columns))
+    return (policy.table, policy.name, *what, stored.updated_at, served or None)
+
+
+@app.command()
+def diff(
+    table: options.Table,
+    before: Annotated[
+        str | None, typer.Argument(metavar="[A]", show_default=False, help="a stored policy")
+    ] = None,
+    after: Annotated[
+        str | None, typer.Argument(metavar="[B]", show_default=False, help="another one")
+    ] = None,
+    *,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-f", show_default=False, help="in place of B; - is stdin"),
+    ] = None,
+    dsn: options.Dsn = None,
+    json: options.Json = False,
+) -> None:
+    """Show how two policies of a table differ: A and B, or what is stored and a file.
+
+    \b
+    dbanon policy diff patients default research
+    dbanon policy diff patients --file patients.toml
+    """
+    from dbanon.actions.policy import diff_policies
+
+    if file is not None and after is not None:
+        raise typer.BadParameter("takes the place of B", param_hint="--file")
+    new = after if file is None else file
+    if new is None:
+        raise typer.BadParameter("name two policies, or pass --file", param_hint="A B")
+    found = diff_policies(table, before, new, settings=options.settings(dsn))
+    if json:
+        console.document(found)
+    elif not found:
+        console.say("no difference")
+    else:
+        rows = [(one.key, _value(one.before), _value(one.after)) for one in found]
+        console.table(("key", before or "stored", after or "file"), rows)
+
+
+def _value(value: object) -> str | None:
+    return None if value is None else dumps(value, ensure_ascii=False)
+
+
+@app.command()
+def history(
+    table: options.Table,
+    *,
+    policy: Annotated[
+        str | None,
+        typer.Option("--policy", metavar="NAME", show_default=False, help="only this policy"),
+    ] = None,
+    dsn: options.Dsn = None,
+    json: options.Json = False,
+) -> None:
+    """Show when the policies of a table were stored, published by, and what that changed."""
+    from dbanon.actions.policy import policy_history
+
+    found = policy_history(table, name=policy, settings=options.settings(dsn))
+    if json:
+        console.document(found)
+        return
+    rows = [
+        (event.at, event.by, event.policy, _deed(event), "; ".join(map(_change, event.changes)))
+        for event in found
+    ]
+    console.table(("when", "by", "policy", "what", "changes"), rows)
+
+
+def _deed(event: "Event") -> str:
+    if event.release is not None:
+        return f"published as {event.relation}, release {event.release}"
+    return f"{event.deed}, version {event.version}"
+
+
+def _change(change: "Difference") -> str:
+    return f"{change.key}: {_value(change.before) or '-'} to {_value(change.after) or '-'}"
 
 
 @app.command()
 def drop(
     table: options.Table,
     *,
+    policy: options.PolicyName = DEFAULT_NAME,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
 ) -> None:
-    """Delete the policy of a table; what is published stays."""
-    from dbanon.actions import policy
+    """Delete a policy of a table; what is published stays."""
+    from dbanon.actions.policy import drop_policy
 
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
-    policy.drop_policy(table, settings=settings)
-    console.say(f"policy of {table} dropped")
+    drop_policy(table, name=policy, settings=settings)
+    console.say(f"{_called(policy)} of {table} dropped")

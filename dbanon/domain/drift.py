@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from dbanon.domain.policy import DEFAULT_NAME, policy_option
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
 
@@ -69,12 +70,16 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that is no longer as it was: which column, if it is one, and what to do."""
+    """One thing that is no longer as it was: which column, if it is one, and what to do.
+
+    ``stops`` tells whether nothing is published until somebody has looked at it.
+    """
 
     column: str | None
     reason: str
     hint: str
     of_rights: bool = False
+    stops: bool = True
 
     def __str__(self) -> str:
         """Name the column and the reason."""
@@ -83,25 +88,42 @@ class Change:
         return f"column {quote_identifier(self.column)} {self.reason}"
 
 
-def compare(before: Baseline, now: Baseline, *, table: TableName) -> list[Change]:
-    """Return every change, the gravest first; they name columns and types, never a value."""
+def compare(
+    before: Baseline,
+    now: Baseline,
+    *,
+    table: TableName,
+    policy: str = DEFAULT_NAME,
+    drops_rest: bool = False,
+) -> list[Change]:
+    """Return every change, the gravest first; they name columns and types, never a value.
+
+    policy: the name of the policy that fitted the table before; drops_rest: whether it leaves out
+    columns that it does not name.
+    """
     if before.shape.relkind != now.shape.relkind:
         return [_of_kind(now.shape, table)]
-    review = _review(table)
+    store = _store(table, policy)
+    review = _review(table, policy, store)
     return [
-        *_of_owner(before.shape, now.shape, table),
+        *_of_owner(before.shape, now.shape, store),
         *_of_access(before.shape, now.shape, table),
         *_of_family(before.shape, now.shape, review),
         *_of_definition(before.shape, now.shape, review),
-        *_of_columns(before.shape, now.shape, review),
+        *_of_columns(before.shape, now.shape, review, drops_rest=drops_rest),
         *_of_key(before.shape, now.shape, review),
         *_of_taxonomies(before, now, review),
     ]
 
 
-def _review(table: TableName) -> str:
-    export = command("dbanon policy export", table, options="> policy.toml")
-    store = command("dbanon policy set", table, options="--file policy.toml")
+def _store(table: TableName, policy: str) -> str:
+    options = f"--file policy.toml {policy_option(policy)}".rstrip()
+    return command("dbanon policy set", table, options=options)
+
+
+def _review(table: TableName, policy: str, store: str) -> str:
+    options = f"{policy_option(policy)} > policy.toml".lstrip()
+    export = command("dbanon policy export", table, options=options)
     return f"{export}; edit it; {store}"
 
 
@@ -110,11 +132,10 @@ def _of_kind(now: Shape, table: TableName) -> Change:
     return Change(None, f"{table} is {kind} now", command("dbanon inspect", table))
 
 
-def _of_owner(before: Shape, now: Shape, table: TableName) -> Iterator[Change]:
+def _of_owner(before: Shape, now: Shape, store: str) -> Iterator[Change]:
     """Yield a new owner: whoever owns the schema can put a table of their own in its place."""
     if before.owner is not None and now.owner is not None and before.owner != now.owner:
         old, new = quote_identifier(before.owner), quote_identifier(now.owner)
-        store = command("dbanon policy set", table, options="--file policy.toml")
         hint = f"find out whether it is the same table; then {store}"
         yield Change(None, f"it belongs to {new} now, and belonged to {old}", hint)
 
@@ -143,7 +164,7 @@ def _of_definition(before: Shape, now: Shape, review: str) -> Iterator[Change]:
         yield Change(None, "the view, or one that it is made of, is defined otherwise now", review)
 
 
-def _of_columns(before: Shape, now: Shape, review: str) -> Iterator[Change]:
+def _of_columns(before: Shape, now: Shape, review: str, *, drops_rest: bool) -> Iterator[Change]:
     gone = [column for column in before.columns if now.column(column.name) is None]
     new = {column.number: column for column in now.columns if before.column(column.name) is None}
     for column in gone:
@@ -153,8 +174,11 @@ def _of_columns(before: Shape, now: Shape, review: str) -> Iterator[Change]:
         else:
             name = quote_identifier(renamed.name)
             yield Change(column.name, f"was renamed to {name}, which has no role", review)
+    # Where a column is gone, a new one may be that column under another name.
+    is_dropped = drops_rest and not gone
+    reason = "is new, and left out" if is_dropped else "is new and has no role"
     for column in new.values():
-        yield Change(column.name, "is new and has no role", review)
+        yield Change(column.name, reason, review, stops=not is_dropped)
     for old in before.columns:
         present = now.column(old.name)
         if present is not None and present.type != old.type:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from dbanon.domain.policy import DEFAULT_NAME
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
@@ -31,7 +33,7 @@ class Entry:
     ``served`` tells whether readers see this release now. ``content`` is a digest of what was
     published, of a live view one of its definition, None for what older versions published.
     ``data_id`` is the number in the names of its private tables: that of the release they were made
-    for.
+    for. ``policy_name`` tells by which policy of the table it was published.
     """
 
     id: int
@@ -41,6 +43,7 @@ class Entry:
     served: bool = True
     content: str | None = None
     data_id: int = 0
+    policy_name: str = DEFAULT_NAME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

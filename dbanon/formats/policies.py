@@ -8,13 +8,23 @@ jsonb does not keep the order of keys.
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbanon.domain.errors import ConfigError, PolicyError
-from dbanon.domain.policy import GROUP, PERIODS, SUPPRESS, ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.policy import (
+    DROP,
+    GROUP,
+    PERIODS,
+    SUPPRESS,
+    ColumnRule,
+    ModelSpec,
+    Policy,
+    Role,
+)
 from dbanon.domain.table import TableName
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import Section, did_you_mean
@@ -25,6 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from dbanon.domain.policy import Value
+
+NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+"""What a policy may be called; the name goes into that of its relation."""
 
 _SHORT_OF = {model: parameter for parameter, model in SHORT.items()}
 _DEFAULT = Policy(TableName(None, "t"), ())
@@ -51,7 +64,7 @@ def parse(text: str, known: Known = _ANYTHING) -> Policy:
         document = tomllib.loads(text.removeprefix("\ufeff"))
     except ValueError as error:  # TOMLDecodeError, or an integer of thousands of digits
         msg = f"the policy is not valid TOML: {error}"
-        raise PolicyError(msg, hint="dbanon policy suggest prints a valid one") from None
+        raise PolicyError(msg, hint="dbanon policy suggest TABLE prints a valid one") from None
     except RecursionError:
         raise PolicyError("the policy is nested too deeply") from None
     top = Section(document, "", [])
@@ -123,11 +136,12 @@ def _listed(params: Mapping[str, Value]) -> dict[str, object]:
 
 def _scalars(policy: Policy) -> dict[str, object]:
     document: dict[str, object] = {"table": str(policy.table), "algorithm": policy.algorithm}
-    if policy.max_suppressed != _DEFAULT.max_suppressed:
-        document["max_suppressed"] = policy.max_suppressed
+    for key in ("name", "max_suppressed"):
+        if (value := getattr(policy, key)) != getattr(_DEFAULT, key):
+            document[key] = value
     if policy.key:
         document["key"] = list(policy.key)
-    for key in ("subject", "rows_per_subject", "population", "block", "class_label"):
+    for key in ("subject", "rows_per_subject", "population", "block", "class_label", "rest"):
         if (value := getattr(policy, key)) is not None:
             document[key] = str(value) if key == "population" else value
     if policy.allow:
@@ -193,6 +207,7 @@ def _policy(
     class_label = top.text("class_label")
     named_key = top.texts("key")
     allow = _allow(top, of_column=False)
+    rest = top.text("rest", among=[DROP])
     settings = _settings(top)
     specs = [_model(name, section, known) for name, section in models]
     rules = [_rule(name, section, known) for name, section in columns]
@@ -210,6 +225,7 @@ def _policy(
         class_label=class_label,
         key=named_key or (),
         allow=allow,
+        rest=rest,
         **settings,
     )
 
@@ -217,6 +233,7 @@ def _policy(
 def _settings(top: Section) -> dict[str, Any]:
     """Read what a policy says beyond its columns and models, and a caller may say instead."""
     return {
+        "name": _name(top),
         "subject": top.text("subject"),
         "rows_per_subject": _rows_per_subject(top),
         "population": _population(top),
@@ -224,6 +241,13 @@ def _settings(top: Section) -> dict[str, Any]:
         "block": top.integer("block", least=1),
         "params": _params(top.section("params")),
     }
+
+
+def _name(top: Section) -> str:
+    name = top.text("name")
+    if name is not None and not NAME.fullmatch(name):
+        top.report("name", "is 1 to 40 of a-z, 0-9, _ and -, the first of them a letter")
+    return name or _DEFAULT.name
 
 
 def _population(top: Section) -> TableName | None:
@@ -362,4 +386,4 @@ def _raise(problems: list[str]) -> None:
     if problems:
         count = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
         msg = "\n".join([f"the policy has {count}:", *(f"  {text}" for text in problems)])
-        raise PolicyError(msg, hint="correct the policy file and read it again")
+        raise PolicyError(msg, hint="correct the file, then: dbanon policy set TABLE --file FILE")

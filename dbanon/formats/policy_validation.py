@@ -49,9 +49,10 @@ def validate(
 
     taxonomies: the names that are stored; recodings: those there are.
     """
+    policy = policy.completed(info)
     problems = [
         *_of_relation(policy, info),
-        *_of_view(info),
+        *obstacles(info),
         *_of_key(policy, info),
         *_of_roles(policy, info),
         *_of_subject(policy, info),
@@ -85,14 +86,14 @@ def _of_relation(policy: Policy, info: TableInfo) -> Iterator[str]:
     same_schema = policy.table.schema in {None, info.name.schema}
     if policy.table.name != info.name.name or not same_schema:
         yield f"the policy is about {policy.table}"
+
+
+def obstacles(info: TableInfo) -> Iterator[str]:
+    """Yield why a relation is no source, whatever a policy says of it."""
     if info.row_security:
         yield "it has row-level security, which what its owner publishes would bypass"
     if info.relkind == "r" and info.has_children:
         yield "other tables inherit from it, and its primary key does not hold for their rows"
-
-
-def _of_view(info: TableInfo) -> Iterator[str]:
-    """Yield what speaks against the relations and functions that a view is made of."""
     for part in info.below:
         if part.row_security:
             yield f"it reads {part.name}, which has row-level security: which rows are its own?"

@@ -5,7 +5,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from tables import make_patients, patients_policy
 
+import dbanon
 from dbanon import resources
 from dbanon.actions.init import init, init_sql
 from dbanon.db.metadata import migrate, tables
@@ -106,6 +108,35 @@ def test_downgrade_removes_every_table(database):
         "SELECT relname FROM pg_class WHERE relnamespace = 'dbanon'::regnamespace AND relkind = 'r'"
     )
     assert left == [("alembic_version",)]
+
+
+def test_a_policy_from_before_there_were_names_is_the_default(database):
+    table = make_patients(database)
+    settings = database.settings
+    dbanon.set_policy(table, patients_policy(table), settings=settings)
+    dbanon.publish(table, settings=settings)
+    downgrade(database, "0005")
+    database.execute("COMMENT ON SCHEMA dbanon IS 'dbanon metadata: revision 0005'")
+    assert {"changed": True, "former": "0005", **CURRENT} == init(settings)
+    assert ["default"] == [one.policy.name for one in dbanon.list_policies(settings=settings)]
+    (refreshed,) = dbanon.refresh(table, if_changed=True, settings=settings)
+    assert (False, "default") == (refreshed.changed, refreshed.release.policy_name)
+    events = dbanon.policy_history(table, settings=settings)
+    assert [("published", None), ("stored", 1)] == [(e.deed, e.version) for e in events]
+    database.execute("ALTER TABLE public.patients ADD hiv boolean")  # the table is remembered
+    with pytest.raises(dbanon.DriftError, match="column hiv is new"):
+        dbanon.publish(table, settings=settings)
+
+
+def test_who_could_store_policies_can_after_the_upgrade(database):
+    steward = database.role("steward")
+    downgrade(database, "0005")
+    database.execute(f"GRANT SELECT, INSERT, UPDATE ON dbanon.policy TO {steward}")
+    init(database.settings)
+    may = "SELECT has_table_privilege(%s, 'dbanon.policy_version', %s)"
+    asked = ("SELECT", "INSERT", "UPDATE")
+    found = [database.execute(may, (steward, right)) == [(True,)] for right in asked]
+    assert [True, True, False] == found
 
 
 def test_init_brings_an_older_schema_up_to_date(database):

@@ -22,6 +22,8 @@ SENSITIVE = f'{COLUMN}[columns.disease]\nrole = "sensitive"\n'
 GOOD = {
     "every kind of key": 'table = "t"\nblock = 5\nsubject = "id"\nrows_per_subject = "group"\n'
     f'population = "public.people"\nclass_label = "disease"\nmax_suppressed = 0.5\n{SENSITIVE}',
+    "a name": f'table = "t"\nname = "a-1_b"\n{COLUMN}',
+    "columns left out": f'table = "t"\nrest = "drop"\n{COLUMN}',
     "a cap of rows": f'table = "t"\nsubject = "id"\nrows_per_subject = 3\n{COLUMN}',
     "models by their parameters": f'table = "t"\n[models]\nk = 5\nl = 3\nt = 0.2\n{SENSITIVE}',
     "models by name": 'table = "t"\n[models.recursive-l-diversity]\nc = 3\nl = 3\n'
@@ -42,6 +44,8 @@ GOOD = {
 }
 BAD = {
     "no table": COLUMN,
+    "a rest that is published": f'table = "t"\nrest = "insensitive"\n{COLUMN}',
+    "an odd name": f'table = "t"\nname = "A b"\n{COLUMN}',
     "no column": 'table = "t"\n[columns]\n',
     "no role": 'table = "t"\n[columns.age]\nrecoding = "label"\n',
     "an unknown key": f'table = "t"\nmax_supressed = 0.1\n{COLUMN}',

@@ -6,9 +6,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from dbanon.domain.caution import Caution, Code
 from dbanon.domain.drift import Change, compare
-from dbanon.domain.errors import AccessDrift, DriftError, PolicyError, TableNotFound, TaxonomyError
-from dbanon.domain.policy import Role
+from dbanon.domain.errors import (
+    AccessDrift,
+    ConfigError,
+    DriftError,
+    PolicyError,
+    TableNotFound,
+    TaxonomyError,
+)
+from dbanon.domain.policy import DROP, Role, policy_option
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 
@@ -28,24 +36,32 @@ if TYPE_CHECKING:
 class Loaded:
     """A table, what is stored of it, and what is served of it, as one snapshot has them.
 
-    ``now`` is what the table looks like, None without a policy; ``taxonomies`` are the newest of
-    those that the policy names and that exist.
+    ``wanted`` is the name of the policy that was asked for; ``now`` is what the table looks like,
+    None without that policy; ``taxonomies`` are the newest of those that the policy names and that
+    exist.
     """
 
     info: TableInfo
+    wanted: str
     stored: Stored | None
     now: Baseline | None
     taxonomies: Mapping[str, Taxonomy]
     served: tuple[Entry, ...]
+    names: tuple[str, ...]
+    """Of all policies of the table."""
+    is_draft: bool = False
+    """Whether the policy is not stored, but only tried."""
 
     @property
     def policy(self) -> Policy:
+        """The stored policy with all that ``rest`` adds; raises PolicyError when there is none."""
+        return self.written.completed(self.info)
+
+    @property
+    def written(self) -> Policy:
         """The stored policy; raises PolicyError when there is none."""
         if self.stored is None:
-            name = self.info.name
-            raise PolicyError(
-                f"{name} has no policy yet", hint=command("dbanon policy suggest", name)
-            )
+            raise no_policy(self.info.name, self.wanted, names=self.names)
         return self.stored.policy
 
     @property
@@ -54,20 +70,38 @@ class Loaded:
         return {name: taxonomy.version for name, taxonomy in self.taxonomies.items()}
 
 
-def load(session: Session, info: TableInfo) -> Loaded:
-    """Load what is stored of a table, once.
+def no_policy(table: TableName, name: str, *, names: Sequence[str]) -> PolicyError:
+    """Return the error that a table has no policy of that name; names: those it has."""
+    if not names:
+        suggest = command("dbanon policy suggest", table)
+        return PolicyError(f"{table} has no policy yet", hint=suggest)
+    known = ", ".join(names)
+    return PolicyError(f"{table} has no policy {name}; it has {known}", hint="dbanon policy list")
+
+
+def load(session: Session, info: TableInfo, name: str, *, draft: Policy | None = None) -> Loaded:
+    """Load what is stored of a table, once; name: that of the policy.
+
+    draft: a policy to take for the stored one, as if it had just been set.
 
     Raises PolicyError for a policy that is unreadable, TaxonomyError for a damaged taxonomy.
     """
+    from dbanon.actions.preparation import drafts
     from dbanon.db.metadata import ledger, store
 
-    stored, now, taxonomies = store.load_stored(session, info.name), None, {}
+    if draft is None:
+        stored = store.load_stored(session, info.name, name)
+    else:
+        stored = store.Stored(drafts.of_table(session, draft, info), before=None)
+    now, taxonomies = None, {}
     if stored is not None:
         info = stored.policy.keyed(info)
         taxonomies = store.newest_taxonomies(session, stored.policy.taxonomies)
         now = store.baseline(session, info, taxonomies)
     served = tuple(ledger.served_entries(session, table=info.name))
-    return Loaded(info, stored, now, taxonomies, served)
+    names = store.policy_names(session, info.name)
+    is_draft = draft is not None
+    return Loaded(info, name, stored, now, taxonomies, served, names, is_draft)
 
 
 def find_source(session: Session, where: TableName) -> TableInfo:
@@ -122,6 +156,20 @@ def gone(release: Entry) -> DriftError:
     )
 
 
+def require_own_relation(loaded: Loaded, relation: TableName) -> None:
+    """Raise ConfigError when the relation serves a release by another policy of the table.
+
+    Its readers would find other columns, or other guarantees, under the name that they know.
+    """
+    for entry in loaded.served:
+        if entry.relation == relation and entry.policy_name != loaded.wanted:
+            raise ConfigError(
+                f"{relation} serves release {entry.id} by policy {entry.policy_name}, not"
+                f" {loaded.wanted}",
+                hint=f"publish under another --name, or first: dbanon release drop {entry.id}",
+            )
+
+
 def require_unchanged(session: Session, loaded: Loaded, relation: TableName) -> None:
     """Raise DriftError with everything that changed, if a release of the table is served.
 
@@ -132,7 +180,8 @@ def require_unchanged(session: Session, loaded: Loaded, relation: TableName) -> 
     if not served:
         return
     replaced = next((entry for entry in served if entry.relation == relation), None)
-    found = [*changes(loaded), *(gained_rights(session, info, replaced) if replaced else ())]
+    changed = [change for change in changes(loaded) if change.stops]
+    found = [*changed, *(gained_rights(session, info, replaced) if replaced else ())]
     if found:
         kind = AccessDrift if any(change.of_rights for change in found) else DriftError
         release = replaced or served[0]
@@ -144,7 +193,19 @@ def changes(loaded: Loaded) -> list[Change]:
     """Return what is no longer as when the policy was last set or published by; reads no row."""
     if loaded.stored is None or loaded.stored.before is None or loaded.now is None:
         return []
-    return compare(loaded.stored.before, loaded.now, table=loaded.info.name)
+    before, now = loaded.stored.before, loaded.now
+    name, drops_rest = loaded.info.name, loaded.stored.policy.rest == DROP
+    return compare(before, now, table=name, policy=loaded.wanted, drops_rest=drops_rest)
+
+
+def notes(loaded: Loaded) -> Iterator[Caution]:
+    """Yield the changes that do not keep the table from being published."""
+    from dbanon.formats.allowances import is_allowed
+
+    for change in changes(loaded):
+        note = Caution(Code.NEW_COLUMN, change.column, str(change), change.hint)
+        if not change.stops and not is_allowed(note, loaded.policy):
+            yield note
 
 
 def gained_rights(session: Session, info: TableInfo, release: Entry) -> Iterator[Change]:
@@ -193,7 +254,8 @@ def strays(session: Session, loaded: Loaded) -> Iterator[Change]:
         try:
             encode(source.columns, _only(policy, [rule]), kinds=kinds, taxonomies=loaded.taxonomies)
         except (TaxonomyError, PolicyError) as error:
-            hint = error.hint or command("dbanon policy export", info.name)
+            export = policy_option(loaded.wanted)
+            hint = error.hint or command("dbanon policy export", info.name, options=export)
             yield Change(None, str(error), hint)
 
 

@@ -96,6 +96,7 @@ def prepare(
     when a release of the table is served already.
     """
     from dbanon.actions.preparation.cautions import of_rows, require_none
+    from dbanon.actions.preparation.loading import notes
     from dbanon.anonymization.pipeline import make_algorithm
     from dbanon.db.models.statements import shown_trees
 
@@ -114,7 +115,7 @@ def prepare(
         outcome=outcome,
         trees=shown_trees(source.trees, source.rows.columns, group=outcome.assignment.group),
         several=source.subjects is not None,
-        warnings=tuple(warnings),
+        warnings=(*warnings, *notes(loaded)),
     )
 
 
@@ -164,7 +165,7 @@ def read_source(
         if of_scope(policy.models, Scope.POPULATION):
             population = _read_population(session, info, policy, encoded, stages)
     except (PolicyError, TaxonomyError) as error:
-        if loaded.served:
+        if loaded.served and not loaded.is_draft:
             raise DriftError(f"{error} (the served release stays)", hint=error.hint) from None
         raise
     return Source(
@@ -373,7 +374,7 @@ def fingerprint(session: Session, loaded: Loaded, policy: Policy, request: Reque
         if rule.role is not Role.IDENTIFIER or rule.column == policy.subject
     ]
     content = catalog.content_digest(session, info, sorted({*columns, *info.primary_key}))
-    ordered = policies.to_document(policy.with_orders(info))
+    ordered = policies.to_document(policy.without_rest().with_orders(info))
     parts = [content, ordered, {**loaded.versions}, request.options()]
     if policy.population is not None:
         everybody = population.admitted(session, policy.population)

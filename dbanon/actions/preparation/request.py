@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from dbanon.domain.errors import ConfigError
-from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec
+from dbanon.domain.policy import DEFAULT_NAME, K_ANONYMITY, L_DIVERSITY, ModelSpec
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName
 
@@ -26,19 +26,22 @@ _PRIVATE = frozenset({"dbanon", "dbanon_data"})
 class Options(TypedDict, total=False):
     """What a caller may ask for over the stored policy; what is left out keeps the policy's word.
 
+    ``policy`` names the stored policy, ``default`` when it is left out.
     ``k``, ``l``, ``subject``, ``rows_per_subject``, ``population``, ``algorithm``,
     ``max_suppressed`` and ``block`` replace the policy's own, each of
     ``models`` the policy's model of that name, and each of ``params`` its parameter of that name;
     another algorithm begins with its own defaults. ``effort`` and ``time_limit`` (seconds) are
     short for parameters that only some algorithms have. ``kind`` is ``table`` (a private copy
     behind a view; the default) or ``view`` (the live source behind guards). Readers see
-    ``schema.name``, by default ``anon`` and the table's name. ``grants`` names roles that may read
+    ``schema.name``, by default ``anon`` and the table's name, with that of a policy that is not the
+    default after it (``patients_research``). ``grants`` names roles that may read
     it, PUBLIC included. ``keep_assignment`` keeps the private tables that tell which row of the
     source is in which class, which a copy needs no more once it is proved. ``allow_foreign`` reads
     foreign tables, too. The same data, options
     and ``seed`` give the same groups, unless time ran out.
     """
 
+    policy: str
     k: int | None
     l: int | None
     models: Sequence[ModelSpec | Mapping[str, object]]
@@ -64,6 +67,7 @@ class Options(TypedDict, total=False):
 class Request:
     """The options of one publication, complete."""
 
+    policy: str = DEFAULT_NAME
     k: int | None = None
     l: int | None = None
     models: tuple[ModelSpec, ...] = ()
@@ -96,7 +100,9 @@ class Request:
 
     def view(self, table: TableName) -> TableName:
         """Return the relation that readers will see; raises ConfigError when it cannot be."""
-        for name in (self.schema, self.name or table.name):
+        own = table.name if self.policy == DEFAULT_NAME else f"{table.name}_{self.policy}"
+        relation = self.name or own
+        for name in (self.schema, relation):
             size = len(name.encode(errors="replace"))
             surrogates = any("\ud800" <= character <= "\udfff" for character in name)
             if not 0 < size <= _LONGEST_NAME or "\x00" in name or surrogates:
@@ -108,7 +114,7 @@ class Request:
             raise ConfigError(
                 f"{self.schema} holds what no reader may see", hint="publish in another --schema"
             )
-        return TableName(self.schema, self.name or table.name)
+        return TableName(self.schema, relation)
 
     @property
     def forgets(self) -> bool:
@@ -155,6 +161,8 @@ class Request:
         for name in _NOT_ALWAYS_KEPT:
             if not kept[name]:
                 del kept[name]  # older ledgers lack them, and their digests still hold
+        if self.policy == DEFAULT_NAME:
+            del kept["policy"]
         return cast("Options", kept)
 
 

@@ -82,7 +82,7 @@ def column_of(source: pa.Table, rule: ColumnRule) -> pa.ChunkedArray:
     """Return the column of a rule; raises PolicyError when there is none."""
     if rule.column not in source.column_names:
         msg = f"the table has no column {quote_identifier(rule.column)}"
-        raise PolicyError(msg, hint="dbanon inspect <table> lists its columns")
+        raise PolicyError(msg, hint="dbanon inspect TABLE, which lists its columns")
     return source.column(rule.column)
 
 
@@ -274,7 +274,8 @@ def _taxonomy_of(rule: ColumnRule, taxonomies: Mapping[str, Taxonomy]) -> Taxono
     """Return the taxonomy that a rule names, None when it names none."""
     if rule.taxonomy is not None and rule.taxonomy not in taxonomies:
         msg = f"column {quote_identifier(rule.column)}: there is no taxonomy {rule.taxonomy!r}"
-        raise TaxonomyError(msg, hint="load the taxonomy, or take it out of the policy")
+        load = command("dbanon taxonomy import", rule.taxonomy, options="FILE.csv")
+        raise TaxonomyError(msg, hint=f"{load}, or take it out of the policy")
     return None if rule.taxonomy is None else taxonomies[rule.taxonomy]
 
 

@@ -51,6 +51,12 @@ AllowSuperuser = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON document")]
 Timings = Annotated[bool, typer.Option("--timings", help="say on stderr where the time went")]
+Progress = Annotated[
+    bool,
+    typer.Option("--progress", help="say on stderr every 10 s where it is; a terminal has a bar"),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="print only what is not well")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="do not ask, on a terminal either")]
 # What the database can count with: integer for k and l, bigint for seeds and releases.
 LARGEST_COUNT = 2**31 - 1
 LARGEST_NUMBER = 2**63 - 1
@@ -181,6 +187,15 @@ Ks = Annotated[
         help="the k to compare at; with --plot 2,5,10,25,50,100 by default",
     ),
 ]
+PolicyName = Annotated[
+    str, typer.Option("--policy", metavar="NAME", help="which of the policies of the table")
+]
+Draft = Annotated[
+    Path | None,
+    typer.Option(
+        "--file", "-f", show_default=False, help="a policy that is not stored; - is stdin"
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="do and prove everything, then roll back")]
 PrintSql = Annotated[
     bool, typer.Option("--print-sql", help="print the statements publish would run")
@@ -199,10 +214,15 @@ As = Annotated[
     str,
     typer.Option("--as", metavar="[table|view]", help="a private copy, or the live source"),
 ]
-Schema = Annotated[str, typer.Option("--schema", help="schema of the published relation")]
+Schema = Annotated[
+    str,
+    typer.Option("--schema", envvar="DBANON_SCHEMA", help="schema of the published relation"),
+]
 Name = Annotated[
     str | None,
-    typer.Option("--name", show_default=False, help="its name; the table's own by default"),
+    typer.Option(
+        "--name", show_default=False, help="its name; by default the table's, or TABLE_POLICY"
+    ),
 ]
 Grants = Annotated[
     list[str] | None,

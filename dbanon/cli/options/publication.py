@@ -11,7 +11,7 @@ import typer
 
 from dbanon.cli import options
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import GROUP, K_ANONYMITY, L_DIVERSITY, ModelSpec
+from dbanon.domain.policy import DEFAULT_NAME, GROUP, K_ANONYMITY, L_DIVERSITY, ModelSpec
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import require_valid
 
@@ -99,6 +99,7 @@ def _options() -> dict[str, Option]:
 
 
 _OPTIONS: dict[str, Option] = {
+    "policy": (options.PolicyName, DEFAULT_NAME),
     "k": (options.K, None),
     "l": (options.L, None),
     **_options(),
@@ -119,7 +120,7 @@ _OPTIONS: dict[str, Option] = {
 }
 _AS_THEY_ARE = frozenset(
     {"k", "l", "algorithm", "effort", "time_limit", "block", "max_suppressed", "schema", "name"}
-    | {"keep_assignment", "allow_foreign", "seed", *_OF_TABLES}
+    | {"policy", "keep_assignment", "allow_foreign", "seed", *_OF_TABLES}
 )
 """The options that a request has under the same names."""
 

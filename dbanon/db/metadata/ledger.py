@@ -15,6 +15,7 @@ from dbanon.domain.assignment import LossReport
 from dbanon.domain.checks import CheckReport, CheckResult, Verdict, Verification
 from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import PolicyError
+from dbanon.domain.policy import DEFAULT_NAME
 from dbanon.domain.release import Entry, Release, ReleaseKind
 from dbanon.domain.table import TableName
 from dbanon.formats import policies
@@ -131,10 +132,15 @@ def _of_relation(name: TableName) -> list[sa.ColumnElement[bool]]:
 def _entries(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator[Entry]:
     c = m.release.c
     names = (c.table_schema, c.table_name, c.relation_schema, c.relation_name)
-    columns = (*names, c.release_id, c.kind, c.served, c.content, c.data_id)
+    columns = (*names, c.release_id, c.kind, c.served, c.content, c.data_id, _policy_name())
     statement = sa.select(*columns).where(*conditions).order_by(c.release_id.desc())
     for row in session.sa.execute(statement).mappings():
         yield Entry(**_place(row))
+
+
+def _policy_name() -> sa.Label[str]:
+    name = m.release.c.policy["name"].astext
+    return sa.func.coalesce(name, DEFAULT_NAME).label("policy_name")
 
 
 def _place(row: sa.RowMapping) -> dict[str, Any]:
@@ -147,6 +153,7 @@ def _place(row: sa.RowMapping) -> dict[str, Any]:
         "served": row["served"],
         "content": row["content"],
         "data_id": row["data_id"],
+        "policy_name": row["policy_name"],
     }
 
 
@@ -162,7 +169,7 @@ def _releases(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator
         .scalar_subquery()
     )
     statement = (
-        sa.select(m.release, earlier.label("earlier"))
+        sa.select(m.release, _policy_name(), earlier.label("earlier"))
         .where(*conditions)
         .order_by(m.release.c.release_id.desc())
     )

@@ -16,12 +16,14 @@ from dbanon.db.metadata import tables as m
 from dbanon.db.queries import identifiers, query
 from dbanon.domain.drift import Baseline
 from dbanon.domain.errors import PolicyError
+from dbanon.domain.policy import policy_option
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.formats import policies, taxonomies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from datetime import datetime
 
     from dbanon.db.session import Session
     from dbanon.domain.policy import Policy
@@ -105,25 +107,29 @@ def drop_taxonomy(session: Session, name: str) -> int:
     return session.sa.execute(sa.delete(m.taxonomy).where(m.taxonomy.c.name == name)).rowcount
 
 
-# Policies: one a table.
+# Policies: several a table, told apart by their names.
 
 
 def save_policy(session: Session, policy: Policy) -> None:
-    """Store the policy of its table in place of the present one; raises PolicyError.
+    """Store the policy of its table and name in place of the present one; raises PolicyError.
 
     What would not be read back as it is given is not stored: other commands list what is.
     """
     document = policies.to_document(policy)
+    table = m.policy.c
     statement = insert(m.policy).values(
-        table_schema=policy.table.schema, table_name=policy.table.name, document=document
+        table_schema=policy.table.schema,
+        table_name=policy.table.name,
+        name=policy.name,
+        document=document,
     )
     session.sa.execute(
         statement.on_conflict_do_update(
-            index_elements=[m.policy.c.table_schema, m.policy.c.table_name],
+            index_elements=[table.table_schema, table.table_name, table.name],
             set_={"document": document, "updated_at": sa.func.now()},
         )
     )
-    stored = load_stored(session, policy.table)
+    stored = load_stored(session, policy.table, policy.name)
     if stored is None or policies.to_document(stored.policy) != document:
         raise PolicyError(
             "the policy would not be read back as it is written",
@@ -141,27 +147,35 @@ class Stored(NamedTuple):
     before: Baseline | None
 
 
-def load_stored(session: Session, table: TableName) -> Stored | None:
-    """Return what is stored of a table; raises PolicyError for a policy that cannot be read."""
+def load_stored(session: Session, table: TableName, name: str) -> Stored | None:
+    """Return what is stored of a table by name; raises PolicyError for what cannot be read."""
     columns = (m.policy.c.document, m.policy.c.baseline)
-    row = session.sa.execute(sa.select(*columns).where(*of_table(m.policy, table))).first()
+    row = session.sa.execute(sa.select(*columns).where(*_named(table, name))).first()
     if row is None:
         return None
     before = None if row.baseline is None else Baseline.from_document(row.baseline)
-    return Stored(_policy(table, row.document), before)
+    return Stored(_policy(table, name, row.document), before)
 
 
-def _policy(table: TableName, document: Mapping[str, object]) -> Policy:
+def _policy(table: TableName, name: str, document: Mapping[str, object]) -> Policy:
     try:
-        return policies.from_document(document)
+        return policies.from_document({**document, "name": name})
     except PolicyError as error:
-        hint = command("dbanon policy set", table, options="--file ...")
+        options = f"--file ... {policy_option(name)}".rstrip()
+        hint = command("dbanon policy set", table, options=options)
         raise PolicyError(f"as it is stored for {table}, {error}", hint=hint) from None
 
 
-def save_baseline(session: Session, table: TableName, baseline: Baseline) -> None:
+def policy_names(session: Session, table: TableName) -> tuple[str, ...]:
+    """Return the names of the policies of a table, even of those that cannot be read."""
+    c = m.policy.c
+    found = session.sa.execute(sa.select(c.name).where(*of_table(m.policy, table)).order_by(c.name))
+    return tuple(found.scalars())
+
+
+def save_baseline(session: Session, table: TableName, baseline: Baseline, *, name: str) -> None:
     """Remember what the table of a policy looks like."""
-    statement = sa.update(m.policy).where(*of_table(m.policy, table))
+    statement = sa.update(m.policy).where(*_named(table, name))
     session.sa.execute(statement.values(baseline=asdict(baseline)))
 
 
@@ -175,14 +189,18 @@ def baseline(session: Session, info: TableInfo, known: Mapping[str, Taxonomy]) -
 
 def list_policies(
     session: Session, *, on_unreadable: Callable[[PolicyError], None]
-) -> list[Policy]:
-    """Return all policies that can be read, by table; tell of each other one."""
-    columns = m.policy.c
-    order = columns.table_schema, columns.table_name
+) -> list[tuple[Policy, datetime]]:
+    """Return all policies that can be read, by table and name, and when each was stored.
+
+    ``on_unreadable`` is given the error of each other one.
+    """
+    c = m.policy.c
+    order = c.table_schema, c.table_name, c.name
+    rows = session.sa.execute(sa.select(*order, c.document, c.updated_at).order_by(*order))
     found = []
-    for *name, document in session.sa.execute(sa.select(*order, columns.document).order_by(*order)):
+    for schema, table, name, document, updated_at in rows:
         try:
-            found.append(_policy(TableName(*name), document))
+            found.append((_policy(TableName(schema, table), name, document), updated_at))
         except PolicyError as error:
             on_unreadable(error)
     return found
@@ -196,16 +214,21 @@ def policies_naming(session: Session, taxonomy: str) -> list[TableName]:
         sa.select(columns.table_schema, columns.table_name)
         .where(columns.document.contains(naming))
         .order_by(columns.table_schema, columns.table_name)
+        .distinct()
     )
     return [TableName(*name) for name in found]
 
 
-def drop_policy(session: Session, table: TableName) -> bool:
-    """Delete the policy of a table; return whether there was one."""
-    deleted = session.sa.execute(sa.delete(m.policy).where(*of_table(m.policy, table)))
+def drop_policy(session: Session, table: TableName, name: str) -> bool:
+    """Delete a policy of a table; return whether there was one."""
+    deleted = session.sa.execute(sa.delete(m.policy).where(*_named(table, name)))
     return deleted.rowcount > 0
 
 
 def of_table(table: sa.Table, name: TableName) -> list[sa.ColumnElement[bool]]:
     """Compose that a row is about the table of that name."""
     return [table.c.table_schema == name.schema, table.c.table_name == name.name]
+
+
+def _named(table: TableName, name: str) -> list[sa.ColumnElement[bool]]:
+    return [*of_table(m.policy, table), m.policy.c.name == name]

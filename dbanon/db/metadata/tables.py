@@ -7,11 +7,9 @@ from sqlalchemy.dialects.postgresql import JSONB, OID
 
 SCHEMA = "dbanon"
 DATA_SCHEMA = "dbanon_data"
-# Where releases are served when nothing else is said.
-DEFAULT_VIEWS = "anon"
 
 # The newest revision under migrations/versions; a test holds the two together.
-REVISION = "0005"
+REVISION = "0006"
 
 metadata = sa.MetaData(
     schema=SCHEMA,
@@ -65,10 +63,24 @@ policy = sa.Table(
     metadata,
     sa.Column("table_schema", sa.Text, primary_key=True),
     sa.Column("table_name", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True, server_default="default"),
     sa.Column("document", JSONB, nullable=False),
     sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
     sa.Column("baseline", JSONB),
     comment="What to publish of a table, and what must hold of it.",
+)
+
+policy_version = sa.Table(
+    "policy_version",
+    metadata,
+    sa.Column("table_schema", sa.Text, primary_key=True),
+    sa.Column("table_name", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("document", JSONB),
+    sa.Column("stored_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
+    sa.Column("stored_by", sa.Text, server_default=sa.text("session_user")),
+    comment="Every policy that was ever stored; one without a document was dropped.",
 )
 
 release = sa.Table(

@@ -3,7 +3,7 @@ GRANT USAGE ON SCHEMA dbanon TO {role} WITH GRANT OPTION;
 GRANT SELECT ON ALL TABLES IN SCHEMA dbanon TO {role};
 GRANT INSERT, UPDATE, DELETE ON dbanon.taxonomy, dbanon.taxonomy_node, dbanon.policy, dbanon.release TO {role};
 GRANT INSERT, UPDATE ON dbanon.publishing TO {role};
-GRANT INSERT ON dbanon.verification TO {role};
+GRANT INSERT ON dbanon.verification, dbanon.policy_version TO {role};
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA dbanon TO {role};
 GRANT USAGE, CREATE ON SCHEMA dbanon_data TO {role};
 GRANT USAGE, CREATE ON SCHEMA {views} TO {role} WITH GRANT OPTION;

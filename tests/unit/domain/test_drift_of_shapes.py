@@ -68,3 +68,20 @@ def test_partitions_of_a_partitioned_table_come_and_go():
 
 def test_another_version_of_a_taxonomy_is_a_change():
     assert ["taxonomy ages is at version 3 now, and was at 2"] == reasons({"ages": 3})
+
+
+def test_a_new_column_stops_nothing_where_it_is_left_out_unless_another_is_gone():
+    hiv = ColumnShape("hiv", 5, "boolean", nullable=True)
+
+    def changes(*columns):
+        now = Baseline(replace(SHAPE, columns=columns), BEFORE.taxonomies)
+        found = compare(BEFORE, now, table=TABLE, drops_rest=True)
+        return [(str(change), change.stops) for change in found]
+
+    assert [("column hiv is new, and left out", False)] == changes(*SHAPE.columns, hiv)
+    swapped = (*SHAPE.columns[:1], replace(SHAPE.columns[1], name="hiv"), SHAPE.columns[2])
+    assert [("column age was renamed to hiv, which has no role", True)] == changes(*swapped)
+    assert [
+        ('column "odd name" was dropped', True),
+        ("column hiv is new and has no role", True),
+    ] == changes(*SHAPE.columns[:2], hiv)

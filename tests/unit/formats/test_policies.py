@@ -72,6 +72,8 @@ def policies(draw):
         block=draw(st.none() | st.integers(1, 2**40)),
         class_label=draw(st.none() | NAMES),
         allow=draw(st.sampled_from([(), ('k-of-one: why: "so"', "no-diversity:x")])),
+        rest=draw(st.none() | st.just("drop")),
+        name=draw(st.from_regex(r"[a-z][a-z0-9_-]{0,39}", fullmatch=True)),
     )
 
 

@@ -339,3 +339,11 @@ def test_what_is_allowed_names_a_warning_and_a_reason():
         "allow names no warning that there is",
         'column cause: allow gives no reason: "near-unique: why"',
     ] == problems_of(policy)
+
+
+def test_columns_that_are_not_named_may_be_dropped_and_nothing_else():
+    named = replace(POLICY, columns=tuple(r for r in POLICY.columns if r.column != "born"))
+    assert ["column born has no role"] == problems_of(named)
+    assert validate(replace(named, rest="drop"), INFO, taxonomies={"sex"}) is None
+    subject = replace(named, rest="drop", subject="born")
+    assert validate(subject, INFO, taxonomies={"sex"}) is None
