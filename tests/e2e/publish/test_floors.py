@@ -1,5 +1,7 @@
 """Floors of quasi-identifiers, as PostgreSQL holds what is published."""
 
+import re
+
 import pytest
 from tables import make_patients, rows_proved
 
@@ -107,3 +109,19 @@ def test_rare_values_are_left_out_within_the_budget(patients):
         assert release.loss.n_suppressed == 300 - rows_proved(release)
         spent.append(release.loss.n_suppressed)
     assert spent[0] < 10 < spent[1] <= 30
+
+
+def test_labels_are_levels_of_the_taxonomy_at_or_above_the_floor(patients):
+    settings = patients.settings
+    dbanon.derive_taxonomy("births", "born", table="patients", kind="dates", settings=settings)
+    policy = dbanon.load_policy("patients", settings=settings)
+    by_year = policy_of(policy.table, born={"taxonomy": "births", "at_least": 3})
+    dbanon.set_policy("patients", by_year, settings=settings)
+    release = dbanon.publish("patients", settings=settings)
+    assert rows_proved(release) == 300
+    labels = {label for (label,) in patients.execute("SELECT DISTINCT born FROM anon.patients")}
+    assert all(re.fullmatch(r"\d{4}|\d{3}0-\d{3}9|\*", label) for label in labels)
+    nothing = policy_of(policy.table, born={"taxonomy": "births", "at_least": 5})
+    dbanon.set_policy("patients", nothing, settings=settings)
+    with pytest.raises(dbanon.DbanonError, match="levels from 1 to 4 above the leaves"):
+        dbanon.publish("patients", settings=settings)
