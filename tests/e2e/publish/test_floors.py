@@ -1,12 +1,14 @@
 """Floors of quasi-identifiers, as PostgreSQL holds what is published."""
 
 import re
+import sys
 
 import pytest
 from tables import make_patients, rows_proved
 
 import dbanon
 from dbanon import ColumnRule, ModelSpec, Policy, Role
+from dbanon.cli import main
 
 
 def policy_of(table, *, k=3, **changes):
@@ -125,3 +127,26 @@ def test_labels_are_levels_of_the_taxonomy_at_or_above_the_floor(patients):
     dbanon.set_policy("patients", nothing, settings=settings)
     with pytest.raises(dbanon.DbanonError, match="levels from 1 to 4 above the leaves"):
         dbanon.publish("patients", settings=settings)
+
+
+def test_policy_show_says_what_is_the_finest(patients, monkeypatch, capsys):
+    policy = dbanon.load_policy("patients", settings=patients.settings)
+    changed = policy_of(
+        policy.table, sex={"keep": True}, weight={"top": 82.5, "rare": "suppress", "bands": 2.5}
+    )
+    dbanon.set_policy("patients", changed, settings=patients.settings)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(
+        sys, "argv", ["dbanon", "policy", "show", "patients", "--dsn", patients.dsn]
+    )
+    with pytest.raises(SystemExit) as ended:
+        main()
+    shown = capsys.readouterr().out
+    assert ended.value.code == 0
+    for text in (
+        "at_least = decade",
+        "bands = 10, top = 80, bottom = 20",
+        "keep",
+        "bands = 2.5, top = 82.5, rare = suppress",
+    ):
+        assert text in shown
