@@ -12,7 +12,14 @@ from dbanon.domain.policy import DEFAULT_NAME, policy_option
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
-    from dbanon.domain.policy import Difference, Event, ModelSpec, Policy, StoredPolicy
+    from dbanon.domain.policy import (
+        ColumnRule,
+        Difference,
+        Event,
+        ModelSpec,
+        Policy,
+        StoredPolicy,
+    )
 
 app = typer.Typer(help="Say what to publish of a table.", no_args_is_help=True)
 
@@ -131,9 +138,9 @@ def show(
         console.document(found)
         return
     console.table(
-        ("column", "role", "recoding", "taxonomy", "snap", "weight"),
+        ("column", "role", "recoding", "taxonomy", "finest", "weight"),
         [
-            (r.column, r.role.value, r.recoding, r.taxonomy, _number(r.snap), _number(r.weight))
+            (r.column, r.role.value, r.recoding, r.taxonomy, _finest(r), _number(r.weight))
             for r in found.columns
         ],
         title=f"{found.table}, policy {found.name}",
@@ -144,8 +151,17 @@ def show(
         console.say(line)
 
 
-def _number(value: float | None) -> str | None:
-    return None if value is None else f"{value:g}"
+def _number(value: float) -> str:
+    return f"{value:g}"
+
+
+def _finest(rule: "ColumnRule") -> str | None:
+    """Spell what else decides how a column is published, as the file does."""
+    keys = ("at_least", "bands", "top", "bottom", "snap", "rare")
+    given = [(key, value) for key in keys if (value := getattr(rule, key)) is not None]
+    said = [f"{key} = {_number(v) if isinstance(v, float) else v}" for key, v in given]
+    said += [f"{len(rule.pooled)} pooled"] if rule.pooled else []
+    return ", ".join(["keep"] * rule.keep + said) or None
 
 
 def _spell(model: "ModelSpec") -> str:
