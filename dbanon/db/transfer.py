@@ -17,6 +17,7 @@ from psycopg.conninfo import make_conninfo
 from pyarrow import csv
 
 from dbanon.db import identity
+from dbanon.db.conditions import selected
 from dbanon.db.failures import reading_failure
 from dbanon.db.queries import identifiers, text_of
 from dbanon.db.session import settings_statements
@@ -91,8 +92,8 @@ def require_fit(session: Session, info: TableInfo, policy: Policy) -> None:
         )
         for column in columns
     ]
-    statement = sql.SQL("SELECT {} FROM {}").format(
-        sql.SQL(", ").join(counts), identity.readable(session, info)
+    statement = sql.SQL("SELECT {} FROM {} WHERE {}").format(
+        sql.SQL(", ").join(counts), identity.readable(session, info), selected(policy, info)
     )
     with identity.harmless(session):
         row = session.pg.execute(statement).fetchone() or ()
@@ -110,7 +111,11 @@ def require_fit(session: Session, info: TableInfo, policy: Policy) -> None:
 
 
 def read(session: Session, info: TableInfo, policy: Policy) -> SourceRows:
-    """Read what is grouped and measured, and the keys, on the transaction's own snapshot."""
+    """Read what is grouped and measured, and the keys, on the transaction's own snapshot.
+
+    Rows that do not meet the policy's conditions are left out here, and so everywhere: all that is
+    published or proved later is of rows whose keys were read.
+    """
     row = session.pg.execute("SELECT pg_export_snapshot()").fetchone()
     assert row is not None  # noqa: S101 - a function call always returns a row
     keys = [info.column(name) for name in info.primary_key]
@@ -120,8 +125,10 @@ def read(session: Session, info: TableInfo, policy: Policy) -> SourceRows:
     parts += [_value(info.column(rule.column), rule.role) for rule in rules]
     kept = _kept(info, policy) if info.is_computed else []
     parts += [text_of(info.column(name), sql.Identifier(name)) for name in kept]
-    statement = sql.SQL("SELECT {} FROM {}").format(
-        sql.SQL(", ").join(parts), identity.readable_elsewhere(session, info)
+    statement = sql.SQL("SELECT {} FROM {} WHERE {}").format(
+        sql.SQL(", ").join(parts),
+        identity.readable_elsewhere(session, info),
+        selected(policy, info),
     )
     names = [*(column.name for column in keys), *(rule.column for rule in rules), *kept]
     moved, opened = identity.questions(session, info)
@@ -137,6 +144,18 @@ def read(session: Session, info: TableInfo, policy: Policy) -> SourceRows:
         read.select(range(first, last)),
         read.select(range(last, len(names))) if info.is_computed else None,
     )
+
+
+def count_left_out(session: Session, info: TableInfo, policy: Policy) -> int:
+    """Return how many rows do not meet the policy's conditions."""
+    if not policy.where:
+        return 0
+    statement = sql.SQL("SELECT count(*) FROM {} WHERE ({}) IS NOT TRUE").format(
+        identity.readable(session, info), selected(policy, info)
+    )
+    with identity.harmless(session):
+        row = session.pg.execute(statement).fetchone()
+    return int(row[0]) if row else 0
 
 
 def _kept(info: TableInfo, policy: Policy) -> list[str]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import DROP, GROUP, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
+from dbanon.formats import conditions
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import Section, did_you_mean
 from dbanon.models.registry import MODELS
@@ -127,6 +128,8 @@ def _scalars(policy: Policy) -> dict[str, object]:
     for key in ("name", "max_suppressed"):
         if (value := getattr(policy, key)) != getattr(_DEFAULT, key):
             document[key] = value
+    if policy.where:
+        document["where"] = conditions.documents(policy)
     if policy.key:
         document["key"] = list(policy.key)
     for key in ("subject", "rows_per_subject", "population", "block", "class_label", "rest"):
@@ -190,6 +193,7 @@ def _policy(
     algorithm = top.text("algorithm", among=known.algorithms)
     class_label = top.text("class_label")
     rest = top.text("rest", among=[DROP])
+    where = conditions.read(top)
     named_key = top.texts("key")
     allow = _allow(top, of_column=False)
     settings = _settings(top)
@@ -208,6 +212,7 @@ def _policy(
         algorithm=algorithm or _DEFAULT.algorithm,
         class_label=class_label,
         rest=rest,
+        where=where,
         key=named_key or (),
         allow=allow,
         **settings,

@@ -9,6 +9,7 @@ from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import Role
 from dbanon.domain.table import ColumnKind, Structure, quote_identifier
 from dbanon.domain.text import command
+from dbanon.formats import conditions
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import did_you_mean
 from dbanon.models.base import Scope
@@ -56,6 +57,7 @@ def validate(
         *_of_roles(policy, info),
         *_of_subject(policy, info),
         *_of_class_label(policy),
+        *conditions.misfits(policy, info),
         *(f"allow {flaw}" for flaw in flaws(policy.allow, of_column=False)),
     ]
     columns = {column.name: column for column in info.columns}
