@@ -11,13 +11,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dbanon.actions.check import check, check_all
+    from dbanon.actions.check import check, check_all, describe
     from dbanon.actions.compare import compare
     from dbanon.actions.demo import demo
     from dbanon.actions.doctor import doctor
     from dbanon.actions.grant import grant, revoke
     from dbanon.actions.init import init, init_sql
-    from dbanon.actions.inspect import inspect
+    from dbanon.actions.inspect import inspect, inspect_query
     from dbanon.actions.plan import plan
     from dbanon.actions.policy import (
         check_policy,
@@ -65,13 +65,13 @@ if TYPE_CHECKING:
 
 # Where each name lives: importing dbanon loads none of it, so that a command starts at once.
 _HOMES = {
-    "actions.check": "check check_all",
+    "actions.check": "check check_all describe",
     "actions.compare": "compare",
     "actions.demo": "demo",
     "actions.doctor": "doctor",
     "actions.grant": "grant revoke",
     "actions.init": "init init_sql",
-    "actions.inspect": "inspect",
+    "actions.inspect": "inspect inspect_query",
     "actions.plan": "plan",
     "actions.policy": "check_policy diff_policies drop_policy export_policy list_policies"
     " load_policy policy_history set_policy suggest_policy",
@@ -125,6 +125,7 @@ __all__ = [
     "compare",
     "demo",
     "derive_taxonomy",
+    "describe",
     "diff_policies",
     "doctor",
     "drop_policy",
@@ -137,6 +138,7 @@ __all__ = [
     "init",
     "init_sql",
     "inspect",
+    "inspect_query",
     "list_policies",
     "list_releases",
     "list_taxonomies",

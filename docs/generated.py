@@ -16,7 +16,7 @@ import dbanon
 from dbanon.anonymization.parameters import parameters
 from dbanon.anonymization.registry import ALGORITHMS
 from dbanon.cli import app
-from dbanon.domain.metrics import MEANINGS
+from dbanon.domain.wording import MEANINGS
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:

@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 from dbanon.anonymization.parameters import parameters
 from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
 from dbanon.domain.caution import Code
-from dbanon.domain.policy import DEFAULT_NAME, DROP, GROUP, Comparison, Policy, Role
+from dbanon.domain.policy import (
+    DEFAULT_NAME,
+    DROP,
+    GROUP,
+    PERIODS,
+    SUPPRESS,
+    Comparison,
+    Policy,
+    Role,
+)
 from dbanon.formats.policies import NAME
 from dbanon.models.registry import MODELS
 
@@ -33,7 +42,8 @@ TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 TEXT: Schema = {"type": "string", "minLength": 1}
 POSITIVE: Schema = {"type": "number", "exclusiveMinimum": 0}
 COUNT: Schema = {"type": "integer", "minimum": 1}
-QUASI_ONLY = ("recoding", "weight", "snap", "digits")
+FLOORS = ("at_least", "bands", "top", "bottom")
+QUASI_ONLY = ("recoding", "weight", *FLOORS, "pooled", "snap", "digits", "keep", "rare")
 OF_VALUES = ("taxonomy", "order")
 
 
@@ -87,6 +97,13 @@ def _column() -> Schema:
         "taxonomy": TEXT,
         "order": {"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "string"}},
         "weight": {**POSITIVE, "default": 1},
+        "at_least": {"anyOf": [{"enum": list(PERIODS)}, COUNT]},
+        "bands": POSITIVE,
+        "top": {"type": "number"},
+        "bottom": {"type": "number"},
+        "pooled": {"type": "array", "minItems": 1, "items": TEXT},
+        "keep": {"type": "boolean", "default": False},
+        "rare": {"const": SUPPRESS},
         "snap": POSITIVE,
         "digits": {"type": "integer", "minimum": 0},
         "allow": _allow(of_column=True),

@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from packaging.specifiers import SpecifierSet
 from scheduling import one_compiler, turn
 from servers import Choice, Server, available
@@ -28,6 +28,10 @@ for name, count in {"patient": 40, "exhaustive": 100}.items():
         suppress_health_check=[HealthCheck.too_slow],
         derandomize=bool(os.environ.get("CI")),
     )
+# Where a failure is only counted, nobody waits for its simplest example.
+settings.register_profile(
+    "mutants", settings.get_profile("patient"), derandomize=True, phases=[Phase.generate]
+)
 settings.load_profile("patient")
 
 CHOICES = pytest.StashKey[list[Choice]]()

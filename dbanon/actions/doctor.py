@@ -13,6 +13,7 @@ from dbanon.actions.preparation.loading import (
     gone,
     load,
     misfits,
+    notes,
     strays,
 )
 from dbanon.domain.checks import Verdict
@@ -60,8 +61,11 @@ class Finding:
     exit_code: int = 0
 
 
-def doctor(*, settings: Settings | None = None) -> list[Finding]:
-    """Look at the server, the role, the metadata and every served release; change nothing."""
+def doctor(*, schema: str = "anon", settings: Settings | None = None) -> list[Finding]:
+    """Look at the server, the role, the metadata and every served release; change nothing.
+
+    ``schema`` is where the role is to publish, as long as nothing is served yet.
+    """
     from dbanon.db.metadata import ledger
     from dbanon.db.session import connect
 
@@ -69,7 +73,8 @@ def doctor(*, settings: Settings | None = None) -> list[Finding]:
         with session.transaction(read_only=True, keep=False):
             damaged = [*_metadata(session)]
             served = [] if damaged else ledger.releases(session, served=True)
-            findings = [*_server(session), *_role(session, served)]
+            schemas = {release.relation.schema or schema for release in served} or {schema}
+            findings = [*_server(session), *_role(session, schemas)]
             findings += damaged or [Finding(Level.OK, "metadata", "the metadata schema is current")]
             if damaged:
                 findings += _lost(session)
@@ -90,10 +95,10 @@ def _server(session: Session) -> Iterator[Finding]:
         yield Finding(Level.OK, "server", f"PostgreSQL {name}")
 
 
-def _role(session: Session, served: Sequence[Release]) -> Iterator[Finding]:
+def _role(session: Session, schemas: Iterable[str]) -> Iterator[Finding]:
     from dbanon.db.audit import role_facts
 
-    role = role_facts(session, served)
+    role = role_facts(session, schemas)
     if role.superuser:
         yield Finding(
             Level.WARNING,
@@ -104,7 +109,7 @@ def _role(session: Session, served: Sequence[Release]) -> Iterator[Finding]:
     else:
         yield Finding(Level.OK, "role", f"{role.name} is an ordinary role")
     if not role.can_create:
-        hint = "GRANT CREATE ON DATABASE, or let a DBA run dbanon init --print-sql"
+        hint = f"let a DBA run: {command('dbanon init --role', role.name)}"
         message = f"{role.name} cannot create schemas in this database"
         yield Finding(Level.WARNING, "role", message, hint)
 
@@ -175,10 +180,10 @@ def _remedy(session: Session, orphan: TableName) -> str:
 
 
 def _looked_at(session: Session, release: Release) -> list[Finding]:
-    """Look at what the catalogs tell of a release, and then at rows that are safe to read.
+    """Look at what the catalogs tell of a release, then at rows that are safe to read, and which.
 
     Each in a transaction of its own: to print a definition opens what it is about, and what the
-    second opens is all that it was to read.
+    others open is all that they were to read.
     """
     from dbanon.db import identity
 
@@ -189,6 +194,9 @@ def _looked_at(session: Session, release: Release) -> list[Finding]:
             findings += _described(session, release)
         with session.transaction(read_only=True, keep=False):
             findings += _rows(session, release)
+            identity.require_admitted(session)
+        with session.transaction(read_only=True, keep=False):
+            findings += _cautioned(session, release)
             identity.require_admitted(session)
     except DbanonError as error:
         findings.append(_failure(subject, str(error), error.hint))
@@ -302,6 +310,7 @@ def _copied(session: Session, release: Release, published: TableInfo) -> Iterato
 def _live(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
     """Yield whether what a live view shows holds by now: all is counted."""
     from dbanon.actions.check import explain
+    from dbanon.db.hidden import hidden
     from dbanon.db.proofs import checks
     from dbanon.db.releases import marks
     from dbanon.db.releases.guarantee import read_promise
@@ -313,9 +322,13 @@ def _live(session: Session, release: Release, published: TableInfo) -> Iterator[
     report = checks.prove(session, published, promise)
     if report.verdict is Verdict.FAILED:
         yield _failure(subject, explain(report), repair)
-    elif not report.passed and not marks.alterations(session, release):
+    elif marks.alterations(session, release):
+        return  # so it shows nothing, which is reported already
+    elif not report.passed:
         message = "it shows nothing: every class of it failed since it was published"
         yield Finding(Level.WARNING, subject, message, repair)
+    elif (found := hidden(session, release)) is not None and found.total:
+        yield Finding(Level.WARNING, subject, str(found), repair)
 
 
 def _strays(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:
@@ -324,7 +337,7 @@ def _strays(session: Session, release: Release, source: TableInfo) -> Iterator[F
 
     try:
         loaded = load(session, source, release.policy_name)
-        if any(change.stops for change in changes(loaded)) or [*misfits(loaded)]:
+        if changes(loaded) or [*misfits(loaded)]:
             return
     except PolicyError:
         return
@@ -336,20 +349,31 @@ def _strays(session: Session, release: Release, source: TableInfo) -> Iterator[F
         yield from _as_drift(release, source, strays(session, loaded))
 
 
+def _cautioned(session: Session, release: Release) -> Iterator[Finding]:
+    """Yield what the policy of a release allows and is seldom meant, by what its source holds."""
+    from dbanon.actions.preparation.cautions import of_table
+    from dbanon.db import catalog
+
+    policy = release.policy
+    with suppress(TableNotFound):
+        source = catalog.describe(session, release.table)
+        if {column.name for column in source.columns}.issuperset(r.column for r in policy.columns):
+            for caution in of_table(session, policy, source, complete=True):
+                yield Finding(Level.WARNING, str(release.relation), caution.told, caution.hint)
+
+
 def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:
     """Yield what changed about the source, and would keep it from being published again."""
     subject = str(release.relation)
     try:
         loaded = load(session, source, release.policy_name)
-        changed = changes(loaded)
-        found = [change for change in changed if change.stops] or [*misfits(loaded)]
+        found = changes(loaded) or [*misfits(loaded)]
     except PolicyError as error:
         yield Finding(Level.FAILURE, subject, str(error), error.hint, DriftError.exit_code)
         return
     yield from _as_drift(release, source, [*gained_rights(session, source, release), *found])
-    for change in changed:
-        if not change.stops:
-            yield Finding(Level.OK, subject, f"{source.name} changed: {change}", change.hint)
+    for note in notes(loaded):
+        yield Finding(Level.OK, subject, f"{source.name} changed: {note.message}", note.hint)
 
 
 def _as_drift(release: Release, source: TableInfo, changes: Iterable[Change]) -> Iterator[Finding]:
@@ -372,7 +396,7 @@ def _suspected(
 
 def _unread(subject: TableName, name: TableName) -> Finding:
     message = f"this role may not read {name}: its rows were not looked at"
-    return Finding(Level.WARNING, str(subject), message, f"GRANT SELECT ON {name}")
+    return Finding(Level.WARNING, str(subject), message, f"GRANT SELECT ON {name} TO ...")
 
 
 def _failure(subject: str, message: str, hint: str | None) -> Finding:

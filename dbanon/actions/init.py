@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 _DEED = Deed("the metadata schema", "installed", "dbanon init")
 
 
-def init(settings: Settings | None = None, *, role: str | None = None) -> Mapping[str, Any]:
+def init(
+    settings: Settings | None = None, *, role: str | None = None, schema: str = "anon"
+) -> Mapping[str, Any]:
     """Install, upgrade or mend the metadata schema and the check functions; idempotent.
 
-    ``role`` is another one that will publish, and is given all that it needs but SELECT on the
-    tables. Returns ``changed``, ``revision``, ``former``, the revision that was there before, and
-    ``lost``, what dbanon does not know how to mend, each part in a sentence. Needs CREATE on the
-    database the first time.
+    ``role`` is another one that will publish in ``schema``, and is given all that it needs but
+    SELECT on the tables. Returns ``changed``, ``revision``, ``former``, the revision that was there
+    before, and ``lost``, what dbanon does not know how to mend, each part in a sentence. Needs
+    CREATE on the database the first time.
     Raises NotPermitted, DatabaseError, SchemaOutOfDate (when the schema is newer than this
     program), ConfigError when there is no such role.
     """
@@ -35,7 +37,7 @@ def init(settings: Settings | None = None, *, role: str | None = None) -> Mappin
         changed, former = migrate.install(session)
         if role is not None:
             rights.require_roles(session, [role])
-            migrate.grant_everyday(session, role)
+            migrate.grant_everyday(session, role, views=schema)
         lost = [str(part) for part in damage.missing(session)]
         if not lost:
             views = damage.unrecorded_views(session)
@@ -43,13 +45,13 @@ def init(settings: Settings | None = None, *, role: str | None = None) -> Mappin
     return {"changed": changed, "revision": tables.REVISION, "former": former, "lost": lost}
 
 
-def init_sql(*, role: str | None = None, owner: str | None = None) -> str:
+def init_sql(*, role: str | None = None, owner: str | None = None, schema: str = "anon") -> str:
     """Return what ``init`` would run on an empty database, without connecting.
 
     For a superuser or the owner of the database to run. ``role`` is the ordinary role that will
     publish, which is given all that it needs but SELECT on the tables; ``owner`` is who shall own
-    the objects, instead of whoever runs this.
+    the objects, instead of whoever runs this; ``schema`` is where releases will be served.
     """
     from dbanon.db.metadata import migrate
 
-    return migrate.script(role=role, owner=owner)
+    return migrate.script(role=role, owner=owner, views=schema)

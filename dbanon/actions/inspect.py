@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dbanon.domain.deeds import Deed
 from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from dbanon.domain.persons import Persons
+    from dbanon.db.session import Session
     from dbanon.domain.policy import ColumnRule
     from dbanon.domain.table import ColumnInfo, ColumnStats, TableInfo
+    from dbanon.formats.persons import Persons
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,39 +30,78 @@ class InspectedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """A table, its exact number of rows, its columns, and who seems to have several rows."""
+    """A relation, its exact number of rows, its columns, and who seems to have several rows.
+
+    ``key`` is what tells its rows apart: the primary key, or a column that does so now.
+    """
 
     info: TableInfo
     n_rows: int
     columns: tuple[InspectedColumn, ...]
+    key: tuple[str, ...] = ()
     persons: Persons | None = None
 
 
 def inspect(
     table: str | TableName, *, settings: Settings | None = None, stages: Stages | None = None
 ) -> Inspection:
-    """Count and describe every column of a table and suggest its role; needs SELECT only.
+    """Count and describe every column of a table or view and suggest its role; needs SELECT only.
 
     Raises TableNotFound, NotPermitted, DatabaseError.
     """
     from dbanon.actions.preparation.loading import looking
-    from dbanon.db import catalog, identity
+    from dbanon.db import catalog
     from dbanon.db.session import connect
-    from dbanon.formats.persons import find
-    from dbanon.formats.suggestions import suggest
 
-    stages = stages or Stages()
     name = table if isinstance(table, TableName) else TableName.parse(table)
     with (
         connect(settings or Settings.load()) as session,
         looking(session, partial(catalog.describe, session, name)) as info,
     ):
-        identity.admit(session, info)
-        with stages("count"):
-            n_rows, stats = catalog.statistics(session, info)
-        persons = find(info, catalog.foreign_keys(session, info), stats)
+        return _inspected(session, info, stages or Stages())
+
+
+def inspect_query(
+    query: str,
+    *,
+    create_view: str | TableName | None = None,
+    settings: Settings | None = None,
+    stages: Stages | None = None,
+) -> Inspection:
+    """Do the same for a query, and keep it as a view if that is given a name.
+
+    Raises ConfigError for a query of which there is no view, or a name that is taken.
+    """
+    from dbanon.db import catalog, identity, query_views
+    from dbanon.db.session import connect
+
+    name = TableName.parse(create_view) if isinstance(create_view, str) else create_view
+    deed = None if name is None else Deed(f"the view {name}", "created", "dbanon inspect")
+    settings = settings or Settings.load()
+    with (
+        connect(settings, writes=name is not None) as session,
+        session.transaction(keep=name is not None, deed=deed),
+    ):
+        if name is not None and name.schema is None:
+            name = TableName(session.search_path[0] if session.search_path else "public", name.name)
+        view = query_views.create(session, query, name)
+        found = _inspected(session, catalog.describe(session, view), stages or Stages())
+        identity.require_admitted(session)
+    return found
+
+
+def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
+    from dbanon.db import catalog, identity
+    from dbanon.formats.persons import find
+    from dbanon.formats.suggestions import key_of, suggest
+
+    identity.admit(session, info)
+    with stages("count"):
+        n_rows, stats = catalog.statistics(session, info)
+    persons = find(info, catalog.foreign_keys(session, info), stats)
+    key = info.primary_key or key_of(info, stats)
     columns = tuple(
         InspectedColumn(info.column(rule.column), stats.get(rule.column), rule, reason)
-        for rule, reason in suggest(info, stats, persons)
+        for rule, reason in suggest(replace(info, primary_key=key), stats, persons)
     )
-    return Inspection(info, n_rows, columns, persons)
+    return Inspection(info, n_rows, columns, key, persons)

@@ -102,7 +102,8 @@ def _loaded(session: Session, info: TableInfo, request: Request, draft: Policy |
     from dbanon.actions.preparation.loading import load, require_own_relation, require_unchanged
     from dbanon.db import identity
 
-    loaded, view = load(session, info, request.policy, draft=draft), request.view(info.name)
+    loaded = load(session, info, request.policy, draft=draft)
+    view = request.view(info.name)
     require_own_relation(loaded, view)
     require_unchanged(session, loaded, view)
     identity.admit(session, info)
@@ -145,6 +146,7 @@ def _render(session: Session, publication: Publication, request: Request) -> Ite
         *views.schema_statements(session, publication.view),
         relations.view_statement(publication),
         relations.comment_statement(publication),
+        *relations.wording_statements(publication),
         *rights.grant_statements(publication.view, request.grants),
     ]
     for statement in statements:

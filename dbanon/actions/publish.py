@@ -303,6 +303,8 @@ def _serve(
             hint=f"{held.remedy}run the command again",
         ) from None
     session.pg.execute(relations.comment_statement(publication))
+    for statement in relations.wording_statements(publication):
+        session.pg.execute(statement)
     for statement in rights.grant_statements(view, grants):
         session.pg.execute(statement)
     for name in (view, candidate.name):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dbanon.domain.deeds import Deed
-from dbanon.domain.errors import ConfigError
+from dbanon.domain.errors import ConfigError, DatabaseError
 from dbanon.domain.progress import Stages
+from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dbanon.db.hidden import Hidden
     from dbanon.domain.checks import Verification
     from dbanon.domain.release import Release
 
@@ -30,6 +35,31 @@ def list_releases(
             return ledger.releases(session)
         name = table if isinstance(table, TableName) else TableName.parse(table)
         return ledger.releases(session, table=catalog.describe(session, name).name)
+
+
+def count_hidden(
+    releases: Iterable[Release], *, settings: Settings | None = None
+) -> dict[int, Hidden]:
+    """Count what each served live view hides by now, by number of the release.
+
+    What this role may not count, or what is not safe to read, is left out.
+    """
+    from dbanon.db import identity
+    from dbanon.db.hidden import hidden
+    from dbanon.db.session import connect
+
+    live = [release for release in releases if release.served and release.kind is ReleaseKind.VIEW]
+    found: dict[int, Hidden] = {}
+    if not live:
+        return found
+    with connect(settings or Settings.load()) as session:
+        for release in live:
+            with suppress(DatabaseError), session.transaction(read_only=True, keep=False):
+                counted = hidden(session, release)
+                identity.require_admitted(session)
+                if counted is not None:
+                    found[release.id] = counted
+    return found
 
 
 def load_release(release_id: int, *, settings: Settings | None = None) -> Release:

@@ -29,16 +29,18 @@ def import_taxonomy(
     source: str | Path,
     *,
     form: Literal["auto", "levels", "edges"] = "auto",
+    inner_values: bool = False,
     settings: Settings | None = None,
 ) -> Taxonomy:
     """Read a CSV file and store it as the next version of the taxonomy ``name``.
 
-    Rows are ``leaf;level 1;...;*`` (form levels) or ``parent,child`` (form edges). Raises
-    TaxonomyError with every problem by line number, ConfigError when the file cannot be read.
+    Rows are ``leaf;level 1;...;*`` (form levels) or ``parent,child`` (form edges). With
+    ``inner_values`` labels above others are values, too. Raises TaxonomyError with every problem by
+    line number, ConfigError when the file cannot be read.
     """
     from dbanon.formats import taxonomies
 
-    taxonomy = taxonomies.read_csv(Path(source), name=name, form=form)
+    taxonomy = taxonomies.read_csv(Path(source), name=name, form=form, inner_values=inner_values)
     return _store(taxonomy, settings)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymization.loss.metrics import publication, report
+from dbanon.anonymization.parameters import timed
 from dbanon.anonymization.persons import is_possible, require_alike, run_by_subject
 from dbanon.anonymization.pipeline import Outcome, certify, check_feasible, published_values, run
 from dbanon.anonymization.registry import METRICS
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
-
-_TIME_LIMIT = "time_limit"
 
 
 def run_by_occurrence(
@@ -55,9 +54,9 @@ def run_by_occurrence(
     n_groups = 0
     for number in np.unique(level[level > 0]):
         rows = np.flatnonzero((level[subjects] == number) & (place < number))
-        timed = _timed(policy, share=float((level == number).mean()))
+        part_policy = timed(policy, share=float((level == number).mean()))
         part = encoded.take(rows)
-        found = run_by_subject(part, timed, _dense(subjects[rows]), seed=seed, stages=stages)
+        found = run_by_subject(part, part_policy, _dense(subjects[rows]), seed=seed, stages=stages)
         own = found.assignment.group
         group[rows] = np.where(own < 0, own, own + n_groups)
         n_groups += found.assignment.n_groups
@@ -114,14 +113,6 @@ def _levels(
 
 def _dense(subjects: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.unique(subjects, return_inverse=True)[1].astype(np.int32)
-
-
-def _timed(policy: Policy, *, share: float) -> Policy:
-    """Return the policy with the share of its time that these persons have among all."""
-    limit = policy.params.get(_TIME_LIMIT)
-    if not isinstance(limit, int | float):
-        return policy
-    return replace(policy, params={**policy.params, _TIME_LIMIT: limit * share})
 
 
 def _outcome(

@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from dbanon.anonymization.interfaces import Algorithm
+    from dbanon.domain.policy import Policy
 
 Scalar = str | int | float | bool
 
 # A field of this name is how an algorithm tells of its progress; nobody chooses it.
 LISTENER = "stages"
+
+_TIME_LIMIT = "time_limit"
 
 _SPELLED = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
 _BOOLEANS = {"true": True, "false": False}
@@ -53,9 +56,17 @@ def typed(
     return {key: _typed(name, key, value, hints[key]) for key, value in given.items()}
 
 
+def timed(policy: Policy, *, share: float) -> Policy:
+    """Return the policy of some rows, which have this share of the time that all have."""
+    limit = policy.params.get(_TIME_LIMIT)
+    if not isinstance(limit, int | float):
+        return policy
+    return dataclasses.replace(policy, params={**policy.params, _TIME_LIMIT: limit * share})
+
+
 def _unknown(name: str, parameter: str, known: Mapping[str, Any]) -> PolicyError:
-    if parameter in {"effort", "time_limit"}:
-        what = "time limit" if parameter == "time_limit" else "effort"
+    if parameter in {"effort", _TIME_LIMIT}:
+        what = "time limit" if parameter == _TIME_LIMIT else "effort"
         return PolicyError(f"{name} takes no {what}", hint="--algorithm auto")
     listed = ", ".join(known)
     return PolicyError(

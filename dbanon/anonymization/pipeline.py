@@ -16,16 +16,19 @@ from dbanon.anonymization.adjusting.population_merging import (
     population_models,
     require_possible,
 )
+from dbanon.anonymization.adjusting.rare import leave_rare
 from dbanon.anonymization.adjusting.repair import enforce
 from dbanon.anonymization.adjusting.trim import trim
 from dbanon.anonymization.algorithms.blocks import assign_in_blocks
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss.metrics import prefixes, publication, report
-from dbanon.anonymization.parameters import LISTENER, listens, typed
+from dbanon.anonymization.parameters import LISTENER, listens, timed, typed
 from dbanon.anonymization.registry import ALGORITHMS, METRICS, RECODINGS, default_recoding
+from dbanon.anonymization.strata import group_apart, kept_columns, require_apart, require_kept
 from dbanon.anonymization.threads import GivenUp, aside
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
+from dbanon.domain.policy import OF_CELLS
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.document_reader import did_you_mean
 from dbanon.models.base import Scope
@@ -77,6 +80,7 @@ def run(
     returned that does not meet every model.
     """
     requirement = check_feasible(encoded, policy)
+    require_apart(encoded, policy)
     for column in encoded.quasi:
         recoding_of(column)
     publish = partial(published_values, encoded)
@@ -120,6 +124,15 @@ def _searched(
     stages: Stages,
 ) -> Assignment:
     """Group the rows by the policy's algorithm, coarser where its models of a population ask."""
+    if kept_columns(encoded):
+
+        def group(part: EncodedTable, allowed: Policy) -> Assignment:
+            own = timed(allowed, share=part.n_rows / encoded.n_rows)
+            algorithm = make_algorithm(own, stages=stages)
+            asked = check_feasible(part, own)
+            return _grouped(part, asked, algorithm, policy=own, seed=seed, stages=stages)
+
+        return group_apart(encoded, policy, check=check_feasible, group=group)
     algorithm = make_algorithm(policy, stages=stages)
     grouped = partial(_grouped, encoded, policy=policy, seed=seed, stages=stages)
     assignment = grouped(requirement, algorithm)
@@ -163,6 +176,7 @@ def _grouped(
         requirement = dataclasses.replace(requirement, max_suppressed=left / len(rows))
     assignment = _assign(algorithm, part, requirement, policy, seed=seed, stages=stages)
     assignment = trim(part, assignment, requirement, budget=left)
+    assignment = leave_rare(part, assignment, requirement, budget=left)
     assignment = enforce(part, assignment, requirement, stages=stages)
     if part is encoded:
         return assignment
@@ -265,6 +279,10 @@ def recoding_of(column: EncodedColumn) -> str:
         fitting = [other for other, recoding in RECODINGS.items() if structure in recoding.accepts]
         msg = f"recoding {name!r} cannot publish column {quote_identifier(column.name)}"
         raise PolicyError(msg, hint=f"choose one of {', '.join(fitting)}")
+    if column.has_floor and name not in OF_CELLS:
+        msg = f"recoding {name!r} publishes single values, and {quote_identifier(column.name)}"
+        hint = f"choose one of {', '.join(sorted(OF_CELLS))}, or leave the floor out"
+        raise PolicyError(f"{msg} has a floor", hint=hint)
     return name
 
 
@@ -291,6 +309,7 @@ def certify(
     rows = np.flatnonzero(published.classes >= 0)
     if published.n_suppressed > budget or not len(rows):
         raise _defect(policy)
+    require_kept(table, published.classes)
     demands = all_demands(table, policy)
     around = any(demand.model.is_around for demand in demands)
     coarser = prefixes(published) if around else ()
@@ -315,4 +334,4 @@ def _unmet(spec: ModelSpec, policy: Policy) -> Unsatisfiable:
 
 def _defect(policy: Policy) -> DbanonError:
     msg = f"algorithm {policy.algorithm!r} made classes that do not meet the policy"
-    return DbanonError(msg, hint="this is a defect of dbanon; nothing was published")
+    return DbanonError(msg, hint="--algorithm mondrian; this is a defect of dbanon")

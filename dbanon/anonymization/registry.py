@@ -111,4 +111,6 @@ _DEFAULT_RECODINGS = {
 
 def default_recoding(column: EncodedColumn) -> str:
     """Return the recoding of a column whose rule names none."""
+    if column.rule.keep:
+        return "mode"  # of a class whose rows all have the same value
     return _DEFAULT_RECODINGS[column.structure]

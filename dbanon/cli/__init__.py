@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dbanon.cli.terminal import streams
-from dbanon.cli.terminal.console import visible
+from dbanon.cli.terminal.console import document, visible
 from dbanon.domain.deeds import followed
 from dbanon.domain.errors import DbanonError
 
@@ -79,6 +79,7 @@ def _register() -> None:
     app.command("grant")(grant.grant)
     app.command("revoke")(grant.revoke)
     app.command("check")(check.check)
+    app.command("describe")(check.describe)
     app.command("refresh")(refresh.refresh)
     app.add_typer(release.app, name="release")
     app.command("doctor")(doctor.doctor)
@@ -105,12 +106,7 @@ def _run(deeds: Deeds) -> int | str | None:
     try:
         app()
     except DbanonError as error:
-        _complain(f"error: {error}")
-        if deeds.partly_done:
-            _complain(f"  {deeds}")
-        if error.hint:
-            _complain(f"  try: {error.hint}")
-        return error.exit_code
+        return _failed(error, deeds)
     except SystemExit as ended:
         if ended.code == INTERRUPTED:
             _complain(f"interrupted; {deeds}")
@@ -120,6 +116,27 @@ def _run(deeds: Deeds) -> int | str | None:
             raise
         return _unforeseen(error, deeds)
     return 0
+
+
+def _failed(error: DbanonError, deeds: Deeds) -> int:
+    """Say what is wrong, where and what to try; return the exit code."""
+    _complain(f"error: {error}")
+    if deeds.partly_done:
+        _complain(f"  {deeds}")
+    if error.hint:
+        _complain(f"  try: {error.hint}")
+    done = str(deeds) if deeds.partly_done else None
+    _document(type(error).__name__, str(error), code=error.exit_code, hint=error.hint, done=done)
+    return error.exit_code
+
+
+def _document(
+    kind: str, message: str, *, code: int, hint: str | None = None, done: str | None = None
+) -> None:
+    """Print an error for the program that asked for JSON, unless it has its document already."""
+    if "--json" in sys.argv and isinstance(sys.stdout, streams.Stream) and sys.stdout.is_unused:
+        found = {"kind": kind, "message": message, "hint": hint, "done": done, "exit_code": code}
+        document({"error": found})
 
 
 def _lost(reason: OSError, deeds: Deeds, code: int | str | None) -> int | str | None:
@@ -142,12 +159,13 @@ def _unforeseen(error: Exception, deeds: Deeds) -> int:
         _complain(f"interrupted; {deeds}")
         return INTERRUPTED
     if isinstance(error, MemoryError):
-        _complain(f"error: this machine is out of memory; {deeds}")
-        _complain("  try: --block 10000")
-        return 1
-    # What an unforeseen error says may quote a row, so only its kind is told.
-    _complain(f"error: unforeseen {type(error).__name__}; {deeds}")
-    _complain("  try: the same command with DBANON_DEBUG=1, which may print values")
+        message, hint = "this machine is out of memory", "--block 10000"
+    else:  # What an unforeseen error says may quote a row, so only its kind is told.
+        message = f"unforeseen {type(error).__name__}"
+        hint = "the same command with DBANON_DEBUG=1, which may print values"
+    _complain(f"error: {message}; {deeds}")
+    _complain(f"  try: {hint}")
+    _document(type(error).__name__, message, code=1, hint=hint, done=str(deeds))
     return 1
 
 

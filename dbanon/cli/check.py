@@ -1,4 +1,4 @@
-"""``dbanon check``."""
+"""``dbanon check`` and ``dbanon describe``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import typer
 
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
+from dbanon.domain.text import command
 
 if TYPE_CHECKING:
-    from dbanon.actions.check import Checked
+    from dbanon.actions.check import Checked, Described
 
 
 Relation = Annotated[
@@ -18,6 +19,9 @@ Relation = Annotated[
     typer.Argument(
         metavar="[RELATION]", show_default=False, help="such as anon.patients; or --all"
     ),
+]
+Published = Annotated[
+    str, typer.Argument(metavar="RELATION", help="a published one, such as anon.patients")
 ]
 All = Annotated[
     bool, typer.Option("--all", help="every release that is served, against the ledger")
@@ -43,6 +47,7 @@ def check(
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Prove a published relation again, or all of them.
 
@@ -52,7 +57,7 @@ def check(
 
     \b
     dbanon check anon.patients
-    dbanon check --all --json
+    dbanon check --all --quiet
     dbanon check some.table --quasi age --quasi sex --k 5 --sensitive disease --l 3
     """
     from dbanon.actions.check import check_all, check_one
@@ -63,7 +68,7 @@ def check(
             raise typer.BadParameter(
                 "goes alone: the ledger says what to check", param_hint="--all"
             )
-        _show_all(check_all(settings=settings), json=json)
+        _show_all(check_all(settings=settings), json=json, quiet=quiet)
         return
     if relation is None:
         raise typer.BadParameter("name a relation, or pass --all", param_hint="RELATION")
@@ -72,23 +77,23 @@ def check(
     )
     if json:
         console.document(found)
-    else:
+    elif not quiet or found.error is not None:
         report.checks(found.report)
         _tell(found)
     if found.error is not None:
         raise found.error
 
 
-def _show_all(found: list[Checked], *, json: bool) -> None:
+def _show_all(found: list[Checked], *, json: bool, quiet: bool) -> None:
     if json:
         console.document(found)
-    else:
+    elif not quiet or any(one.error is not None for one in found):
         rows = [(one.relation, one.release, one.verdict.value, one.recorded) for one in found]
         console.table(("relation", "release", "verdict", "recorded"), rows)
         for one in found:
             _tell(one)
             if one.error is not None:
-                console.warn(str(one.error))
+                console.warn(console.with_hint(one.error))
     codes = [one.error.exit_code for one in found if one.error is not None]
     if codes:
         raise typer.Exit(max(codes))
@@ -97,3 +102,30 @@ def _show_all(found: list[Checked], *, json: bool) -> None:
 def _tell(found: Checked) -> None:
     if found.remark is not None:
         console.say(found.remark)
+
+
+def describe(relation: Published, *, dsn: options.Dsn = None, json: options.Json = False) -> None:
+    """Say what each column of a published relation is, and what was proved of it.
+
+    For whoever may read the relation; it needs no other right.
+
+    \b
+    dbanon describe anon.patients
+    """
+    from dbanon.actions.check import describe as action
+
+    found = action(relation, settings=options.settings(dsn))
+    if json:
+        console.document(found)
+    else:
+        _show_described(found)
+
+
+def _show_described(found: Described) -> None:
+    proved = "" if found.proved_at is None else f", proved at {found.proved_at:%Y-%m-%d %H:%M %Z}"
+    rows = [(column.name, column.type, column.words) for column in found.columns]
+    title = f"{found.relation}, release {found.release}{proved}"
+    console.table(("column", "type", "what it holds"), rows, title=title)
+    console.say(f"every class meets {report.models(found.models)}")
+    console.say("a class is all rows that are alike in the quasi-identifiers")
+    console.say(f"prove it again: {command('dbanon check', found.relation)}")

@@ -7,20 +7,27 @@ from dbanon.cli.terminal import console
 
 
 def doctor(
-    *, dsn: options.Dsn = None, owner: options.Owner = None, json: options.Json = False
+    *,
+    schema: options.Schema = "anon",
+    dsn: options.Dsn = None,
+    owner: options.Owner = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Look at version, privileges and leaks.
 
     What an auditor would look at; nothing is changed. Exit code 1 when something fails, 4 when
     a table has drifted from its policy.
     """
+    from dbanon.actions.doctor import Level
     from dbanon.actions.doctor import doctor as action
 
-    findings = action(settings=options.settings(dsn, owner=owner))
+    findings = action(schema=schema, settings=options.settings(dsn, owner=owner))
+    told = [f for f in findings if not quiet or f.level is not Level.OK]
     if json:
         console.document(findings)
-    else:
-        rows = [(f.level.value, f.subject, f.message.splitlines(), f.hint) for f in findings]
+    elif told:
+        rows = [(f.level.value, f.subject, f.message.splitlines(), f.hint) for f in told]
         console.table(("", "subject", "finding", "try"), rows)
     worst = max((finding.exit_code for finding in findings), default=0)
     if worst:

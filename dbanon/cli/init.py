@@ -25,6 +25,7 @@ def init(
             help="give this role what it needs to publish",
         ),
     ] = None,
+    schema: options.Schema = "anon",
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
@@ -38,14 +39,15 @@ def init(
     dbanon init
     dbanon init --print-sql | less
     dbanon init --print-sql --role publisher > init.sql
+    dbanon init --role publisher --schema published
     """
     from dbanon.actions import init as action
 
     if print_sql:
-        console.verbatim(action.init_sql(role=role, owner=owner))
+        console.verbatim(action.init_sql(role=role, owner=owner, schema=schema))
         return
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
-    result = action.init(settings, role=role)
+    result = action.init(settings, role=role, schema=schema)
     if json:
         console.document(result)
     else:

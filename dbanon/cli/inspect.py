@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from json import dumps
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from dbanon.cli import options
 from dbanon.cli.terminal import console
@@ -12,36 +15,74 @@ if TYPE_CHECKING:
     from dbanon.actions.inspect import InspectedColumn, Inspection
 
 
+Query = Annotated[
+    str | None,
+    typer.Option("--query", metavar="SQL", show_default=False, help="look at a query instead"),
+]
+CreateView = Annotated[
+    str | None,
+    typer.Option(
+        "--create-view", metavar="NAME", show_default=False, help="keep the query as a view"
+    ),
+]
+
+
 def inspect(
-    table: options.Table,
+    table: Annotated[
+        str | None, typer.Argument(metavar="TABLE", show_default=False, help="a table or a view")
+    ] = None,
     *,
+    query: Query = None,
+    create_view: CreateView = None,
     dsn: options.Dsn = None,
     json: options.Json = False,
 ) -> None:
-    """Show columns, types, counts and suggested roles.
+    """Show columns, types, counts and suggested roles of a table, a view or a query.
 
     \b
     dbanon inspect patients
     dbanon inspect 'clinic."Patient Visits"'
+    dbanon inspect --query 'SELECT * FROM rental JOIN customer USING (customer_id)'
+    dbanon inspect --query 'SELECT ...' --create-view public.rentals
     """
-    from dbanon.actions.inspect import inspect as action
+    from dbanon.actions import inspect as action
+    from dbanon.formats.policy_validation import obstacles
 
+    if (table is None) == (query is None) or (create_view is not None and query is None):
+        raise typer.BadParameter("name a table, or write --query (and --create-view)")
+    settings = options.settings(dsn)
     with console.watched(timings=False, steps=1) as stages:
-        found = action(table, settings=options.settings(dsn), stages=stages)
+        if query is None:
+            found = action.inspect(table or "", settings=settings, stages=stages)
+        else:
+            found = action.inspect_query(
+                query, create_view=create_view, settings=settings, stages=stages
+            )
     if json:
         console.document(found)
         return
     headers = ("column", "type", "nulls", "distinct", "unique", "role", "reason")
     rows = [_row(column, found) for column in found.columns]
-    console.table(headers, rows, title=f"{found.info.name}: {found.n_rows:,} rows")
-    key = ", ".join(found.info.primary_key) or "none: publishing needs one"
-    console.say(f"primary key: {key}")
+    name = "the query" if query is not None and create_view is None else str(found.info.name)
+    console.table(headers, rows, title=f"{name}: {found.n_rows:,} rows")
+    console.say(_key(found))
     if found.persons is not None:
         unless = "" if found.persons.is_sure else "if these are persons, "
         console.say(f"{found.persons.figure}: {unless}{found.persons.setting}")
-    if found.info.row_security:
-        console.warn("row-level security is on: publishing would bypass it, and is refused")
-    console.say("next: " + command("dbanon policy suggest", found.info.name))
+    for obstacle in obstacles(found.info):
+        console.warn(f"publishing is refused: {obstacle}")
+    if query is not None and create_view is None:
+        console.say("next: the same with --create-view NAME")
+    else:
+        console.say("next: " + command("dbanon policy suggest", found.info.name))
+
+
+def _key(found: Inspection) -> str:
+    if found.info.primary_key:
+        return f"primary key: {', '.join(found.info.primary_key)}"
+    if found.key:
+        return f"no primary key; no value comes twice in: key = {dumps(found.key)}"
+    return 'no primary key: name what tells rows apart, as in key = ["column", "column"]'
 
 
 def _row(column: InspectedColumn, found: Inspection) -> tuple[object, ...]:

@@ -31,6 +31,7 @@ def plan(
     owner: options.Owner = None,
     json: options.Json = False,
     timings: options.Timings = False,
+    progress: options.Progress = False,
 ) -> None:
     """Show what publishing would cost; nothing is written.
 
@@ -50,7 +51,7 @@ def plan(
     steps = 4 if wanted is None else wanted.steps
     settings = options.settings(dsn, owner=owner)
     with (
-        console.watched(timings=timings, steps=steps) as stages,
+        console.watched(timings=timings, steps=steps, progress=progress) as stages,
         interruptible(stages, on_interrupt),
     ):
         if wanted is None:
@@ -84,5 +85,5 @@ def _draw(found: Plan) -> None:
     title = f"{found.policy.table} as {found.relation}, by {report.search(found.policy)}"
     rows = [(c.name, c.recoding, c.type) for c in found.columns]
     console.table(("quasi-identifier", "recoding", "published type"), rows, title=title)
-    console.say(f"every class meets {report.models(found.policy)}")
+    console.say(f"every class meets {report.models(found.policy.models)}")
     report.loss(found.loss)

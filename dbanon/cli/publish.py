@@ -26,6 +26,7 @@ def publish(
     allow_superuser: options.AllowSuperuser = False,
     json: options.Json = False,
     timings: options.Timings = False,
+    progress: options.Progress = False,
 ) -> None:
     """Publish an anonymized relation, proved by the database.
 
@@ -38,7 +39,10 @@ def publish(
     """
     from dbanon.actions.publish import publish as action
 
-    with console.watched(timings=timings, steps=8) as stages, interruptible(stages, on_interrupt):
+    with (
+        console.watched(timings=timings, steps=8, progress=progress) as stages,
+        interruptible(stages, on_interrupt),
+    ):
         release = action(
             table,
             dry_run=dry_run,

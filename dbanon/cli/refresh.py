@@ -8,6 +8,8 @@ from dbanon.cli import options
 from dbanon.cli.terminal import console
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dbanon.actions.refresh import Refreshed
 
 
@@ -25,21 +27,23 @@ def refresh(
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
     json: options.Json = False,
+    quiet: options.Quiet = False,
     timings: options.Timings = False,
+    progress: options.Progress = False,
 ) -> None:
     """Publish again what is served.
 
-    Uses the stored policy, and the options that were given last time. Made for cron: quiet,
-    idempotent, with exit codes (0 done, 1 error, 3 check failed, 4 drift).
+    Uses the stored policy, and the options that were given last time. Made for cron: with
+    --quiet it prints nothing unless something is not well, and it has exit codes (0 done, 1 error,
+    3 check failed, 4 drift).
 
     \b
     dbanon refresh patients
-    dbanon refresh --all --if-changed --json
+    dbanon refresh --all --if-changed --quiet
     """
-    from dbanon.actions.refresh import COMPOSITION_WARNING
     from dbanon.actions.refresh import refresh as action
 
-    with console.watched(timings=timings, steps=8) as stages:
+    with console.watched(timings=timings, steps=8, progress=progress, quiet=quiet) as stages:
         results = action(
             table,
             all_tables=all_,
@@ -50,21 +54,29 @@ def refresh(
         )
     if json:
         console.document(results)
-    if not results:
-        console.warn("nothing is published, so there was nothing to refresh")
     for result in results:
-        _show(result, json=json)
-    if any(result.changed for result in results):
-        console.warn(COMPOSITION_WARNING)
+        _show(result, silent=json or quiet)
+    if not quiet:
+        _remind(results)
     codes = [result.error.exit_code for result in results if result.error is not None]
     if codes:
         raise typer.Exit(max(codes))
 
 
-def _show(result: "Refreshed", *, json: bool) -> None:
+def _remind(results: "Sequence[Refreshed]") -> None:
+    """Say what is true of every refresh, and known to whoever asked for quiet."""
+    from dbanon.actions.refresh import COMPOSITION_WARNING
+
+    if not results:
+        console.warn("nothing is published, so there was nothing to refresh")
+    if any(result.changed for result in results):
+        console.warn(COMPOSITION_WARNING)
+
+
+def _show(result: "Refreshed", *, silent: bool) -> None:
     if result.error is not None:
-        console.warn(f"{result.relation}: {result.error}")
-    elif not json:
+        console.warn(f"{result.relation}: {console.with_hint(result.error)}")
+    elif not silent:
         state = "refreshed" if result.changed else "unchanged"
         console.say(f"{result.relation}: {state}, release {result.release.id}")
     if result.changed:

@@ -6,6 +6,7 @@ import typer
 
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
+from dbanon.domain.errors import ConfigError
 from dbanon.domain.progress import Stages
 
 app = typer.Typer(help="Read the ledger of releases.", no_args_is_help=True)
@@ -25,14 +26,18 @@ def list_(
     dsn: options.Dsn = None,
     json: options.Json = False,
 ) -> None:
-    """List all releases, newest first."""
+    """List all releases, newest first, and how many rows live views hide by now."""
     from dbanon.actions import release
 
     found = release.list_releases(table, settings=options.settings(dsn))
+    hidden = release.count_hidden(found, settings=options.settings(dsn))
     if json:
-        console.document(found)
+        console.document([{**console.plain(r), "hidden": hidden.get(r.id)} for r in found])
         return
-    headers = ("release", "table", "policy", "relation", "as", "k", "l", "NCP", "served", "created")
+    headers = (
+        *("release", "table", "policy", "relation", "as", "k", "l", "NCP"),
+        *("served", "hidden", "created"),
+    )
     rows = [
         (
             r.id,
@@ -44,6 +49,7 @@ def list_(
             report.diversity(r.policy),
             r.loss.ncp,
             r.served,
+            hidden[r.id].total if r.id in hidden else None,
             r.created_at,
         )
         for r in found
@@ -78,14 +84,27 @@ def show(number: Number, *, dsn: options.Dsn = None, json: options.Json = False)
 def drop(
     number: Number,
     *,
+    yes: options.Yes = False,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
 ) -> None:
-    """Withdraw a served release: its relation goes, the ledger keeps the entry."""
+    """Withdraw a served release: its relation goes, the ledger keeps the entry.
+
+    On a terminal it asks first.
+
+    \b
+    dbanon release drop 3
+    dbanon release drop 3 --yes
+    """
     from dbanon.actions import release
 
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
+    if not yes and console.can_ask():
+        found = release.load_release(number, settings=settings)
+        question = f"Withdraw {found.relation}, release {number} of {found.table}?"
+        if not typer.confirm(console.visible(question), err=True):
+            raise ConfigError("nothing was withdrawn", hint=f"dbanon release drop {number} --yes")
     stages = Stages()
     dropped = release.drop_release(number, settings=settings, stages=stages)
     console.say(f"{dropped.relation} is withdrawn; what was copied from it cannot be called back")

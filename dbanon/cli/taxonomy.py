@@ -19,6 +19,9 @@ def import_(
     file: Annotated[Path, typer.Argument(help="CSV: leaf;level 1;...;* or parent,child rows")],
     *,
     form: Annotated[str, typer.Option("--form", help="auto, levels or edges")] = "auto",
+    inner_values: Annotated[
+        bool, typer.Option("--inner-values", help="labels above others are values, too")
+    ] = False,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
@@ -36,6 +39,7 @@ def import_(
     stored = taxonomy.import_taxonomy(
         name,
         file,
+        inner_values=inner_values,
         form=form,  # type: ignore[arg-type]
         settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
     )

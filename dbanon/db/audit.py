@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbanon.db.metadata.tables import DATA_SCHEMA, DEFAULT_VIEWS
+from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.queries import query
 from dbanon.db.releases.guarantee import read_promise
 from dbanon.db.releases.guards import triggers
@@ -41,9 +41,8 @@ def server_version(session: Session) -> tuple[int, str]:
     return session.pg.info.server_version, name.split()[0]
 
 
-def role_facts(session: Session, served: Iterable[Entry]) -> RoleFacts:
-    """Return what the current role is, where that is published which is served, or anything yet."""
-    schemas = {release.relation.schema for release in served} or {DEFAULT_VIEWS}
+def role_facts(session: Session, schemas: Iterable[str]) -> RoleFacts:
+    """Return what the current role is, who publishes in these schemas."""
     named = {"schemas": [DATA_SCHEMA, *schemas]}
     row = session.pg.execute(query("session/role_facts"), named).fetchone()
     assert row is not None  # noqa: S101 - the current role always exists

@@ -236,6 +236,26 @@ def distinct_values(session: Session, info: TableInfo, column: str, limit: int) 
         return [row[0] for row in session.pg.execute(statement).fetchall()]
 
 
+def first_rows(
+    session: Session, info: TableInfo, names: Sequence[str], *, limit: int, length: int
+) -> dict[str, list[str | None]]:
+    """Return some columns of the first rows that come, as texts, each cut off at a length."""
+    if not names:
+        return {}
+    texts = [
+        sql.SQL("left({}, {})").format(
+            text_of(info.column(name), sql.Identifier(name)), sql.Literal(length)
+        )
+        for name in names
+    ]
+    statement = sql.SQL("SELECT {} FROM {} LIMIT {}").format(
+        sql.SQL(", ").join(texts), readable(session, info), sql.Literal(limit)
+    )
+    with harmless(session):
+        rows = session.pg.execute(statement).fetchall()
+    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+
+
 def count_subjects(session: Session, info: TableInfo, column: str) -> tuple[int, int]:
     """Return the number of rows and of distinct subjects."""
     statement = sql.SQL("SELECT count(*), count(DISTINCT {}) FROM {}").format(

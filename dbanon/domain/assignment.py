@@ -18,6 +18,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Bands:
+    """The cells of a line, of which the codes of a column are the ranks.
+
+    A cell reaches from ``low`` up to ``high``, which belongs to it if ``closed``; these are texts,
+    empty where a cell has no such end. names: of each cell for people, () where its ends are one;
+    width: (size,) float64, what publishing a cell loses, as a share of the range of all cells;
+    members: (size,) int64, how many distinct values of the table are in each.
+    """
+
+    low: tuple[str, ...]
+    high: tuple[str, ...]
+    closed: bool
+    names: tuple[str, ...]
+    width: NDArray[np.float64]
+    members: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class EncodedColumn:
     """One quasi-identifier as integer codes.
 
@@ -30,6 +48,11 @@ class EncodedColumn:
     datetime64[D] or datetime64[us]) on a line, else (size,) str; position: (size,) float64 in
     [0, 1], the value scaled by the range of the whole table, or its rank by that of the last value
     of an order; (0,) when there is a taxonomy.
+
+    A column that has a floor knows no values, but cells. On a line ``bands`` describes them, and
+    ``values`` and ``position`` are where they begin. In a taxonomy ``cells`` is (size,) int32, the
+    node that is the cell of each leaf; all rows of a cell have the code of its first leaf, and
+    ``values`` is the label of the cell of each leaf.
     """
 
     rule: ColumnRule
@@ -39,6 +62,13 @@ class EncodedColumn:
     values: NDArray[Any]
     position: NDArray[np.float64]
     taxonomy: Taxonomy | None = None
+    bands: Bands | None = None
+    cells: NDArray[np.int32] | None = None
+
+    @property
+    def has_floor(self) -> bool:
+        """Whether cells are published in place of values."""
+        return self.bands is not None or self.cells is not None
 
     @property
     def name(self) -> str:

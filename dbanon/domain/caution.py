@@ -21,6 +21,15 @@ class Code(StrEnum):
     ALIKE_VALUES = "alike-values"
     LOOKS_LIKE_IDENTIFIER = "looks-like-identifier"
     NEW_COLUMN = "new-column"
+    LOOKS_LIKE_SSN = "looks-like-ssn"
+    LOOKS_LIKE_EMAIL = "looks-like-email"
+    LOOKS_LIKE_PHONE = "looks-like-phone"
+    LOOKS_LIKE_NAME = "looks-like-name"
+    LOOKS_LIKE_COORDINATES = "looks-like-coordinates"
+    FREE_TEXT = "free-text"
+    TO_THE_SECOND = "to-the-second"
+    KNOWN_TO_OTHERS = "known-to-others"
+    DERIVED = "derived"
 
     @property
     def of_column(self) -> bool:
@@ -29,13 +38,7 @@ class Code(StrEnum):
 
 
 _OF_POLICY = frozenset(
-    {
-        Code.K_OF_ONE,
-        Code.NO_DIVERSITY,
-        Code.NO_SUBJECT,
-        Code.UNIQUE_TOGETHER,
-        Code.NEW_COLUMN,
-    }
+    {Code.K_OF_ONE, Code.NO_DIVERSITY, Code.NO_SUBJECT, Code.UNIQUE_TOGETHER, Code.NEW_COLUMN}
 )
 
 

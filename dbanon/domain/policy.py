@@ -34,6 +34,14 @@ class ColumnRule:
     column's loss; ``snap`` widens interval bounds to multiples of it (days for dates, seconds for
     timestamps); ``digits`` is the number of decimals of a published mean; ``allow`` lists the
     cautions about the column that are meant, each as ``code: why``.
+
+    Nothing finer is published than what these say: ``at_least`` is a period of PERIODS for dates
+    and times, a number of leading characters for texts, a number of levels above the deepest leaves
+    for a taxonomy; ``bands`` is the width of half-open bands of numbers, which begin at multiples
+    of it; numbers of at least ``top``, and below ``bottom``, are one band each; texts that begin
+    with one of ``pooled`` are one cell. With ``keep`` the column is published as it is, and all
+    rows of a class have the same value of it. ``rare`` is ``"suppress"`` where rows are left out
+    rather than coarsened in this column, as far as the policy allows.
     """
 
     column: str
@@ -45,6 +53,13 @@ class ColumnRule:
     digits: int | None = None
     order: tuple[str, ...] | None = None
     allow: tuple[str, ...] = ()
+    at_least: str | int | None = None
+    bands: float | None = None
+    top: float | None = None
+    bottom: float | None = None
+    keep: bool = False
+    pooled: tuple[str, ...] | None = None
+    rare: str | None = None
 
     def structure(self, kind: ColumnKind) -> Structure:
         """Return what the values of the column are to each other; kind: that of its type."""
@@ -55,6 +70,15 @@ class ColumnRule:
         of_type = kind is ColumnKind.ORDINAL and self.recoding != "label"
         return Structure.ORDER if of_type or self.order is not None else Structure.TREE
 
+
+PERIODS = ("day", "week", "month", "quarter", "year", "decade")
+"""What ``at_least`` can be of dates and times."""
+
+SUPPRESS = "suppress"
+"""What ``rare`` can be."""
+
+OF_CELLS = frozenset({"interval", "interval-text", "label", "suppress"})
+"""The recodings that never publish anything finer than a floor."""
 
 Value = int | float | str | tuple[str, ...]
 """A parameter of a privacy model."""

@@ -10,23 +10,44 @@ from dbanon.domain.caution import Caution, Code
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Role
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.allowances import is_allowed
+from dbanon.formats.column_names import is_known, names_a_place
+from dbanon.formats.dependencies import determines
 from dbanon.formats.suggestions import identifies
+from dbanon.formats.value_patterns import signs
 from dbanon.models.base import Scope
 from dbanon.models.specs import of_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from dbanon.domain.caution import Contents
-    from dbanon.domain.persons import Persons
     from dbanon.domain.policy import ColumnRule, Policy
     from dbanon.domain.table import ColumnInfo, TableInfo
+    from dbanon.formats.persons import Persons
 
 AS_IT_IS = (Role.SENSITIVE, Role.INSENSITIVE)
 """Roles of columns that are published as they are."""
 
 _NEARLY = 0.9
 _FORMAT = "Cf"  # zero-width blanks and joiners, marks of direction
+_DROP = "give it the role identifier"
+_COARSEN = "give it the role quasi or identifier"
+_LOOKS = {
+    Code.LOOKS_LIKE_SSN: ("holds what looks like social security numbers", _DROP),
+    Code.LOOKS_LIKE_EMAIL: ("holds what looks like e-mail addresses", _DROP),
+    Code.LOOKS_LIKE_PHONE: ("holds what looks like telephone numbers", _DROP),
+    Code.LOOKS_LIKE_NAME: ("holds what looks like names of persons", _DROP),
+    Code.LOOKS_LIKE_COORDINATES: ("holds what looks like coordinates of a place", _COARSEN),
+    Code.FREE_TEXT: ("holds what looks like free text, which may say anything of anybody", _DROP),
+    Code.TO_THE_SECOND: (
+        "tells moments to the second: whoever knows when something happened finds the row",
+        "give it the role quasi, or publish its date from a generated column",
+    ),
+    Code.KNOWN_TO_OTHERS: (
+        "is named like what others know of a person: whoever knows it finds the row",
+        _COARSEN,
+    ),
+}
 
 
 def cautions(
@@ -37,13 +58,16 @@ def cautions(
     unique: Iterable[Collection[str]],
     complete: bool,
     persons: Persons | None = None,
+    rows: Mapping[str, Sequence[str | None]] | None = None,
 ) -> list[Caution]:
     """Return what to think about again before the table is published, unless the policy allows it.
 
     contents: by column, of those that are published as they are; one without is judged by its name
     and indexes; unique: the columns of each UNIQUE index; complete: whether all models are known,
-    and none will be added by the command that publishes; persons: who seem to have several rows.
+    and none will be added by the command that publishes; persons: who seem to have several rows;
+    rows: some of them as texts, by column, of those that may be read.
     """
+    rows = rows or {}
     rules = [rule for rule in policy.columns if rule.role in AS_IT_IS]
     shown = {rule.column for rule in rules}
     keys = [tuple(key) for key in unique if shown.issuperset(key)]
@@ -54,7 +78,9 @@ def cautions(
     for rule in rules:
         known = contents.get(rule.column)
         found += _of_values(rule, known, is_key=(rule.column,) in keys)
-        found += _of_name(rule, info.column(rule.column))
+        found += _of_name(rule, info)
+        found += _of_looks(rule, info.column(rule.column), rows.get(rule.column, ()))
+        found += _of_derivation(rule, policy.with_role(Role.QUASI), rows)
         if known is not None and known.n_alike and rule.role is Role.SENSITIVE:
             found.append(_alike(rule.column, known.n_alike))
     return [caution for caution in found if not is_allowed(caution, policy)]
@@ -141,8 +167,9 @@ def _of_values(rule: ColumnRule, known: Contents | None, *, is_key: bool) -> Ite
         )
 
 
-def _of_name(rule: ColumnRule, column: ColumnInfo) -> Iterator[Caution]:
-    reason = identifies(column)
+def _of_name(rule: ColumnRule, info: TableInfo) -> Iterator[Caution]:
+    in_key = rule.column in info.primary_key
+    reason = identifies(info.column(rule.column), in_key=in_key)
     if reason is not None:
         yield Caution(
             Code.LOOKS_LIKE_IDENTIFIER,
@@ -151,6 +178,47 @@ def _of_name(rule: ColumnRule, column: ColumnInfo) -> Iterator[Caution]:
             f" looks like an identifier: {reason}",
             f"give it the role identifier, or the comment 'dbanon: {rule.role.value}'",
         )
+
+
+def _of_looks(
+    rule: ColumnRule, column: ColumnInfo, values: Sequence[str | None]
+) -> Iterator[Caution]:
+    """Yield what the values look like that are published as they are."""
+    found = {*signs(column, values)}
+    if names_a_place(rule.column):
+        found.add(Code.LOOKS_LIKE_COORDINATES)
+    if is_known(rule.column, insensitive=rule.role is Role.INSENSITIVE):
+        found.add(Code.KNOWN_TO_OTHERS)
+    for code in Code:
+        if code in found:
+            message, hint = _LOOKS[code]
+            name = quote_identifier(rule.column)
+            yield Caution(code, rule.column, f"{rule.role.value} column {name} {message}", hint)
+
+
+def _of_derivation(
+    rule: ColumnRule, quasi: Iterable[ColumnRule], rows: Mapping[str, Sequence[str | None]]
+) -> Iterator[Caution]:
+    """Yield which quasi-identifiers a column follows from, or leads to."""
+    values = rows.get(rule.column)
+    if values is None:
+        return
+    others = [(other.column, rows[other.column]) for other in quasi if other.column in rows]
+    leads_to = [name for name, known in others if determines(values, known)]
+    follows = [name for name, known in others if name not in leads_to and determines(known, values)]
+    column = f"{rule.role.value} column {quote_identifier(rule.column)}"
+    if leads_to:
+        names = ", ".join(map(quote_identifier, leads_to))
+        message = f"{column} determines {names}: it shows as it is what generalizing them hides"
+        yield Caution(Code.DERIVED, rule.column, message, _COARSEN)
+    if follows:
+        names = ", ".join(map(quote_identifier, follows))
+        message = f"{column} follows from {names}: whoever knows one of them knows it, too"
+        if rule.role is Role.INSENSITIVE:
+            message = (
+                f"{column} follows from {names}: it shows a part of what a class hides of them"
+            )
+        yield Caution(Code.DERIVED, rule.column, message, _COARSEN)
 
 
 def _alike(column: str, count: int) -> Caution:

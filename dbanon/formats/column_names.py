@@ -39,6 +39,12 @@ MEASURES_A_PERSON = _list(
     "amount balance bonus claim commission cost decile expense expenses fee gpa premium price "
     "rate score"
 )
+_PLACES = _list("coordinates lat latitude lng lon longitude")
+_OF_BIRTH_AND_HOME = _list(
+    "birth birthdate birthday birthyear born dateofbirth dob plz postal postalcode postcode zip "
+    "zipcode"
+)
+_SEEN_OF_A_PERSON = _list("age ethnicity gender race sex")
 _OF_NAMES = _list(
     "family first full given initial last maiden middle name names nick nm prefix suffix"
 )
@@ -111,6 +117,20 @@ def person_numbered(column: str) -> str | None:
     if _ONLY_PERSONS_HAVE.intersection(stems):
         return "person"
     return next((person for stem in stems if (person := _person(stem))), None)
+
+
+def names_a_place(column: str) -> bool:
+    """Whether a name says where something is."""
+    return bool(words(column) & _PLACES)
+
+
+def is_known(column: str, *, insensitive: bool) -> bool:
+    """Whether a name says what everybody knows of those whom they know.
+
+    insensitive: or what can be seen of anybody, and may yet be called sensitive.
+    """
+    known = _OF_BIRTH_AND_HOME | (_SEEN_OF_A_PERSON if insensitive else frozenset())
+    return bool(words(column) & known)
 
 
 def is_of_names(column: str) -> bool:

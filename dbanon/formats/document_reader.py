@@ -93,6 +93,14 @@ class Section:
             return float(value)  # jsonb gives 1e300 back as an integer
         return None
 
+    def boolean(self, key: str) -> bool | None:
+        """Read true or false."""
+        value = self._value(key)
+        if value is not None and not isinstance(value, bool):
+            self._report_type(key, value, "true or false")
+            return None
+        return value
+
     def scalar(self, key: str) -> str | int | float | bool | None:
         """Read a string, a number or a boolean."""
         value = self.values.get(key)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from dbanon.domain.persons import Persons
+from dbanon.domain.table import quote_identifier
 from dbanon.formats.column_names import (
     DESCRIBES_A_PERSON,
     HARMS_A_PERSON,
@@ -22,6 +24,38 @@ if TYPE_CHECKING:
 
 _FEWEST = 20  # values of a key that may stand for persons
 _FEWEST_ROWS, _MOST_ROWS = 1.05, 20.0  # of one value, on average
+
+
+@dataclass(frozen=True, slots=True)
+class Persons:
+    """A column that seems to tell persons apart who have several rows.
+
+    reason: what makes it seem so; is_sure: whether that is a word for a person, else it is only
+    like a key that several rows share; n_rows, n_values: how many rows and different values it
+    has, None where the current role may not count them; nullable: whether it may be NULL.
+    """
+
+    column: str
+    reason: str
+    is_sure: bool
+    nullable: bool
+    n_rows: int | None = None
+    n_values: int | None = None
+
+    @property
+    def figure(self) -> str:
+        """How many rows there are, and how many persons."""
+        column = quote_identifier(self.column)
+        if self.n_rows is None:
+            return f"column {column} seems to tell persons apart, and this role may not count them"
+        if self.is_sure:
+            return f"{self.n_rows:,} rows, {self.n_values:,} persons by column {column}"
+        return f"{self.n_rows:,} rows, {self.n_values:,} values of column {column}"
+
+    @property
+    def setting(self) -> str:
+        """The line of a policy that names the column."""
+        return f"subject = {json.dumps(self.column, ensure_ascii=False)}"
 
 
 class _Candidate(NamedTuple):
@@ -52,7 +86,7 @@ def _counted(
     info: TableInfo, candidate: _Candidate, stats: Mapping[str, ColumnStats]
 ) -> Persons | None:
     """Return what the counts make of a candidate; what could not be counted is suspected."""
-    nullable = info.column(candidate.column).nullable
+    nullable = info.is_table and info.column(candidate.column).nullable
     known = stats.get(candidate.column)
     if known is None:
         return Persons(*candidate, nullable) if candidate.is_sure else None

@@ -7,6 +7,7 @@ jsonb does not keep the order of keys.
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections import Counter
@@ -14,11 +15,20 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbanon.domain.errors import ConfigError, PolicyError
-from dbanon.domain.policy import DROP, GROUP, ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.policy import (
+    DROP,
+    GROUP,
+    PERIODS,
+    SUPPRESS,
+    ColumnRule,
+    ModelSpec,
+    Policy,
+    Role,
+)
 from dbanon.domain.table import TableName
-from dbanon.formats import conditions
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import Section, did_you_mean
+from dbanon.formats.policy import conditions
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import SHORT, problems
 
@@ -33,7 +43,9 @@ NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _SHORT_OF = {model: parameter for parameter, model in SHORT.items()}
 _DEFAULT = Policy(TableName(None, "t"), ())
 _WHOLE_FLOAT = 2**53
-_OF_VALUES = frozenset({"taxonomy", "order"})
+_FLOORS = ("at_least", "bands", "top", "bottom")
+_OF_QUASI = ("recoding", "weight", *_FLOORS, "pooled", "snap", "digits", "keep", "rare")
+_OF_VALUES = ("taxonomy", "order")
 
 
 class Known(NamedTuple):
@@ -53,7 +65,7 @@ def parse(text: str, known: Known = _ANYTHING) -> Policy:
         document = tomllib.loads(text.removeprefix("\ufeff"))
     except ValueError as error:  # TOMLDecodeError, or an integer of thousands of digits
         msg = f"the policy is not valid TOML: {error}"
-        raise PolicyError(msg, hint="dbanon policy suggest prints a valid one") from None
+        raise PolicyError(msg, hint="dbanon policy suggest TABLE prints a valid one") from None
     except RecursionError:
         raise PolicyError("the policy is nested too deeply") from None
     top = Section(document, "", [])
@@ -142,7 +154,7 @@ def _scalars(policy: Policy) -> dict[str, object]:
 
 def _fields(rule: ColumnRule) -> dict[str, object]:
     fields: dict[str, object] = {"role": rule.role.value}
-    for key in ("recoding", "taxonomy", "snap", "digits"):
+    for key in ("recoding", "taxonomy", *_FLOORS, "snap", "digits", "rare"):
         if (value := getattr(rule, key)) is not None:
             fields[key] = _shortest(value)
     if rule.order is not None:
@@ -151,6 +163,10 @@ def _fields(rule: ColumnRule) -> dict[str, object]:
         fields["weight"] = _shortest(rule.weight)
     if rule.allow:
         fields["allow"] = list(rule.allow)
+    if rule.keep:
+        fields["keep"] = True
+    if rule.pooled is not None:
+        fields["pooled"] = list(rule.pooled)
     return fields
 
 
@@ -192,10 +208,10 @@ def _policy(
     table = _table(top, "table")
     algorithm = top.text("algorithm", among=known.algorithms)
     class_label = top.text("class_label")
-    rest = top.text("rest", among=[DROP])
     where = conditions.read(top)
     named_key = top.texts("key")
     allow = _allow(top, of_column=False)
+    rest = top.text("rest", among=[DROP])
     settings = _settings(top)
     specs = [_model(name, section, known) for name, section in models]
     rules = [_rule(name, section, known) for name, section in columns]
@@ -211,10 +227,10 @@ def _policy(
         models=tuple(specs),
         algorithm=algorithm or _DEFAULT.algorithm,
         class_label=class_label,
-        rest=rest,
         where=where,
         key=named_key or (),
         allow=allow,
+        rest=rest,
         **settings,
     )
 
@@ -309,8 +325,10 @@ def _rule(name: str | None, section: Section, known: Known) -> ColumnRule | None
     digits = section.integer("digits", least=0)
     order = _order(section)
     allow = _allow(section, of_column=True)
+    floors = _floors(section)
+    keep = section.boolean("keep")
     if role is not None and role != Role.QUASI:
-        for key in ("recoding", "taxonomy", "weight", "snap", "digits", "order"):
+        for key in (*_OF_QUASI, *_OF_VALUES):
             of_values = key in _OF_VALUES and role == Role.SENSITIVE
             if key in section.values and not of_values:
                 section.report(key, "only a quasi-identifier is recoded")
@@ -318,8 +336,33 @@ def _rule(name: str | None, section: Section, known: Known) -> ColumnRule | None
     if name is None or role is None:
         return None
     return ColumnRule(
-        name, Role(role), recoding, taxonomy, weight or 1.0, snap, digits, order, allow
+        name,
+        Role(role),
+        recoding,
+        taxonomy,
+        weight or 1.0,
+        snap,
+        digits,
+        order,
+        allow,
+        keep=bool(keep),
+        **floors,
     )
+
+
+def _floors(section: Section) -> dict[str, Any]:
+    """Read what is the finest that is published."""
+    is_period = isinstance(section.values.get("at_least"), str)
+    return {
+        "at_least": section.text("at_least", among=PERIODS)
+        if is_period
+        else section.integer("at_least", least=1),
+        "bands": section.number("bands", above=0),
+        "top": section.number("top", above=-math.inf),
+        "bottom": section.number("bottom", above=-math.inf),
+        "pooled": section.texts("pooled"),
+        "rare": section.text("rare", among=[SUPPRESS]),
+    }
 
 
 def _order(section: Section) -> tuple[str, ...] | None:
@@ -348,4 +391,4 @@ def _raise(problems: list[str]) -> None:
     if problems:
         count = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
         msg = "\n".join([f"the policy has {count}:", *(f"  {text}" for text in problems)])
-        raise PolicyError(msg, hint="correct the policy file and read it again")
+        raise PolicyError(msg, hint="correct the file, then: dbanon policy set TABLE --file FILE")

@@ -9,9 +9,10 @@ from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import Role
 from dbanon.domain.table import ColumnKind, Structure, quote_identifier
 from dbanon.domain.text import command
-from dbanon.formats import conditions
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import did_you_mean
+from dbanon.formats.floor_validation import floor_problems
+from dbanon.formats.policy import conditions
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.registry import MODELS
@@ -52,7 +53,7 @@ def validate(
     policy = policy.completed(info)
     problems = [
         *_of_relation(policy, info),
-        *_of_view(info),
+        *obstacles(info),
         *_of_key(policy, info),
         *_of_roles(policy, info),
         *_of_subject(policy, info),
@@ -69,6 +70,7 @@ def validate(
                 _of_recoding(rule, column, taxonomies, recodings),
                 _of_order(rule, column),
                 (f"allow {flaw}" for flaw in flaws(rule.allow, of_column=True)),
+                floor_problems(rule, column),
             )
             problems += [f"column {quote_identifier(rule.column)}: {text}" for text in found]
     if problems:
@@ -86,14 +88,14 @@ def _of_relation(policy: Policy, info: TableInfo) -> Iterator[str]:
     same_schema = policy.table.schema in {None, info.name.schema}
     if policy.table.name != info.name.name or not same_schema:
         yield f"the policy is about {policy.table}"
+
+
+def obstacles(info: TableInfo) -> Iterator[str]:
+    """Yield why a relation is no source, whatever a policy says of it."""
     if info.row_security:
         yield "it has row-level security, which what its owner publishes would bypass"
     if info.relkind == "r" and info.has_children:
         yield "other tables inherit from it, and its primary key does not hold for their rows"
-
-
-def _of_view(info: TableInfo) -> Iterator[str]:
-    """Yield what speaks against the relations and functions that a view is made of."""
     for part in info.below:
         if part.row_security:
             yield f"it reads {part.name}, which has row-level security: which rows are its own?"

@@ -21,15 +21,21 @@ from dbanon.formats.column_names import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from dbanon.domain.persons import Persons
-    from dbanon.domain.table import ColumnInfo, ColumnStats, TableInfo, TableName
+    from dbanon.domain.table import ColumnInfo, ColumnStats, TableInfo
+    from dbanon.formats.persons import Persons
 
 _COMMENT = re.compile(rf"\bdbanon:\s*({'|'.join(Role)})\b", re.IGNORECASE)
 _NEARLY_UNIQUE = 0.95
 _FINE = 0.9  # the share from which policy set warns of nearly unique values
 _FEW = 50
+_OF_TYPES = {
+    "uuid": "it holds UUIDs, which are keys",
+    "inet": "it holds addresses of machines",
+    "macaddr": "it holds addresses of machines",
+    "macaddr8": "it holds addresses of machines",
+}
 _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.DECIMAL, ColumnKind.FLOAT})
 _DATES = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
 
@@ -81,41 +87,72 @@ def suggest(
     return found
 
 
-def identifies(column: ColumnInfo) -> str | None:
+def identifies(column: ColumnInfo, *, in_key: bool = False) -> str | None:
     """Return why a column looks like an identifier by itself, None if it does not.
 
     A comment that gives it a role is the word of somebody who has thought about it.
     """
-    known = _Column(column, words(column.name), None, in_key=False)
+    known = _Column(column, words(column.name), None, in_key)
     if _COMMENT.search(column.comment or ""):
         return None
+    if in_key:
+        return "it is part of the primary key"
     if column.identity:
         return "it is numbered by the database"
     if _names_a_person(known):
         return "it is named like something that names a person"
     if _is_placed(known):
         return "it is named like a name, an address or a key"
-    return None
+    return _OF_TYPES.get(column.base_type)
+
+
+def key_of(info: TableInfo, stats: Mapping[str, ColumnStats]) -> tuple[str, ...]:
+    """Return the first column that has another value in every row, and none without one."""
+    for column in info.columns:
+        found = stats.get(column.name)
+        if found is not None and 0 < found.n_rows == found.n_distinct and not found.n_null:
+            return (column.name,)
+    return ()
 
 
 def draft(
-    table: TableName,
+    info: TableInfo,
     suggested: Iterable[tuple[ColumnRule, str]],
     persons: Persons | None = None,
+    *,
+    key: Sequence[str] = (),
 ) -> str:
-    """Return a policy file to edit, with the reason for each role as a comment."""
+    """Return a policy file to edit, with the reason for each role as a comment.
+
+    key: what tells the rows apart, as far as is known.
+    """
     import tomli_w
 
     rules = list(suggested)
     models = {"k": 5}
     if any(rule.role is Role.SENSITIVE for rule, _ in rules):
         models["l"] = 2
-    parts = [tomli_w.dumps({"table": str(table)}) + _subject(persons, dict(map(_named, rules)))]
+    parts = [
+        tomli_w.dumps({"table": str(info.name)})
+        + _key(info, key)
+        + _subject(persons, dict(map(_named, rules)))
+    ]
     parts.append(tomli_w.dumps({"models": models}))
     for rule, reason in rules:
         column = tomli_w.dumps({"columns": {rule.column: {"role": rule.role.value}}})
         parts.append(f"# {reason}\n{column}")
     return "\n".join(parts)
+
+
+def _key(info: TableInfo, key: Sequence[str]) -> str:
+    """Return the line that names the key, where there is no primary key."""
+    import tomli_w
+
+    if info.primary_key:
+        return ""
+    if not key:
+        return '# no column alone tells the rows apart: name several\n# key = ["...", "..."]\n'
+    return "# another value in every row\n" + tomli_w.dumps({"key": list(key)})
 
 
 def _named(suggested: tuple[ColumnRule, str]) -> tuple[str, Role]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from dbanon.domain.errors import ConfigError, TaxonomyError
+from dbanon.domain.taxonomy import ROOT_LABEL
+from dbanon.domain.text import command
 from dbanon.formats.taxonomy_builder import (
     Nodes,
     Problems,
@@ -28,6 +31,8 @@ MAX_LABELS = 5_000_000
 _BOM = "\ufeff"
 _LEVELS, _EDGES = ";", ","
 _HEADER = ["parent", "child"]
+# The names of columns by which the first line of levels is known to be a header.
+_NAMES = re.compile(r"(value|leaf|code|label|name|group|parent|root|all|(level|group)[ _-]?\d+)")
 
 
 def read_csv(
@@ -35,22 +40,34 @@ def read_csv(
     *,
     name: str,
     form: Literal["auto", "levels", "edges"] = "auto",
+    inner_values: bool = False,
 ) -> Taxonomy:
     """Read a file (a Path) or a text (a str), UTF-8 with or without a byte order mark.
 
-    levels: ``leaf;level1;...;*`` without a header, also just a list of leaves. edges:
-    ``parent,child``, with or without that header; ``,label`` names the root. auto: levels when
-    the first line is split by ``;`` or by nothing. Raises TaxonomyError with every problem by
-    line, ConfigError when the file cannot be read.
+    levels: ``leaf;level1;...;*``, also with commas or tabs, also just a list of leaves. edges:
+    ``parent,child``; ``,label`` names the root. auto: edges when the first line has two columns
+    that a comma divides, levels otherwise. A header is one of known words, or the only line that
+    does not end in ``*``. inner_values: what lies above others is a value, too. Raises
+    TaxonomyError with every problem by line, ConfigError when the file cannot be read.
     """
     text = (_read(source) if isinstance(source, Path) else source).removeprefix(_BOM)
-    delimiter = {"levels": _LEVELS, "edges": _EDGES}.get(form) or _delimiter_of(text)
+    delimiter, is_edges = _shape_of(text, form)
     rows, lines = _records(text, delimiter, name=name)
-    if delimiter == _LEVELS:
-        return from_levels(name, rows, lines=lines)
-    if rows and [label.strip().lower() for label in rows[0]] == _HEADER:
+    head = [label.strip().lower() for label in rows[0]] if rows else []
+    if is_edges:
+        if head in (_HEADER, _HEADER[::-1]):
+            rows, lines = [row[:: 1 if head == _HEADER else -1] for row in rows[1:]], lines[1:]
+        try:
+            return from_edges(name, rows, lines=lines, inner_values=inner_values)
+        except TaxonomyError as error:
+            if form == "edges" or head in (_HEADER, _HEADER[::-1]):
+                raise
+            levels = command("dbanon taxonomy import", name, options="FILE.csv --form levels")
+            hint = f"if a line is a value and its group, not a parent and its child: {levels}"
+            raise TaxonomyError(str(error), hint=hint) from None
+    if _is_header(rows, head):
         rows, lines = rows[1:], lines[1:]
-    return from_edges(name, rows, lines=lines)
+    return from_levels(name, rows, lines=lines, inner_values=inner_values)
 
 
 def write_csv(taxonomy: Taxonomy) -> str:
@@ -152,19 +169,36 @@ def _read(path: Path) -> str:
         raise ConfigError(msg) from error
     except UnicodeDecodeError as error:
         msg = f"{path} is not UTF-8 (at byte {error.start})"
-        raise TaxonomyError(msg, hint="convert the file to UTF-8") from None
+        raise TaxonomyError(
+            msg, hint=command("iconv -f windows-1252 -t utf-8", path, options="> utf8.csv")
+        ) from None
 
 
-def _delimiter_of(text: str) -> str:
-    for delimiter in (_LEVELS, _EDGES):
+def _shape_of(text: str, form: str) -> tuple[str, bool]:
+    """Return what divides the columns, and whether they are edges."""
+    if form == "edges":
+        return _EDGES, True
+    for delimiter in (_LEVELS, "\t", _EDGES):
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
         try:
             first = next(reader, [])
+            if form == "levels" and any(row and len(row) != len(first) for row in reader):
+                continue
         except csv.Error:  # which is told with its line when all is read
-            return delimiter
+            return delimiter, delimiter == _EDGES and form != "levels"
         if len(first) > 1:
-            return delimiter
-    return _LEVELS
+            edges = delimiter == _EDGES and len(first) == len(_HEADER)
+            return delimiter, edges and form != "levels"
+    return _LEVELS, False
+
+
+def _is_header(rows: list[list[str]], head: list[str]) -> bool:
+    """Whether the first row of levels names the columns."""
+    if len(rows) < 2 or len(head) < 2:  # noqa: PLR2004 - a list of values has no columns to name
+        return False
+    if all(_NAMES.fullmatch(label) for label in head):
+        return True
+    return rows[0][-1] != ROOT_LABEL and all(row[-1] == ROOT_LABEL for row in rows[1:])
 
 
 def _records(text: str, delimiter: str, *, name: str) -> tuple[list[list[str]], list[int]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import TaxonomyError
 from dbanon.domain.taxonomy import ROOT_LABEL, Taxonomy
+from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 MAX_HEIGHT = 255  # a lowest common ancestor is found in O(height)
 _MAX_SHOWN = 100
 _ROOT = -1
+_ALL = "{} (all)"  # of a node whose label is also that of a value below it
 
 
 @dataclass(slots=True)
@@ -46,7 +48,8 @@ class Problems:
         ]
         if len(found) > _MAX_SHOWN:
             lines.append(f"  and {len(found) - _MAX_SHOWN} more")
-        raise TaxonomyError("\n".join(lines), hint="correct the taxonomy and load it again")
+        load = command("dbanon taxonomy import", self.name, options="FILE.csv")
+        raise TaxonomyError("\n".join(lines), hint=f"correct the file, then: {load}")
 
 
 @dataclass(slots=True)
@@ -70,12 +73,15 @@ def from_levels(
     rows: Iterable[Sequence[str]],
     *,
     lines: Sequence[int] | None = None,
+    inner_values: bool = False,
 ) -> Taxonomy:
     """Build from one row for each leaf: the leaf, then its ancestors up to the root.
 
     A root ``*`` is added when the last labels differ. A label may recur only for one and the same
-    set of leaves, as in ``Asia;Asia;*``, which keeps the depth of leaves equal. lines: the line
-    number of each row, 1, 2, ... by default. O(cells).
+    set of leaves, as in ``Asia;Asia;*``, which keeps the depth of leaves equal; where it stands
+    for more above than below in a row, as New York, city and state, the upper one becomes ``New
+    York (all)``. inner_values: every label below the root is a value, too. lines: the line number
+    of each row, 1, 2, ... by default. O(cells).
     """
     records = list(rows)
     problems = Problems(name)
@@ -87,7 +93,10 @@ def from_levels(
         problems.raise_if_any()
     if len(set(columns[-1])) > 1:
         columns.append((ROOT_LABEL,) * len(kept))
-    nodes = _nodes_of_levels(columns, [line for line, _ in kept], problems)
+    numbers = [line for line, _ in kept]
+    if inner_values:
+        columns, numbers = _with_inner_values(columns, numbers)
+    nodes = _nodes_of_levels(_told_apart(columns), numbers, problems)
     return assemble(nodes, problems)
 
 
@@ -96,14 +105,18 @@ def from_edges(
     edges: Iterable[Sequence[str]],
     *,
     lines: Sequence[int] | None = None,
+    inner_values: bool = False,
 ) -> Taxonomy:
     """Build from pairs of a parent's and a child's label; ``("", label)`` names the root.
 
-    lines: the line number of each edge, 1, 2, ... by default. O(edges).
+    A label that is its own child, and has its place elsewhere, is a value that lies above others:
+    the upper one becomes ``E11 (all)``. inner_values: so is every label below the root. lines: the
+    line number of each edge, 1, 2, ... by default. O(edges).
     """
     records = list(edges)
     problems = Problems(name)
-    numbers = lines if lines is not None else range(1, len(records) + 1)
+    numbers: Sequence[int] = lines if lines is not None else range(1, len(records) + 1)
+    records, numbers = _own_children(records, numbers, inner_values=inner_values)
     nodes = _nodes_of_edges(records, numbers, problems)
     _check_roots(nodes, problems)
     _check_cycles(nodes, problems)
@@ -190,6 +203,64 @@ def _nodes_of_levels(columns: list[tuple[str, ...]], lines: list[int], problems:
             row_nodes.append(node)
         parents = row_nodes
     return nodes
+
+
+def _told_apart(columns: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Mark labels that stand for more rows than the same label does further below in the row."""
+    counts = [Counter(column) for column in columns]
+    for level in range(1, len(columns)):
+        wider = {
+            label
+            for row in zip(*columns[: level + 1], strict=True)
+            for below, label in enumerate(row[:-1])
+            if label == row[-1] and counts[below][label] < counts[level][label]
+        }
+        taken = {label for count in counts for label in count}
+        if wider and not taken & {_ALL.format(label) for label in wider}:
+            columns[level] = tuple(
+                _ALL.format(label) if label in wider else label for label in columns[level]
+            )
+            counts[level] = Counter(columns[level])
+    return columns
+
+
+def _with_inner_values(
+    columns: list[tuple[str, ...]], lines: list[int]
+) -> tuple[list[tuple[str, ...]], list[int]]:
+    """Add a row for each label between the leaves and the root that is no leaf itself."""
+    rows, numbers = list(zip(*columns, strict=True)), [*lines]
+    known = set(columns[0])
+    for line, row in zip(lines, [*rows], strict=True):
+        for level, label in enumerate(row[1:-1], start=1):
+            if label not in known:
+                known.add(label)
+                rows.append((label,) * level + row[level:])
+                numbers.append(line)
+    return list(zip(*rows, strict=True)), numbers
+
+
+def _own_children(
+    edges: list[Sequence[str]], lines: Sequence[int], *, inner_values: bool
+) -> tuple[list[Sequence[str]], Sequence[int]]:
+    """Let a value lie below a node of its own, where its label is its own child."""
+    pairs = [edge for edge in edges if len(edge) == 2]  # noqa: PLR2004 - the others are told later
+    placed = {child for parent, child in pairs if parent and parent != child}
+    own = {child for parent, child in pairs if parent == child} & placed
+    if inner_values:
+        own |= {parent for parent, _ in pairs} & placed
+    labels = {label for edge in pairs for label in edge}
+    own = {label for label in own if label and _ALL.format(label) not in labels}
+    found: list[Sequence[str]] = []
+    numbers: list[int] = []
+    for edge, line in zip(edges, lines, strict=True):
+        if len(edge) == 2 and edge[0] == edge[1] and edge[0] in own:  # noqa: PLR2004 - as above
+            continue
+        found.append([_ALL.format(label) if label in own else label for label in edge])
+        numbers.append(line)
+        if len(edge) == 2 and edge[1] in own:  # noqa: PLR2004 - as above
+            found.append([_ALL.format(edge[1]), edge[1]])
+            numbers.append(line)
+    return found, numbers
 
 
 def _nodes_of_edges(

@@ -53,6 +53,7 @@ TOO_LONG = "time limit"
 
 # What guards the promise, and the tests that are to notice: few enough to be run for each mutant.
 _PROOF = ["tests/security/test_proof_alone.py", "tests/db/proofs/test_checks.py"]
+_PERSONS = ["tests/db/proofs/test_subjects.py"]
 _GUARDS = [
     "tests/db/releases/test_guards.py",
     "tests/db/releases/test_guarded_writes.py",
@@ -70,6 +71,7 @@ TARGETS = {
     "dbanon/db/models/functions.py": [
         "tests/db/proofs/test_checks.py",
         "tests/db/proofs/test_model_checks.py",
+        "tests/db/proofs/test_verify.py",
     ],
     "dbanon/db/releases/guards.py": _GUARDS,
     "dbanon/db/identity.py": [*_NAMES, "tests/security/names/test_owner.py"],
@@ -79,10 +81,13 @@ TARGETS = {
     ],
     "dbanon/db/proofs/keys.py": ["tests/security/test_keys.py"],
     "dbanon/db/releases/marks.py": ["tests/db/releases/test_altered_sources.py"],
-    "dbanon/db/proofs/population.py": ["tests/db/proofs/test_population_checks.py", *_PROOF],
+    "dbanon/db/proofs/population.py": [
+        "tests/db/proofs/test_population_checks.py",
+        "tests/e2e/publish/test_published_population.py",
+    ],
     "dbanon/db/reach.py": _REACH,
     "dbanon/db/releases/immutability.py": ["tests/security/test_immutable.py", *_NAMES],
-    "dbanon/db/proofs/subjects.py": [*_PROOF, "tests/security/test_numbers_of_rows.py"],
+    "dbanon/db/proofs/subjects.py": [*_PERSONS, *_PROOF, "tests/security/test_numbers_of_rows.py"],
     "dbanon/db/releases/turns.py": ["tests/e2e/interruptions/test_turns.py"],
     "sql/functions/check_k_and_l.sql": ["tests/db/proofs/test_checks.py"],
     "sql/functions/classes.sql": ["tests/db/proofs/test_checks.py"],
@@ -102,6 +107,7 @@ TARGETS = {
     "sql/templates/checks/create_check.sql": [
         "tests/db/proofs/test_checks.py",
         "tests/db/proofs/test_model_checks.py",
+        "tests/db/proofs/test_population_checks.py",
     ],
     "sql/templates/guards/guard_body.sql": _GUARDS,
     "sql/templates/guards/guard_first.sql": _GUARDS,
@@ -111,13 +117,18 @@ TARGETS = {
     "sql/templates/guards/guard_truncate_body.sql": _GUARDS,
     "sql/templates/live/live_seen_body.sql": ["tests/db/releases/test_altered_sources.py"],
     "sql/templates/proofs/prove_keys.sql": ["tests/security/test_keys.py"],
-    "sql/templates/proofs/prove_occurrences.sql": _PROOF,
-    "sql/templates/proofs/prove_persons.sql": _PROOF,
-    "sql/templates/proofs/prove_subjects.sql": _PROOF,
+    "sql/templates/proofs/prove_occurrences.sql": _PERSONS,
+    "sql/templates/proofs/prove_persons.sql": _PERSONS,
+    "sql/templates/proofs/prove_subjects.sql": _PERSONS,
     "sql/templates/visibility/seen_body.sql": ["tests/e2e/interruptions/test_idle_readers.py"],
     "sql/templates/live/source_marks.sql": ["tests/db/releases/test_altered_sources.py"],
     # Last: those that judge it publish, and take a minute each.
-    "dbanon/actions/publish.py": [*_PROOF, *_NAMES, "tests/security/readers/test_access.py"],
+    "dbanon/actions/publish.py": [
+        *_PROOF,
+        *_NAMES,
+        "tests/security/readers/test_access.py",
+        "tests/e2e/test_drift.py",
+    ],
 }
 
 COMPARISONS = {
@@ -229,7 +240,7 @@ def _edited(node: ast.AST, source: str) -> Iterator[str]:
 
 
 def _sql(text: str) -> Iterator[tuple[int, int, str]]:
-    prose = [match.span() for match in re.finditer(r"--.*|RAISE EXCEPTION '.*'", text)]
+    prose = [match.span() for match in re.finditer(r"--.*|RAISE EXCEPTION\s+'.*'", text)]
     for pattern, after in SQL_EDITS:
         for match in re.finditer(pattern, text):
             if not any(start <= match.start() < end for start, end in prose):
@@ -300,6 +311,7 @@ class Judge:
                 os.dup2(nowhere.fileno(), stream.fileno())
         verdict = Verdict(self.killers)
         options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "default"]
+        options.append("--hypothesis-profile=mutants")
         code = pytest.main([*options, "--dsn", self.dsn, *names], plugins=[verdict])
         said.send(verdict.failed or ("" if code == 0 else f"exit code {code}"))
 

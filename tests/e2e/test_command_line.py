@@ -1,3 +1,4 @@
+import io
 import json
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from tables import make_patients, patients_policy, unseal
 import dbanon
 from dbanon.cli import main
 from dbanon.db.metadata import tables
+from dbanon.domain.policy import Role
 from dbanon.formats import policies
 
 pytestmark = pytest.mark.one_server
@@ -122,6 +124,46 @@ def test_refresh_all_goes_on_after_a_failure_and_reports_the_worst_code(run, pat
     assert "unknown" in results["anon.others"]["error"]
 
 
+def test_what_runs_from_cron_is_quiet_when_all_is_well(run, patients):
+    policy = patients_policy(dbanon.TableName("public", "patients"))
+    rules = [r if r.column != "note" else replace(r, role=Role.IDENTIFIER) for r in policy.columns]
+    dbanon.set_policy("patients", replace(policy, columns=tuple(rules)), settings=patients.settings)
+    run("publish", "patients")
+    for words in ("refresh --all", "refresh --all --if-changed", "check --all", "doctor"):
+        assert ("", "") == run(*words.split(), "--quiet")
+    patients.execute("ALTER TABLE public.patients ADD unknown text")
+    assert "unknown" in run("refresh", "--all", "--quiet", code=4).stderr
+    shown = run("doctor", "--quiet", code=4).stdout
+    assert "unknown" in shown
+    assert " ok " not in shown
+
+
+def test_release_drop_asks_whoever_sits_at_a_terminal(run, patients, monkeypatch):
+    run("publish", "patients", "--k", 5)
+    monkeypatch.setattr("dbanon.cli.terminal.console.can_ask", lambda: True)
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    process = run("release", "drop", 1, code=1)
+    assert "Withdraw anon.patients, release 1 of public.patients?" in process.stderr
+    assert "nothing was withdrawn\n  try: dbanon release drop 1 --yes" in process.stderr
+    assert patients.execute("SELECT count(*) > 0 FROM anon.patients") == [(True,)]
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert "withdrawn" in run("release", "drop", 1).stdout
+    run("publish", "patients", "--k", 5)
+    assert "withdrawn" in run("release", "drop", 2, "--yes").stdout
+
+
+def test_the_schema_of_releases_can_be_set_once_for_all(run, patients, monkeypatch):
+    monkeypatch.setenv("DBANON_SCHEMA", "published")
+    assert "served as published.patients" in run("publish", "patients", "--k", 5).stdout
+    assert 'CREATE SCHEMA "published"' in run("init", "--print-sql", "--role", "somebody").stdout
+    assert "anon" not in json.loads(run("release", "list", "--json").stdout)[0]["relation"]
+
+
+def test_plan_says_which_models_it_was_asked_for(run, patients):
+    shown = run("plan", "patients", "--k", 5, "--l", 2).stdout
+    assert "every class meets 5-anonymity, distinct 2-diversity" in shown
+
+
 def test_refresh_all_says_that_nothing_is_published(run, patients):
     process = run("refresh", "--all")
     assert process.stdout == ""
@@ -174,7 +216,7 @@ def test_lists_show_the_l_of_columns_that_are_named(run, database):
         dbanon.set_policy(table, asked, settings=database.settings)
         lines = run("policy", "list").stdout.splitlines()
         (row,) = [line.split() for line in lines if "public.patients" in line]
-        assert ["public.patients", "5", shown] == row[:3]
+        assert ["public.patients", "default", "5", shown] == row[:4]
 
 
 def test_no_k(run, patients):
@@ -343,7 +385,9 @@ def test_init_says_what_it_did(run, bare_database):
     bare_database.execute("COMMENT ON SCHEMA dbanon IS 'of another version'")
     assert f"brought up to date (revision {revision})" in run("init").stdout
     bare_database.execute(
-        "DROP TABLE dbanon.publishing;"
+        "DROP TABLE dbanon.publishing, dbanon.policy_version;"
+        "ALTER TABLE dbanon.policy DROP COLUMN name;"
+        "ALTER TABLE dbanon.policy ADD PRIMARY KEY (table_schema, table_name);"
         "UPDATE dbanon.alembic_version SET version_num = '0004';"
         "COMMENT ON SCHEMA dbanon IS 'of another version'"
     )

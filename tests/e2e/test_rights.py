@@ -9,6 +9,7 @@ from tables import make_patients, patients_policy, rows_proved
 import dbanon
 from dbanon.actions.init import init, init_sql
 from dbanon.cli import main
+from dbanon.domain.errors import NotPermitted
 from dbanon.settings import Settings
 
 # What two databases must have alike, whoever made it.
@@ -38,6 +39,14 @@ SELECT n.nspname::text
   FROM pg_namespace AS n
  WHERE n.nspname IN ('dbanon', 'dbanon_data', 'anon')
    AND n.nspowner <> %s::regrole"""
+
+AVAILABLE = """
+SELECT v.name::text
+  FROM pg_available_extension_versions AS v
+ WHERE NOT v.installed AND v.relocatable AND v.requires IS NULL
+ ORDER BY v.name <> 'hstore', v.name
+ LIMIT 1"""
+REMOVE = "DROP SCHEMA dbanon, dbanon_data CASCADE"
 
 
 def shape(database):
@@ -87,6 +96,38 @@ def test_doctor_warns_of_a_role_that_lacks_a_schema_and_cannot_create_it(bare_da
     assert warnings(settings) == ["rights_publisher cannot create schemas in this database"]
     bare_database.admin().execute(f"CREATE SCHEMA anon AUTHORIZATION {publisher}")
     assert warnings(settings) == []
+
+
+def test_the_schema_of_an_extension_is_not_taken(bare_database):
+    publisher = bare_database.role("rights_publisher")
+    connection = bare_database.admin()
+    connection.execute("CREATE SCHEMA anon")
+    moved = connection.execute(AVAILABLE).fetchone()
+    if moved is None:
+        pytest.skip("the server has no extension to install")
+    connection.execute(f'CREATE EXTENSION "{moved[0]}" SCHEMA anon')
+    with pytest.raises(NotPermitted, match="schema anon is that of the extension"):
+        init(bare_database.settings, role=publisher)
+    assert init(bare_database.settings, role=publisher, schema="published")["changed"]
+    settings = Settings(dsn=bare_database.dsn_as(publisher))
+    table = make_patients(bare_database)
+    bare_database.execute(f"GRANT SELECT ON public.patients TO {publisher}")
+    dbanon.set_policy(table, patients_policy(table), settings=settings)
+    assert rows_proved(dbanon.publish(table, schema="published", settings=settings)) == 200
+    assert warnings(settings) == []
+
+
+def test_what_is_removed_is_ours_alone(database):
+    table = make_patients(database)
+    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
+    dbanon.publish(table, settings=database.settings)
+    dbanon.publish(table, kind="view", name="live", settings=database.settings)
+    database.execute("CREATE TABLE anon.of_another (x integer)")
+    database.admin().execute(REMOVE)
+    left = "SELECT relname::text FROM pg_class WHERE relnamespace = 'anon'::regnamespace"
+    assert database.execute(left) == [("of_another",)]
+    database.execute("INSERT INTO public.patients SELECT * FROM public.patients LIMIT 0")
+    database.execute("DELETE FROM public.patients")
 
 
 def warnings(settings):

@@ -7,6 +7,7 @@ import pytest
 
 import dbanon
 from dbanon.cli import main
+from dbanon.domain.caution import Code
 
 pytestmark = pytest.mark.one_server
 
@@ -134,6 +135,64 @@ def test_a_reason_in_the_policy_silences_and_is_kept_with_the_release(people, ru
     assert kept == {column: (why,) for column, why in reasons.items()}
     code, out, _ = run("policy", "export", "people")
     assert all(json.dumps(why) in out for why in reasons.values())
+
+
+CONTACTS = """
+table = "public.contacts"
+models = { k = 5, l = 2 }
+[columns]
+id.role = "identifier"
+age.role = "quasi"
+decade.role = "insensitive"
+one.role = "insensitive"
+two.role = "insensitive"
+three.role = "insensitive"
+seen.role = "insensitive"
+log.role = "insensitive"
+reason.role = "sensitive"
+"""
+LOOKS = {
+    "decade": Code.DERIVED,
+    "one": Code.LOOKS_LIKE_SSN,
+    "two": Code.LOOKS_LIKE_EMAIL,
+    "three": Code.LOOKS_LIKE_PHONE,
+    "seen": Code.TO_THE_SECOND,
+    "log": Code.FREE_TEXT,
+    "reason": Code.LOOKS_LIKE_NAME,
+}
+
+
+def test_values_are_looked_at_and_doctor_looks_again(people, run, tmp_path):
+    database, _ = people
+    database.execute(
+        "CREATE TABLE public.contacts (id int PRIMARY KEY, age int, decade text, one text,"
+        " two text, three text, seen timestamp, log jsonb, reason text);"
+        "INSERT INTO public.contacts SELECT i, i % 50, 'in the ' || i % 50 / 10 || '0s',"
+        " '123-45-6' || 100 + i % 60, 'user' || i % 60 || '@example.org',"
+        " '555-123-4' || 100 + i % 60, '2020-01-01'::timestamp + i % 60 * interval '443 min 7 s',"
+        " '{}', (ARRAY['Mary', 'John', 'Linda', 'Ruth', 'Frank', 'Elena'])[1 + i % 6]"
+        " FROM generate_series(1, 300) AS i"
+    )
+    file = tmp_path / "contacts.toml"
+    file.write_text(CONTACTS)
+    found = []
+    dbanon.set_policy("contacts", file, warn=found.append, settings=database.settings)
+    assert {caution.column: caution.code for caution in found} == LOOKS
+    assert len(found) == len(LOOKS)
+    run("publish", "contacts")
+    looked = dbanon.doctor(settings=database.settings)
+    assert [f.message.rpartition("[")[2] for f in looked if f.level == "warning"] == [
+        f"{caution.code}]" for caution in found
+    ]
+    assert all("nothing leaks" not in finding.message for finding in looked)
+    said = str(found) + str(looked)
+    assert all(value not in said for value in ("123-45", "example.org", "555", "Mary", "2020-"))
+
+    lines = "".join(f'{column}.allow = ["{code}: of a test"]\n' for column, code in LOOKS.items())
+    file.write_text(CONTACTS + lines)
+    dbanon.set_policy("contacts", file, strict=True, settings=database.settings)
+    dbanon.publish("contacts", strict=True, settings=database.settings)
+    assert {"ok"} == {finding.level for finding in dbanon.doctor(settings=database.settings)}
 
 
 def test_columns_that_may_not_be_read_are_judged_by_their_indexes(people):

@@ -40,6 +40,11 @@ GOOD = {
     f'{SENSITIVE}allow = ["near-unique : it is, and is meant to be"]\n',
     "all of a quasi-identifier": f'table = "t"\n{COLUMN}recoding = "mean"\nweight = 2\nsnap = 5\n'
     "digits = 0\n",
+    "floors": f'table = "t"\n{COLUMN}bands = 10\ntop = 90\nbottom = -1.5\n'
+    '[columns.born]\nrole = "quasi"\nat_least = "year"\n'
+    '[columns.zip]\nrole = "quasi"\nat_least = 3\npooled = ["036"]\n',
+    "rare values": f'table = "t"\n{COLUMN}rare = "suppress"\n',
+    "a kept column": f'table = "t"\n{COLUMN}keep = true\n',
 }
 BAD = {
     "no table": COLUMN,
@@ -71,6 +76,14 @@ BAD = {
     "blocks of no rows": f'table = "t"\nblock = 0\n{COLUMN}',
     "persons by another word": f'table = "t"\nsubject = "id"\nrows_per_subject = "all"\n{COLUMN}',
     "a weight of 0": f'table = "t"\n{COLUMN}weight = 0\n',
+    "a period there is none of": f'table = "t"\n{COLUMN}at_least = "century"\n',
+    "no character at least": f'table = "t"\n{COLUMN}at_least = 0\n',
+    "bands of no width": f'table = "t"\n{COLUMN}bands = 0\n',
+    "a top of texts": f'table = "t"\n{COLUMN}top = "90"\n',
+    "a floor of a sensitive column": f'table = "t"\n{SENSITIVE}at_least = 3\n',
+    "keep by another word": f'table = "t"\n{COLUMN}keep = "yes"\n',
+    "one text that is pooled": f'table = "t"\n{COLUMN}pooled = "036"\n',
+    "rare by another word": f'table = "t"\n{COLUMN}rare = "drop"\n',
     "half a digit": f'table = "t"\n{COLUMN}digits = 0.5\n',
     "a value twice in an order": f'table = "t"\n{COLUMN}order = ["a", "a"]\n',
     "a warning that does not exist": f'table = "t"\n{COLUMN}allow = ["unique: why"]\n',

@@ -20,13 +20,17 @@ if TYPE_CHECKING:
     from dbanon.domain.table import ColumnStats, TableInfo
 
 _TEXTS = frozenset({ColumnKind.CATEGORY, ColumnKind.ORDINAL})
+_MOST_ROWS = 10_000  # are looked at for what values look like
 _MOST_VALUES = 100_000  # of a column are read to see whether they are alike
 
 
-def of_table(session: Session, policy: Policy, info: TableInfo) -> list[Caution]:
+def of_table(
+    session: Session, policy: Policy, info: TableInfo, *, complete: bool = False
+) -> list[Caution]:
     """Return what to think about again, after a look at the columns published as they are.
 
     Their values are counted where this role may read them, and reading runs nobody else's code.
+    complete: whether no command will add models to the policy.
     """
     from dbanon.db import catalog, identity
     from dbanon.formats.cautions import AS_IT_IS, alike, cautions
@@ -35,9 +39,11 @@ def of_table(session: Session, policy: Policy, info: TableInfo) -> list[Caution]
     names = [rule.column for rule in policy.columns if rule.role in AS_IT_IS]
     keys = catalog.foreign_keys(session, info)
     stats: dict[str, ColumnStats] = {}
+    rows: dict[str, list[str | None]] = {}
     if not identity.foreign_code(session, info):
         identity.admit(session, info)
         stats = _counted(session, info, {*names, *candidates(info, keys)})
+        rows = _some_rows(session, info, policy)
     contents = {name: _filled(stats[name]) for name in names if name in stats}
     for rule in policy.with_role(Role.SENSITIVE):
         if rule.column in contents and info.column(rule.column).kind in _TEXTS:
@@ -49,8 +55,9 @@ def of_table(session: Session, policy: Policy, info: TableInfo) -> list[Caution]
         info,
         contents=contents,
         unique=catalog.unique_columns(session, info),
-        complete=False,
+        complete=complete,
         persons=find(info, keys, stats),
+        rows=rows,
     )
 
 
@@ -74,6 +81,7 @@ def of_rows(session: Session, policy: Policy, info: TableInfo, columns: pa.Table
         unique=catalog.unique_columns(session, info),
         complete=True,
         persons=find(info, keys, stats),
+        rows=_some_rows(session, info, policy),
     )
 
 
@@ -91,6 +99,19 @@ def _counted(session: Session, info: TableInfo, names: Collection[str]) -> dict[
 
     names = catalog.readable_columns(session, info, names)
     return catalog.statistics(session, info, names)[1] if names else {}
+
+
+def _some_rows(session: Session, info: TableInfo, policy: Policy) -> dict[str, list[str | None]]:
+    """Return some rows of the columns that are published, if one of them is as it is."""
+    from dbanon.db import catalog
+    from dbanon.formats.cautions import AS_IT_IS
+    from dbanon.formats.value_patterns import LONGEST
+
+    if not any(rule.role in AS_IT_IS for rule in policy.columns):
+        return {}
+    shown = [rule.column for rule in policy.columns if rule.role is not Role.IDENTIFIER]
+    names = sorted(catalog.readable_columns(session, info, shown))
+    return catalog.first_rows(session, info, names, limit=_MOST_ROWS, length=LONGEST)
 
 
 def _filled(stats: ColumnStats) -> Contents:

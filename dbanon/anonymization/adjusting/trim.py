@@ -26,14 +26,14 @@ def trim(
     from dbanon.kernels.boxes.trim import trim as trim_rows
 
     left = budget - assignment.n_suppressed
-    if left <= 0 or assignment.final:
+    if left <= 0 or assignment.final or assignment.n_groups == 0:
         return assignment
     shown = np.flatnonzero(assignment.group >= 0)
     group = assignment.group.copy()
     group[shown] = trim_rows(
         table.all_codes[shown],
         assignment.group[shown],
-        assignment.n_groups,
+        float(sum(column.rule.weight for column in table.quasi)),
         *weighted_costs(table),
         requirement.k,
         requirement.l,

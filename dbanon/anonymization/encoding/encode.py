@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dbanon.anonymization.encoding.bands import has_bands, misfit, to_bands
 from dbanon.anonymization.encoding.text import value_texts
+from dbanon.anonymization.encoding.tree_cells import cells_of_level, prefix_tree
 from dbanon.domain.assignment import EncodedColumn, EncodedTable, SensitiveDomain
 from dbanon.domain.errors import PolicyError, TaxonomyError, Unsatisfiable
 from dbanon.domain.policy import Role
@@ -80,7 +82,7 @@ def column_of(source: pa.Table, rule: ColumnRule) -> pa.ChunkedArray:
     """Return the column of a rule; raises PolicyError when there is none."""
     if rule.column not in source.column_names:
         msg = f"the table has no column {quote_identifier(rule.column)}"
-        raise PolicyError(msg, hint="dbanon inspect <table> lists its columns")
+        raise PolicyError(msg, hint="dbanon inspect TABLE, which lists its columns")
     return source.column(rule.column)
 
 
@@ -123,24 +125,56 @@ def _encode_column(
     if kind is None or not kind.can_be_quasi:
         msg = f"column {quote_identifier(rule.column)} has a type that cannot be generalized"
         raise PolicyError(msg, hint="give it another role, or publish a view that casts it to text")
-    taxonomy = _taxonomy_of(rule, taxonomies)
     place, distinct = distinct_values(column)
     structure = rule.structure(kind)
+    if structure is Structure.TREE:
+        texts = leaf_texts(place, distinct, rule, kind=kind)
+        return _encode_tree(place, texts, rule, kind=kind, taxonomy=_taxonomy_of(rule, taxonomies))
     values: NDArray[Any]
-    if structure is Structure.LINE:
-        values, code_of = np.unique(ordered_values(place, distinct, rule), return_inverse=True)
-        position = _positions(values)
-    elif structure is Structure.ORDER:
+    bands = None
+    if structure is Structure.ORDER:
+        if has_bands(rule):
+            raise misfit(rule, "leave the floor out, or give the column a taxonomy")
         kind, values = ColumnKind.ORDINAL, np.array(rule.order or (), object)
         code_of = _ranks(distinct.cast(pa.string()).to_pylist(), rule, place=place)
         position = _positions(np.arange(len(values)))
+    elif has_bands(rule):
+        known = ordered_values(place, distinct, rule)
+        code_of, values, position, bands = to_bands(known, rule, kind)
     else:
-        texts = leaf_texts(place, distinct, rule, kind=kind)
-        taxonomy = taxonomy or _flat_taxonomy(rule.column, texts)
-        values, position = np.array(taxonomy.leaf_labels, object), np.empty(0)
-        code_of = _leaves(texts, rule, taxonomy, place=place)
+        values, code_of = np.unique(ordered_values(place, distinct, rule), return_inverse=True)
+        position = _positions(values)
     codes = _codes(place, code_of, len(values))
-    return EncodedColumn(rule, kind, codes, len(values), values, position, taxonomy)
+    return EncodedColumn(rule, kind, codes, len(values), values, position, bands=bands)
+
+
+def _encode_tree(
+    place: NDArray[np.int32],
+    texts: list[str],
+    rule: ColumnRule,
+    *,
+    kind: ColumnKind,
+    taxonomy: Taxonomy | None,
+) -> EncodedColumn:
+    if isinstance(rule.at_least, str) or (rule.bands, rule.top, rule.bottom) != (None,) * 3:
+        raise misfit(rule, "texts take at_least = 3 characters, taxonomies at_least = 1 level")
+    if rule.pooled is not None and (taxonomy is not None or rule.at_least is None):
+        raise misfit(rule, "pooled goes with at_least, a number of leading characters")
+    cells = None
+    if taxonomy is not None and rule.at_least is not None:
+        cells = cells_of_level(taxonomy, rule)
+    elif isinstance(rule.at_least, int) and texts:
+        taxonomy, cells = prefix_tree(
+            rule.column, texts, length=rule.at_least, pooled=rule.pooled or ()
+        )
+    taxonomy = taxonomy or _flat_taxonomy(rule.column, texts)
+    values = np.array(taxonomy.leaf_labels, object)
+    code_of = _leaves(texts, rule, taxonomy, place=place)
+    if cells is not None:
+        code_of = taxonomy.leaf_lo[cells].astype(np.int64)[code_of]
+        values = np.array([taxonomy.labels[node] for node in cells], object)
+    codes = _codes(place, code_of, len(values))
+    return EncodedColumn(rule, kind, codes, len(values), values, np.empty(0), taxonomy, cells=cells)
 
 
 def leaf_texts(
@@ -240,7 +274,8 @@ def _taxonomy_of(rule: ColumnRule, taxonomies: Mapping[str, Taxonomy]) -> Taxono
     """Return the taxonomy that a rule names, None when it names none."""
     if rule.taxonomy is not None and rule.taxonomy not in taxonomies:
         msg = f"column {quote_identifier(rule.column)}: there is no taxonomy {rule.taxonomy!r}"
-        raise TaxonomyError(msg, hint="load the taxonomy, or take it out of the policy")
+        load = command("dbanon taxonomy import", rule.taxonomy, options="FILE.csv")
+        raise TaxonomyError(msg, hint=f"{load}, or take it out of the policy")
     return None if rule.taxonomy is None else taxonomies[rule.taxonomy]
 
 

@@ -70,6 +70,7 @@ def encode_population(source: pa.Table, table: EncodedTable) -> Population:
     sizes: list[int] = []
     values: list[NDArray[Any] | None] = []
     for i, column in enumerate(table.quasi):
+        _require_values(column)
         place, distinct = distinct_values(column_of(source, column.rule))
         if column.structure is Structure.LINE:
             known, code_of = np.unique(
@@ -86,6 +87,12 @@ def encode_population(source: pa.Table, table: EncodedTable) -> Population:
         places[:, i] = np.append(code_of, sizes[-1])[place]
     tuples, persons = np.unique(places, axis=0, return_counts=True)
     return Population(tuples, persons.astype(np.int64), tuple(sizes), tuple(values))
+
+
+def _require_values(column: EncodedColumn) -> None:
+    if column.has_floor:
+        msg = f"column {quote_identifier(column.name)} has a floor, and a population is counted by"
+        raise PolicyError(f"{msg} values", hint="leave the floor out, or the model of a population")
 
 
 def missing_rows(table: EncodedTable, population: Population) -> int:

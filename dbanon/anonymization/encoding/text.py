@@ -38,5 +38,12 @@ def number_text(value: float) -> str:
     return text.removesuffix(".0").removesuffix(".")
 
 
+def decimal_text(unit: int, places: int) -> str:
+    """Return a number of units of 10**-places without trailing zeros."""
+    digits = str(abs(unit)).rjust(places + 1, "0")
+    whole, fraction = digits[: len(digits) - places], digits[len(digits) - places :].rstrip("0")
+    return ("-" if unit < 0 else "") + (f"{whole}.{fraction}" if fraction else whole)
+
+
 def _trim_fraction(text: str) -> str:
     return text.rstrip("0").removesuffix(".")

@@ -43,17 +43,23 @@ class ColumnCosts(NamedTuple):
     size: the number of values; steps: the position of each value, (size,), of an ordered column,
     the cost of each pair of adjacent leaves, (size - 1,), of a tree, or the cost of each number of
     values, (size + 2,), of a column published as sets; everything: the cost of a box that mixes
-    NULL and values.
+    NULL and values; alone: the cost of each value that is published as a cell, (size,), None where
+    values are published exactly. Searches do without it, for no grouping changes it.
     """
 
     size: int
     steps: Floats
     shape: Shape
     everything: float = 1.0
+    alone: Floats | None = None
 
     def times(self, weight: float) -> ColumnCosts:
         """Scale every cost."""
-        return self._replace(steps=self.steps * weight, everything=self.everything * weight)
+        return self._replace(
+            steps=self.steps * weight,
+            everything=self.everything * weight,
+            alone=None if self.alone is None else self.alone * weight,
+        )
 
 
 def leaf_shares(taxonomy: Taxonomy) -> Floats:
@@ -81,17 +87,29 @@ def adjacent_costs(
 def column_costs(column: EncodedColumn) -> ColumnCosts:
     """Return the normalized certainty penalty (Xu et al., KDD 2006) of sets of codes."""
     if column.taxonomy is None:
-        return ColumnCosts(column.size, column.position, Shape.ORDER)
-    steps = adjacent_costs(column.taxonomy, leaf_shares(column.taxonomy))
-    return ColumnCosts(column.size, steps, Shape.TREE)
+        return _line_costs(column)
+    return _tree_costs(column, column.taxonomy, leaf_shares(column.taxonomy))
 
 
 def height_costs(column: EncodedColumn) -> ColumnCosts:
     """Return the same with the height of the common ancestor in place of its leaves."""
     if column.taxonomy is None:
-        return ColumnCosts(column.size, column.position, Shape.ORDER)
-    steps = adjacent_costs(column.taxonomy, height_shares(column.taxonomy))
-    return ColumnCosts(column.size, steps, Shape.TREE)
+        return _line_costs(column)
+    return _tree_costs(column, column.taxonomy, height_shares(column.taxonomy))
+
+
+def _line_costs(column: EncodedColumn) -> ColumnCosts:
+    alone = None if column.bands is None else column.bands.width
+    return ColumnCosts(column.size, column.position, Shape.ORDER, alone=alone)
+
+
+def _tree_costs(column: EncodedColumn, taxonomy: Taxonomy, node_costs: Floats) -> ColumnCosts:
+    """Return the costs of common ancestors, given that of each node; a leaf costs nothing."""
+    steps = adjacent_costs(taxonomy, node_costs)
+    alone = None
+    if column.cells is not None:
+        alone = np.where(column.cells == taxonomy.leaves, 0.0, node_costs[column.cells])
+    return ColumnCosts(column.size, steps, Shape.TREE, alone=alone)
 
 
 def set_costs(column: EncodedColumn) -> ColumnCosts | None:
@@ -112,15 +130,34 @@ def leaf_excess(column: EncodedColumn) -> ColumnCosts:
 
     NULL belongs to the domain where it occurs (ILoss of Xiao and Tao, SIGMOD 2006).
     """
-    n_values = column.size + int((column.codes == column.size).any())
+    bands = column.bands
+    members = np.ones(column.size) if bands is None else bands.members.astype(np.float64)
+    n_values = int(members.sum()) + int((column.codes == column.size).any())
     unit = column.rule.weight / max(n_values, 1)
     everything = (n_values - 1) * unit
     if column.taxonomy is None:
-        steps = np.arange(column.size, dtype=np.float64) * unit
-        return ColumnCosts(column.size, steps, Shape.ORDER, everything=everything)
-    leaves = (column.taxonomy.leaf_hi - column.taxonomy.leaf_lo).astype(np.float64)
-    steps = adjacent_costs(column.taxonomy, leaves * unit)
-    return ColumnCosts(column.size, steps, Shape.TREE, everything=everything)
+        steps: Floats = (np.cumsum(members) - members) * unit
+        alone = None if bands is None else (members - 1) * unit
+        return ColumnCosts(column.size, steps, Shape.ORDER, everything=everything, alone=alone)
+    leaves = (column.taxonomy.leaf_hi - column.taxonomy.leaf_lo).astype(np.float64) * unit
+    return _tree_costs(column, column.taxonomy, leaves)._replace(everything=everything)
+
+
+def box_losses(columns: Sequence[ColumnCosts], lo: Int32s, hi: Int32s) -> Floats:
+    """Return what publishing boxes loses by column, (g, d), cells included; lo and hi are (g, d).
+
+    On a line the costs of a box are those from where its first cell begins to where its last one
+    does, so that the last one is missing; a common ancestor covers its cells.
+    """
+    from dbanon.kernels.boxes.costs import box_costs
+
+    costs: Floats = box_costs(*pack(columns), lo, hi)
+    for i, column in enumerate(columns):
+        if column.alone is not None:
+            last = np.append(column.alone, 0.0)[hi[:, i]]
+            is_missing = (lo[:, i] == hi[:, i]) | (column.shape is Shape.ORDER)
+            costs[:, i] += np.where(is_missing, last, 0.0)
+    return costs
 
 
 def pack(columns: Sequence[ColumnCosts]) -> BoxCosts:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.loss.costs import height_costs, leaf_excess, pack
+from dbanon.anonymization.loss.costs import box_losses, height_costs, leaf_excess
 from dbanon.anonymization.loss.scores import standardized
 from dbanon.domain.assignment import LossReport
 from dbanon.domain.table import Structure
@@ -127,9 +127,7 @@ def iloss(published: Publication) -> float:
 
 def _total(published: Publication, columns: list[ColumnCosts]) -> float:
     """Return the sum over rows of the costs of their class, everything for a suppressed row."""
-    from dbanon.kernels.boxes.costs import box_costs
-
-    costs = box_costs(*pack(columns), *_class_boxes(published))
+    costs = box_losses(columns, *_class_boxes(published))
     everything = sum(column.everything for column in columns)
     return float((costs.sum(axis=1) * published.size).sum() + published.n_suppressed * everything)
 

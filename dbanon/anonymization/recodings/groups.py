@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.loss.costs import column_costs, pack
+from dbanon.anonymization.loss.costs import box_losses, column_costs
 from dbanon.domain.assignment import ValueColumn
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ class ColumnBoxes:
 
 def column_boxes(column: EncodedColumn, assignment: Assignment) -> ColumnBoxes:
     """Return the bounds of each group; O(n)."""
-    from dbanon.kernels.boxes.costs import box_costs, group_boxes
+    from dbanon.kernels.boxes.costs import group_boxes
 
     codes = np.ascontiguousarray(column.codes[:, None])
     lo, hi, size = group_boxes(codes, assignment.group, assignment.n_groups)
-    loss = box_costs(*pack([column_costs(column)]), lo, hi)
+    loss = box_losses([column_costs(column)], lo, hi)
     return ColumnBoxes(lo[:, 0], hi[:, 0], size, loss[:, 0])
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dbanon.anonymization.encoding.text import value_texts
+from dbanon.anonymization.recodings.cells import cells_literal, cells_text
 from dbanon.anonymization.recodings.groups import column_boxes, distinct_pairs, value_column
 from dbanon.anonymization.recodings.snap import snap_bounds
 from dbanon.domain.table import ColumnKind, Structure
@@ -26,8 +28,9 @@ _TIMES = frozenset({ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
 class Interval:
     """The least and the greatest value, as a literal of a PostgreSQL range type.
 
-    Both bounds are inclusive. A group of NULLs publishes NULL; one that mixes NULL and values
-    publishes the range of everything, which says nothing of either.
+    Both bounds are inclusive; those of a column that has a floor are the ends of cells. A group of
+    NULLs publishes NULL; one that mixes NULL and values publishes the range of everything, which
+    says nothing of either.
     """
 
     accepts = frozenset({Structure.LINE})
@@ -35,6 +38,11 @@ class Interval:
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
         """Return a range for every group; O(n) and one text for each distinct range."""
         quote = '"' if column.kind in _TIMES else ""
+        if column.bands is not None:
+            of_cells = partial(cells_literal, column.bands, quote=quote)
+            return _publish_cells(
+                column, assignment, recoding="interval", literal=of_cells, mixed="(,)"
+            )
 
         def literal(lo: str, hi: str) -> str:
             return f"[{quote}{lo}{quote},{quote}{hi}{quote}]"
@@ -50,6 +58,11 @@ class IntervalText:
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
         """Return a text for every group; O(n) and one text for each distinct range."""
+        if column.bands is not None:
+            of_cells = partial(cells_text, column.bands)
+            return _publish_cells(
+                column, assignment, recoding="interval-text", literal=of_cells, mixed="*"
+            )
 
         def literal(lo: str, hi: str) -> str:
             return lo if lo == hi else f"[{lo}, {hi}]"
@@ -78,6 +91,25 @@ def _publish(
         wider[ranges] = widths
         loss = wider[place]
     return value_column(column, recoding, labels=labels, place=place, loss=loss, size=boxes.size)
+
+
+def _publish_cells(
+    column: EncodedColumn,
+    assignment: Assignment,
+    *,
+    recoding: str,
+    literal: Callable[[int, int], str],
+    mixed: str,
+) -> ValueColumn:
+    boxes = column_boxes(column, assignment)
+    lo, hi, place = distinct_pairs(boxes, column.size)
+    labels = [
+        (None if low == column.size else mixed) if high == column.size else literal(low, high)
+        for low, high in zip(lo.tolist(), hi.tolist(), strict=True)
+    ]
+    return value_column(
+        column, recoding, labels=labels, place=place, loss=boxes.loss, size=boxes.size
+    )
 
 
 def _bounds(

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Label:
     """The label of the lowest common ancestor of the group's values.
 
-    A group of NULLs publishes NULL; one that mixes NULL and values publishes the root.
+    A value of a column that has a floor is published as its cell. A group of NULLs publishes NULL;
+    one that mixes NULL and values publishes the root.
     """
 
     accepts = frozenset({Structure.TREE})
@@ -37,6 +38,9 @@ class Label:
         nodes = np.zeros(len(lo), np.int64)
         known = np.flatnonzero(hi < column.size)
         nodes[known] = common_ancestors(taxonomy, lo[known], hi[known])
+        if column.cells is not None:
+            alone = known[lo[known] == hi[known]]
+            nodes[alone] = column.cells[lo[alone]]
         labels = [
             None if low == column.size else taxonomy.labels[node]
             for low, node in zip(lo.tolist(), nodes.tolist(), strict=True)

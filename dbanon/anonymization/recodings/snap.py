@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.encoding.text import value_texts
+from dbanon.anonymization.encoding.text import decimal_text, value_texts
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import ColumnKind, quote_identifier
 
@@ -97,10 +97,4 @@ def _texts(column: EncodedColumn, units: list[int], places: int) -> list[str]:
                 msg, hint="give snap in units of the column (days, seconds)"
             ) from None
         return value_texts(column.kind, grid.view(column.values.dtype))
-    return [_decimal_text(unit, places) for unit in units]
-
-
-def _decimal_text(unit: int, places: int) -> str:
-    digits = str(abs(unit)).rjust(places + 1, "0")
-    whole, fraction = digits[: len(digits) - places], digits[len(digits) - places :].rstrip("0")
-    return ("-" if unit < 0 else "") + (f"{whole}.{fraction}" if fraction else whole)
+    return [decimal_text(unit, places) for unit in units]

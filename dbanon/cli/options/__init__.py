@@ -51,6 +51,12 @@ AllowSuperuser = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON document")]
 Timings = Annotated[bool, typer.Option("--timings", help="say on stderr where the time went")]
+Progress = Annotated[
+    bool,
+    typer.Option("--progress", help="say on stderr every 10 s where it is; a terminal has a bar"),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="print only what is not well")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="do not ask, on a terminal either")]
 # What the database can count with: integer for k and l, bigint for seeds and releases.
 LARGEST_COUNT = 2**31 - 1
 LARGEST_NUMBER = 2**63 - 1
@@ -208,7 +214,10 @@ As = Annotated[
     str,
     typer.Option("--as", metavar="[table|view]", help="a private copy, or the live source"),
 ]
-Schema = Annotated[str, typer.Option("--schema", help="schema of the published relation")]
+Schema = Annotated[
+    str,
+    typer.Option("--schema", envvar="DBANON_SCHEMA", help="schema of the published relation"),
+]
 Name = Annotated[
     str | None,
     typer.Option(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbanon.cli.terminal.progress import Lines
 from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
 from dbanon.domain.text import is_seen
@@ -19,11 +20,13 @@ from dbanon.domain.text import visible as spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
     from dbanon.domain.caution import Caution
+    from dbanon.domain.errors import DbanonError
 
 
 def visible(text: str) -> str:
@@ -56,9 +59,19 @@ def verbatim(text: str) -> None:
     sys.stdout.flush()
 
 
+def can_ask() -> bool:
+    """Whether somebody is there to answer a question."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def warn(text: str) -> None:
     """Print a warning on stderr."""
     err().print(visible(f"warning: {text}"), style="yellow")
+
+
+def with_hint(error: DbanonError) -> str:
+    """Return an error that does not end the command, with what to try."""
+    return f"{error} (try: {error.hint})" if error.hint else str(error)
 
 
 def caution(found: Iterable[Caution]) -> None:
@@ -143,25 +156,32 @@ def plain(value: Any) -> Any:  # noqa: ANN401, PLR0911 - any domain value, to an
 
 
 @contextmanager
-def watched(*, timings: bool, steps: int) -> Iterator[Stages]:
+def watched(
+    *, timings: bool, steps: int, progress: bool = False, quiet: bool = False
+) -> Iterator[Stages]:
     """Show the stages of a long command on stderr, and their times at the end if asked.
 
-    The bar is drawn only on a terminal; ``steps`` is how many stages the command has.
+    On a terminal a bar is drawn; elsewhere ``progress`` asks for a line every few seconds.
+    ``steps`` is how many stages the command has; quiet: say nothing of why one takes long.
     """
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
     console = err()
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
-        bar = _Bar(progress, progress.add_task("connect", total=steps))
-        stages = Stages(
-            on_start=bar.start,
-            on_note=lambda text: console.print(spelled(text), style="dim"),
-            on_progress=bar.move if console.is_terminal else None,
-            on_step=bar.step if console.is_terminal else None,
-        )
+    notes = None if quiet else lambda text: console.print(spelled(text), style="dim")
+    if console.is_terminal:
+        shown: AbstractContextManager[_Bar | Lines | None] = _drawn(console, steps)
+    elif progress:
+        shown = Lines(lambda text: console.print(spelled(text)))
+    else:
+        shown = nullcontext()
+    with shown as listener:
+        if listener is None:
+            stages = Stages(on_note=notes)
+        else:
+            stages = Stages(
+                on_start=listener.start,
+                on_note=notes,
+                on_progress=listener.move,
+                on_step=listener.step,
+            )
         yield stages
     if timings:
         for remark in stages.remarks:
@@ -169,6 +189,16 @@ def watched(*, timings: bool, steps: int) -> Iterator[Stages]:
         total = sum(stages.seconds.values())
         for name, seconds in (*stages.seconds.items(), ("total", total)):
             console.print(f"{name:>10} {seconds:8.3f} s")
+
+
+@contextmanager
+def _drawn(console: Console, steps: int) -> Iterator[_Bar]:
+    """Draw a bar during the block."""
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield _Bar(progress, progress.add_task("connect", total=steps))
 
 
 class _Bar:

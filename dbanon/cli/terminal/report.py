@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.cli.terminal import console
-from dbanon.domain.metrics import MEANINGS, Meaning
 from dbanon.domain.policy import L_DIVERSITY
+from dbanon.domain.wording import MEANINGS, Meaning
 from dbanon.models.parameters import COLUMNS
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import texts, title
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.checks import CheckReport
     from dbanon.domain.policy import ModelSpec, Policy
@@ -76,9 +78,9 @@ def search(policy: Policy) -> str:
     return f"{policy.algorithm} ({spelled})" if spelled else policy.algorithm
 
 
-def models(policy: Policy) -> str:
-    """Spell every model that a policy asks for, with the columns of which it is asked."""
-    return ", ".join(map(_asked, policy.models))
+def models(specs: Iterable[ModelSpec]) -> str:
+    """Spell every model that is asked for, with the columns of which it is asked."""
+    return ", ".join(map(_asked, specs))
 
 
 def _asked(spec: ModelSpec) -> str:

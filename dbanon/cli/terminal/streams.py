@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from contextlib import contextmanager, suppress
@@ -14,14 +15,19 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """A text stream that goes on when its output is lost, and keeps the reason in ``lost``."""
+    """A text stream that goes on when its output is lost, and keeps the reason in ``lost``.
+
+    is_unused: whether nothing was written to it yet.
+    """
 
     def __init__(self, inner: TextIO) -> None:
         self._inner = inner
+        self.is_unused = True
         self.lost: OSError | None = None
 
     def write(self, text: str) -> int:
         """Write a text; once one was lost, drop it."""
+        self.is_unused = self.is_unused and not text
         if self.lost is None:
             try:
                 return self._inner.write(text)
@@ -78,6 +84,9 @@ def _occupy_descriptors() -> None:
 
 
 def _opened(stream: TextIO | None, number: int) -> TextIO:
+    """Return a stream that writes UTF-8, as every file that dbanon reads is, in any locale."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     if stream is not None:
         return stream
     return open(number, "w", encoding="utf-8", closefd=False)

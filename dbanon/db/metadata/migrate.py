@@ -13,7 +13,7 @@ from psycopg import sql
 
 from dbanon import resources
 from dbanon.db.metadata.damage import mend_tables, missing
-from dbanon.db.metadata.tables import DATA_SCHEMA, DEFAULT_VIEWS, REVISION, SCHEMA
+from dbanon.db.metadata.tables import DATA_SCHEMA, REVISION, SCHEMA
 from dbanon.db.models import functions
 from dbanon.db.printing import SETTINGS, printed
 from dbanon.db.queries import query, template
@@ -96,18 +96,28 @@ def _upgrade(session: Session, *, lost: str | None) -> None:
     command.upgrade(config, REVISION)
 
 
-def grant_everyday(session: Session, role: str) -> None:
-    """Give a role all rights that publishing needs but on the tables; idempotent."""
-    if session.pg.execute(query("catalog/schema_exists"), (DEFAULT_VIEWS,)).fetchone() is None:
-        session.pg.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(DEFAULT_VIEWS)))
-    session.pg.execute(_everyday_rights(role))
+def grant_everyday(session: Session, role: str, *, views: str) -> None:
+    """Give a role all rights that publishing in a schema needs but on the tables; idempotent.
+
+    Raises NotPermitted for the schema of an extension, whose functions trust what is in it.
+    """
+    row = session.pg.execute(query("metadata/extension_in"), (views,)).fetchone()
+    if row is not None:
+        raise NotPermitted(
+            f"schema {quote_identifier(views)} is that of the extension {quote_identifier(row[0])}",
+            hint=f"{_INIT} --role ... --schema another_one, and DBANON_SCHEMA for what comes then",
+        )
+    if session.pg.execute(query("catalog/schema_exists"), (views,)).fetchone() is None:
+        session.pg.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(views)))
+    session.pg.execute(_everyday_rights(role, views))
 
 
-def script(*, role: str | None = None, owner: str | None = None) -> str:
+def script(*, role: str | None = None, owner: str | None = None, views: str) -> str:
     """Return the SQL of ``install`` on an empty database, for a DBA to read and run.
 
     role: the everyday role, which gets all rights that publishing needs but on the tables that
-    are to be published; owner: the role that everything is to belong to, else whoever runs it.
+    are to be published; owner: the role that everything is to belong to, else whoever runs it;
+    views: the schema that releases will be served in.
     """
     from alembic import command
 
@@ -117,27 +127,29 @@ def script(*, role: str | None = None, owner: str | None = None) -> str:
     functions = _statements(_function_statements())
     parts = [
         "BEGIN;\n" + "\n".join(f"{setting};" for setting in SETTINGS),
-        _statements(_schema_statements(role=role, owner=owner)),
+        _statements(_schema_statements(role=role, owner=owner, views=views)),
         tables,
         functions,
     ]
     if owner is not None:
         parts.append("RESET ROLE;")
     if role is not None:
-        parts.append(printed(_everyday_rights(role)).rstrip())
+        parts.append(printed(_everyday_rights(role, views)).rstrip())
     return "\n\n".join([*parts, "COMMIT;\n"])
 
 
-def _everyday_rights(role: str) -> sql.Composed:
-    slots = {"role": sql.Identifier(role), "views": sql.Identifier(DEFAULT_VIEWS)}
+def _everyday_rights(role: str, views: str) -> sql.Composed:
+    slots = {"role": sql.Identifier(role), "views": sql.Identifier(views)}
     return template("session/grant_everyday", **slots)
 
 
-def _schema_statements(*, role: str | None, owner: str | None) -> Iterator[sql.Composed]:
+def _schema_statements(
+    *, role: str | None, owner: str | None, views: str
+) -> Iterator[sql.Composed]:
     """Yield what makes the schemas, for the owner if there is one, and begins to act as it."""
     schemas = [SCHEMA, DATA_SCHEMA]
     if role is not None or owner is not None:
-        schemas.append(DEFAULT_VIEWS)
+        schemas.append(views)
     whose: sql.Composable = sql.SQL("")
     if owner is not None:
         whose = sql.SQL(" AUTHORIZATION {}").format(sql.Identifier(owner))

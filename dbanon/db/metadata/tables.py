@@ -7,8 +7,6 @@ from sqlalchemy.dialects.postgresql import JSONB, OID
 
 SCHEMA = "dbanon"
 DATA_SCHEMA = "dbanon_data"
-# Where releases are served when nothing else is said.
-DEFAULT_VIEWS = "anon"
 
 # The newest revision under migrations/versions; a test holds the two together.
 REVISION = "0006"

@@ -69,7 +69,7 @@ def _locked(session: Session, name: TableName) -> TableInfo:
         "SELECT has_table_privilege(%s::oid, 'SELECT')", (found.oid,)
     ).fetchone()
     if not (row and row[0]):
-        raise NotPermitted(f"this role may not read {name}", hint="GRANT SELECT ON it")
+        raise NotPermitted(f"this role may not read {name}", hint=f"GRANT SELECT ON {name} TO ...")
     identity.hold(session, found)
     return catalog.describe(session, name)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from dbanon.db.queries import query
@@ -26,7 +27,7 @@ class Promise:
     """The models of a release and the roles of its columns; nothing that is secret.
 
     trees: the taxonomies and orders of the sensitive columns whose models compare by them, as
-    ``dbanon.distances`` takes them.
+    ``dbanon.distances`` takes them; proved_at: when it was written, None if nothing says so.
     """
 
     release: int
@@ -34,6 +35,7 @@ class Promise:
     sensitive: tuple[str, ...]
     models: tuple[ModelSpec, ...]
     trees: Mapping[str, object] = field(default_factory=dict)
+    proved_at: datetime | None = None
 
     @property
     def k(self) -> int:
@@ -79,6 +81,7 @@ def describe_promise(publication: Publication) -> str:
         "sensitive": promise.sensitive,
         "models": model_documents(promise.models),
         "trees": promise.trees,
+        "proved_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     return f"{_MARK}: {json.dumps(document, ensure_ascii=False)}"
 
@@ -91,12 +94,14 @@ def read_promise(session: Session, info: TableInfo) -> Promise | None:
         return None
     try:
         document = json.loads(text.removeprefix(f"{_MARK}: "))
+        proved_at = document.get("proved_at")
         return Promise(
             release=int(document["release"]),
             quasi=tuple(map(str, document["quasi"])),
             sensitive=tuple(map(str, document["sensitive"])),
             models=models_of(document["models"]),
             trees=dict(document["trees"]),
+            proved_at=None if proved_at is None else datetime.fromisoformat(proved_at),
         )
-    except (ValueError, KeyError, TypeError, PolicyError):
+    except (AttributeError, ValueError, KeyError, TypeError, PolicyError):
         return None

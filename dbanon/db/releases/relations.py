@@ -13,6 +13,7 @@ from dbanon.db.releases.guards import drop_guards, guard_statements
 from dbanon.db.releases.immutability import seal_statements, seen, seen_body, shape
 from dbanon.db.releases.publication import data_table
 from dbanon.domain.release import ReleaseKind
+from dbanon.domain.wording import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,6 +150,16 @@ def comment_statement(publication: Publication, candidate: TableName | None = No
     return sql.SQL("COMMENT ON VIEW {} IS {}").format(
         relation(candidate or publication.view), sql.Literal(describe_promise(publication))
     )
+
+
+def wording_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield the comments in which the columns of the view say in words what they are."""
+    recodings = dict(publication.recodings)
+    roles = {rule.column: rule.role for rule in publication.policy.columns}
+    for name in publication.names:
+        text = in_words(name, roles[name], recoding=recodings.get(name))
+        column = sql.SQL("{}.{}").format(relation(publication.view), sql.Identifier(name))
+        yield sql.SQL("COMMENT ON COLUMN {} IS {}").format(column, sql.Literal(text))
 
 
 def forget_statements(publication: Publication) -> Iterator[sql.Composed]:

@@ -11,7 +11,6 @@ from dbanon.kernels.boxes.box_extension import cost_of
 from dbanon.kernels.boxes.costs import box_cost
 from dbanon.kernels.boxes.merges import NONE, groups_of, unlink
 from dbanon.kernels.compile import kernel
-from dbanon.kernels.layout import START
 
 if TYPE_CHECKING:
     from dbanon.kernels.arrays import Floats, Int32s, Int64s
@@ -95,17 +94,17 @@ def _may_leave(row: int, l: int, g: Groups, w: Work) -> bool:
 
 
 @kernel
-def _best_row(a: int, l: int, everything: float, g: Groups, w: Work) -> tuple[float, int]:
+def _best_row(a: int, l: int, price: float, g: Groups, w: Work) -> tuple[float, int]:
     """Return the gain of leaving out the best row of a group and the row, -1 when none gains."""
     n = g.boxes.size[a]
     cost = _bound(a, g, w)
     best, best_row = 0.0, NONE
-    if n * cost <= everything:
+    if n * cost <= price:
         return best, best_row
     _tally(a, g, w)
     row = g.head[a]
     while row != NONE:
-        gain = n * cost - (n - 1) * _cost_without(row, g, w) - everything
+        gain = n * cost - (n - 1) * _cost_without(row, g, w) - price
         better = gain > best or (gain == best and row < best_row)
         if better and _may_leave(row, l, g, w):
             best, best_row = gain, row
@@ -120,12 +119,12 @@ def _consider(
     a: int,
     k: int,
     l: int,
-    everything: float,
+    price: float,
     g: Groups,
     w: Work,
 ) -> None:
     if g.boxes.size[a] > k:
-        gain, row = _best_row(a, l, everything, g, w)
+        gain, row = _best_row(a, l, price, g, w)
         if row != NONE:
             heapq.heappush(heap, (-gain, a, row))
 
@@ -134,7 +133,7 @@ def _consider(
 def trim(
     rows: Int32s,
     group: Int32s,
-    n_groups: int,
+    price: float,
     flat: Floats,
     layout: Int64s,
     k: int,
@@ -144,10 +143,12 @@ def trim(
     """Leave out up to ``budget`` single rows, best gain first; return the groups, -1 for those.
 
     rows: (n, d + s) codes of the d columns and of the s sensitive columns; group: (n,) without
-    suppressed rows. A row gains what its group's total cost (rows * cost of the box) drops by,
-    less the cost of a suppressed row. Groups keep k rows and l values of each sensitive column.
-    Ties: lowest group, then lowest row. O(n d), and the size of its group for each row left out.
+    suppressed rows, n at least 1; price: the cost of a suppressed row. A row gains what its group's
+    total cost (rows * cost of the box) drops by, less the price. Groups keep k rows and l values of
+    each sensitive column. Ties: lowest group, then lowest row. O(n d), and the size of its group
+    for each row left out.
     """
+    n_groups = group.max() + 1
     d, n_sensitive = layout.shape[0], rows.shape[1] - layout.shape[0]
     g = groups_of(rows, group, n_groups, flat, layout)
     bounds = np.empty((4, d), np.int32)
@@ -155,19 +156,16 @@ def trim(
     occurs = np.zeros((n_sensitive, cardinality), np.int64)
     distinct = np.zeros(n_sensitive, np.int64)
     w = Work(bounds[0], bounds[1], bounds[2], bounds[3], occurs, distinct)
-    everything = 0.0
-    for column in range(d):
-        everything += flat[layout[column, START]]
     trimmed = group.copy()
     heap = [(0.0, NONE, NONE)]
     heap.pop()
     for a in range(n_groups):
-        _consider(heap, a, k, l, everything, g, w)
+        _consider(heap, a, k, l, price, g, w)
     while budget > 0 and len(heap) > 0:
         _, a, row = heapq.heappop(heap)
         trimmed[row] = NONE
         unlink(row, a, g)
         g.boxes.size[a] -= 1
         budget -= 1
-        _consider(heap, a, k, l, everything, g, w)
+        _consider(heap, a, k, l, price, g, w)
     return trimmed

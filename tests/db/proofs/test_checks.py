@@ -1,5 +1,7 @@
 import psycopg
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from tables import HOSPITAL_A, HOSPITAL_B
 
 CHECK_K = "SELECT * FROM dbanon.check_k_anonymity(%s, %s, %s)"
@@ -19,6 +21,11 @@ def hospital(database):
         return connection
 
     return make
+
+
+@pytest.fixture
+def empty(hospital):
+    return hospital([])
 
 
 def one(connection, call, *parameters):
@@ -119,3 +126,33 @@ def test_both_models_at_once_are_what_each_is_alone(hospital, rows, k, l):
         ("k-anonymity", *one(connection, CHECK_K, "hospital", QUASI, k)),
         ("l-diversity", *one(connection, CHECK_L, "hospital", QUASI, "condition", l)),
     ]
+
+
+def expected(required, levels, n_rows):
+    """Return what a check reports of classes that achieve these levels."""
+    failing = sum(level < required for level in levels)
+    verdict = "failed" if failing else "passed"
+    return (required, min(levels), len(levels), failing, n_rows, verdict)
+
+
+ROW = st.tuples(
+    st.none() | st.sampled_from(["1", "2"]),
+    st.none() | st.just("x"),
+    st.none() | st.sampled_from(["flu", "cancer", ""]),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(ROW, min_size=1, max_size=24), st.integers(1, 5), st.integers(1, 4))
+def test_the_figures_of_k_and_l_are_those_of_the_definitions(empty, rows, k, l):
+    classes = [[row[2] for row in rows if row[:2] == key] for key in {row[:2] for row in rows}]
+    by_k = expected(k, [len(values) for values in classes], len(rows))
+    by_l = expected(l, [len({*values}) for values in classes], len(rows))
+    with empty.transaction(force_rollback=True):
+        with empty.cursor().copy("COPY public.hospital FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+        assert by_k == one(empty, CHECK_K, "hospital", QUASI, k)
+        assert by_l == one(empty, CHECK_L, "hospital", QUASI, "condition", l)
+        both = empty.execute(CHECK_BOTH, ("hospital", QUASI, k, "condition", l)).fetchall()
+    assert both == [("k-anonymity", *by_k), ("l-diversity", *by_l)]

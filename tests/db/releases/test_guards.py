@@ -8,7 +8,9 @@ import pytest
 from tables import make_patients, patients_policy
 
 import dbanon
+from dbanon.actions.release import count_hidden
 from dbanon.domain.policy import ColumnRule, Role
+from dbanon.settings import Settings
 
 CLASSES = """
 SELECT min(members), min(diversity) FROM (
@@ -258,3 +260,30 @@ def test_only_the_owner_of_the_source_can_publish_a_live_view(database):
     settings = dbanon.Settings(dsn=database.dsn_as(publisher))
     with pytest.raises(dbanon.NotPermitted):
         dbanon.publish(table, kind="view", settings=settings)
+
+
+def test_doctor_and_the_ledger_say_how_much_a_live_view_hides(live):
+    assert dbanon.doctor(settings=live.settings)[-1].level == "ok"
+    (release,) = dbanon.list_releases(settings=live.settings)
+    assert count_hidden([release], settings=live.settings)[release.id].total == 0
+    group = members(live)
+    live.execute("UPDATE public.patients SET disease = 'flu' WHERE id = ANY (%s)", (group,))
+    moved = live.execute("SELECT min(id) FROM public.patients WHERE id <> ALL (%s)", (group,))
+    live.execute("UPDATE public.patients SET age = 17 WHERE id = %s", moved[0])
+    hidden = 200 - shown(live)
+    (finding,) = [f for f in dbanon.doctor(settings=live.settings) if f.level == "warning"]
+    assert f"it hides {hidden} of the 200 rows that were published" in finding.message
+    assert finding.hint == "dbanon refresh public.patients"
+    counted = count_hidden([release], settings=live.settings)[release.id]
+    assert (hidden, 1) == (counted.total, counted.gone)
+    dbanon.refresh("patients", settings=live.settings)
+    releases = dbanon.list_releases(settings=live.settings)
+    assert [0] == [one.total for one in count_hidden(releases, settings=live.settings).values()]
+
+
+def test_whoever_reads_the_ledger_alone_lists_releases_without_what_they_hide(live):
+    auditor = live.role("ledger_auditor")
+    live.execute(f"GRANT USAGE ON SCHEMA dbanon TO {auditor}")
+    live.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA dbanon TO {auditor}")
+    settings = Settings(dsn=live.dsn_as(auditor))
+    assert {} == count_hidden(dbanon.list_releases(settings=settings), settings=settings)

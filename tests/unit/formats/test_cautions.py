@@ -5,11 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbanon.domain.caution import Code, Contents
-from dbanon.domain.persons import Persons
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo, TableName
 from dbanon.formats.allowances import flaws
 from dbanon.formats.cautions import alike, cautions
+from dbanon.formats.persons import Persons
+from dbanon.formats.suggestions import identifies
 
 TABLE = TableName("public", "people")
 K5, L3 = ModelSpec("k-anonymity", {"k": 5}), ModelSpec("l-diversity", {"l": 3})
@@ -31,6 +32,7 @@ def told(
     allowed=None,
     subject=None,
     persons=None,
+    rows=None,
 ):
     """Return the cautions; allowed: those of each column that its rule allows."""
     columns = tuple(
@@ -50,6 +52,7 @@ def told(
         unique=unique,
         complete=complete,
         persons=persons,
+        rows=rows,
     )
     assert all(caution.hint for caution in given_)
     assert all(caution.code.of_column is (caution.column is not None) for caution in given_)
@@ -95,6 +98,18 @@ def test_a_name_of_an_identifier_is_told(name):
     assert "looks like an identifier" in message
     assert found({**PLAIN, name: "quasi"}) == []
     assert found({**PLAIN, name: "insensitive"}, comments={name: "dbanon: insensitive"}) == []
+
+
+@pytest.mark.parametrize("base", ["uuid", "inet", "macaddr"])
+def test_a_type_of_keys_and_of_machines_is_told(base):
+    column = ColumnInfo("colour", base, base, ColumnKind.CATEGORY)
+    assert identifies(column) is not None
+    assert identifies(replace(column, base_type="text")) is None
+
+
+def test_a_part_of_the_key_that_is_published_as_it_is_is_told():
+    ((named, message),) = found({**PLAIN, "id": "insensitive"})
+    assert (named, "it is part of the primary key" in message) == ("id", True)
 
 
 def test_the_name_of_a_disease_is_no_name():
@@ -219,3 +234,50 @@ def test_what_may_only_stand_for_persons_is_told_as_such():
     (caution,) = told({**PLAIN, "person_id": "identifier"}, persons=maybe)
     assert "8,376 rows, 1,152 values of column person_id" in caution.message
     assert "if these are persons" in caution.message
+
+
+PHONES = [f"555-123-4{i:03}" for i in range(100)]
+AGES = [str(20 + i % 50) for i in range(100)]
+
+
+def test_values_that_look_like_those_of_an_identifier_are_told_and_never_shown():
+    for column, role in (("disease", "sensitive"), ("ward", "insensitive")):
+        (caution,) = told(PLAIN, rows={column: PHONES})
+        assert (caution.code, caution.column) == (Code.LOOKS_LIKE_PHONE, column)
+        assert f"{role} column {column} holds what looks like telephone numbers" in caution.message
+        assert "555" not in str(caution)
+    assert told(PLAIN, rows={"age": PHONES, "id": PHONES}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "insensitive", "sensitive"),
+    [
+        ("home_lat", [Code.LOOKS_LIKE_COORDINATES], [Code.LOOKS_LIKE_COORDINATES]),
+        ("dob", [Code.KNOWN_TO_OTHERS], [Code.KNOWN_TO_OTHERS]),
+        ("ZIP", [Code.KNOWN_TO_OTHERS], [Code.KNOWN_TO_OTHERS]),
+        ("race", [Code.KNOWN_TO_OTHERS], []),
+        ("sex", [Code.KNOWN_TO_OTHERS], []),
+        ("colour", [], []),
+    ],
+)
+def test_names_of_what_others_know_are_told(name, insensitive, sensitive):
+    assert [c.code for c in told({**PLAIN, name: "insensitive"})] == insensitive
+    assert [c.code for c in told({**PLAIN, name: "sensitive"})] == sensitive
+    assert told({**PLAIN, name: "quasi"}) == []
+
+
+def test_a_column_from_which_a_quasi_identifier_follows_is_told():
+    born = [str(2020 - int(age)) for age in AGES]
+    (caution,) = told(PLAIN, rows={"age": AGES, "ward": born})
+    assert (caution.code, caution.column) == (Code.DERIVED, "ward")
+    assert "insensitive column ward determines age" in caution.message
+
+
+def test_a_column_that_follows_from_a_quasi_identifier_is_told():
+    groups = [age[0] for age in AGES]
+    for column in ("ward", "disease"):
+        (caution,) = told(PLAIN, rows={"age": AGES, column: groups})
+        assert (caution.code, caution.column) == (Code.DERIVED, column)
+        assert f"column {column} follows from age" in caution.message
+    allowed = {"ward": ("derived: everybody may know the decade",)}
+    assert told(PLAIN, rows={"age": AGES, "ward": groups}, allowed=allowed) == []

@@ -147,7 +147,7 @@ def test_persons_who_may_not_be_counted_are_suspected():
 def drafted(info, *keys, **distinct):
     stats = {name: ColumnStats(ROWS, 0, count) for name, count in distinct.items()}
     persons = find(info, keys, stats)
-    return draft(info.name, suggest(info, stats, persons), persons)
+    return draft(info, suggest(info, stats, persons), persons)
 
 
 def test_a_draft_names_the_subject_with_the_figure():

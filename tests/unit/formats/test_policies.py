@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.policy import PERIODS, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 from dbanon.formats.policies import Known, dump, from_document, parse, to_document
 
@@ -14,6 +14,7 @@ HOSTILE = st.sampled_from(['a"b', "a.b", "a b", "a\nb", "é", "''", "\\", "colum
 NAMES = HOSTILE | st.text(min_size=1, max_size=8).filter(lambda text: "\x00" not in text)
 TEXTS = st.lists(NAMES, min_size=1, max_size=3).map(tuple)
 POSITIVE = st.floats(min_value=0, exclude_min=True, allow_infinity=False)
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
 INTEGERS = st.integers(1 - 2**63, 2**63 - 1)
 
 
@@ -31,6 +32,13 @@ def rules(draw, column):
         weight=draw(POSITIVE),
         snap=draw(st.none() | POSITIVE),
         digits=draw(st.none() | st.integers(0, 20)),
+        at_least=draw(st.none() | st.integers(1, 20) | st.sampled_from(PERIODS)),
+        bands=draw(st.none() | POSITIVE),
+        top=draw(st.none() | FINITE),
+        bottom=draw(st.none() | FINITE),
+        keep=draw(st.booleans()),
+        rare=draw(st.none() | st.just("suppress")),
+        pooled=draw(st.none() | TEXTS),
         order=draw(st.none() | st.lists(NAMES | st.just(""), min_size=1, unique=True).map(tuple)),
         allow=allow,
     )
@@ -63,9 +71,9 @@ def policies(draw):
         max_suppressed=draw(st.floats(0, 1, exclude_max=True)),
         block=draw(st.none() | st.integers(1, 2**40)),
         class_label=draw(st.none() | NAMES),
+        allow=draw(st.sampled_from([(), ('k-of-one: why: "so"', "no-diversity:x")])),
         rest=draw(st.none() | st.just("drop")),
         name=draw(st.from_regex(r"[a-z][a-z0-9_-]{0,39}", fullmatch=True)),
-        allow=draw(st.sampled_from([(), ('k-of-one: why: "so"', "no-diversity:x")])),
     )
 
 

@@ -256,6 +256,65 @@ def test_the_subject_is_not_null_not_published_and_can_be_counted():
         ({"column": "sex", "snap": 5.0}, "snap needs an ordered type, text is none"),
         ({"column": "sex", "digits": 2}, "digits needs an ordered type, text is none"),
         ({"column": "born", "digits": 2}, "digits needs a numeric type"),
+        (
+            {"column": "born", "at_least": 3, "snap": None},
+            "at_least of type date is one of day, week, month, quarter, year, decade",
+        ),
+        (
+            {"column": "age", "at_least": 1},
+            "at_least means nothing of type integer here: use bands",
+        ),
+        (
+            {"column": "sex", "at_least": "year"},
+            "at_least of a column with a taxonomy is a number of levels above its leaves",
+        ),
+        (
+            {"column": "sex", "at_least": "year", "taxonomy": None},
+            "at_least of type text is a number of leading characters",
+        ),
+        (
+            {"column": "sex", "at_least": 101, "taxonomy": None},
+            "at_least is at most 100 characters",
+        ),
+        (
+            {"column": "sex", "at_least": 1, "taxonomy": None, "order": ("a",), "recoding": None},
+            "at_least means nothing of type text here: use a taxonomy",
+        ),
+        ({"column": "sex", "top": 9}, "top needs a numeric type, text is none"),
+        (
+            {"column": "born", "bands": 9, "snap": None},
+            "bands needs a numeric type, date is none: use at_least",
+        ),
+        (
+            {"column": "age", "bottom": 9, "taxonomy": "sex"},
+            "bottom is for numbers on a line: leave it or the taxonomy out",
+        ),
+        ({"column": "age", "bands": 2.5}, "bands of type integer is a whole number"),
+        ({"column": "age", "top": 1, "bottom": 2}, "bottom is at most top"),
+        (
+            {"column": "age", "top": 90, "snap": 5},
+            "top publishes whole cells already: leave snap out",
+        ),
+        (
+            {"column": "age", "keep": True, "bands": 10},
+            "keep publishes the values as they are: leave bands out",
+        ),
+        (
+            {"column": "sex", "pooled": ("036",), "taxonomy": None},
+            "pooled goes with at_least, a number of leading characters",
+        ),
+        (
+            {"column": "sex", "at_least": 1, "pooled": ("036",)},
+            "pooled goes with at_least, a number of leading characters",
+        ),
+        (
+            {"column": "sex", "at_least": 3, "pooled": ("036", "0359"), "taxonomy": None},
+            "pooled lists texts of 3 characters, as many as at_least",
+        ),
+        (
+            {"column": "age", "bands": 10, "recoding": "mean"},
+            "recoding mean knows no bands: choose one of interval, interval-text, label, suppress",
+        ),
     ],
 )
 def test_a_recoding_must_fit_the_type(changes, problem):
@@ -273,14 +332,6 @@ def test_an_ordered_column_with_a_taxonomy_may_be_published_as_labels():
     assert validate(policy, INFO, taxonomies={"sex", "age"}) is None
 
 
-def test_columns_that_are_not_named_may_be_dropped_and_nothing_else():
-    named = replace(POLICY, columns=tuple(r for r in POLICY.columns if r.column != "born"))
-    assert ["column born has no role"] == problems_of(named)
-    assert validate(replace(named, rest="drop"), INFO, taxonomies={"sex"}) is None
-    subject = replace(named, rest="drop", subject="born")
-    assert validate(subject, INFO, taxonomies={"sex"}) is None
-
-
 def test_what_is_allowed_names_a_warning_and_a_reason():
     columns = (*POLICY.columns[:-1], replace(POLICY.columns[-1], allow=("near-unique",)))
     policy = replace(POLICY, columns=columns, allow=("loud: why",))
@@ -288,3 +339,11 @@ def test_what_is_allowed_names_a_warning_and_a_reason():
         "allow names no warning that there is",
         'column cause: allow gives no reason: "near-unique: why"',
     ] == problems_of(policy)
+
+
+def test_columns_that_are_not_named_may_be_dropped_and_nothing_else():
+    named = replace(POLICY, columns=tuple(r for r in POLICY.columns if r.column != "born"))
+    assert ["column born has no role"] == problems_of(named)
+    assert validate(replace(named, rest="drop"), INFO, taxonomies={"sex"}) is None
+    subject = replace(named, rest="drop", subject="born")
+    assert validate(subject, INFO, taxonomies={"sex"}) is None

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -136,6 +138,10 @@ role = "identifier"
 [columns."a\\n= b"]
 role = "sensitive"
 """
-    assert expected == draft(table, suggested)
+    info = TableInfo(1, table, "r", (), primary_key=("id",))
+    assert expected == draft(info, suggested)
     assert [rule for rule, _ in suggested] == list(parse(expected).columns)
-    assert "l = " not in draft(table, suggested[:1])
+    assert "l = " not in draft(info, suggested[:1])
+    keyless = replace(info, primary_key=())
+    assert 'key = [\n    "id",\n]' in draft(keyless, suggested, key=("id",))
+    assert list(parse(draft(keyless, suggested)).columns) == list(parse(expected).columns)

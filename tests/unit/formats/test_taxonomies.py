@@ -117,3 +117,38 @@ def test_a_file_beyond_the_limit_is_refused_before_all_of_it_is_read(monkeypatch
     monkeypatch.setattr(taxonomies, "MAX_LABELS", 5)
     with pytest.raises(TaxonomyError, match="more than 5 labels, which is the limit"):
         read_csv(text + '"never read', name="t")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,X,*\nb,X,*\nc,Y,*\n",
+        "a\tX\t*\nb\tX\t*\nc\tY\t*\n",
+        "value,level 1,level 2\na,X,*\nb,X,*\nc,Y,*\n",
+        "Value;Group_1;All\na;X;*\nb;X;*\nc;Y;*\n",
+        "diagnosis;chapter;everything\na;X;*\nb;X;*\nc;Y;*\n",
+        "a;X\nb;X\nc;Y\n",
+        "value;group\na;X\nb;X\nc;Y\n",
+        "child,parent\nX,*\na,X\nb,X\nY,*\nc,Y\n",
+    ],
+)
+def test_files_as_people_have_them_are_recognized(text):
+    assert ("*", "X", "a", "b", "Y", "c") == read_csv(text, name="t").labels
+
+
+def test_a_first_line_that_may_be_a_value_is_one():
+    assert ("a", "b", "c") == read_csv("a;R1\nb;R2\nc;R2\n", name="t").leaf_labels
+
+
+def test_values_and_groups_with_a_comma_are_explained_and_can_be_forced():
+    text = "94305,West\n94306,West\n10001,East\n10002,East\n"
+    with pytest.raises(TaxonomyError) as caught:
+        read_csv(text, name="zip")
+    assert "dbanon taxonomy import zip FILE.csv --form levels" in caught.value.hint
+    taxonomy = read_csv(text, name="zip", form="levels")
+    assert ("94305", "94306", "10001", "10002") == taxonomy.leaf_labels
+
+
+def test_a_header_of_words_that_are_not_known_is_a_value_of_its_own():
+    taxonomy = read_csv("town;province\nRome;Lazio\nMilan;Lombardy\n", name="t")
+    assert "town" in taxonomy.leaf_labels

@@ -229,3 +229,54 @@ def test_a_taxonomy_needs_a_name():
     assert ["the name of a taxonomy is not empty and holds no NUL character"] == problems_of(
         lambda: from_levels("", ["a*"])
     )
+
+
+CITIES = [
+    ("New York", "New York", "US"),
+    ("Albany", "New York", "US"),
+    ("Berlin", "Berlin", "DE"),
+]
+
+
+def test_a_label_of_two_levels_is_told_apart_where_it_means_more_above():
+    taxonomy = from_levels("t", CITIES)
+    expected = ("*", "US", "New York (all)", "New York", "Albany", "DE", "Berlin", "Berlin")
+    assert expected == taxonomy.labels
+    assert ("New York", "Albany", "Berlin") == taxonomy.leaf_labels
+
+
+def test_a_label_that_is_taken_already_is_not_made_up():
+    table = [*CITIES, ("New York (all)", "Elsewhere", "US")]
+    assert ["line 1: a label that names another node on line 1"] == problems_of(
+        lambda: from_levels("t", table)
+    )
+
+
+CODES = ("E11", "E11.0", "E11.9", "I10")
+
+
+def test_a_value_may_lie_above_others():
+    edges = [("*", "E"), ("E", "E11"), ("E11", "E11"), ("E11", "E11.0"), ("E11", "E11.9")]
+    taxonomy = from_edges("icd", [*edges, ("*", "I10")])
+    assert ("*", "E", "E11 (all)", "E11", "E11.0", "E11.9", "I10") == taxonomy.labels
+    assert CODES == taxonomy.leaf_labels
+
+
+def test_all_inner_labels_can_be_values():
+    edges = [("*", "E11"), ("E11", "E11.0"), ("E11", "E11.9"), ("*", "I10")]
+    assert CODES == from_edges("icd", edges, inner_values=True).leaf_labels
+    levels = [("E11.0", "E11", "*"), ("E11.9", "E11", "*"), ("I10", "I10", "*")]
+    taxonomy = from_levels("icd", levels, inner_values=True)
+    assert set(CODES) == set(taxonomy.leaf_labels)
+    assert {"E11 (all)", "I10", "*"} < set(taxonomy.labels)
+    assert {2} == set(taxonomy.depth[taxonomy.leaves].tolist())
+
+
+@given(edge_lists())
+def test_inner_values_add_a_leaf_for_each_inner_node_below_the_root(edges):
+    plain = from_edges("t", edges)
+    inner = set(plain.labels[1:]) - set(plain.leaf_labels)
+    taken = {f"{label} (all)" for label in inner} & set(plain.labels)
+    found = from_edges("t", edges, inner_values=True)
+    expected = {*plain.leaf_labels, *inner} - {label[:-6] for label in taken}
+    assert expected == set(found.leaf_labels)

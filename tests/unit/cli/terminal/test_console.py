@@ -1,4 +1,6 @@
 import io
+from functools import partial
+from time import sleep
 
 import pytest
 import typer
@@ -6,6 +8,7 @@ from rich.console import Console
 
 from dbanon.cli import options
 from dbanon.cli.terminal import console
+from dbanon.cli.terminal.progress import Lines
 
 
 @pytest.fixture
@@ -33,6 +36,23 @@ def test_nobody_is_told_of_progress_without_a_terminal(capsys):
         assert stages.on_progress is None
         stages.progress(0.5, 0.04)
     assert ("", "") == capsys.readouterr()
+
+
+def test_without_a_terminal_lines_are_printed_when_asked_for(capsys, monkeypatch):
+    monkeypatch.setattr(console, "Lines", partial(Lines, every=0.01))
+    with console.watched(timings=False, steps=2, progress=True) as stages, stages("cluster"):
+        stages.step("enforce")
+        stages.progress(0.5, 0.0412)
+        sleep(0.3)
+    out, err = capsys.readouterr()
+    assert ("", "0 s: cluster: enforce, loss 4.12%") == (out, err.splitlines()[-1])
+
+
+def test_a_quiet_command_does_not_say_why_it_takes_long(capsys):
+    for quiet, told in ((True, ""), (False, "compiling")):
+        with console.watched(timings=False, steps=2, quiet=quiet) as stages:
+            stages.note("compiling")
+        assert told == capsys.readouterr().err.strip()
 
 
 def test_the_bar_grows_within_a_stage():

@@ -5,8 +5,8 @@ from builders import policy_of
 from dbanon.anonymization.registry import METRICS
 from dbanon.cli.terminal import report
 from dbanon.domain.assignment import LossReport
-from dbanon.domain.metrics import MEANINGS
 from dbanon.domain.policy import ModelSpec
+from dbanon.domain.wording import MEANINGS
 
 LOSS = LossReport(
     n_rows=100,
@@ -42,4 +42,4 @@ def test_models_are_spelled_with_the_columns_of_which_they_are_asked():
     policy = policy_of(["age"], ["pay", "job"], k=5, l=1)
     asked = (policy.models[0], ModelSpec("t-closeness", {"t": 0.2, "columns": ("pay", "job")}))
     policy = replace(policy, models=asked)
-    assert "5-anonymity, 0.2-closeness (equal) of pay and job" == report.models(policy)
+    assert "5-anonymity, 0.2-closeness (equal) of pay and job" == report.models(asked)

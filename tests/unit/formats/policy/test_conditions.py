@@ -5,8 +5,8 @@ import pytest
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import Comparison, Condition
 from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo, TableName
-from dbanon.formats.conditions import misfits
 from dbanon.formats.policies import dump, from_document, parse, to_document
+from dbanon.formats.policy.conditions import misfits
 
 COLUMN = '\n[columns.age]\nrole = "quasi"\n'
 

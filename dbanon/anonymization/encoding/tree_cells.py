@@ -1,0 +1,98 @@
+"""The cells of a taxonomy: nodes below which nothing is published."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.domain.errors import PolicyError
+from dbanon.domain.table import quote_identifier
+from dbanon.domain.taxonomy import ROOT_LABEL, Taxonomy
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from numpy.typing import NDArray
+
+    from dbanon.domain.policy import ColumnRule
+
+
+def cells_of_level(taxonomy: Taxonomy, rule: ColumnRule) -> NDArray[np.int32]:
+    """Return the cell of each leaf, ``at_least`` levels above the deepest leaves.
+
+    Branches that end higher keep their leaves. Raises PolicyError where only the root is left.
+    """
+    level = rule.at_least
+    if not isinstance(level, int) or level >= taxonomy.height:
+        msg = (
+            f"column {quote_identifier(rule.column)}: at_least must be a number of levels from 1 to"
+            f" {taxonomy.height - 1} above the leaves of taxonomy {taxonomy.name!r}"
+        )
+        raise PolicyError(msg, hint='to publish nothing of the column: recoding = "suppress"')
+    nodes = taxonomy.leaves.copy()
+    while (deep := taxonomy.depth[nodes] > taxonomy.height - level).any():
+        nodes = np.where(deep, taxonomy.parent[nodes], nodes)
+    return nodes
+
+
+def prefix_tree(
+    name: str, texts: Sequence[str], *, length: int, pooled: Collection[str] = ()
+) -> tuple[Taxonomy, NDArray[np.int32]]:
+    """Return a tree of the first 1, 2 .. ``length`` characters of some texts, and its cells.
+
+    A text of at most ``length`` characters is a cell of its own; all that begin with one of
+    ``pooled`` are one cell below the root, labelled with zeros. Labels are filled up with stars to
+    the length of the texts if all have the same, and have one star otherwise, for how long a text
+    is would be known of it. O(m log m + m * length).
+    """
+    width = len(texts[0]) if len({len(text) for text in texts}) == 1 else 0
+
+    def above(text: str) -> tuple[str, ...]:
+        """Return the labels of the nodes from below the root down to above a text."""
+        if text[:length] in pooled:
+            zeros = "0" * length
+            return (zeros.ljust(width, "*") if width else f"{zeros}*",)
+        deepest = min(length, len(text) - 1)
+        return tuple(text[:n].ljust(max(width, n + 1), "*") for n in range(1, deepest + 1))
+
+    labels, parent, depth = [ROOT_LABEL], [-1], [0]
+    leaves: list[int] = []
+    path: list[int] = [0]  # the nodes above the last leaf
+    before: tuple[str, ...] = ()
+    for upper, text in sorted((above(text), text) for text in texts):
+        pairs = zip(before, upper, strict=False)
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        del path[shared + 1 :]
+        for label in (*upper[shared:], text):
+            labels.append(label)
+            parent.append(path[-1])
+            depth.append(len(path))
+            path.append(len(labels) - 1)
+        leaves.append(path.pop())
+        before = upper
+    taxonomy = _numbered(name, labels, parent=parent, depth=depth, leaves=leaves)
+    alone = [len(labels[leaf]) <= length and labels[leaf] not in pooled for leaf in leaves]
+    nodes = taxonomy.leaves
+    return taxonomy, np.where(np.array(alone, bool), nodes, taxonomy.parent[nodes])
+
+
+def _numbered(
+    name: str, labels: list[str], *, parent: list[int], depth: list[int], leaves: list[int]
+) -> Taxonomy:
+    """Return a taxonomy of nodes that are in depth-first order already."""
+    lo, hi = np.full(len(labels), len(leaves), np.int32), np.full(len(labels), -1, np.int32)
+    lo[leaves] = hi[leaves] = np.arange(len(leaves), dtype=np.int32)
+    for node in range(len(labels) - 1, 0, -1):
+        above = parent[node]
+        lo[above], hi[above] = min(lo[above], lo[node]), max(hi[above], hi[node])
+    return Taxonomy(
+        name=name,
+        labels=tuple(labels),
+        parent=np.array(parent, np.int32),
+        depth=np.array(depth, np.int32),
+        leaf_lo=lo,
+        leaf_hi=hi,
+        leaves=np.array(leaves, np.int32),
+    )

@@ -1,0 +1,69 @@
+"""How much of a live view its guards have hidden since it was published."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dbanon.db import catalog, identity
+from dbanon.db.audit import can_read
+from dbanon.db.metadata.tables import DATA_SCHEMA
+from dbanon.db.queries import template
+from dbanon.domain.errors import TableNotFound
+from dbanon.domain.release import ReleaseKind
+from dbanon.domain.table import TableName
+
+if TYPE_CHECKING:
+    from dbanon.db.session import Session
+    from dbanon.domain.release import Release
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """Rows that were published and are not shown any more.
+
+    ``rows`` are in the ``classes`` that failed, ``gone`` were changed or deleted by themselves.
+    """
+
+    published: int
+    rows: int
+    classes: int
+    gone: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.rows + self.gone
+
+    def __str__(self) -> str:
+        return (
+            f"it hides {self.total:,} of the {self.published:,} rows that were published:"
+            f" {self.rows:,} in {self.classes:,} classes that failed, {self.gone:,} that were"
+            " changed or deleted"
+        )
+
+
+def hidden(session: Session, release: Release) -> Hidden | None:
+    """Count what a live release hides; None of a copy, and where this role may not count.
+
+    Reads the private tables that say which row is in which class, never the source.
+    """
+    if release.kind is not ReleaseKind.VIEW or not release.served:
+        return None
+    names = []
+    for prefix in ("rows", "groups"):
+        try:
+            info = catalog.describe(session, TableName(DATA_SCHEMA, f"{prefix}_{release.data_id}"))
+        except TableNotFound:
+            return None
+        if not can_read(session, info):
+            return None
+        identity.hold(session, info)
+        identity.admit(session, info)
+        names.append(identity.readable(session, info))
+    statement = template("live/count_shown", rows=names[0], groups=names[1])
+    row = session.pg.execute(statement).fetchone()
+    assert row is not None  # noqa: S101 - it counts
+    shown, rows, classes = row
+    published = release.loss.n_rows - release.loss.n_suppressed
+    return Hidden(published, rows, classes, max(published - shown - rows, 0))
