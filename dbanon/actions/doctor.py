@@ -13,6 +13,7 @@ from dbanon.actions.preparation.loading import (
     gone,
     load,
     misfits,
+    notes,
     strays,
 )
 from dbanon.domain.checks import Verdict
@@ -334,7 +335,7 @@ def _strays(session: Session, release: Release, source: TableInfo) -> Iterator[F
 
     try:
         loaded = load(session, source, release.policy_name)
-        if any(change.stops for change in changes(loaded)) or [*misfits(loaded)]:
+        if changes(loaded) or [*misfits(loaded)]:
             return
     except PolicyError:
         return
@@ -351,15 +352,13 @@ def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[
     subject = str(release.relation)
     try:
         loaded = load(session, source, release.policy_name)
-        changed = changes(loaded)
-        found = [change for change in changed if change.stops] or [*misfits(loaded)]
+        found = changes(loaded) or [*misfits(loaded)]
     except PolicyError as error:
         yield Finding(Level.FAILURE, subject, str(error), error.hint, DriftError.exit_code)
         return
     yield from _as_drift(release, source, [*gained_rights(session, source, release), *found])
-    for change in changed:
-        if not change.stops:
-            yield Finding(Level.OK, subject, f"{source.name} changed: {change}", change.hint)
+    for note in notes(loaded):
+        yield Finding(Level.OK, subject, f"{source.name} changed: {note.message}", note.hint)
 
 
 def _as_drift(release: Release, source: TableInfo, changes: Iterable[Change]) -> Iterator[Finding]:

@@ -169,10 +169,20 @@ def _spell(model: "ModelSpec") -> str:
     return f"{model.name} ({parameters})"
 
 
+def _conditions(found: "Policy") -> str:
+    """Spell the conditions on rows."""
+    held = (
+        (condition.column, condition.comparison.value, ", ".join(map(_value, condition.values)))
+        for condition in found.where
+    )
+    return " and ".join(" ".join(filter(None, parts)) for parts in held)
+
+
 def _others(found: "Policy") -> list[str]:
     """Say who is counted, and what may be left out, as far as the policy says."""
     said = {
         "other columns": found.rest,
+        "rows": _conditions(found) or None,
         "persons are told apart by": found.subject,
         "rows of a person": found.rows_per_subject,
         "population": found.population,
@@ -251,12 +261,16 @@ def diff(
     elif not found:
         console.say("no difference")
     else:
-        rows = [(one.key, _value(one.before), _value(one.after)) for one in found]
+        rows = [(one.key, _side(one.before), _side(one.after)) for one in found]
         console.table(("key", before or "stored", after or "file"), rows)
 
 
-def _value(value: object) -> str | None:
-    return None if value is None else dumps(value, ensure_ascii=False)
+def _value(value: object) -> str:
+    return dumps(value, ensure_ascii=False)
+
+
+def _side(value: object) -> str | None:
+    return None if value is None else _value(value)
 
 
 @app.command()
@@ -291,7 +305,7 @@ def _deed(event: "Event") -> str:
 
 
 def _change(change: "Difference") -> str:
-    return f"{change.key}: {_value(change.before) or '-'} to {_value(change.after) or '-'}"
+    return f"{change.key}: {_side(change.before) or '-'} to {_side(change.after) or '-'}"
 
 
 @app.command()

@@ -29,6 +29,7 @@ from dbanon.domain.policy import (
 from dbanon.domain.table import TableName
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import Section, did_you_mean
+from dbanon.formats.policy import conditions
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import SHORT, problems
 
@@ -141,6 +142,8 @@ def _scalars(policy: Policy) -> dict[str, object]:
     for key in ("name", "max_suppressed"):
         if (value := getattr(policy, key)) != getattr(_DEFAULT, key):
             document[key] = value
+    if policy.where:
+        document["where"] = conditions.documents(policy)
     if policy.key:
         document["key"] = list(policy.key)
     for key in ("subject", "rows_per_subject", "population", "block", "class_label", "rest"):
@@ -207,6 +210,7 @@ def _policy(
     table = _table(top, "table")
     algorithm = top.text("algorithm", among=known.algorithms)
     class_label = top.text("class_label")
+    where = conditions.read(top)
     named_key = top.texts("key")
     allow = _allow(top, of_column=False)
     rest = top.text("rest", among=[DROP])
@@ -225,6 +229,7 @@ def _policy(
         models=tuple(specs),
         algorithm=algorithm or _DEFAULT.algorithm,
         class_label=class_label,
+        where=where,
         key=named_key or (),
         allow=allow,
         rest=rest,

@@ -12,6 +12,7 @@ from dbanon.domain.table import ColumnKind, Structure, quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import did_you_mean
+from dbanon.formats.policy import conditions
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.registry import MODELS
@@ -57,6 +58,7 @@ def validate(
         *_of_roles(policy, info),
         *_of_subject(policy, info),
         *_of_class_label(policy),
+        *conditions.misfits(policy, info),
         *(f"allow {flaw}" for flaw in flaws(policy.allow, of_column=False)),
     ]
     columns = {column.name: column for column in info.columns}

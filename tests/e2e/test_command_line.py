@@ -221,7 +221,7 @@ def test_lists_show_the_l_of_columns_that_are_named(run, database):
         dbanon.set_policy(table, asked, settings=database.settings)
         lines = run("policy", "list").stdout.splitlines()
         (row,) = [line.split() for line in lines if "public.patients" in line]
-        assert ["public.patients", "5", shown] == row[:3]
+        assert ["public.patients", "default", "5", shown] == row[:4]
 
 
 def test_no_k(run, patients):
@@ -390,7 +390,9 @@ def test_init_says_what_it_did(run, bare_database):
     bare_database.execute("COMMENT ON SCHEMA dbanon IS 'of another version'")
     assert f"brought up to date (revision {revision})" in run("init").stdout
     bare_database.execute(
-        "DROP TABLE dbanon.publishing;"
+        "DROP TABLE dbanon.publishing, dbanon.policy_version;"
+        "ALTER TABLE dbanon.policy DROP COLUMN name;"
+        "ALTER TABLE dbanon.policy ADD PRIMARY KEY (table_schema, table_name);"
         "UPDATE dbanon.alembic_version SET version_num = '0004';"
         "COMMENT ON SCHEMA dbanon IS 'of another version'"
     )
