@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 
 _ONE_ROW = "publish one row of each: --rows-per-subject 1"
+_OTHER_ROLE = "give such a column another role (identifier leaves it out)"
 
 
 def run_by_subject(
@@ -80,8 +81,7 @@ def require_alike(encoded: EncodedTable, policy: Policy, subjects: NDArray[np.in
     it means of them.
     """
     first = np.unique(subjects, return_index=True)[1]
-    for column in encoded.quasi:
-        _require_same(column.codes, subjects, first, name=column.name)
+    _require_same_profile(encoded, subjects, first)
     varying = {
         name
         for name, codes in zip(encoded.sensitive_names, encoded.sensitive.T, strict=True)
@@ -227,27 +227,47 @@ def _unsatisfiable(model: str, why: str) -> Unsatisfiable:
     )
 
 
+def _require_same_profile(
+    encoded: EncodedTable, subjects: NDArray[np.int32], first: NDArray[np.int64]
+) -> None:
+    """Raise Unsatisfiable with every quasi-identifier in which rows of a person differ."""
+    differing = [
+        (differ, quote_identifier(column.name))
+        for column in encoded.quasi
+        if (differ := _n_differing(column.codes, subjects, first))
+    ]
+    if differing:
+        (most, name), *others = sorted(differing, key=lambda found: -found[0])
+        more = "".join(f", {differ:,} in {other}" for differ, other in others)
+        raise Unsatisfiable(
+            f"{most:,} persons have rows that differ in {name}{more}: in which class each of them"
+            " is would tell who they are",
+            hint=f"{_OTHER_ROLE}, or {_ONE_ROW}",
+        )
+
+
 def _require_same(
     codes: NDArray[np.int32],
     subjects: NDArray[np.int32],
     first: NDArray[np.int64],
     *,
     name: str,
-    model: str | None = None,
+    model: str,
 ) -> None:
-    differ = len(np.unique(subjects[codes != codes[first][subjects]]))
-    if not differ:
-        return
-    msg = f"{differ:,} persons have rows that differ in {quote_identifier(name)}"
-    if model is None:
+    """Raise Unsatisfiable where rows of a person differ in a sensitive column of a model."""
+    differ = _n_differing(codes, subjects, first)
+    if differ:
         raise Unsatisfiable(
-            f"{msg}: in which class each of them is would tell who they are",
-            hint=f"make the column the same for all rows of a person, or {_ONE_ROW}",
+            f"{differ:,} persons have rows that differ in {quote_identifier(name)}: {model} does"
+            " not say how often such a person counts",
+            hint="ask for distinct or probabilistic diversity, or for alpha",
         )
-    raise Unsatisfiable(
-        f"{msg}: {model} does not say how often such a person counts",
-        hint="ask for distinct or probabilistic diversity, or for alpha",
-    )
+
+
+def _n_differing(
+    codes: NDArray[np.int32], subjects: NDArray[np.int32], first: NDArray[np.int64]
+) -> int:
+    return len(np.unique(subjects[codes != codes[first][subjects]]))
 
 
 def _require_budget(assignment: Assignment, policy: Policy) -> None:
