@@ -193,7 +193,9 @@ def _looked_at(session: Session, release: Release) -> list[Finding]:
             findings += _rows(session, release)
             identity.require_admitted(session)
         with session.transaction(read_only=True, keep=False):
-            for caution in of_release(session, release):
+            # A source that is no longer what the policy knew is read no further.
+            is_whole = not any(finding.exit_code for finding in findings)
+            for caution in of_release(session, release) if is_whole else ():
                 findings.append(Finding(Level.WARNING, subject, caution.told, caution.hint))
             identity.require_admitted(session)
     except DbanonError as error:
