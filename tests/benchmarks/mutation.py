@@ -82,10 +82,7 @@ TARGETS = {
     ],
     "dbanon/db/proofs/keys.py": ["tests/security/test_keys.py"],
     "dbanon/db/releases/marks.py": ["tests/db/releases/test_altered_sources.py"],
-    "dbanon/db/proofs/population.py": [
-        "tests/db/proofs/test_population_checks.py",
-        "tests/e2e/publish/test_published_population.py",
-    ],
+    "dbanon/db/proofs/population.py": ["tests/db/proofs/test_population_checks.py", *_PROOF],
     "dbanon/db/reach.py": _REACH,
     "dbanon/db/releases/immutability.py": ["tests/security/test_immutable.py", *_NAMES],
     "dbanon/db/proofs/subjects.py": [*_PERSONS, *_PROOF, "tests/security/test_numbers_of_rows.py"],
@@ -147,8 +144,8 @@ COMPARISONS = {
 SQL_EDITS = (
     (r">=", ">"),
     (r"<=", "<"),
-    (r"(?<![<>=])<(?![>=])", "<="),
-    (r"(?<![<>=-])>(?![>=])", ">="),
+    (r"(?<![<>=])<(?![>=])(?!.*1e-9)", "<="),  # nothing lies at the edge of a tolerance
+    (r"(?<![<>=-])>(?![>=])(?!.*1e-9)", ">="),
     (r"<>", "="),
     (r"(?<![<>=!:])=(?![>=])", "<>"),
     (r"\bAND\b", "OR"),
