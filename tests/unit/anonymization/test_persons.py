@@ -51,7 +51,7 @@ def test_rows_of_a_person_that_differ_are_refused():
 
 def test_all_columns_in_which_rows_of_a_person_differ_are_named_at_once():
     table = encoded({"x": [1, 2, 3, 3], "y": [5, 6, 7, 8], "z": [1, 1, 2, 2]})
-    with pytest.raises(Unsatisfiable, match="2 persons .* differ in y, 1 in x: in") as caught:
+    with pytest.raises(Unsatisfiable, match=r"2 persons .* differ in y, 1 in x: in") as caught:
         outcome(table, [0, 0, 1, 1])
     assert "another role" in caught.value.hint
     assert "--rows-per-subject 1" in caught.value.hint
