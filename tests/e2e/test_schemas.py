@@ -1,0 +1,158 @@
+"""Four databases as stewards have them: from a look to a checked release in six commands."""
+
+import sys
+from dataclasses import dataclass
+from types import ModuleType
+
+import pytest
+from data.schemas import court, health, personnel, rentals
+from data.schemas.loading import load
+from psycopg import sql
+
+import dbanon
+from dbanon.cli import main
+from dbanon.domain.policy import Role
+
+pytestmark = pytest.mark.one_server
+
+
+def role(column, before, after):
+    """Return an edit: the line of a draft under a column that gives it another role."""
+    return f'[columns.{column}]\nrole = "{before}"', f'[columns.{column}]\nrole = "{after}"'
+
+
+@dataclass(frozen=True)
+class Case:
+    """A schema, what a steward publishes of it, and what must be changed in the draft."""
+
+    schema: ModuleType
+    name: str
+    edits: tuple[tuple[str, str], ...]
+    options: tuple[str, ...] = ()
+
+
+CASES = [
+    Case(
+        health,
+        "clinic",
+        (
+            role("started", "quasi", "identifier"),
+            role("encounter_class", "quasi", "identifier"),
+        ),
+    ),
+    # One row a person, since most columns differ from screening to screening.
+    Case(
+        court,
+        "screenings",
+        (role("recommended_text", "quasi", "sensitive"),),
+        ("--rows-per-subject", "1"),
+    ),
+    Case(
+        personnel,
+        "pay",
+        (
+            ('# key = ["...", "..."]', 'key = ["emp_no", "from_date"]'),
+            role("from_date", "quasi", "identifier"),
+            role("title", "quasi", "sensitive"),
+        ),
+    ),
+    Case(
+        rentals,
+        "rentals",
+        (role("category", "quasi", "sensitive"), role("rating", "quasi", "sensitive")),
+    ),
+]
+# What the release is made of, by the definition: rows with the values of their classes.
+CLASSES = """
+WITH rows AS (
+    SELECT g.group_id, s.{subject} AS person, {published}
+      FROM public.{table} AS s
+      JOIN dbanon_data.{rows} AS r ON {same_key}
+      JOIN dbanon_data.{groups} AS g USING (group_id)
+), persons AS (
+    SELECT count(DISTINCT person) AS n FROM rows GROUP BY {quasi}
+)
+SELECT (SELECT min(n) FROM persons),
+       (SELECT min(n) FROM (SELECT count(*) AS n FROM anon.{table} GROUP BY {quasi}) AS c),
+       (SELECT count(*) FROM anon.{table}),
+       (SELECT count(*)
+          FROM (SELECT {columns} FROM rows EXCEPT ALL SELECT {columns} FROM anon.{table}) AS more),
+       (SELECT count(*)
+          FROM (SELECT {columns} FROM anon.{table} EXCEPT ALL SELECT {columns} FROM rows) AS less),
+       (SELECT max(n)
+          FROM (SELECT count(DISTINCT group_id) AS n FROM rows GROUP BY person) AS places)
+"""
+
+
+@pytest.fixture
+def run(database, monkeypatch, capsys):
+    """Run the command line on the test's database and return what it printed."""
+    monkeypatch.setenv("DBANON_DSN", database.dsn)
+
+    def command(*words, code=0):
+        monkeypatch.setattr(sys, "argv", ["dbanon", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        finished = capsys.readouterr()
+        assert (ended.value.code or 0) == code, finished
+        return finished
+
+    return command
+
+
+def joined(names, table=None):
+    made = [sql.Identifier(*filter(None, [table, name])) for name in names]
+    return sql.SQL(", ").join(made)
+
+
+def counted(database, release):
+    """Return what SQL counts of a release and of the private tables that it was made of."""
+    policy = release.policy
+    info = dbanon.inspect(policy.table, settings=database.settings).info
+    quasi = [rule.column for rule in policy.with_role(Role.QUASI)]
+    plain = [rule.column for rule in policy.columns if rule.role is Role.SENSITIVE]
+    key = policy.key or info.primary_key
+    same = [
+        sql.SQL("r.{} = s.{}").format(sql.Identifier(f"k{i}"), sql.Identifier(name))
+        for i, name in enumerate(key, 1)
+    ]
+    of_classes = [
+        sql.SQL("g.{} AS {}").format(sql.Identifier(f"q{i}"), sql.Identifier(name))
+        for i, name in enumerate(quasi, 1)
+    ]
+    statement = sql.SQL(CLASSES).format(
+        subject=sql.Identifier(policy.subject),
+        table=sql.Identifier(policy.table.name),
+        rows=sql.Identifier(f"rows_{release.data_id}"),
+        groups=sql.Identifier(f"groups_{release.data_id}"),
+        same_key=sql.SQL(" AND ").join(same),
+        published=sql.SQL(", ").join([*of_classes, joined(plain, "s")]),
+        quasi=joined(quasi),
+        columns=joined([*quasi, *plain]),
+    )
+    return database.execute(statement)[0]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_from_a_look_to_a_checked_release_in_six_commands(run, database, tmp_path, case):
+    load(database, case.schema)
+    file = tmp_path / "policy.toml"
+    look = [case.name]
+    if hasattr(case.schema, "JOIN"):
+        look = ["--query", case.schema.JOIN, "--create-view", case.name]
+    assert "persons by column" in run("inspect", *look).out
+    run("policy", "suggest", case.name, "--output", file)
+    for before, after in case.edits:
+        assert file.read_text().count(before) == 1
+        file.write_text(file.read_text().replace(before, after))
+    assert run("policy", "set", case.name, "--file", file, "--strict").err == ""
+    assert "all (NCP)" in run("plan", case.name, *case.options).out
+    run("publish", case.name, "--strict", "--keep-assignment", *case.options)
+    assert "passed" in run("check", f"anon.{case.name}").out
+    (release,) = dbanon.list_releases(settings=database.settings)
+    assert release.policy.k == 5
+    persons, rows, shown, more, less, places = counted(database, release)
+    assert persons >= 5
+    assert rows >= 5
+    assert shown == release.loss.n_rows - release.loss.n_suppressed
+    assert (more, less, places) == (0, 0, 1)
