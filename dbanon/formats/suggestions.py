@@ -208,8 +208,8 @@ def _subject(persons: Persons | None, roles: Mapping[str, Role], differing: Sequ
     if differing:
         names = ", ".join(map(quote_identifier, differing))
         setting += (
-            f"# rows of a person differ in {names}: one row of each is published;\n# for all rows,"
-            " give these columns another role (identifier leaves them out)\n"
+            f"# rows of a person differ in {names}: the next line publishes one row of each;\n"
+            "# for all rows, take it out and give these columns another role\n"
             f"{mark}rows_per_subject = 1\n"
         )
     return f"# {why}\n{setting}"

@@ -181,7 +181,7 @@ def test_a_draft_publishes_one_row_of_persons_whose_rows_differ_in_what_others_k
     pairs = {"id": ROWS, "age": 900, "visited": 5000, "salary": 4000}
     text = drafted(info, person_id=900, age=50, visited=300, salary=40, pairs=pairs)
     assert parse(text).rows_per_subject == 1
-    assert "# rows of a person differ in visited: one row of each is published" in text
+    assert "# rows of a person differ in visited: the next line publishes one row of each" in text
     same = drafted(info, person_id=900, age=50, visited=300, pairs={"age": 900, "visited": 900})
     assert parse(same).rows_per_subject is None
     doubted = drafted(table_of("case_no", "age"), case_no=4580, age=50, pairs={"age": 5000})
