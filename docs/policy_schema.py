@@ -16,7 +16,18 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 from dbanon.anonymization.parameters import parameters
 from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
 from dbanon.domain.caution import Code
-from dbanon.domain.policy import DEFAULT_NAME, DROP, GROUP, PERIODS, SUPPRESS, Policy, Role
+from dbanon.domain.policy import (
+    DEFAULT_NAME,
+    DROP,
+    GROUP,
+    ON_NEW_VALUE,
+    PERIODS,
+    STOP,
+    SUPPRESS,
+    Comparison,
+    Policy,
+    Role,
+)
 from dbanon.formats.policies import NAME
 from dbanon.models.registry import MODELS
 
@@ -34,7 +45,8 @@ TEXT: Schema = {"type": "string", "minLength": 1}
 POSITIVE: Schema = {"type": "number", "exclusiveMinimum": 0}
 COUNT: Schema = {"type": "integer", "minimum": 1}
 FLOORS = ("at_least", "bands", "top", "bottom")
-QUASI_ONLY = ("recoding", "weight", *FLOORS, "pooled", "snap", "digits", "keep", "rare")
+LAST = ("snap", "digits", "keep", "rare", "on_new_value")
+QUASI_ONLY = ("recoding", "weight", *FLOORS, "pooled", *LAST)
 OF_VALUES = ("taxonomy", "order")
 
 
@@ -49,6 +61,7 @@ def schema() -> Schema:
         "table": TEXT,
         "name": {"type": "string", "pattern": f"^{NAME.pattern}$", "default": DEFAULT_NAME},
         "rest": {"const": DROP},
+        "where": {"type": "array", "minItems": 1, "items": _condition()},
         "columns": {"type": "object", "minProperties": 1, "additionalProperties": _column()},
         "models": _models(),
         "algorithm": {"enum": list(ALGORITHMS), "default": Policy(None, ()).algorithm},
@@ -93,6 +106,7 @@ def _column() -> Schema:
         "bottom": {"type": "number"},
         "pooled": {"type": "array", "minItems": 1, "items": TEXT},
         "keep": {"type": "boolean", "default": False},
+        "on_new_value": {"enum": list(ON_NEW_VALUE), "default": STOP},
         "rare": {"const": SUPPRESS},
         "snap": POSITIVE,
         "digits": {"type": "integer", "minimum": 0},
@@ -118,6 +132,36 @@ def _allow(*, of_column: bool) -> Schema:
         "uniqueItems": True,
         "items": {"type": "string", "pattern": rf"^\s*({codes})\s*:\s*\S"},
     }
+
+
+def _condition() -> Schema:
+    scalar: Schema = {"type": ["string", "number", "boolean"]}
+    values = {"type": "array", "minItems": 1, "items": scalar}
+    properties = {
+        "column": TEXT,
+        "is": {"enum": [word.value for word in Comparison]},
+        "value": {"anyOf": [scalar, values]},
+    }
+    bare = [Comparison.IS_NULL.value, Comparison.IS_NOT_NULL.value]
+    kinds = {
+        Comparison.IN: values,
+        Comparison.BETWEEN: {**values, "minItems": 2, "maxItems": 2},
+    }
+    taking = {word: kinds.get(word, scalar) for word in Comparison if word not in bare}
+    return {
+        **_table(properties, described=_descriptions("## Keys of a condition")),
+        "required": ["column", "is"],
+        "allOf": [
+            *(_where("is", word.value, {"value": False}) for word in map(Comparison, bare)),
+            *(_taking(word.value, kind) for word, kind in taking.items()),
+        ],
+    }
+
+
+def _taking(word: str, value: Schema) -> Schema:
+    """Return what holds of the value of a condition that compares."""
+    found = _where("is", word, {"value": value})
+    return {**found, "then": {**found["then"], "required": ["value"]}}
 
 
 def _where(key: str, value: str, properties: Mapping[str, Any]) -> Schema:

@@ -13,6 +13,7 @@ from dbanon.actions.preparation.loading import (
     gone,
     load,
     misfits,
+    notes,
     strays,
 )
 from dbanon.domain.checks import Verdict
@@ -99,12 +100,8 @@ def _role(session: Session, schemas: Iterable[str]) -> Iterator[Finding]:
 
     role = role_facts(session, schemas)
     if role.superuser:
-        yield Finding(
-            Level.WARNING,
-            "role",
-            f"{role.name} is a superuser, which dbanon refuses to publish as",
-            "CREATE ROLE publisher LOGIN",
-        )
+        message = f"{role.name} is a superuser, which dbanon refuses to publish as"
+        yield Finding(Level.WARNING, "role", message, "CREATE ROLE publisher LOGIN")
     else:
         yield Finding(Level.OK, "role", f"{role.name} is an ordinary role")
     if not role.can_create:
@@ -179,11 +176,12 @@ def _remedy(session: Session, orphan: TableName) -> str:
 
 
 def _looked_at(session: Session, release: Release) -> list[Finding]:
-    """Look at what the catalogs tell of a release, then at rows that are safe to read, and which.
+    """Look at what the catalogs tell of a release, at rows that are safe to read, at its policy.
 
     Each in a transaction of its own: to print a definition opens what it is about, and what the
     others open is all that they were to read.
     """
+    from dbanon.actions.preparation.cautions import of_release
     from dbanon.db import identity
 
     subject = str(release.relation)
@@ -195,7 +193,10 @@ def _looked_at(session: Session, release: Release) -> list[Finding]:
             findings += _rows(session, release)
             identity.require_admitted(session)
         with session.transaction(read_only=True, keep=False):
-            findings += _cautioned(session, release)
+            # A source that is no longer what the policy knew is read no further.
+            is_whole = not any(finding.exit_code for finding in findings)
+            for caution in of_release(session, release) if is_whole else ():
+                findings.append(Finding(Level.WARNING, subject, caution.told, caution.hint))
             identity.require_admitted(session)
     except DbanonError as error:
         findings.append(_failure(subject, str(error), error.hint))
@@ -336,7 +337,7 @@ def _strays(session: Session, release: Release, source: TableInfo) -> Iterator[F
 
     try:
         loaded = load(session, source, release.policy_name)
-        if any(change.stops for change in changes(loaded)) or [*misfits(loaded)]:
+        if changes(loaded) or [*misfits(loaded)]:
             return
     except PolicyError:
         return
@@ -348,33 +349,18 @@ def _strays(session: Session, release: Release, source: TableInfo) -> Iterator[F
         yield from _as_drift(release, source, strays(session, loaded))
 
 
-def _cautioned(session: Session, release: Release) -> Iterator[Finding]:
-    """Yield what the policy of a release allows and is seldom meant, by what its source holds."""
-    from dbanon.actions.preparation.cautions import of_table
-    from dbanon.db import catalog
-
-    policy = release.policy
-    with suppress(TableNotFound):
-        source = catalog.describe(session, release.table)
-        if {column.name for column in source.columns}.issuperset(r.column for r in policy.columns):
-            for caution in of_table(session, policy, source, complete=True):
-                yield Finding(Level.WARNING, str(release.relation), caution.told, caution.hint)
-
-
 def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:
     """Yield what changed about the source, and would keep it from being published again."""
     subject = str(release.relation)
     try:
         loaded = load(session, source, release.policy_name)
-        changed = changes(loaded)
-        found = [change for change in changed if change.stops] or [*misfits(loaded)]
+        found = changes(loaded) or [*misfits(loaded)]
     except PolicyError as error:
         yield Finding(Level.FAILURE, subject, str(error), error.hint, DriftError.exit_code)
         return
     yield from _as_drift(release, source, [*gained_rights(session, source, release), *found])
-    for change in changed:
-        if not change.stops:
-            yield Finding(Level.OK, subject, f"{source.name} changed: {change}", change.hint)
+    for note in notes(loaded):
+        yield Finding(Level.OK, subject, f"{source.name} changed: {note.message}", note.hint)
 
 
 def _as_drift(release: Release, source: TableInfo, changes: Iterable[Change]) -> Iterator[Finding]:

@@ -12,13 +12,15 @@ from dbanon.domain.text import command
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from dbanon.db.session import Session
     from dbanon.domain.taxonomy import Taxonomy
 
 Derivation = Literal["flat", "intervals", "dates", "prefix"]
 DERIVATIONS: tuple[Derivation, ...] = ("flat", "intervals", "dates", "prefix")
+
+_DIGITS = {"zip3": 3, "zip5": 5}
 
 # More distinct values than this make no taxonomy that anyone would read.
 MAX_LEAVES = 200_000
@@ -42,6 +44,50 @@ def import_taxonomy(
 
     taxonomy = taxonomies.read_csv(Path(source), name=name, form=form, inner_values=inner_values)
     return _store(taxonomy, settings)
+
+
+BUILT_IN: Mapping[str, str] = {
+    "country": "ISO 3166 alpha-2 codes, sub-region and region by UN M49",
+    "country-alpha-3": "ISO 3166 alpha-3 codes, sub-region and region by UN M49",
+    "us-state": "postal codes of US states, census division and census region",
+    "icd-10": "three-character categories of ICD-10 and their chapters",
+    "zip3": "the first three digits of US ZIP codes, masked from the right",
+    "zip5": "US ZIP codes of five digits, masked from the right",
+}
+"""The taxonomies that come with dbanon, and what their leaves and levels are."""
+
+
+def add_built_in(
+    name: str, *, stored: str | None = None, settings: Settings | None = None
+) -> Taxonomy:
+    """Store a taxonomy that comes with dbanon, under its own name or another.
+
+    Raises ConfigError when there is none of that name.
+    """
+    from dbanon.formats.document_reader import did_you_mean
+
+    if name not in BUILT_IN:
+        raise ConfigError(
+            f"no taxonomy {name} comes with dbanon{did_you_mean(name, BUILT_IN)}",
+            hint="dbanon taxonomy builtin list",
+        )
+    return _store(load_built_in(name, stored=stored or name), settings)
+
+
+def load_built_in(name: str, *, stored: str) -> Taxonomy:
+    """Build a taxonomy that comes with dbanon."""
+    from dbanon import resources
+    from dbanon.formats import derivations, taxonomies
+
+    if name in _DIGITS:
+        digits = _DIGITS[name]
+        codes = [f"{number:0{digits}d}" for number in range(10**digits)]
+        return derivations.derive_prefix(stored, codes)
+    if name == "icd-10":
+        text = resources.data("taxonomies/icd-10-chapters.csv").read_text(encoding="utf-8")
+        lines = text.splitlines()[1:]
+        return derivations.from_ranges(stored, (line.split(";") for line in lines))
+    return taxonomies.read_csv(resources.data(f"taxonomies/{name}.csv"), name=stored)
 
 
 def derive_taxonomy(
@@ -129,6 +175,17 @@ def export_taxonomy(name: str, *, settings: Settings | None = None) -> str:
     from dbanon.formats import taxonomies
 
     return taxonomies.write_csv(load_taxonomy(name, settings=settings))
+
+
+def missing_values_sql(name: str, column: str, *, table: str | TableName) -> str:
+    """Return the query that lists the values of a column that a taxonomy lacks; does not connect.
+
+    Messages of dbanon never hold a value: who may see them runs it in psql.
+    """
+    from dbanon.db.metadata import store
+
+    where = table if isinstance(table, TableName) else TableName.parse(table)
+    return store.missing_values_query(name, table=where, column=column)
 
 
 def drop_taxonomy(name: str, *, settings: Settings | None = None) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dbanon.anonymization.loss.metrics import publication, report
 from dbanon.anonymization.parameters import timed
-from dbanon.anonymization.persons import is_possible, require_alike, run_by_subject
+from dbanon.anonymization.persons import is_possible, require_safe, run_by_subject
 from dbanon.anonymization.pipeline import Outcome, certify, check_feasible, published_values, run
 from dbanon.anonymization.registry import METRICS
 from dbanon.domain.assignment import Assignment
@@ -49,7 +49,7 @@ def run_by_occurrence(
         group[kept] = found.assignment.group
         assignment = Assignment(group, found.assignment.n_groups)
         return _outcome(encoded, policy, assignment, population, n_kept=len(kept))
-    require_alike(encoded, policy, subjects)
+    require_safe(encoded, policy, subjects)
     level = _levels(encoded, policy, subjects, place)
     n_groups = 0
     for number in np.unique(level[level > 0]):

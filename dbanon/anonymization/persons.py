@@ -30,13 +30,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.interfaces import Requirement
-    from dbanon.domain.assignment import EncodedTable
+    from dbanon.domain.assignment import EncodedColumn, EncodedTable
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
 
 
 _ONE_ROW = "publish one row of each: --rows-per-subject 1"
-_OTHER_ROLE = "give such a column another role (identifier leaves it out)"
 
 
 def run_by_subject(
@@ -51,22 +50,22 @@ def run_by_subject(
 
     subjects: (n,) the person of each row, 0..p-1 without gaps. k counts persons, and every model
     holds of persons, each with its one value, as well as of rows, which is what readers can repeat.
-    Where rows of a person differ in a sensitive column, only models that are safe then can be asked
-    of it (``of_persons`` of ``dbanon.models.base``). Raises Unsatisfiable for other models, and for
-    persons whose rows differ in a quasi-identifier.
+    Where rows of a person differ in a quasi-identifier, all its values count as known of the
+    person: what is published of a class holds of every row of everyone in it. Where they differ in
+    a sensitive column, only models that are safe then can be asked of it (``of_persons`` of
+    ``dbanon.models.base``). Raises Unsatisfiable for other models.
     """
-    varying = require_alike(encoded, policy, subjects)
+    varying = require_safe(encoded, policy, subjects)
     requirement = check_feasible(encoded, policy)
     first = np.unique(subjects, return_index=True)[1]
-    profiles = encoded.take(first)
     by_profile = replace(policy, models=tuple(_of_profiles(policy, encoded, varying)))
-    outcome = run(profiles, by_profile, seed=seed, stages=stages)
+    outcome = run(_profiles(encoded, subjects), by_profile, seed=seed, stages=stages)
     assignment = Assignment(outcome.assignment.group[subjects], outcome.assignment.n_groups)
     assignment = _Persons(encoded, policy, subjects, varying).merged(assignment, requirement)
     _require_budget(assignment, policy)
     values = published_values(encoded, assignment)
     persons = Assignment(assignment.group[first], assignment.n_groups)
-    published = publication(profiles, persons, values, k=policy.k)
+    published = publication(encoded.take(first), persons, values, k=policy.k)
     certify(published, by_profile, None, budget=len(first))
     published = publication(encoded, assignment, values, k=policy.k)
     certify(published, policy, None, budget=requirement.budget(encoded.n_rows))
@@ -74,14 +73,32 @@ def run_by_subject(
     return Outcome(assignment, values, loss)
 
 
-def require_alike(encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int32]) -> set[str]:
+def _profiles(encoded: EncodedTable, subjects: NDArray[np.int32]) -> EncodedTable:
+    """Return one row a person, (p,), who may have several values of a quasi-identifier.
+
+    Such a column becomes two of half the weight, with the least and the greatest code of each
+    person: they describe the set of its values as they describe that of a group's.
+    """
+    order = np.argsort(subjects, kind="stable")
+    bounds = np.flatnonzero(np.diff(subjects[order], prepend=-1))
+    columns: list[EncodedColumn] = []
+    for column in encoded.quasi:
+        codes = column.codes[order]
+        least, greatest = np.minimum.reduceat(codes, bounds), np.maximum.reduceat(codes, bounds)
+        if (least == greatest).all():
+            columns.append(replace(column, codes=least))
+            continue
+        half = replace(column.rule, weight=column.rule.weight / 2)
+        columns += [replace(column, rule=half, codes=ends) for ends in (least, greatest)]
+    return replace(encoded.take(order[bounds]), quasi=tuple(columns))
+
+
+def require_safe(encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int32]) -> set[str]:
     """Return the sensitive columns in which rows of a person differ.
 
-    Raises Unsatisfiable where they differ in a quasi-identifier, or where a model does not say what
-    it means of them.
+    Raises Unsatisfiable where a model does not say what it means of them.
     """
     first = np.unique(subjects, return_index=True)[1]
-    _require_same_profile(encoded, subjects, first)
     varying = {
         name
         for name, codes in zip(encoded.sensitive_names, encoded.sensitive.T, strict=True)
@@ -101,7 +118,7 @@ def is_possible(encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int3
     if len(first) < policy.k:
         return False
     try:
-        varying = require_alike(encoded, policy, subjects)
+        varying = require_safe(encoded, policy, subjects)
         by_profile = replace(policy, models=tuple(_of_profiles(policy, encoded, varying)))
         profiles = encoded.take(first)
         rows_in_reach(profiles, check_feasible(profiles, by_profile))
@@ -211,7 +228,7 @@ class _Persons:
         bad, reason = persons_of(groups, subjects) < self._k, f"{self._k}-anonymity"
         for demand in self._demands:
             measure = demand.model.of_persons
-            assert measure is not None  # noqa: S101 - ``require_alike`` has refused the others
+            assert measure is not None  # noqa: S101 - ``require_safe`` has refused the others
             values = self._encoded.sensitive[shown, demand.column or 0]
             level = achieved_by_persons(measure, groups, subjects, values)
             missed = ~demand.model.meets(level)
@@ -227,25 +244,6 @@ def _unsatisfiable(model: str, why: str) -> Unsatisfiable:
     )
 
 
-def _require_same_profile(
-    encoded: EncodedTable, subjects: NDArray[np.int32], first: NDArray[np.int64]
-) -> None:
-    """Raise Unsatisfiable with every quasi-identifier in which rows of a person differ."""
-    differing = [
-        (differ, quote_identifier(column.name))
-        for column in encoded.quasi
-        if (differ := _n_differing(column.codes, subjects, first))
-    ]
-    if differing:
-        (most, name), *others = sorted(differing, key=lambda found: -found[0])
-        more = "".join(f", {differ:,} in {other}" for differ, other in others)
-        raise Unsatisfiable(
-            f"{most:,} persons have rows that differ in {name}{more}: in which class each of them"
-            " is would tell who they are",
-            hint=f"{_OTHER_ROLE}, or {_ONE_ROW}",
-        )
-
-
 def _require_same(
     codes: NDArray[np.int32],
     subjects: NDArray[np.int32],
@@ -254,20 +252,13 @@ def _require_same(
     name: str,
     model: str,
 ) -> None:
-    """Raise Unsatisfiable where rows of a person differ in a sensitive column of a model."""
-    differ = _n_differing(codes, subjects, first)
+    differ = len(np.unique(subjects[codes != codes[first][subjects]]))
     if differ:
         raise Unsatisfiable(
             f"{differ:,} persons have rows that differ in {quote_identifier(name)}: {model} does"
             " not say how often such a person counts",
             hint="ask for distinct or probabilistic diversity, or for alpha",
         )
-
-
-def _n_differing(
-    codes: NDArray[np.int32], subjects: NDArray[np.int32], first: NDArray[np.int64]
-) -> int:
-    return len(np.unique(subjects[codes != codes[first][subjects]]))
 
 
 def _require_budget(assignment: Assignment, policy: Policy) -> None:

@@ -110,7 +110,8 @@ def _is_possible(part: EncodedTable, policy: Policy, check: Check) -> bool:
 
 def _too_few(table: EncodedTable, lost: int) -> Unsatisfiable:
     names = ", ".join(quote_identifier(column.name) for column in kept_columns(table))
-    msg = f"{lost:,} of {table.n_rows:,} rows have values of {names} that too few others share to"
+    msg = f"{lost:,} of {table.n_rows:,} rows cannot keep their values of {names}"
     return Unsatisfiable(
-        f"{msg} keep them", hint="raise --max-suppressed, or leave keep out of the policy"
+        f"{msg}: those that share them do not meet the policy",
+        hint="raise --max-suppressed, or leave keep out of the policy",
     )

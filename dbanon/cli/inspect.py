@@ -94,7 +94,7 @@ def _persons(found: Inspection) -> Iterator[str]:
         yield f"{found.persons.figure}: {unless}{found.persons.setting}"
     if found.differing:
         names = ", ".join(map(quote_identifier, found.differing))
-        yield f"rows of a person differ in {names}: rows_per_subject = 1, or another role"
+        yield f"rows of a person differ in {names}: classes are as wide as they are"
 
 
 def _row(column: InspectedColumn, found: Inspection) -> tuple[object, ...]:

@@ -12,7 +12,14 @@ from dbanon.domain.policy import DEFAULT_NAME, policy_option
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
-    from dbanon.domain.policy import Difference, Event, ModelSpec, Policy, StoredPolicy
+    from dbanon.domain.policy import (
+        ColumnRule,
+        Difference,
+        Event,
+        ModelSpec,
+        Policy,
+        StoredPolicy,
+    )
 
 app = typer.Typer(help="Say what to publish of a table.", no_args_is_help=True)
 
@@ -131,9 +138,9 @@ def show(
         console.document(found)
         return
     console.table(
-        ("column", "role", "recoding", "taxonomy", "snap", "weight"),
+        ("column", "role", "recoding", "taxonomy", "finest", "weight"),
         [
-            (r.column, r.role.value, r.recoding, r.taxonomy, _number(r.snap), _number(r.weight))
+            (r.column, r.role.value, r.recoding, r.taxonomy, _finest(r), _number(r.weight))
             for r in found.columns
         ],
         title=f"{found.table}, policy {found.name}",
@@ -144,8 +151,17 @@ def show(
         console.say(line)
 
 
-def _number(value: float | None) -> str | None:
-    return None if value is None else f"{value:g}"
+def _number(value: float) -> str:
+    return f"{value:g}"
+
+
+def _finest(rule: "ColumnRule") -> str | None:
+    """Spell what else decides how a column is published, as the file does."""
+    keys = ("at_least", "bands", "top", "bottom", "snap", "rare")
+    given = [(key, value) for key in keys if (value := getattr(rule, key)) is not None]
+    said = [f"{key} = {_number(v) if isinstance(v, float) else v}" for key, v in given]
+    said += [f"{len(rule.pooled)} pooled"] if rule.pooled else []
+    return ", ".join(["keep"] * rule.keep + said) or None
 
 
 def _spell(model: "ModelSpec") -> str:
@@ -153,10 +169,20 @@ def _spell(model: "ModelSpec") -> str:
     return f"{model.name} ({parameters})"
 
 
+def _conditions(found: "Policy") -> str:
+    """Spell the conditions on rows."""
+    held = (
+        (condition.column, condition.comparison.value, ", ".join(map(_value, condition.values)))
+        for condition in found.where
+    )
+    return " and ".join(" ".join(filter(None, parts)) for parts in held)
+
+
 def _others(found: "Policy") -> list[str]:
     """Say who is counted, and what may be left out, as far as the policy says."""
     said = {
         "other columns": found.rest,
+        "rows": _conditions(found) or None,
         "persons are told apart by": found.subject,
         "rows of a person": found.rows_per_subject,
         "population": found.population,
@@ -235,12 +261,16 @@ def diff(
     elif not found:
         console.say("no difference")
     else:
-        rows = [(one.key, _value(one.before), _value(one.after)) for one in found]
+        rows = [(one.key, _side(one.before), _side(one.after)) for one in found]
         console.table(("key", before or "stored", after or "file"), rows)
 
 
-def _value(value: object) -> str | None:
-    return None if value is None else dumps(value, ensure_ascii=False)
+def _value(value: object) -> str:
+    return dumps(value, ensure_ascii=False)
+
+
+def _side(value: object) -> str | None:
+    return None if value is None else _value(value)
 
 
 @app.command()
@@ -275,7 +305,7 @@ def _deed(event: "Event") -> str:
 
 
 def _change(change: "Difference") -> str:
-    return f"{change.key}: {_value(change.before) or '-'} to {_value(change.after) or '-'}"
+    return f"{change.key}: {_side(change.before) or '-'} to {_side(change.after) or '-'}"
 
 
 @app.command()

@@ -9,6 +9,8 @@ from dbanon.cli import options
 from dbanon.cli.terminal import console
 
 app = typer.Typer(help="Keep the trees above the values of columns.", no_args_is_help=True)
+builtin = typer.Typer(help="Take taxonomies that come with dbanon.", no_args_is_help=True)
+app.add_typer(builtin, name="builtin")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="name of the taxonomy")]
 
@@ -91,6 +93,43 @@ def _report(name: str, version: int, leaves: int, *, json: bool) -> None:
         console.say(f"taxonomy {name}, version {version}: {leaves:,} leaves")
 
 
+@builtin.command("list")
+def list_builtin(*, json: options.Json = False) -> None:
+    """List the taxonomies that come with dbanon."""
+    from dbanon.actions import taxonomy
+
+    if json:
+        console.document(taxonomy.BUILT_IN)
+    else:
+        console.table(("name", "what it holds"), [*taxonomy.BUILT_IN.items()])
+
+
+@builtin.command("add")
+def add_builtin(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="one of the list")],
+    *,
+    stored: Annotated[
+        str | None,
+        typer.Option("--as", metavar="NAME", show_default=False, help="store it under this name"),
+    ] = None,
+    dsn: options.Dsn = None,
+    owner: options.Owner = None,
+    allow_superuser: options.AllowSuperuser = False,
+    json: options.Json = False,
+) -> None:
+    """Store a taxonomy that comes with dbanon; adding it again adds a version.
+
+    \b
+    dbanon taxonomy builtin add country
+    dbanon taxonomy builtin add us-state --as state
+    """
+    from dbanon.actions import taxonomy
+
+    settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
+    found = taxonomy.add_built_in(name, stored=stored, settings=settings)
+    _report(found.name, found.version, found.n_leaves, json=json)
+
+
 @app.command("list")
 def list_(*, dsn: options.Dsn = None, json: options.Json = False) -> None:
     """List every version of every taxonomy; the newest is in force."""
@@ -118,6 +157,24 @@ def show(
     found = taxonomy.load_taxonomy(name, settings=options.settings(dsn))
     for line in render_tree(found, max_leaves=max_leaves):
         console.verbatim(f"{line}\n")
+
+
+@app.command()
+def missing(
+    name: Name,
+    table: options.Table,
+    column: Annotated[str, typer.Argument(help="column that names the taxonomy")],
+) -> None:
+    """Print the query that lists the values of a column that the taxonomy lacks.
+
+    Values are for psql, on the screen of somebody who may see them; this prints none.
+
+    \b
+    dbanon taxonomy missing zip patients zip | psql clinic
+    """
+    from dbanon.actions import taxonomy
+
+    console.verbatim(taxonomy.missing_values_sql(name, column, table=table))
 
 
 @app.command()

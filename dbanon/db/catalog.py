@@ -190,9 +190,14 @@ def unique_columns(session: Session, info: TableInfo) -> list[tuple[str, ...]]:
 
 
 def foreign_keys(session: Session, info: TableInfo) -> list[ForeignKey]:
-    """Return the foreign keys of a table."""
+    """Return the foreign keys of a table to others; of a view, those whose columns it shows.
+
+    A view shows a column if it has one of the same name.
+    """
     rows = session.pg.execute(query("catalog/foreign_keys"), {"relation": info.oid}).fetchall()
-    return [ForeignKey(tuple(columns), TableName(*name)) for columns, *name in rows]
+    shown = {column.name for column in info.columns}
+    keys = [ForeignKey(tuple(columns), TableName(*name)) for columns, *name in rows]
+    return [key for key in keys if shown.issuperset(key.columns)]
 
 
 def statistics(

@@ -21,14 +21,14 @@ from dbanon.db.failures import reading_failure
 from dbanon.db.queries import identifiers, text_of
 from dbanon.db.session import settings_statements
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import Role
+from dbanon.domain.policy import Comparison, Role
 from dbanon.domain.table import ColumnKind, quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from dbanon.db.session import Session
-    from dbanon.domain.policy import Policy
+    from dbanon.domain.policy import Condition, Policy, Scalar
     from dbanon.domain.table import ColumnInfo, TableInfo
 
 # What a quasi-identifier is read as. real goes through text: its shortest decimal is the value
@@ -65,6 +65,29 @@ ROWS_AT_ONCE = 250_000
 _BEFORE_ALL = "-c search_path=pg_catalog,pg_temp -c quote_all_identifiers=off"
 
 
+# What a column and a value are compared as; all others as texts. real goes through text, so that
+# it is the value people mean.
+_COMPARED = {
+    ColumnKind.INTEGER: ("{}::int8", "{}::numeric"),
+    ColumnKind.DECIMAL: ("{}::numeric", "{}::numeric"),
+    ColumnKind.FLOAT: ("{}::text::float8", "{}::float8"),
+    ColumnKind.DATE: ("{}::date", "{}::date"),
+    ColumnKind.TIMESTAMP: ("{}::timestamp", "{}::timestamp"),
+    ColumnKind.TIMESTAMPTZ: ("{}::timestamptz", "{}::timestamptz"),
+}
+_OPERATORS = {
+    Comparison.EQUAL: "({} = {})",
+    Comparison.DIFFERENT: "({} <> {})",
+    Comparison.BELOW: "({} < {})",
+    Comparison.AT_MOST: "({} <= {})",
+    Comparison.ABOVE: "({} > {})",
+    Comparison.AT_LEAST: "({} >= {})",
+    Comparison.BETWEEN: "({} BETWEEN {} AND {})",
+    Comparison.IS_NULL: "({} IS NULL)",
+    Comparison.IS_NOT_NULL: "({} IS NOT NULL)",
+}
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class SourceRows:
     """The rows of one snapshot: ``keys`` as COPY takes them back, ``columns`` as encode does.
@@ -91,8 +114,8 @@ def require_fit(session: Session, info: TableInfo, policy: Policy) -> None:
         )
         for column in columns
     ]
-    statement = sql.SQL("SELECT {} FROM {}").format(
-        sql.SQL(", ").join(counts), identity.readable(session, info)
+    statement = sql.SQL("SELECT {} FROM {} WHERE {}").format(
+        sql.SQL(", ").join(counts), identity.readable(session, info), _selected(policy, info)
     )
     with identity.harmless(session):
         row = session.pg.execute(statement).fetchone() or ()
@@ -110,7 +133,11 @@ def require_fit(session: Session, info: TableInfo, policy: Policy) -> None:
 
 
 def read(session: Session, info: TableInfo, policy: Policy) -> SourceRows:
-    """Read what is grouped and measured, and the keys, on the transaction's own snapshot."""
+    """Read what is grouped and measured, and the keys, on the transaction's own snapshot.
+
+    Rows that do not meet the policy's conditions are left out here, and so everywhere: all that is
+    published or proved later is of rows whose keys were read.
+    """
     row = session.pg.execute("SELECT pg_export_snapshot()").fetchone()
     assert row is not None  # noqa: S101 - a function call always returns a row
     keys = [info.column(name) for name in info.primary_key]
@@ -120,8 +147,10 @@ def read(session: Session, info: TableInfo, policy: Policy) -> SourceRows:
     parts += [_value(info.column(rule.column), rule.role) for rule in rules]
     kept = _kept(info, policy) if info.is_computed else []
     parts += [text_of(info.column(name), sql.Identifier(name)) for name in kept]
-    statement = sql.SQL("SELECT {} FROM {}").format(
-        sql.SQL(", ").join(parts), identity.readable_elsewhere(session, info)
+    statement = sql.SQL("SELECT {} FROM {} WHERE {}").format(
+        sql.SQL(", ").join(parts),
+        identity.readable_elsewhere(session, info),
+        _selected(policy, info),
     )
     names = [*(column.name for column in keys), *(rule.column for rule in rules), *kept]
     moved, opened = identity.questions(session, info)
@@ -137,6 +166,46 @@ def read(session: Session, info: TableInfo, policy: Policy) -> SourceRows:
         read.select(range(first, last)),
         read.select(range(last, len(names))) if info.is_computed else None,
     )
+
+
+def count_left_out(session: Session, info: TableInfo, policy: Policy) -> int:
+    """Return how many rows do not meet the policy's conditions."""
+    if not policy.where:
+        return 0
+    statement = sql.SQL("SELECT count(*) FROM {} WHERE ({}) IS NOT TRUE").format(
+        identity.readable(session, info), _selected(policy, info)
+    )
+    with identity.harmless(session):
+        row = session.pg.execute(statement).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _selected(policy: Policy, info: TableInfo) -> sql.Composable:
+    """Compose that a row meets every condition of the policy; NULL is no yes."""
+    if not policy.where:
+        return sql.SQL("true")
+    parts = (_met(condition, info.column(condition.column)) for condition in policy.where)
+    return sql.SQL(" AND ").join(parts)
+
+
+def _met(condition: Condition, column: ColumnInfo) -> sql.Composed:
+    name = sql.Identifier(column.name)
+    if column.kind in _COMPARED:
+        of_column, of_value = _COMPARED[column.kind]
+        left = sql.SQL(of_column).format(name)
+        values: list[sql.Composable] = [
+            sql.SQL(of_value).format(sql.Literal(value)) for value in condition.values
+        ]
+    else:
+        left = sql.SQL('({} COLLATE pg_catalog."C")').format(text_of(column, name))
+        values = [sql.Literal(_text(value)) for value in condition.values]
+    if condition.comparison is Comparison.IN:
+        return sql.SQL("({} IN ({}))").format(left, sql.SQL(", ").join(values))
+    return sql.SQL(_OPERATORS[condition.comparison]).format(left, *values)
+
+
+def _text(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _kept(info: TableInfo, policy: Policy) -> list[str]:

@@ -203,7 +203,8 @@ class LossReport:
     attack, Wong et al., VLDB 2007). Releases that were made before this was told count as aware;
     weighted_ncp: the same as ncp with each column times its weight, over the sum of the weights,
     None where all columns weigh the same; n_sampled: how many of the suppressed rows were left out
-    because their persons have more than are published of anyone; no budget limits these.
+    because their persons have more than are published of anyone; no budget limits these;
+    n_filtered: how many rows of the table are none of ``n_rows``, as the policy's conditions say.
     """
 
     n_rows: int
@@ -216,6 +217,7 @@ class LossReport:
     sensitive_aware: bool = True
     weighted_ncp: float | None = None
     n_sampled: int = 0
+    n_filtered: int = 0
 
     @property
     def asked(self) -> float:

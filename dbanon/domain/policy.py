@@ -42,6 +42,9 @@ class ColumnRule:
     with one of ``pooled`` are one cell. With ``keep`` the column is published as it is, and all
     rows of a class have the same value of it. ``rare`` is ``"suppress"`` where rows are left out
     rather than coarsened in this column, as far as the policy allows.
+
+    ``on_new_value`` is one of ON_NEW_VALUE: whether a value that the taxonomy lacks stops the
+    publication, which is the default, or is published as OTHER.
     """
 
     column: str
@@ -59,6 +62,7 @@ class ColumnRule:
     bottom: float | None = None
     keep: bool = False
     pooled: tuple[str, ...] | None = None
+    on_new_value: str | None = None
     rare: str | None = None
 
     def structure(self, kind: ColumnKind) -> Structure:
@@ -70,6 +74,9 @@ class ColumnRule:
         of_type = kind is ColumnKind.ORDINAL and self.recoding != "label"
         return Structure.ORDER if of_type or self.order is not None else Structure.TREE
 
+
+STOP, OTHER = "stop", "other"
+ON_NEW_VALUE = (STOP, OTHER)
 
 PERIODS = ("day", "week", "month", "quarter", "year", "decade")
 """What ``at_least`` can be of dates and times."""
@@ -97,6 +104,44 @@ class ModelSpec:
     params: Mapping[str, Value] = field(default_factory=dict)
 
 
+Scalar = int | float | str | bool
+"""A value that a condition compares with; dates and times are text, as ISO 8601 has them."""
+
+
+class Comparison(StrEnum):
+    """How a condition compares a column with what it says."""
+
+    EQUAL = "="
+    DIFFERENT = "<>"
+    BELOW = "<"
+    AT_MOST = "<="
+    ABOVE = ">"
+    AT_LEAST = ">="
+    IN = "in"
+    BETWEEN = "between"
+    IS_NULL = "is null"
+    IS_NOT_NULL = "is not null"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What must hold of a column in every row that is published; NULL meets only ``is null``.
+
+    ``value`` is a tuple for ``in`` and ``between``, None where nothing is compared.
+    """
+
+    column: str
+    comparison: Comparison
+    value: Scalar | tuple[Scalar, ...] | None = None
+
+    @property
+    def values(self) -> tuple[Scalar, ...]:
+        """All values that it compares with."""
+        if self.value is None:
+            return ()
+        return self.value if isinstance(self.value, tuple) else (self.value,)
+
+
 K_ANONYMITY = "k-anonymity"
 L_DIVERSITY = "l-diversity"
 DEFAULT_NAME = "default"
@@ -112,7 +157,7 @@ class Policy:
     """The whole description of a publication.
 
     ``name`` tells the policies of one table apart; ``rest`` says what becomes of columns that are
-    not named, which must not be without it.
+    not named, which must not be without it; ``where`` lists what rows must meet to be read at all.
     ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be left out;
     ``key`` names the columns that tell rows apart in place of a primary key, which is proved of the
     rows that are read;
@@ -140,6 +185,7 @@ class Policy:
     allow: tuple[str, ...] = ()
     name: str = DEFAULT_NAME
     rest: str | None = None
+    where: tuple[Condition, ...] = ()
 
     def completed(self, info: TableInfo) -> Policy:
         """Return the policy with a rule for every column that ``rest`` leaves out."""

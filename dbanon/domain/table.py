@@ -180,7 +180,7 @@ class ColumnInfo:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """Columns of a table that refer to the rows of another, or of the same."""
+    """Columns of a table that refer to the rows of another."""
 
     columns: tuple[str, ...]
     table: TableName

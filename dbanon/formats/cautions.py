@@ -11,9 +11,9 @@ from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Role
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.allowances import is_allowed
 from dbanon.formats.column_names import is_known, names_a_place
-from dbanon.formats.dependencies import determines
 from dbanon.formats.suggestions import identifies
-from dbanon.formats.value_patterns import signs
+from dbanon.formats.values.dependencies import determines
+from dbanon.formats.values.patterns import signs
 from dbanon.models.base import Scope
 from dbanon.models.specs import of_scope
 

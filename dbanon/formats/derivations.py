@@ -11,6 +11,7 @@ from collections import Counter
 from datetime import date
 from decimal import Context, Decimal, InvalidOperation
 from itertools import pairwise
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, TypeVar
 
 from dbanon.domain.taxonomy import ROOT_LABEL
@@ -149,3 +150,17 @@ def _finish(name: str, paths: list[list[str]]) -> Taxonomy:
         problems.add(0, f"{clashes} values read like the label of an inner node")
         problems.raise_if_any()
     return from_levels(name, ([*path, ROOT_LABEL] for path in paths))
+
+
+def from_ranges(name: str, ranges: Iterable[Sequence[str]]) -> Taxonomy:
+    """Make a tree of codes of a letter and two digits: (first, last, label) of each branch.
+
+    Codes are ordered by letter, then by number; every code of a range becomes a leaf.
+    """
+    codes = [f"{letter}{number:02d}" for letter in ascii_uppercase for number in range(100)]
+    rows = [
+        (code, f"{label} ({first}-{last})")
+        for first, last, label in ranges
+        for code in codes[codes.index(first) : codes.index(last) + 1]
+    ]
+    return from_levels(name, rows)

@@ -107,8 +107,6 @@ def _candidates(info: TableInfo, keys: Sequence[ForeignKey]) -> Iterator[_Candid
         if (column.name,) == info.primary_key or not column.has_equality:
             continue
         table = referred.get(column.name)
-        if table == info.name:
-            continue
         person = person_listed(table.name) if table else person_numbered(column.name)
         reason = f"refers to {table}" if table else "named like the number of a person"
         if person is not None:

@@ -18,6 +18,7 @@ from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import (
     DROP,
     GROUP,
+    ON_NEW_VALUE,
     PERIODS,
     SUPPRESS,
     ColumnRule,
@@ -28,6 +29,7 @@ from dbanon.domain.policy import (
 from dbanon.domain.table import TableName
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import Section, did_you_mean
+from dbanon.formats.policy import conditions
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import SHORT, problems
 
@@ -43,7 +45,8 @@ _SHORT_OF = {model: parameter for parameter, model in SHORT.items()}
 _DEFAULT = Policy(TableName(None, "t"), ())
 _WHOLE_FLOAT = 2**53
 _FLOORS = ("at_least", "bands", "top", "bottom")
-_OF_QUASI = ("recoding", "weight", *_FLOORS, "pooled", "snap", "digits", "keep", "rare")
+_LAST = ("snap", "digits", "rare", "on_new_value")
+_OF_QUASI = ("recoding", "weight", *_FLOORS, "pooled", "keep", *_LAST)
 _OF_VALUES = ("taxonomy", "order")
 
 
@@ -139,6 +142,8 @@ def _scalars(policy: Policy) -> dict[str, object]:
     for key in ("name", "max_suppressed"):
         if (value := getattr(policy, key)) != getattr(_DEFAULT, key):
             document[key] = value
+    if policy.where:
+        document["where"] = conditions.documents(policy)
     if policy.key:
         document["key"] = list(policy.key)
     for key in ("subject", "rows_per_subject", "population", "block", "class_label", "rest"):
@@ -151,7 +156,7 @@ def _scalars(policy: Policy) -> dict[str, object]:
 
 def _fields(rule: ColumnRule) -> dict[str, object]:
     fields: dict[str, object] = {"role": rule.role.value}
-    for key in ("recoding", "taxonomy", *_FLOORS, "snap", "digits", "rare"):
+    for key in ("recoding", "taxonomy", *_FLOORS, *_LAST):
         if (value := getattr(rule, key)) is not None:
             fields[key] = _shortest(value)
     if rule.order is not None:
@@ -205,6 +210,7 @@ def _policy(
     table = _table(top, "table")
     algorithm = top.text("algorithm", among=known.algorithms)
     class_label = top.text("class_label")
+    where = conditions.read(top)
     named_key = top.texts("key")
     allow = _allow(top, of_column=False)
     rest = top.text("rest", among=[DROP])
@@ -223,6 +229,7 @@ def _policy(
         models=tuple(specs),
         algorithm=algorithm or _DEFAULT.algorithm,
         class_label=class_label,
+        where=where,
         key=named_key or (),
         allow=allow,
         rest=rest,
@@ -322,6 +329,7 @@ def _rule(name: str | None, section: Section, known: Known) -> ColumnRule | None
     allow = _allow(section, of_column=True)
     floors = _floors(section)
     keep = section.boolean("keep")
+    on_new_value = section.text("on_new_value", among=ON_NEW_VALUE)
     if role is not None and role != Role.QUASI:
         for key in (*_OF_QUASI, *_OF_VALUES):
             of_values = key in _OF_VALUES and role == Role.SENSITIVE
@@ -341,6 +349,7 @@ def _rule(name: str | None, section: Section, known: Known) -> ColumnRule | None
         order,
         allow,
         keep=bool(keep),
+        on_new_value=on_new_value,
         **floors,
     )
 

@@ -6,12 +6,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import Role
+from dbanon.domain.floors import floor_problems
+from dbanon.domain.policy import OTHER, Role
 from dbanon.domain.table import ColumnKind, Structure, quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import did_you_mean
-from dbanon.formats.floor_validation import floor_problems
+from dbanon.formats.policy import conditions
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.registry import MODELS
@@ -57,6 +58,7 @@ def validate(
         *_of_roles(policy, info),
         *_of_subject(policy, info),
         *_of_class_label(policy),
+        *conditions.misfits(policy, info),
         *(f"allow {flaw}" for flaw in flaws(policy.allow, of_column=False)),
     ]
     columns = {column.name: column for column in info.columns}
@@ -67,6 +69,7 @@ def validate(
                 _of_column(rule, column, policy, info),
                 _of_recoding(rule, column, taxonomies, recodings),
                 _of_order(rule, column),
+                _of_new_values(rule, policy),
                 (f"allow {flaw}" for flaw in flaws(rule.allow, of_column=True)),
                 floor_problems(rule, column),
             )
@@ -280,6 +283,13 @@ def _misfit(structure: Structure, rule: ColumnRule, column: ColumnInfo) -> str:
     if rule.taxonomy is not None:
         return "uses no taxonomy: leave one of them out"
     return f"needs an ordered type, {column.type} is none"
+
+
+def _of_new_values(rule: ColumnRule, policy: Policy) -> Iterator[str]:
+    if rule.on_new_value is not None and rule.taxonomy is None:
+        yield "on_new_value needs a taxonomy, which new values could be missing from"
+    if rule.on_new_value == OTHER and of_scope(policy.models, Scope.POPULATION):
+        yield 'on_new_value = "other" does not say what a class covers of a population'
 
 
 def _of_order(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:

@@ -203,14 +203,12 @@ def _subject(persons: Persons | None, roles: Mapping[str, Role], differing: Sequ
     if roles[persons.column] is not Role.IDENTIFIER:
         unless.append("with the role identifier")
     why = f"{persons.figure} ({persons.reason})" + ", " * bool(unless) + " and ".join(unless)
-    mark = "# " if unless else ""
-    setting = mark + tomli_w.dumps({"subject": persons.column})
+    setting = ("# " if unless else "") + tomli_w.dumps({"subject": persons.column})
     if differing:
         names = ", ".join(map(quote_identifier, differing))
         setting += (
-            f"# rows of a person differ in {names}: the next line publishes one row of each;\n"
-            "# for all rows, take it out and give these columns another role\n"
-            f"{mark}rows_per_subject = 1\n"
+            f"# rows of a person differ in {names}, and classes are as wide as they are; another\n"
+            "# role, a floor or one row of each may cost less\n# rows_per_subject = 1\n"
         )
     return f"# {why}\n{setting}"
 

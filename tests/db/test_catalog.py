@@ -204,19 +204,24 @@ def test_the_columns_of_unique_indexes_are_those_that_tell_rows_apart(database):
         assert [("a", "c"), ("d",), ("id",)] == catalog.unique_columns(session, info)
 
 
-def test_the_foreign_keys_of_a_table_are_told_once_each(database):
+def test_the_foreign_keys_to_other_tables_are_told_once_each_and_through_views(database):
     database.execute(
         "CREATE TABLE public.people (a int, b int, PRIMARY KEY (b, a));"
         "CREATE TABLE public.parted (id int PRIMARY KEY) PARTITION BY RANGE (id);"
         "CREATE TABLE public.part PARTITION OF public.parted FOR VALUES FROM (0) TO (9);"
-        "CREATE TABLE public.visits (id int PRIMARY KEY REFERENCES public.visits, x int,"
-        " y int REFERENCES public.parted, FOREIGN KEY (y, x) REFERENCES public.people)"
+        "CREATE TABLE public.visits (id int PRIMARY KEY, above int REFERENCES public.visits, x int,"
+        " y int REFERENCES public.parted, FOREIGN KEY (y, x) REFERENCES public.people);"
+        "CREATE VIEW public.of_visits AS SELECT id, above, y FROM public.visits;"
+        "CREATE VIEW public.of_view AS SELECT y, x.id FROM public.of_visits, public.parted AS x"
     )
     with connect(database.settings) as session:
-        info = catalog.describe(session, TableName("public", "visits"))
-        found = [(key.columns, str(key.table)) for key in catalog.foreign_keys(session, info)]
-    assert found == [
-        (("id",), "public.visits"),
-        (("y",), "public.parted"),
-        (("y", "x"), "public.people"),
-    ]
+        found = {}
+        for name in ("visits", "of_visits", "of_view"):
+            info = catalog.describe(session, TableName("public", name))
+            keys = catalog.foreign_keys(session, info)
+            found[name] = [(key.columns, str(key.table)) for key in keys]
+    assert found == {
+        "visits": [(("y",), "public.parted"), (("y", "x"), "public.people")],
+        "of_visits": [(("y",), "public.parted")],
+        "of_view": [(("y",), "public.parted")],
+    }

@@ -95,6 +95,11 @@ def test_the_whole_life_of_a_taxonomy(run, database, tmp_path):
     listed = json.loads(run("taxonomy", "list", "--json").stdout)
     assert [(row["name"], row["version"]) for row in listed] == [("age", 1), ("sex", 2), ("sex", 1)]
     assert run("taxonomy", "export", "sex").stdout == "F;*\nM;*\n"
+    assert "us-state" in run("taxonomy", "builtin", "list").stdout
+    added = run("taxonomy", "builtin", "add", "us-state", "--as", "state").stdout
+    assert "taxonomy state, version 1: 51 leaves" in added
+    query = run("taxonomy", "missing", "sex", "public.patients", "sex").stdout
+    assert database.execute(query) == []
     run("taxonomy", "drop", "sex")
     assert "try: dbanon taxonomy list" in run("taxonomy", "show", "sex", code=1).stderr
 
@@ -216,7 +221,7 @@ def test_lists_show_the_l_of_columns_that_are_named(run, database):
         dbanon.set_policy(table, asked, settings=database.settings)
         lines = run("policy", "list").stdout.splitlines()
         (row,) = [line.split() for line in lines if "public.patients" in line]
-        assert ["public.patients", "5", shown] == row[:3]
+        assert ["public.patients", "default", "5", shown] == row[:4]
 
 
 def test_no_k(run, patients):
@@ -385,7 +390,9 @@ def test_init_says_what_it_did(run, bare_database):
     bare_database.execute("COMMENT ON SCHEMA dbanon IS 'of another version'")
     assert f"brought up to date (revision {revision})" in run("init").stdout
     bare_database.execute(
-        "DROP TABLE dbanon.publishing;"
+        "DROP TABLE dbanon.publishing, dbanon.policy_version;"
+        "ALTER TABLE dbanon.policy DROP COLUMN name;"
+        "ALTER TABLE dbanon.policy ADD PRIMARY KEY (table_schema, table_name);"
         "UPDATE dbanon.alembic_version SET version_num = '0004';"
         "COMMENT ON SCHEMA dbanon IS 'of another version'"
     )

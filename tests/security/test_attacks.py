@@ -223,6 +223,17 @@ def test_bounds_that_no_range_can_hold_are_refused_by_column(database, declared,
         publish(database, policy_of(**PEOPLE | {"odd": ("quasi", {"snap": snap})}))
 
 
+@pytest.mark.parametrize(
+    ("declared", "value"),
+    [("int", "2147483600 - i % 3"), ("int8", "9223372036854775800 - i % 3")],
+)
+@pytest.mark.one_server
+def test_bands_that_no_range_can_hold_are_refused_by_column(database, declared, value):
+    make(database, declared, value)
+    with pytest.raises(dbanon.PolicyError, match="odd"):
+        publish(database, policy_of(**PEOPLE | {"odd": ("quasi", {"bands": 1000})}))
+
+
 # The encoding of texts.
 
 

@@ -7,6 +7,8 @@ import pytest
 from tables import make_patients, patients_policy, unseal
 
 import dbanon
+from dbanon.db.releases.immutability import broken_seals
+from dbanon.db.session import connect
 from dbanon.domain.policy import ColumnRule, Role
 
 CHANGES = {
@@ -185,6 +187,92 @@ def test_doctor_tells_what_a_determined_owner_opened(patients):
         assert any(expected in text for text in found), (statement, found)
     dbanon.refresh("patients", settings=patients.settings)
     assert [] == failures(patients)
+
+
+COPY, VIEW = "dbanon_data.release_1", "anon.patients"
+TRIGGER = "TRIGGER released_table_is_immutable"
+ANOTHER_TRIGGER = (
+    f"GRANT TRIGGER ON {COPY} TO CURRENT_USER; DROP {TRIGGER} ON {COPY};"
+    f"CREATE {TRIGGER} BEFORE {{}} ON {COPY} FOR EACH STATEMENT {{}} EXECUTE FUNCTION {{}}();"
+    f"ALTER TABLE {COPY} ENABLE ALWAYS {TRIGGER}; REVOKE TRIGGER ON {COPY} FROM CURRENT_USER"
+)
+EVERY, REFUSE = "INSERT OR UPDATE OR DELETE OR TRUNCATE", "dbanon.refuse_change"
+OLD_VIEW = (
+    f"CREATE OR REPLACE VIEW {VIEW} WITH (security_barrier) AS SELECT s.* FROM ONLY {COPY} AS s"
+)
+UNSEALED, STRANGE = "missing or disabled", "copy has a rule or a trigger"
+UNTYPED, UNLIKE_SEEN = "bound to no type", "the function that tells who can see it"
+# What is done to a copy or its view, and all that is broken then.
+BREACHES = {
+    "SELECT": [],
+    **{
+        f"GRANT {right} ON {COPY} TO CURRENT_USER": ["the right to change"]
+        for right in ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "TRIGGER")
+    },
+    **{
+        f"GRANT {right} (disease) ON {COPY} TO PUBLIC": ["the right to change"]
+        for right in ("INSERT", "UPDATE")
+    },
+    f"GRANT SELECT, REFERENCES ON {COPY} TO PUBLIC; GRANT SELECT (sex) ON {COPY} TO PUBLIC": [],
+    **{
+        f"GRANT {right} ON {VIEW} TO PUBLIC": ["right on it other than to read it"]
+        for right in ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "TRIGGER")
+    },
+    f"GRANT SELECT ON {VIEW} TO PUBLIC; GRANT ALL ON {VIEW} TO CURRENT_USER": [],
+    f"ALTER TABLE {COPY} NOT OF": [UNTYPED],
+    f"ALTER TABLE {COPY} NOT OF; ALTER TABLE {COPY} INHERIT public.twin": [UNTYPED, "a parent"],
+    f"CREATE TABLE public.child () INHERITS ({COPY})": ["has children"],
+    **{
+        f"ALTER TABLE {COPY} {mode} {TRIGGER}": [UNSEALED]
+        for mode in ("DISABLE", "ENABLE", "ENABLE REPLICA")
+    },
+    f"DROP {TRIGGER} ON {COPY}": [UNSEALED],
+    ANOTHER_TRIGGER.format(EVERY, "", REFUSE): [],
+    ANOTHER_TRIGGER.format(EVERY, "WHEN (false)", REFUSE): [UNSEALED],
+    ANOTHER_TRIGGER.format(EVERY, "", "public.odd"): [UNSEALED],
+    ANOTHER_TRIGGER.format("UPDATE OR DELETE OR TRUNCATE", "", REFUSE): [UNSEALED],
+    f"GRANT TRIGGER ON {COPY} TO CURRENT_USER;"
+    f"CREATE TRIGGER odd AFTER DELETE ON {COPY} EXECUTE FUNCTION public.odd()": [
+        STRANGE,
+        "the right to change",
+    ],
+    f"CREATE RULE odd AS ON DELETE TO {COPY} DO INSTEAD NOTHING": [STRANGE],
+    f"ALTER TABLE {COPY} ENABLE ROW LEVEL SECURITY": ["row-level security"],
+    f"ALTER TABLE {COPY} FORCE ROW LEVEL SECURITY": ["row-level security"],
+    "ALTER TYPE dbanon_data.shape_1 ADD ATTRIBUTE extra int CASCADE": ["other columns"],
+    **{
+        f"ALTER FUNCTION dbanon_data.seen_1() {change}": [UNLIKE_SEEN]
+        for change in ("SECURITY INVOKER", "VOLATILE", "RESET search_path")
+    },
+    "CREATE OR REPLACE FUNCTION dbanon_data.seen_1() RETURNS boolean LANGUAGE plpgsql STABLE"
+    " SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 'BEGIN RETURN true; END'": [
+        UNLIKE_SEEN
+    ],
+    "ALTER FUNCTION dbanon_data.seen_1() SET SCHEMA public": ["its definition", UNLIKE_SEEN],
+    OLD_VIEW: ["its definition"],
+    f"{OLD_VIEW}; DROP FUNCTION dbanon_data.seen_1()": ["an older dbanon published it"],
+    f"{OLD_VIEW} WHERE s.sex = 'F'; DROP FUNCTION dbanon_data.seen_1()": [
+        "its definition",
+        UNLIKE_SEEN,
+    ],
+    f"CREATE RULE odd AS ON INSERT TO {VIEW} DO INSTEAD NOTHING": ["it has a rule or a trigger"],
+    f"CREATE TRIGGER odd INSTEAD OF DELETE ON {VIEW} FOR EACH ROW EXECUTE FUNCTION public.odd()": [
+        "it has a rule or a trigger"
+    ],
+    f"ALTER TABLE {COPY} RENAME TO gone": ["its private copy is gone"],
+}
+
+
+def test_a_breach_is_told_by_its_name_and_by_no_other(patients):
+    ((published,),) = patients.execute(f"SELECT '{VIEW}'::regclass::oid")
+    with connect(patients.settings) as session:
+        for statement, expected in BREACHES.items():
+            with session.transaction(keep=False):
+                session.pg.execute(statement)
+                found = [seal.problem for seal in broken_seals(session, published, 1)]
+            assert len(expected) == len(found), (statement, found)
+            for words, problem in zip(expected, found, strict=True):
+                assert words in problem, statement
 
 
 def test_what_publishing_again_does_not_mend_comes_with_what_does(patients):

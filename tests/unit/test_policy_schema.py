@@ -18,12 +18,16 @@ VALIDATOR = Draft7Validator(policy_schema.schema())
 DATA = importlib.resources.files("dbanon") / "data"
 SHIPPED = [(DATA / name).read_text(encoding="utf-8") for name in ("adult.toml", "patients.toml")]
 COLUMN = '\n[columns.age]\nrole = "quasi"\n'
+WHERE = 'table = "t"\nwhere = [{column = "a",'
 SENSITIVE = f'{COLUMN}[columns.disease]\nrole = "sensitive"\n'
 GOOD = {
     "every kind of key": 'table = "t"\nblock = 5\nsubject = "id"\nrows_per_subject = "group"\n'
     f'population = "public.people"\nclass_label = "disease"\nmax_suppressed = 0.5\n{SENSITIVE}',
     "a name": f'table = "t"\nname = "a-1_b"\n{COLUMN}',
     "columns left out": f'table = "t"\nrest = "drop"\n{COLUMN}',
+    "conditions": 'table = "t"\nwhere = [{column = "a", is = "in", value = ["x"]}, {column = "b", '
+    'is = "is null"}, {column = "c", is = "between", value = [1, 2]}, {column = "d", is = "<", '
+    f"value = 1.5}}]\n{COLUMN}",
     "a cap of rows": f'table = "t"\nsubject = "id"\nrows_per_subject = 3\n{COLUMN}',
     "models by their parameters": f'table = "t"\n[models]\nk = 5\nl = 3\nt = 0.2\n{SENSITIVE}',
     "models by name": 'table = "t"\n[models.recursive-l-diversity]\nc = 3\nl = 3\n'
@@ -45,6 +49,12 @@ GOOD = {
 BAD = {
     "no table": COLUMN,
     "a rest that is published": f'table = "t"\nrest = "insensitive"\n{COLUMN}',
+    "no conditions": f'table = "t"\nwhere = []\n{COLUMN}',
+    "a condition of SQL": f'table = "t"\nwhere = ["a = 1"]\n{COLUMN}',
+    "a condition without a value": f'{WHERE} is = "="}}]\n{COLUMN}',
+    "a condition with too many": f'{WHERE} is = "=", value = [1]}}]\n{COLUMN}',
+    "a condition that takes none": f'{WHERE} is = "is null", value = 1}}]\n{COLUMN}',
+    "a range of one": f'{WHERE} is = "between", value = [1]}}]\n{COLUMN}',
     "an odd name": f'table = "t"\nname = "A b"\n{COLUMN}',
     "no column": 'table = "t"\n[columns]\n',
     "no role": 'table = "t"\n[columns.age]\nrecoding = "label"\n',

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.domain.caution import Contents
-from dbanon.domain.errors import PolicyError
+from dbanon.domain.errors import PolicyError, TableNotFound
 from dbanon.domain.policy import Role
 from dbanon.domain.table import ColumnKind
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
+    from dbanon.domain.release import Release
     from dbanon.domain.table import ColumnStats, TableInfo
 
 _TEXTS = frozenset({ColumnKind.CATEGORY, ColumnKind.ORDINAL})
@@ -59,6 +60,20 @@ def of_table(
         persons=find(info, keys, stats),
         rows=rows,
     )
+
+
+def of_release(session: Session, release: Release) -> list[Caution]:
+    """Return the same of what is served, by what its source holds now, if that has its columns."""
+    from dbanon.db import catalog
+
+    try:
+        source = catalog.describe(session, release.table)
+    except TableNotFound:
+        return []
+    there = {column.name for column in source.columns}
+    if not there.issuperset(rule.column for rule in release.policy.columns):
+        return []
+    return of_table(session, release.policy, source, complete=True)
 
 
 def of_rows(session: Session, policy: Policy, info: TableInfo, columns: pa.Table) -> list[Caution]:
@@ -105,12 +120,13 @@ def _some_rows(session: Session, info: TableInfo, policy: Policy) -> dict[str, l
     """Return some rows of the columns that are published, if one of them is as it is."""
     from dbanon.db import catalog
     from dbanon.formats.cautions import AS_IT_IS
-    from dbanon.formats.value_patterns import LONGEST
+    from dbanon.formats.values.patterns import LONGEST
 
     if not any(rule.role in AS_IT_IS for rule in policy.columns):
         return {}
     shown = [rule.column for rule in policy.columns if rule.role is not Role.IDENTIFIER]
-    names = sorted(catalog.readable_columns(session, info, shown))
+    comparable = [name for name in shown if info.column(name).kind.can_be_quasi]
+    names = sorted(catalog.readable_columns(session, info, comparable))
     return catalog.first_rows(session, info, names, limit=_MOST_ROWS, length=LONGEST)
 
 

@@ -180,8 +180,7 @@ def require_unchanged(session: Session, loaded: Loaded, relation: TableName) -> 
     if not served:
         return
     replaced = next((entry for entry in served if entry.relation == relation), None)
-    changed = [change for change in changes(loaded) if change.stops]
-    found = [*changed, *(gained_rights(session, info, replaced) if replaced else ())]
+    found = [*changes(loaded), *(gained_rights(session, info, replaced) if replaced else ())]
     if found:
         kind = AccessDrift if any(change.of_rights for change in found) else DriftError
         release = replaced or served[0]
@@ -190,6 +189,11 @@ def require_unchanged(session: Session, loaded: Loaded, relation: TableName) -> 
 
 
 def changes(loaded: Loaded) -> list[Change]:
+    """Return what keeps the table from being published: it is no longer as the policy knew it."""
+    return [change for change in _compared(loaded) if change.stops]
+
+
+def _compared(loaded: Loaded) -> list[Change]:
     """Return what is no longer as when the policy was last set or published by; reads no row."""
     if loaded.stored is None or loaded.stored.before is None or loaded.now is None:
         return []
@@ -202,7 +206,7 @@ def notes(loaded: Loaded) -> Iterator[Caution]:
     """Yield the changes that do not keep the table from being published."""
     from dbanon.formats.allowances import is_allowed
 
-    for change in changes(loaded):
+    for change in _compared(loaded):
         note = Caution(Code.NEW_COLUMN, change.column, str(change), change.hint)
         if not change.stops and not is_allowed(note, loaded.policy):
             yield note

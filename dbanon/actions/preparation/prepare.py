@@ -74,7 +74,8 @@ class Source:
     """The rows of a table as algorithms see them, and the keys to find each again.
 
     trees: as in ``Prepared``; subjects: (n,) the person of each row, if some have several;
-    population: of the models that count one.
+    population: of the models that count one; n_filtered: rows that do not meet the policy's
+    conditions.
     """
 
     rows: SourceRows
@@ -83,6 +84,7 @@ class Source:
     trees: Mapping[str, dict[str, Any]]
     subjects: NDArray[np.int32] | None
     population: Population | None = None
+    n_filtered: int = 0
 
 
 def prepare(
@@ -107,6 +109,7 @@ def prepare(
     if strict:
         require_none(warnings)
     outcome = search(source, policy, seed=request.seed, stages=stages)
+    outcome = replace(outcome, loss=replace(outcome.loss, n_filtered=source.n_filtered))
     return Prepared(
         info=info,
         policy=policy,
@@ -175,6 +178,7 @@ def read_source(
         trees=_trees(ordered, taxonomies),
         subjects=subjects,
         population=population,
+        n_filtered=transfer.count_left_out(session, info, policy),
     )
 
 
@@ -204,7 +208,7 @@ def _read_population(
     from dbanon.db.proofs import population
 
     everybody = population.describe(session, info, policy, n_rows=encoded.n_rows)
-    quasi = replace(policy, columns=policy.with_role(Role.QUASI))
+    quasi = replace(policy, columns=policy.with_role(Role.QUASI), where=())
     transfer.require_fit(session, everybody, quasi)
     with stages("read"):
         rows = transfer.read(session, replace(everybody, primary_key=()), quasi)
@@ -340,6 +344,11 @@ def _require_guarded(policy: Policy, info: TableInfo) -> None:
                 hint="publish it with --as table, and again with: "
                 + command("dbanon refresh", policy.table),
             )
+    if policy.where:
+        raise ConfigError(
+            "a live view cannot keep where: a row that no longer meets a condition would stay",
+            hint="publish it with --as table",
+        )
     if policy.rows_per_subject not in {None, 1}:
         raise ConfigError(
             "a live view cannot keep rows_per_subject: when a row of a person goes, the person is"
@@ -373,6 +382,7 @@ def fingerprint(session: Session, loaded: Loaded, policy: Policy, request: Reque
         for rule in policy.columns
         if rule.role is not Role.IDENTIFIER or rule.column == policy.subject
     ]
+    columns += [condition.column for condition in policy.where]
     content = catalog.content_digest(session, info, sorted({*columns, *info.primary_key}))
     ordered = policies.to_document(policy.without_rest().with_orders(info))
     parts = [content, ordered, {**loaded.versions}, request.options()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,7 +25,13 @@ if TYPE_CHECKING:
 _FIRST_DAY = np.datetime64("0001-01-01")  # a Monday; PostgreSQL knows no year 0 to begin in
 _EPOCH_WEEKDAY = 3  # 1970-01-01 is the third day after a Monday
 _EPOCH_YEAR = 1970
+_SAFE = 2**61  # sums of such integers do not overflow
+# Below, the product of a float and a power of ten that is one is off by less than 1/2.
+_EXACT, _MOST_PLACES = 2.0**51, 22
 _MOMENTS = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
+
+
+Units = Any  # an array of int64, or of int where these are too large
 
 
 class Line(NamedTuple):
@@ -71,74 +78,98 @@ class _Grid(NamedTuple):
     top: int | None
     bottom: int | None
 
-    def cell(self, unit: int) -> tuple[int, int]:
-        """Return where the cell of a number begins and ends, were it not open."""
-        if self.bottom is not None and unit < self.bottom:
-            return self.bottom - 1, self.bottom  # lies before all others; spread out later
-        if self.top is not None and unit >= self.top:
-            return self.top, self.top
-        if not self.step:
-            return unit, unit
-        low = unit // self.step * self.step
+    def below(self, units: Units) -> Units:
+        """Return the grid lines at or below."""
+        return units // self.step * self.step if self.step else units
+
+    def cells(self, units: Units) -> tuple[Units, Units]:
+        """Return where the cell of each number begins and ends.
+
+        An open one reaches as far as the numbers do, and to the end of the band there.
+        """
+        low = self.below(units)
         high = low + self.step
-        return (
-            low if self.bottom is None else max(low, self.bottom),
-            high if self.top is None else min(high, self.top),
-        )
-
-    def below(self, unit: int) -> int:
-        """Return the grid line at or below."""
-        return unit // self.step * self.step if self.step else unit
-
-    def above(self, unit: int) -> int:
-        """Return the first grid line above, the number itself without a grid."""
-        return self.below(unit) + self.step
+        if not len(units):
+            return low, high
+        least, greatest = low.min(), high.max()
+        if self.bottom is not None:
+            is_below = units < self.bottom
+            low = np.where(is_below, least, np.maximum(low, self.bottom))
+            high = np.where(is_below, self.bottom, high)
+        if self.top is not None:
+            is_above = units >= self.top
+            low = np.where(is_above, self.top, low)
+            high = np.where(is_above, greatest, np.minimum(high, self.top))
+        return low, high
 
 
 def _numbers(values: NDArray[Any], rule: ColumnRule) -> Line:
     given = [_decimal(number) for number in (rule.bands, rule.top, rule.bottom)]
-    places = 0
+    places = max(map(_decimals, given))
     if values.dtype.kind == "f":
-        exact = [Decimal(repr(value)) for value in values.tolist()]
-        places = max(0, *(_decimals(number) for number in [*exact, *given]))
-        units = [int(number.scaleb(places)) for number in exact]
-    else:
-        units = values.tolist()
-    step, top, bottom = (None if n is None else n.scaleb(places) for n in given)
-    if any(n is not None and n != int(n) for n in (step, top, bottom)):
+        places = max(places, _places(values))
+        units = _to_units(values, places)
+    elif places:
         raise misfit(rule, "integers take whole bands, top and bottom")
+    else:
+        units = values
+    step, top, bottom = (None if n is None else int(n.scaleb(places)) for n in given)
     if top is not None and bottom is not None and top < bottom:
         raise misfit(rule, "bottom is at most top")
-    grid = _Grid(int(step or 0), _whole(top), _whole(bottom))
-    return _line(units, grid, places=places)
+    grid = _Grid(step or 0, top, bottom)
+    ends = [units.min(), units.max()] if len(units) else []
+    largest = max(abs(int(n)) for n in (*grid, *ends) if n is not None)
+    is_safe = largest < _SAFE and places <= _MOST_PLACES
+    return _line(units.astype(np.int64 if is_safe else object), grid, places=places)
 
 
-def _line(units: list[int], grid: _Grid, *, places: int) -> Line:
-    """Return the cells of numbers; an open one reaches as far as the numbers in it do."""
-    of_unit = [grid.cell(unit) for unit in units]
-    cells = sorted(set(of_unit))
-    code_of_cell = {cell: code for code, cell in enumerate(cells)}
-    code_of = np.array([code_of_cell[cell] for cell in of_unit], np.int64)
-    begins, ends = [low for low, _ in cells], [high for _, high in cells]
-    low, high = ([decimal_text(unit, places) for unit in end] for end in (begins, ends))
-    if units and grid.bottom is not None and min(units) < grid.bottom:
-        begins[0], low[0] = grid.below(min(units)), ""
-    if units and grid.top is not None and max(units) >= grid.top:
-        ends[-1], high[-1] = grid.above(max(units)), ""
-    position, width = _scaled(begins, ends)
+def _places(values: NDArray[np.float64]) -> int:
+    """Return the most decimals that a number has as it is written."""
+    texts = [repr(value) for value in values.tolist()]
+    if any("e" in text for text in texts):
+        return max((_decimals(Decimal(text)) for text in texts), default=0)
+    return max((len(text.removesuffix(".0").partition(".")[2]) for text in texts), default=0)
+
+
+def _to_units(values: NDArray[np.float64], places: int) -> Units:
+    """Return numbers of so many decimals in units of the last one, exactly."""
+    if places <= _MOST_PLACES and np.abs(values).max(initial=0.0) < _EXACT / 10.0**places:
+        # so near is the product that the nearest integer is the one
+        return np.rint(values * 10.0**places).astype(np.int64)
+    exact = [int(Decimal(repr(value)).scaleb(places)) for value in values.tolist()]
+    return np.array(exact, object)
+
+
+def _line(units: Units, grid: _Grid, *, places: int) -> Line:
+    """Return the cells of distinct numbers."""
+    low, high = grid.cells(units)
+    begins, first, code_of = np.unique(low, return_index=True, return_inverse=True)
+    ends = high[first]
     bands = Bands(
-        tuple(low), tuple(high), not grid.step, (), width, np.bincount(code_of, minlength=len(low))
+        low=tuple(_texts(begins, places)),
+        high=tuple(_texts(ends, places)),
+        closed=not grid.step,
+        names=(),
+        width=_over(ends - begins, begins, ends),
+        members=np.bincount(code_of, minlength=len(begins)),
     )
-    numbers = [float(Decimal(unit).scaleb(-places)) for unit in begins]
-    return Line(code_of, np.array(numbers, np.float64), position, bands)
+    if grid.bottom is not None and len(units) and units.min() < grid.bottom:
+        bands = replace(bands, low=("", *bands.low[1:]))
+    if grid.top is not None and len(units) and units.max() >= grid.top:
+        bands = replace(bands, high=(*bands.high[:-1], ""))
+    one = 10**places if begins.dtype == object else 10.0**places  # what divides without overflow
+    numbers = np.asarray(begins / one, np.float64)
+    return Line(code_of, numbers, _over(begins - begins[:1], begins, ends), bands)
 
 
-def _scaled(begins: list[int], ends: list[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return where each cell begins and how wide it is, over the range of all cells."""
-    first, span = (begins[0], ends[-1] - begins[0] or 1) if begins else (0, 1)
-    position = np.array([(begin - first) / span for begin in begins], np.float64)
-    width = np.array([(end - begin) / span for begin, end in zip(begins, ends, strict=True)])
-    return position, width
+def _over(lengths: Units, begins: Units, ends: Units) -> NDArray[np.float64]:
+    """Return lengths as shares of the range of all cells."""
+    span = ends[-1] - begins[0] if len(begins) else 0
+    return np.asarray(lengths / (span or 1), np.float64)
+
+
+def _texts(units: Units, places: int) -> list[str]:
+    return [decimal_text(unit, places) for unit in units.tolist()]
 
 
 def _decimal(number: float | None) -> Decimal | None:
@@ -146,12 +177,8 @@ def _decimal(number: float | None) -> Decimal | None:
 
 
 def _decimals(number: Decimal | None) -> int:
-    exponent = 0 if number is None else number.as_tuple().exponent
-    return -exponent if isinstance(exponent, int) else 0
-
-
-def _whole(number: Decimal | None) -> int | None:
-    return None if number is None else int(number)
+    exponent = 0 if number is None else number.normalize().as_tuple().exponent
+    return max(-exponent, 0) if isinstance(exponent, int) else 0
 
 
 def _periods(values: NDArray[Any], period: str, kind: ColumnKind) -> Line:
@@ -160,7 +187,8 @@ def _periods(values: NDArray[Any], period: str, kind: ColumnKind) -> Line:
     starts, first, code_of = np.unique(low, return_index=True, return_inverse=True)
     ends = high[first]
     begins = np.maximum(starts, _FIRST_DAY)
-    position, width = _scaled(begins.astype(np.int64).tolist(), ends.astype(np.int64).tolist())
+    edges = begins.astype(np.int64), ends.astype(np.int64)
+    position, width = (_over(n, *edges) for n in (edges[0] - edges[0][:1], edges[1] - edges[0]))
     unit = "D" if kind is ColumnKind.DATE else "us"
     begins, ends = begins.astype(f"datetime64[{unit}]"), ends.astype(f"datetime64[{unit}]")
     bands = Bands(

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbanon.anonymization.encoding.bands import has_bands, misfit, to_bands
+from dbanon.anonymization.encoding.new_values import with_other
 from dbanon.anonymization.encoding.text import value_texts
 from dbanon.anonymization.encoding.tree_cells import cells_of_level, prefix_tree
 from dbanon.domain.assignment import EncodedColumn, EncodedTable, SensitiveDomain
 from dbanon.domain.errors import PolicyError, TaxonomyError, Unsatisfiable
-from dbanon.domain.policy import Role
+from dbanon.domain.policy import OTHER, Role
 from dbanon.domain.table import ColumnKind, Structure, quote_identifier
 from dbanon.domain.taxonomy import ROOT_LABEL, Taxonomy
 from dbanon.domain.text import command
@@ -161,6 +162,8 @@ def _encode_tree(
     if rule.pooled is not None and (taxonomy is not None or rule.at_least is None):
         raise misfit(rule, "pooled goes with at_least, a number of leading characters")
     cells = None
+    if taxonomy is not None and rule.on_new_value == OTHER:
+        taxonomy, texts = with_other(taxonomy, texts)
     if taxonomy is not None and rule.at_least is not None:
         cells = cells_of_level(taxonomy, rule)
     elif isinstance(rule.at_least, int) and texts:
@@ -303,8 +306,11 @@ def _leaves(
             f"taxonomy {taxonomy.name!r} has no leaf for {missing} distinct values"
             f" of column {quote_identifier(rule.column)}, on {n_rows} rows"
         )
-        export = command("dbanon taxonomy export", taxonomy.name)
-        raise TaxonomyError(msg, hint=f"{export}; add the values as leaves and import it")
+        missing_values = command("dbanon taxonomy missing", taxonomy.name, "TABLE", rule.column)
+        hint = f"{missing_values} prints the query that lists them"
+        if rule.role is Role.QUASI:
+            hint += f'; on_new_value = "{OTHER}" lets them be'
+        raise TaxonomyError(msg, hint=hint)
     return leaves
 
 

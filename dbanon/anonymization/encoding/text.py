@@ -40,6 +40,8 @@ def number_text(value: float) -> str:
 
 def decimal_text(unit: int, places: int) -> str:
     """Return a number of units of 10**-places without trailing zeros."""
+    if not places:
+        return str(unit)
     digits = str(abs(unit)).rjust(places + 1, "0")
     whole, fraction = digits[: len(digits) - places], digits[len(digits) - places :].rstrip("0")
     return ("-" if unit < 0 else "") + (f"{whole}.{fraction}" if fraction else whole)

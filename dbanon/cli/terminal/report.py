@@ -60,6 +60,8 @@ def loss(report: LossReport) -> None:
         f"{report.n_rows:,} rows, {report.n_suppressed:,} suppressed{sampled}, {report.n_classes:,}"
         f" classes, smallest {report.smallest_class:,}"
     )
+    if report.n_filtered:
+        console.say(f"{report.n_filtered:,} more rows of the table do not meet the policy's where")
     found = [
         (*MEANINGS.get(name, Meaning(name, "")), value) for name, value in report.metrics.items()
     ]

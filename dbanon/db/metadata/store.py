@@ -13,7 +13,8 @@ from psycopg import sql
 from sqlalchemy.dialects.postgresql import insert
 
 from dbanon.db.metadata import tables as m
-from dbanon.db.queries import identifiers, query
+from dbanon.db.printing import printed
+from dbanon.db.queries import identifiers, query, relation, template
 from dbanon.domain.drift import Baseline
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import policy_option
@@ -92,6 +93,16 @@ def load_taxonomies(session: Session, versions: Mapping[str, int]) -> dict[str, 
         name: taxonomies.from_rows(name, trees.get(name, ()), version=version)
         for name, version in versions.items()
     }
+
+
+def missing_values_query(name: str, *, table: TableName, column: str) -> str:
+    """Return the query by which a steward lists the values that a taxonomy lacks."""
+    slots = {
+        "table": relation(table),
+        "column": sql.Identifier(column),
+        "taxonomy": sql.Literal(name),
+    }
+    return printed(template("taxonomies/missing_values", **slots))
 
 
 def list_taxonomies(session: Session) -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from psycopg import sql
@@ -33,8 +32,7 @@ SELECT required, achieved, classes, failing_classes, row_count, verdict
  ORDER BY model"""
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+class Proof(NamedTuple):
     """A statement that proves models, one row each: (model, sensitive column or None)."""
 
     models: tuple[tuple[str, str | None], ...]

@@ -4,6 +4,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tables import HOSPITAL_A, HOSPITAL_B
 
+import dbanon
+
 CHECK_K = "SELECT * FROM dbanon.check_k_anonymity(%s, %s, %s)"
 CHECK_L = "SELECT * FROM dbanon.check_l_diversity(%s, %s, %s, %s)"
 CHECK_BOTH = "SELECT * FROM dbanon.check_k_and_l(%s, %s, %s, %s, %s)"
@@ -156,3 +158,10 @@ def test_the_figures_of_k_and_l_are_those_of_the_definitions(empty, rows, k, l):
         assert by_l == one(empty, CHECK_L, "hospital", QUASI, "condition", l)
         both = empty.execute(CHECK_BOTH, ("hospital", QUASI, k, "condition", l)).fetchall()
     assert both == [("k-anonymity", *by_k), ("l-diversity", *by_l)]
+
+
+def test_a_database_without_the_checks_is_named_as_such(bare_database):
+    bare_database.execute("CREATE TABLE public.hospital (zip text, age text)")
+    with pytest.raises(dbanon.SchemaOutOfDate, match="has no dbanon check functions") as caught:
+        dbanon.check("public.hospital", quasi=QUASI, k=2, settings=bare_database.settings)
+    assert caught.value.hint == "dbanon init"

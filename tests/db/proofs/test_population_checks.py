@@ -1,5 +1,6 @@
 """The checks of a population and of (X, Y) in SQL against those in Python."""
 
+from contextlib import nullcontext
 from datetime import date
 
 import numpy as np
@@ -17,13 +18,17 @@ from dbanon.anonymization.adjusting.population_merging import failing
 from dbanon.anonymization.encoding.population import encode_population, presence_of
 from dbanon.anonymization.loss.metrics import publication
 from dbanon.anonymization.registry import RECODINGS
+from dbanon.db import catalog
 from dbanon.db.models.statements import Demand, demands, model_statement
+from dbanon.db.proofs import population
 from dbanon.db.proofs.population import labels_document
 from dbanon.db.proofs.subjects import persons_statement
 from dbanon.db.releases.column_types import published_type
+from dbanon.db.session import connect
 from dbanon.domain.assignment import Assignment, GroupValues
-from dbanon.domain.policy import ModelSpec
-from dbanon.domain.table import ColumnInfo, ColumnKind
+from dbanon.domain.errors import PolicyError
+from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.table import ColumnInfo, ColumnKind, TableName
 from dbanon.models.persons import achieved_by_persons
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import model_of
@@ -267,3 +272,48 @@ def test_an_empty_relation_is_not_checked(connection):
     ):
         found = connection.execute(f"SELECT * FROM dbanon.{call}").fetchone()
         assert (None, 0, 0, 0, "not checked") == found[1:]
+
+
+# What becomes of a table, and why it can no longer be read as a population.
+UNREADABLE = {
+    "a view": (
+        "ALTER TABLE public.everybody RENAME TO a; CREATE VIEW public.everybody AS TABLE public.a",
+        "it is no table",
+    ),
+    "row-level security": (
+        "ALTER TABLE public.everybody ENABLE ROW LEVEL SECURITY",
+        "it has row-level security",
+    ),
+}
+MISFITTING = {
+    "a column less": ("ALTER TABLE public.everybody DROP q", "it has no column q"),
+    "another type": ("ALTER TABLE public.everybody ALTER q TYPE bigint", "is of type bigint"),
+    "fewer rows": ("DELETE FROM public.everybody", "it has 0 rows, fewer than the 1 of public.few"),
+}
+FEW, EVERYBODY = TableName("public", "few"), TableName("public", "everybody")
+OF_EVERYBODY = Policy(
+    FEW,
+    (ColumnRule("id", Role.IDENTIFIER), ColumnRule("q", Role.QUASI)),
+    (ModelSpec("k-anonymity", {"k": 1}), ModelSpec("k-map", {"k": 1})),
+    population=EVERYBODY,
+)
+
+
+@pytest.mark.parametrize("change", [None, *UNREADABLE, *MISFITTING])
+def test_a_population_is_a_table_of_as_many_people_with_the_same_columns(database, change):
+    database.execute(
+        "CREATE TABLE public.few (id int PRIMARY KEY, q int); INSERT INTO public.few VALUES (1, 1);"
+        "CREATE TABLE public.everybody AS SELECT q FROM public.few"
+    )
+    statement, told = {**UNREADABLE, **MISFITTING}.get(change, ("SELECT", None))
+    database.execute(statement)
+    refused = pytest.raises(PolicyError, match=told) if told else nullcontext()
+    with connect(database.settings) as session:
+        with session.transaction(keep=False), refused:
+            info = catalog.describe(session, FEW)
+            population.describe(session, info, OF_EVERYBODY, n_rows=1)
+        with (
+            session.transaction(keep=False),
+            refused if change in UNREADABLE else nullcontext(),
+        ):
+            population.admitted(session, EVERYBODY)

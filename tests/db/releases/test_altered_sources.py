@@ -1,5 +1,8 @@
 """A live view shows nothing once its source was changed in a way that its guards cannot see."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import psycopg
 import pytest
 from live import CLASSES, policy_of, serve, shown
@@ -8,7 +11,10 @@ from selection import one_server_after
 from tables import make_patients, patients_policy
 
 import dbanon
+from dbanon.db.releases import guards, marks
+from dbanon.db.session import connect
 from dbanon.domain.policy import ModelSpec
+from dbanon.domain.release import ReleaseKind
 
 K5 = ModelSpec("k-anonymity", {"k": 5})
 L2 = ModelSpec("l-diversity", {"l": 2})
@@ -200,6 +206,34 @@ def test_a_snapshot_older_than_the_file_of_the_source_sees_no_strangers(live, le
         writer.commit()
     with pytest.raises(psycopg.errors.SerializationFailure):
         old.execute("SELECT * FROM anon.people")
+
+
+def test_a_trigger_of_the_owner_s_is_no_matter(shared):
+    publication = serve(shared, policy_of(K5, L2), PEOPLE)
+    shared.execute(
+        "CREATE FUNCTION public.own() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';"
+        "CREATE TRIGGER own BEFORE UPDATE ON public.people FOR EACH ROW"
+        " EXECUTE FUNCTION public.own()"
+    )
+    with shared.connect() as connection:  # note what stands, as a refresh does
+        for statement in guards.mark_statements(replace(publication, former=1)):
+            connection.execute(statement)
+    shared.execute(
+        "ALTER FUNCTION public.own() COST 7; ALTER TABLE public.people DISABLE TRIGGER own"
+    )
+    assert shown(shared) == 24
+    shared.execute("DROP TABLE public.people CASCADE; DROP FUNCTION public.own()")
+
+
+def test_what_would_notice_is_missed_when_it_is_gone(live):
+    release = SimpleNamespace(kind=ReleaseKind.VIEW, data_id=1)
+    with connect(live.settings) as session:
+        with session.transaction(read_only=True, keep=False):
+            assert [] == marks.alterations(session, release)
+        live.execute("DROP FUNCTION dbanon_data.altered_1()")
+        with session.transaction(read_only=True, keep=False):
+            (told,) = marks.alterations(session, release)
+    assert told.endswith("was dropped: what DDL does to its source goes unnoticed")
 
 
 def test_a_reader_needs_no_right_on_what_is_asked(live):

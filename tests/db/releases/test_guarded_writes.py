@@ -46,6 +46,13 @@ def test_a_copied_row_does_not_take_the_place_of_one_that_was_deleted(live):
     assert shown(live) == 18
 
 
+def test_a_truncation_hides_every_class_and_forgets_whose_rows_they_were(live):
+    left = "SELECT count(*) FILTER (WHERE shown), (SELECT count(*) FROM dbanon_data.rows_1)"
+    assert live.execute(f"{left} FROM dbanon_data.groups_1") == [(4, 24)]
+    live.execute("TRUNCATE public.people")
+    assert live.execute(f"{left} FROM dbanon_data.groups_1") == [(0, 0)]
+
+
 @pytest.mark.parametrize(
     "again",
     [

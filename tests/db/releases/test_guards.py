@@ -111,6 +111,14 @@ def test_new_rows_wait_for_the_next_release(live):
     assert shown(live) == 201
 
 
+def test_a_refresh_keeps_the_guards_that_stand(live):
+    armed = "SELECT oid, tgname FROM pg_trigger WHERE tgname LIKE 'dbanon_guard%' ORDER BY tgname"
+    before = live.execute(armed)
+    dbanon.refresh("patients", settings=live.settings)
+    assert before
+    assert before == live.execute(armed)
+
+
 def test_a_person_who_takes_over_a_key_is_not_shown_under_its_group(live):
     group = members(live)
     live.execute("DELETE FROM public.patients WHERE id = %s", (group[0],))

@@ -142,3 +142,29 @@ def test_classes_are_taken_in_order_so_that_writers_of_several_do_not_lock_each_
     back = "UPDATE public.people SET disease = 'y' WHERE id IN (13, 7, 1)"
     assert [] == both(shared, (there, back), IsolationLevel.READ_COMMITTED)
     assert shown(shared) == len(SIXES)
+
+
+def test_several_classes_are_taken_in_order_whatever_the_plan(shared):
+    """Who waits for one class holds none that comes after it, or two could wait for each other."""
+    serve(shared, policy_of(ModelSpec("k-anonymity", {"k": 2})), SIXES)
+    # The first class comes last in the file, whose order is that of a scan without the index.
+    shared.execute(
+        "WITH g AS (DELETE FROM dbanon_data.groups_1 WHERE group_id = 0 RETURNING *)"
+        " INSERT INTO dbanon_data.groups_1 SELECT * FROM g"
+    )
+    holder, waiter = shared.connect(autocommit=False), shared.connect(autocommit=False)
+    holder.execute("UPDATE public.people SET disease = 'y' WHERE id = 2")
+    waiter.execute("SET enable_indexscan = off; SET enable_indexonlyscan = off")
+    of_both = "UPDATE public.people SET disease = 'z' WHERE id IN (0, 6)"
+    thread = threading.Thread(target=waiter.execute, args=(of_both,))
+    thread.start()
+    assert waits(holder, waiter, thread)
+    try:
+        with shared.connect() as other:
+            other.execute("SET lock_timeout = '2s'")
+            other.execute("UPDATE public.people SET disease = 'y' WHERE id = 8")
+    finally:
+        holder.commit()
+        thread.join(timeout=PATIENCE)
+        waiter.commit()
+    assert shown(shared) == len(SIXES)

@@ -13,7 +13,10 @@ from tables import make_patients, patients_policy
 import dbanon
 from dbanon.actions import publish as publishing
 from dbanon.anonymization import pipeline
+from dbanon.db import catalog
 from dbanon.db.releases import turns
+from dbanon.db.session import LOCK_TIMEOUT, connect
+from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import DatabaseError
 
 LOCK = "SELECT pg_advisory_lock(hashtext('dbanon'), 'public.patients'::regclass::oid::integer)"
@@ -201,13 +204,24 @@ def test_a_publication_that_waited_sees_what_was_committed_meanwhile(patients, m
     assert [5] == served(patients)
 
 
+def test_a_publication_is_patient_once_it_has_its_turn(patients):
+    deed = Deed("anon.patients", "published")
+    with connect(patients.settings, writes=True) as session:
+        source = catalog.describe(session, dbanon.TableName("public", "patients"))
+        with turns.alone(session, source, exclude_writers=True, keep=False, deed=deed):
+            (patience,) = session.pg.execute(
+                "SELECT setting::int / 1000 FROM pg_settings WHERE name = 'lock_timeout'"
+            ).fetchone()
+    assert f"{patience}s" == LOCK_TIMEOUT
+
+
 def test_who_waits_in_vain_is_told_for_whom(patients, monkeypatch):
     monkeypatch.setattr(turns, "PATIENCE_SECONDS", 0.5)
     other = patients.connect(autocommit=False)
     oid = patients.execute("SELECT 'public.patients'::regclass::oid")[0][0]
     other.execute("SELECT FROM dbanon.publishing WHERE source = %s FOR UPDATE", (oid,))
-    pid = other.info.backend_pid
-    with pytest.raises(DatabaseError, match=rf"public.patients is being published by .*pid {pid}"):
+    holder = rf"{patients.server.owner} in another session \(pid {other.info.backend_pid}\)"
+    with pytest.raises(DatabaseError, match=f"public.patients is being published by {holder}"):
         dbanon.refresh("patients", settings=patients.settings)
     other.rollback()
     dbanon.refresh("patients", settings=patients.settings)

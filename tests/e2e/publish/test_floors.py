@@ -1,10 +1,14 @@
 """Floors of quasi-identifiers, as PostgreSQL holds what is published."""
 
+import re
+import sys
+
 import pytest
 from tables import make_patients, rows_proved
 
 import dbanon
 from dbanon import ColumnRule, ModelSpec, Policy, Role
+from dbanon.cli import main
 
 
 def policy_of(table, *, k=3, **changes):
@@ -81,7 +85,7 @@ def test_a_kept_column_is_published_as_it_is(patients, kind):
     policy = dbanon.load_policy("patients", settings=patients.settings)
     kept = policy_of(policy.table, sex={"keep": True}, age={"keep": True})
     dbanon.set_policy("patients", kept, settings=patients.settings)
-    with pytest.raises(dbanon.Unsatisfiable, match="rows have values of age, sex that too few"):
+    with pytest.raises(dbanon.Unsatisfiable, match="rows cannot keep their values of age, sex"):
         dbanon.publish("patients", kind=kind, settings=patients.settings)
     dbanon.publish("patients", kind=kind, max_suppressed=0.9, settings=patients.settings)
     (row,) = patients.execute(
@@ -107,3 +111,42 @@ def test_rare_values_are_left_out_within_the_budget(patients):
         assert release.loss.n_suppressed == 300 - rows_proved(release)
         spent.append(release.loss.n_suppressed)
     assert spent[0] < 10 < spent[1] <= 30
+
+
+def test_labels_are_levels_of_the_taxonomy_at_or_above_the_floor(patients):
+    settings = patients.settings
+    dbanon.derive_taxonomy("births", "born", table="patients", kind="dates", settings=settings)
+    policy = dbanon.load_policy("patients", settings=settings)
+    by_year = policy_of(policy.table, born={"taxonomy": "births", "at_least": 3})
+    dbanon.set_policy("patients", by_year, settings=settings)
+    release = dbanon.publish("patients", settings=settings)
+    assert rows_proved(release) == 300
+    labels = {label for (label,) in patients.execute("SELECT DISTINCT born FROM anon.patients")}
+    assert all(re.fullmatch(r"\d{4}|\d{3}0-\d{3}9|\*", label) for label in labels)
+    nothing = policy_of(policy.table, born={"taxonomy": "births", "at_least": 5})
+    dbanon.set_policy("patients", nothing, settings=settings)
+    with pytest.raises(dbanon.DbanonError, match="levels from 1 to 4 above the leaves"):
+        dbanon.publish("patients", settings=settings)
+
+
+def test_policy_show_says_what_is_the_finest(patients, monkeypatch, capsys):
+    policy = dbanon.load_policy("patients", settings=patients.settings)
+    changed = policy_of(
+        policy.table, sex={"keep": True}, weight={"top": 82.5, "rare": "suppress", "bands": 2.5}
+    )
+    dbanon.set_policy("patients", changed, settings=patients.settings)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(
+        sys, "argv", ["dbanon", "policy", "show", "patients", "--dsn", patients.dsn]
+    )
+    with pytest.raises(SystemExit) as ended:
+        main()
+    shown = capsys.readouterr().out
+    assert ended.value.code == 0
+    for text in (
+        "at_least = decade",
+        "bands = 10, top = 80, bottom = 20",
+        "keep",
+        "bands = 2.5, top = 82.5, rare = suppress",
+    ):
+        assert text in shown

@@ -1,5 +1,7 @@
 """Views, joins and materialized views as what is published."""
 
+from dataclasses import replace
+
 import pytest
 from tables import rows_proved
 
@@ -81,6 +83,33 @@ def test_persons_are_counted_across_the_rows_of_a_join(shop):
     found = [result for result in release.checks.results if result.model == K_ANONYMITY]
     assert min(result.achieved for result in found) >= 5
     assert dbanon.check(release.relation, settings=shop.settings).passed
+
+
+def test_all_rows_of_a_person_lead_to_k_persons(shop):
+    """The attacker has the source: whose rows can all be the published rows of a person?"""
+    roles = {**ROLES, "amount": Role.QUASI, "remark": Role.IDENTIFIER}
+    columns = tuple(ColumnRule(column, role) for column, role in roles.items())
+    policy = replace(policy_of("rentals", subject="customer_id"), columns=columns)
+    release = publish(shop, policy=policy, keep_assignment=True)
+    assert rows_proved(release) == 400
+    assert shop.execute(
+        "SELECT count(*) FROM (SELECT customer_id FROM public.rentals GROUP BY customer_id"
+        " HAVING count(DISTINCT amount) > 1) AS p"
+    ) == [(150,)]
+    classes = "SELECT DISTINCT a.born, a.city, a.amount FROM anon.rentals AS a"  # what readers see
+    fitting = (
+        f"SELECT c.*, r.customer_id FROM ({classes}) AS c JOIN public.rentals AS r"
+        " ON c.born @> r.born AND c.city IN (r.city, '*') AND c.amount @> r.amount"
+        " GROUP BY c.born, c.city, c.amount, r.customer_id HAVING count(*) ="
+        " (SELECT count(*) FROM public.rentals AS s WHERE s.customer_id = r.customer_id)"
+    )
+    ((fewest,),) = shop.execute(
+        f"SELECT min(n) FROM (SELECT count(*) AS n FROM ({fitting}) AS f"
+        " GROUP BY born, city, amount) AS g"
+    )
+    assert fewest >= 5
+    ((persons,),) = shop.execute(f"SELECT count(DISTINCT customer_id) FROM ({fitting}) AS f")
+    assert persons == 150
 
 
 def test_a_refresh_sees_what_the_tables_below_have_become(shop):

@@ -5,6 +5,8 @@ import pytest
 from tables import rows_proved
 
 import dbanon
+from dbanon.db import catalog, identity
+from dbanon.db.session import connect
 from dbanon.domain.policy import K_ANONYMITY, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 
@@ -169,6 +171,63 @@ def test_a_table_that_cannot_be_read_without_running_others_code_is_not_read(own
         with pytest.raises(dbanon.NotPermitted, match=r"public\.\w+ of owner_of_people"):
             read()
     assert not caught(owner)
+
+
+# What calls the spy, and is no part of the table that is read.
+BESIDE = """
+CREATE TABLE public.beside (id int, age int, disease text);
+CREATE INDEX ON public.beside (age) WHERE public.spy(1);
+CREATE STATISTICS public.t ON (age + public.spy_zero(1)), id FROM public.beside;
+CREATE POLICY p ON public.beside USING (public.spy(age));
+CREATE TABLE public.under () INHERITS (public.beside);
+CREATE INDEX ON public.under (age) WHERE public.spy(1);
+CREATE DOMAIN public.said AS text CHECK (public.spy(VALUE));
+CREATE VIEW public.watched AS SELECT * FROM public.people WHERE public.spy(age);
+"""
+
+
+def test_what_calls_others_code_beside_the_table_is_no_matter(owner, database):
+    make(owner, database)
+    owner.execute(BESIDE)
+    with connect(database.settings) as session, session.transaction(keep=False):
+        assert [] == found_in(session, "people")
+        for name in ("beside", "under", "watched"):
+            assert found_in(session, name) != [], name
+
+
+def found_in(session, name):
+    return identity.foreign_code(session, catalog.describe(session, TableName("public", name)))
+
+
+# The function that a view calls, by schema and name, with whose rights it runs, whose it is, and
+# whether it is what tells a snapshot that a release is too old.
+SEEN = [
+    ("dbanon_data", "seen_7", "SECURITY DEFINER", "owner_of_people", True),
+    ("public", "seen_7", "SECURITY DEFINER", "owner_of_people", False),
+    ("dbanon_data", "seen_7_too", "SECURITY DEFINER", "owner_of_people", False),
+    ("dbanon_data", "seen_7", "SECURITY INVOKER", "owner_of_people", False),
+    ("dbanon_data", "seen_7", "SECURITY DEFINER", "another_owner", False),
+]
+
+
+@pytest.mark.usefixtures("owner")
+@pytest.mark.parametrize("case", SEEN, ids=lambda case: " ".join(case[:4]))
+def test_only_what_tells_who_sees_a_release_may_be_another_s(database, case):
+    schema, name, rights, whose, is_ours = case
+    database.role("another_owner")
+    admin = database.admin()
+    admin.execute(
+        f"CREATE FUNCTION {schema}.{name}() RETURNS boolean LANGUAGE plpgsql {rights}"
+        " AS 'BEGIN RETURN true; END';"
+        f"ALTER FUNCTION {schema}.{name}() OWNER TO {whose};"
+        f"CREATE VIEW public.shown AS SELECT 1 AS age WHERE {schema}.{name}();"
+        "ALTER VIEW public.shown OWNER TO owner_of_people"
+    )
+    with connect(database.settings) as session, session.transaction(keep=False):
+        found = found_in(session, "shown")
+    expected = [] if is_ours else [(TableName(schema, name), whose)]
+    assert expected == found
+    admin.execute("DROP OWNED BY another_owner CASCADE")
 
 
 def test_a_partition_s_index_is_looked_at_too(owner, database):

@@ -311,10 +311,21 @@ RIGHTS = {
         "GRANT MAINTAIN ON dbanon.policy TO mole",
         "mole can lock and rebuild dbanon.policy (MAINTAIN)",
     ),
-    "pg_maintain": (
+    "MAINTAIN of a partitioned table": (
         17,
-        "GRANT pg_maintain TO mole",
-        "mole can lock and rebuild dbanon.policy (MAINTAIN) as pg_maintain",
+        (
+            "CREATE TABLE dbanon_data.parted (id int) PARTITION BY LIST (id);"
+            "GRANT MAINTAIN ON dbanon_data.parted TO mole"
+        ),
+        "mole can lock and rebuild dbanon_data.parted (MAINTAIN)",
+    ),
+    "MAINTAIN of a materialized view": (
+        17,
+        (
+            "CREATE MATERIALIZED VIEW public.counted AS SELECT count(*) FROM dbanon.policy;"
+            "GRANT MAINTAIN ON public.counted TO mole"
+        ),
+        "mole can lock and rebuild public.counted (MAINTAIN)",
     ),
     "CREATE": (
         13,
@@ -379,8 +390,58 @@ RIGHTS = {
         "mole can read pg_catalog.pg_statistic_ext_data, where values of all tables are",
     ),
 }
+# The role to be named is the one that was given the right on this table, not one on another.
+GIVEN = {
+    "a table": ("GRANT SELECT ON public.people TO mole_writer", "can read public.people"),
+    "a column": (
+        (
+            "GRANT SELECT (age) ON public.people TO mole_writer;"
+            "GRANT SELECT (id) ON public.another TO mole"
+        ),
+        "can read public.people",
+    ),
+    "a function": (
+        (
+            "CREATE FUNCTION public.everyone() RETURNS SETOF public.people LANGUAGE sql"
+            " SECURITY DEFINER AS 'SELECT * FROM public.people';"
+            "REVOKE EXECUTE ON FUNCTION public.everyone() FROM PUBLIC;"
+            "GRANT EXECUTE ON FUNCTION public.everyone() TO mole_writer"
+        ),
+        "can call public.everyone, which reads what is private as its owner",
+    ),
+    "the metadata": ("GRANT UPDATE ON dbanon.policy TO mole_writer", "can write dbanon.policy"),
+    "a column of the metadata": (
+        (
+            "GRANT UPDATE (document) ON dbanon.policy TO mole_writer;"
+            "GRANT UPDATE (id) ON public.another TO mole"
+        ),
+        "can write dbanon.policy",
+    ),
+    "a schema": (
+        "GRANT CREATE ON SCHEMA dbanon TO mole_writer",
+        "can create objects in the schema dbanon",
+    ),
+    "the source": (
+        "GRANT DELETE ON public.people TO mole_writer",
+        "can write public.people, and look at the live view between two rows of a statement",
+    ),
+    "a column of the source": (
+        (
+            "GRANT UPDATE (age) ON public.people TO mole_writer;"
+            "GRANT UPDATE (id) ON public.another TO mole"
+        ),
+        "can write public.people, and look at the live view between two rows of a statement",
+    ),
+}
 HARMLESS = {
     "nothing": "SELECT",
+    "a foreign table of another database": (
+        "CREATE FOREIGN DATA WRAPPER far;"
+        "CREATE SERVER away FOREIGN DATA WRAPPER far OPTIONS (dbname 'elsewhere');"
+        "CREATE FOREIGN TABLE public.elsewhere (id int, disease text) SERVER away"
+        " OPTIONS (schema_name 'public', table_name 'people');"
+        "GRANT SELECT ON public.elsewhere TO mole"
+    ),
     "types by default": ("ALTER DEFAULT PRIVILEGES FOR ROLE {owner} GRANT USAGE ON TYPES TO mole"),
     "functions for everybody by default": (
         "ALTER DEFAULT PRIVILEGES FOR ROLE {owner} REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;"
@@ -431,7 +492,26 @@ def test_a_right_that_leads_to_what_is_private_is_found(watched, right):
     since, statements, told = RIGHTS[right]
     if watched.server.version < since:
         pytest.skip(f"needs PostgreSQL {since}")
-    assert told in reach_after(watched, statements)
+    assert [told] == reach_after(watched, statements)
+
+
+@pytest.mark.pg(">= 17")
+def test_who_maintains_everything_maintains_the_metadata(watched):
+    found = reach_after(watched, "GRANT pg_maintain TO mole")
+    assert "mole can lock and rebuild dbanon.policy (MAINTAIN) as pg_maintain" in found
+    assert [] == [way for way in found if not way.endswith("(MAINTAIN) as pg_maintain")]
+
+
+@pytest.mark.parametrize("given", GIVEN)
+def test_the_role_that_was_given_a_right_is_named(watched, given):
+    statements, told = GIVEN[given]
+    alone = statements.replace("mole_writer", "mole")
+    for who, granted, role in (("mole", alone, ""), ("mole_writer", statements, " as mole_writer")):
+        found = reach_after(
+            watched,
+            f"CREATE TABLE public.another (id int); GRANT mole_writer TO mole; {granted}",
+        )
+        assert [f"mole {told}{role}"] == found, who
 
 
 @pytest.mark.parametrize("harmless", HARMLESS)

@@ -75,7 +75,7 @@ def test_rows_stay_within_what_they_keep(rows, k, allowed):
 
 def test_what_cannot_be_kept_is_counted():
     columns = {"age": [1, 2, 3, 4, 5], "sex": ["f", "f", "f", "f", "m"]}
-    with pytest.raises(Unsatisfiable, match="1 of 5 rows have values of sex that too few others"):
+    with pytest.raises(Unsatisfiable, match="1 of 5 rows cannot keep their values of sex"):
         outcome_of(columns)
     outcome = outcome_of(columns, max_suppressed=0.2)
     assert ["f", "f", "f", "f", "left out"] == shown(outcome, 1)
@@ -83,7 +83,7 @@ def test_what_cannot_be_kept_is_counted():
 
 def test_a_value_without_diversity_cannot_be_kept():
     columns = {"age": [1, 2, 3, 4], "sex": ["f", "f", "m", "m"]}
-    with pytest.raises(Unsatisfiable, match="2 of 4 rows have values of sex"):
+    with pytest.raises(Unsatisfiable, match="2 of 4 rows cannot keep their values of sex"):
         outcome_of(columns, {"disease": ["flu", "gout", "flu", "flu"]}, l=2)
 
 

@@ -347,3 +347,14 @@ def test_columns_that_are_not_named_may_be_dropped_and_nothing_else():
     assert validate(replace(named, rest="drop"), INFO, taxonomies={"sex"}) is None
     subject = replace(named, rest="drop", subject="born")
     assert validate(subject, INFO, taxonomies={"sex"}) is None
+
+
+def test_new_values_need_a_taxonomy_and_no_population():
+    validate(with_rule(column="sex", on_new_value="other"), INFO, taxonomies={"sex"})
+    (problem,) = problems_of(with_rule(column="age", on_new_value="other"))
+    assert "on_new_value needs a taxonomy" in problem
+    counting = (*POLICY.models, ModelSpec("k-map", {"k": 20}))
+    policy = replace(with_rule(column="sex", on_new_value="other"), models=counting)
+    policy = replace(policy, population=TableName("public", "people"))
+    (problem,) = problems_of(policy)
+    assert "does not say what a class covers" in problem

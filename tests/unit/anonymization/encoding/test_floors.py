@@ -1,8 +1,9 @@
 """Cells in place of values, against what each floor is defined to be."""
 
 import math
+import re
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from dbanon.anonymization.loss.metrics import (
     publication,
 )
 from dbanon.anonymization.pipeline import published_values, run
-from dbanon.anonymization.registry import RECODINGS
+from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import PERIODS
@@ -229,6 +230,27 @@ def test_bands_of_fractions_are_exact():
 
 
 @given(
+    st.lists(
+        st.floats(-1e4, 1e4)
+        | st.sampled_from([0.1, 0.30000000000000004, -2.5, 1e-25, 5e-324, 7e18, 1e300]),
+        min_size=1,
+        max_size=5,
+    ),
+    st.sampled_from([0.1, 0.25, 3, 1e6]),
+)
+def test_bands_of_any_fractions_are_exact(values, bands):
+    (label,) = labels(
+        "interval", column_of(values, ColumnKind.FLOAT, bands=bands), [0] * len(values)
+    )
+    low, high = map(Decimal, label[1:-1].split(","))
+    step, exact = Decimal(repr(bands)), [Decimal(repr(value)) for value in values]
+    with localcontext(prec=2000):
+        assert (0, 0) == (low % step, high % step)
+        assert low <= min(exact) < low + step
+        assert high - step <= max(exact) < high
+
+
+@given(
     st.lists(st.text("012", max_size=5) | st.none(), min_size=1, max_size=8),
     st.integers(1, 4),
     st.data(),
@@ -303,6 +325,30 @@ def test_no_label_lies_deeper_than_the_level(leaves, level, data):
             while LETTERS.depth[node] > LETTERS.height - level:
                 node = LETTERS.parent[node]
             assert LETTERS.labels[node] == label
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_no_algorithm_publishes_below_a_floor(name):
+    columns = {
+        "age": [17, 18, 20, 21, 35, 36, 52, 58, 91, 99, 40, 41],
+        "born": [date(1950 + n, 1 + n, 1 + n) for n in range(12)],
+        "zip": [f"{n:05}" for n in (*range(2139, 2145), *range(94305, 94311))],
+        "letter": [*"abcdefgbcdef"],
+    }
+    rules = {
+        "age": {"bands": 10, "top": 90, "bottom": 18},
+        "born": {"at_least": "year"},
+        "zip": {"at_least": 3},
+        "letter": {"taxonomy": "letters", "at_least": 2},
+    }
+    table = encoded(columns, rules=rules, taxonomies=[LETTERS])
+    policy = policy_of(columns, k=2, rules=rules, algorithm=name)
+    age, born, places, letters = run(table, policy, seed=0, stages=Stages()).values.columns
+    ends = r"[1-8]0|18|90"
+    assert all(re.fullmatch(rf"(\(|\[({ends})),(({ends})?\))", x) for x in age.labels)
+    assert all(re.fullmatch(r"\[\d{4}-01-01,\d{4}-01-01\)", x) for x in born.labels)
+    assert set(places.labels) <= {"021**", "02***", "0****", "943**", "94***", "9****", "*"}
+    assert set(letters.labels) <= {"a", "P", "V", "X", "U", "*"}
 
 
 def test_metrics_count_what_cells_lose():

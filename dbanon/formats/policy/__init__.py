@@ -1,0 +1,1 @@
+"""Parts of a policy, and how two policies differ."""

@@ -1,0 +1,1 @@
+"""What some values of a table give away."""
