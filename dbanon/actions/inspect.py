@@ -32,7 +32,8 @@ class InspectedColumn:
 class Inspection:
     """A relation, its exact number of rows, its columns, and who seems to have several rows.
 
-    ``key`` is what tells its rows apart: the primary key, or a column that does so now.
+    ``key`` is what tells its rows apart: the primary key, or what does so now. ``differing`` are
+    the suggested quasi-identifiers in which rows of a person differ.
     """
 
     info: TableInfo
@@ -40,6 +41,7 @@ class Inspection:
     columns: tuple[InspectedColumn, ...]
     key: tuple[str, ...] = ()
     persons: Persons | None = None
+    differing: tuple[str, ...] = ()
 
 
 def inspect(
@@ -93,15 +95,19 @@ def inspect_query(
 def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
     from dbanon.db import catalog, identity
     from dbanon.formats.persons import find
-    from dbanon.formats.suggestions import key_of, suggest
+    from dbanon.formats.suggestions import differing, key_of, suggest
 
     identity.admit(session, info)
     with stages("count"):
         n_rows, stats = catalog.statistics(session, info)
-    persons = find(info, catalog.foreign_keys(session, info), stats)
-    key = info.primary_key or key_of(info, stats)
+        persons = find(info, catalog.foreign_keys(session, info), stats)
+        pairs = {}
+        if persons is not None and persons.is_sure:
+            pairs = catalog.distinct_pairs(session, info, persons.column)
+    key = info.primary_key or key_of(info, stats, persons, pairs=pairs)
+    suggested = suggest(replace(info, primary_key=key), stats, persons)
     columns = tuple(
         InspectedColumn(info.column(rule.column), stats.get(rule.column), rule, reason)
-        for rule, reason in suggest(replace(info, primary_key=key), stats, persons)
+        for rule, reason in suggested
     )
-    return Inspection(info, n_rows, columns, key, persons)
+    return Inspection(info, n_rows, columns, key, persons, differing(suggested, persons, pairs))

@@ -168,7 +168,13 @@ def suggest_policy(table: str | TableName, *, settings: Settings | None = None) 
 
     inspection = inspect(table, settings=settings)
     suggested = [(column.suggestion, column.reason) for column in inspection.columns]
-    return draft(inspection.info, suggested, inspection.persons, key=inspection.key)
+    return draft(
+        inspection.info,
+        suggested,
+        inspection.persons,
+        key=inspection.key,
+        differing=inspection.differing,
+    )
 
 
 def load_policy(

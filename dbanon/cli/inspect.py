@@ -9,9 +9,12 @@ import typer
 
 from dbanon.cli import options
 from dbanon.cli.terminal import console
+from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dbanon.actions.inspect import InspectedColumn, Inspection
 
 
@@ -66,9 +69,8 @@ def inspect(
     name = "the query" if query is not None and create_view is None else str(found.info.name)
     console.table(headers, rows, title=f"{name}: {found.n_rows:,} rows")
     console.say(_key(found))
-    if found.persons is not None:
-        unless = "" if found.persons.is_sure else "if these are persons, "
-        console.say(f"{found.persons.figure}: {unless}{found.persons.setting}")
+    for line in _persons(found):
+        console.say(line)
     for obstacle in obstacles(found.info):
         console.warn(f"publishing is refused: {obstacle}")
     if query is not None and create_view is None:
@@ -83,6 +85,16 @@ def _key(found: Inspection) -> str:
     if found.key:
         return f"no primary key; no value comes twice in: key = {dumps(found.key)}"
     return 'no primary key: name what tells rows apart, as in key = ["column", "column"]'
+
+
+def _persons(found: Inspection) -> Iterator[str]:
+    """Yield who seems to have several rows, and in what these differ."""
+    if found.persons is not None:
+        unless = "" if found.persons.is_sure else "if these are persons, "
+        yield f"{found.persons.figure}: {unless}{found.persons.setting}"
+    if found.differing:
+        names = ", ".join(map(quote_identifier, found.differing))
+        yield f"rows of a person differ in {names}: classes are as wide as they are"
 
 
 def _row(column: InspectedColumn, found: Inspection) -> tuple[object, ...]:

@@ -226,6 +226,24 @@ def statistics(
     }
 
 
+def distinct_pairs(session: Session, info: TableInfo, column: str) -> dict[str, int]:
+    """Count the distinct pairs of a column with every other that can be compared; exact."""
+    others = [other.name for other in info.columns if other.has_equality and other.name != column]
+    if not others:
+        return {}
+    counts = [
+        sql.SQL("count(DISTINCT ROW({}, {}))").format(sql.Identifier(column), sql.Identifier(name))
+        for name in others
+    ]
+    statement = sql.SQL("SELECT {} FROM {}").format(
+        sql.SQL(", ").join(counts), readable(session, info)
+    )
+    with harmless(session):
+        row = session.pg.execute(statement).fetchone()
+    assert row is not None  # noqa: S101 - an aggregate always returns a row
+    return dict(zip(others, row, strict=True))
+
+
 def distinct_values(session: Session, info: TableInfo, column: str, limit: int) -> list[str]:
     """Return at most ``limit`` distinct values of a column as text, NULL left out."""
     statement = sql.SQL(

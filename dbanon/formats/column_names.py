@@ -20,7 +20,7 @@ NAMES_A_PERSON = _list(
 )
 DESCRIBES_A_PERSON = _list(
     "admission age birth birthdate birthday birthplace birthyear born branch canton citizenship "
-    "city class country county date dateofbirth deathdate department discharge district dob "
+    "city class country county date dateofbirth deathdate department dept discharge district dob "
     "education employer ethnic ethnicity fips gender height hire hispanic hospital job language "
     "lat latitude lng location lon longitude marital married municipality nationality native "
     "occupation organization payer plz postal postalcode postcode profession province race region "

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.domain.policy import ColumnRule, Role
-from dbanon.domain.table import ColumnKind
+from dbanon.domain.table import ColumnKind, quote_identifier
 from dbanon.formats.column_names import (
     DESCRIBES_A_PERSON,
     HARMS_A_PERSON,
@@ -106,13 +106,41 @@ def identifies(column: ColumnInfo, *, in_key: bool = False) -> str | None:
     return _OF_TYPES.get(column.base_type)
 
 
-def key_of(info: TableInfo, stats: Mapping[str, ColumnStats]) -> tuple[str, ...]:
-    """Return the first column that has another value in every row, and none without one."""
-    for column in info.columns:
-        found = stats.get(column.name)
-        if found is not None and 0 < found.n_rows == found.n_distinct and not found.n_null:
-            return (column.name,)
-    return ()
+def key_of(
+    info: TableInfo,
+    stats: Mapping[str, ColumnStats],
+    persons: Persons | None = None,
+    *,
+    pairs: Mapping[str, int] | None = None,
+) -> tuple[str, ...]:
+    """Return the first column that has another value in every row, and none without one.
+
+    pairs: by column, how many distinct pairs it makes with the column of the persons, which then
+    is half of a key, with a date rather than with anything else.
+    """
+    found = {c.name: s for c in info.columns if (s := stats.get(c.name)) and not s.n_null}
+    for name, known in found.items():
+        if 0 < known.n_rows == known.n_distinct:
+            return (name,)
+    if persons is None or persons.column not in found:
+        return ()
+    n_rows = found[persons.column].n_rows
+    others = [name for name in found if (pairs or {}).get(name) == n_rows > 0]
+    others.sort(key=lambda name: info.column(name).kind not in _DATES)
+    return (persons.column, others[0]) if others else ()
+
+
+def differing(
+    suggested: Iterable[tuple[ColumnRule, str]], persons: Persons | None, pairs: Mapping[str, int]
+) -> tuple[str, ...]:
+    """Return the quasi-identifiers in which rows of a person differ; pairs as in ``key_of``."""
+    if persons is None or persons.n_values is None:
+        return ()
+    return tuple(
+        rule.column
+        for rule, _ in suggested
+        if rule.role is Role.QUASI and pairs.get(rule.column, 0) > persons.n_values
+    )
 
 
 def draft(
@@ -121,10 +149,12 @@ def draft(
     persons: Persons | None = None,
     *,
     key: Sequence[str] = (),
+    differing: Sequence[str] = (),
 ) -> str:
     """Return a policy file to edit, with the reason for each role as a comment.
 
-    key: what tells the rows apart, as far as is known.
+    key: what tells the rows apart, as far as is known; differing: the quasi-identifiers in which
+    rows of a person differ.
     """
     import tomli_w
 
@@ -135,7 +165,7 @@ def draft(
     parts = [
         tomli_w.dumps({"table": str(info.name)})
         + _key(info, key)
-        + _subject(persons, dict(map(_named, rules)))
+        + _subject(persons, dict(map(_named, rules)), differing)
     ]
     parts.append(tomli_w.dumps({"models": models}))
     for rule, reason in rules:
@@ -152,14 +182,14 @@ def _key(info: TableInfo, key: Sequence[str]) -> str:
         return ""
     if not key:
         return '# no column alone tells the rows apart: name several\n# key = ["...", "..."]\n'
-    return "# another value in every row\n" + tomli_w.dumps({"key": list(key)})
+    return "# other values in every row\n" + tomli_w.dumps({"key": list(key)})
 
 
 def _named(suggested: tuple[ColumnRule, str]) -> tuple[str, Role]:
     return suggested[0].column, suggested[0].role
 
 
-def _subject(persons: Persons | None, roles: Mapping[str, Role]) -> str:
+def _subject(persons: Persons | None, roles: Mapping[str, Role], differing: Sequence[str]) -> str:
     """Return the line that names the subject, as a comment where somebody has to think first."""
     import tomli_w
 
@@ -173,8 +203,14 @@ def _subject(persons: Persons | None, roles: Mapping[str, Role]) -> str:
     if roles[persons.column] is not Role.IDENTIFIER:
         unless.append("with the role identifier")
     why = f"{persons.figure} ({persons.reason})" + ", " * bool(unless) + " and ".join(unless)
-    setting = tomli_w.dumps({"subject": persons.column})
-    return f"# {why}\n{'# ' if unless else ''}{setting}"
+    setting = ("# " if unless else "") + tomli_w.dumps({"subject": persons.column})
+    if differing:
+        names = ", ".join(map(quote_identifier, differing))
+        setting += (
+            f"# rows of a person differ in {names}, and classes are as wide as they are; another\n"
+            "# role, a floor or one row of each may cost less\n# rows_per_subject = 1\n"
+        )
+    return f"# {why}\n{setting}"
 
 
 def _role(column: _Column) -> tuple[Role, str]:

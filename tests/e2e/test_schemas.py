@@ -27,41 +27,21 @@ class Case:
 
     schema: ModuleType
     name: str
-    edits: tuple[tuple[str, str], ...]
-    options: tuple[str, ...] = ()
+    edits: tuple[tuple[str, str], ...] = ()
 
 
 CASES = [
-    Case(
-        health,
-        "clinic",
-        (
-            role("started", "quasi", "identifier"),
-            role("encounter_class", "quasi", "identifier"),
-        ),
-    ),
-    # One row a person, since most columns differ from screening to screening.
-    Case(
-        court,
-        "screenings",
-        (role("recommended_text", "quasi", "sensitive"),),
-        ("--rows-per-subject", "1"),
-    ),
-    Case(
-        personnel,
-        "pay",
-        (
-            ('# key = ["...", "..."]', 'key = ["emp_no", "from_date"]'),
-            role("from_date", "quasi", "identifier"),
-            role("title", "quasi", "sensitive"),
-        ),
-    ),
-    Case(
-        rentals,
-        "rentals",
-        (role("category", "quasi", "sensitive"), role("rating", "quasi", "sensitive")),
-    ),
+    Case(health, "clinic"),
+    Case(rentals, "rentals"),
+    # A text that follows from a score, which --strict refuses.
+    Case(court, "screenings", (role("recommended_text", "quasi", "sensitive"),)),
+    Case(personnel, "pay"),
 ]
+PROTECTED = Case(
+    rentals,
+    "rentals",
+    (role("category", "quasi", "sensitive"), role("rating", "quasi", "sensitive")),
+)
 # What the release is made of, by the definition: rows with the values of their classes.
 CLASSES = """
 WITH rows AS (
@@ -133,26 +113,46 @@ def counted(database, release):
     return database.execute(statement)[0]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_from_a_look_to_a_checked_release_in_six_commands(run, database, tmp_path, case):
-    load(database, case.schema)
-    file = tmp_path / "policy.toml"
+def walk(run, case, file):
+    """Go from a look to a checked release in six commands, and edit the draft in between."""
     look = [case.name]
     if hasattr(case.schema, "JOIN"):
         look = ["--query", case.schema.JOIN, "--create-view", case.name]
-    assert "persons by column" in run("inspect", *look).out
+    looked = run("inspect", *look).out
     run("policy", "suggest", case.name, "--output", file)
     for before, after in case.edits:
         assert file.read_text().count(before) == 1
         file.write_text(file.read_text().replace(before, after))
     assert run("policy", "set", case.name, "--file", file, "--strict").err == ""
-    assert "all (NCP)" in run("plan", case.name, *case.options).out
-    run("publish", case.name, "--strict", "--keep-assignment", *case.options)
+    assert "all (NCP)" in run("plan", case.name).out
+    run("publish", case.name, "--strict", "--keep-assignment")
     assert "passed" in run("check", f"anon.{case.name}").out
+    return looked
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_from_a_look_to_a_checked_release_in_six_commands(run, database, tmp_path, case):
+    load(database, case.schema)
+    looked = walk(run, case, tmp_path / "policy.toml")
     (release,) = dbanon.list_releases(settings=database.settings)
+    subject = release.policy.subject
+    assert f"persons by column {subject}: subject = " in looked
+    assert "rows of a person differ in" in looked
     assert release.policy.k == 5
-    persons, rows, shown, more, less, places = counted(database, release)
-    assert persons >= 5
-    assert rows >= 5
-    assert shown == release.loss.n_rows - release.loss.n_suppressed
-    assert (more, less, places) == (0, 0, 1)
+    persons, rows, shown, *wrong, places = counted(database, release)
+    assert min(persons, rows) >= 5
+    assert database.execute(
+        sql.SQL("SELECT count(*) FROM public.{}").format(sql.Identifier(case.name))
+    ) == [(shown,)]
+    assert (wrong, places) == ([0, 0], 1)
+
+
+def test_what_differs_within_a_person_costs_less_in_another_role(run, database, tmp_path):
+    load(database, PROTECTED.schema)
+    walk(run, PROTECTED, tmp_path / "policy.toml")
+    (release,) = dbanon.list_releases(settings=database.settings)
+    persons, rows, shown, *wrong, places = counted(database, release)
+    assert min(persons, rows) >= 5
+    assert (shown, wrong, places) == (rentals.RENTALS, [0, 0], 1)
+    losses = {column: 100 * loss for column, loss in release.loss.columns.items()}
+    assert max(losses[column] for column in ("country", "city", "active")) < 20

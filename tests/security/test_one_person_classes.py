@@ -35,10 +35,13 @@ zip.role = "quasi"
 icd_code.role = "sensitive"
 """
 SUBJECT = 'subject = "person_id"\n'
+# What differs from visit to visit.
+VISITS = ("started", "encounter_class")
+OF_VISITS = "".join(f'{name}.role = "quasi"\n' for name in VISITS)
 # Each row of the source as it is published, with the person and how many published rows they have.
 KNOWN = """
 CREATE TABLE public.known AS
-SELECT s.person_id, {classes}, s.icd_code, count(*) OVER (PARTITION BY person_id) AS times
+SELECT s.person_id, {classes}, {values}, s.icd_code, count(*) OVER (PARTITION BY person_id) AS times
   FROM public.clinic AS s
   JOIN {rows} AS r ON r.k1 = s.condition_id
   JOIN {groups} AS g USING (group_id)
@@ -74,21 +77,26 @@ def store(run, tmp_path):
     return store
 
 
-def linked(database, release):
+def linked(database, release, quasi=QUASI):
     """Link every row of the source with the class that it is published in."""
     classes = [
         sql.SQL("g.{} AS {}").format(sql.Identifier(f"q{i}"), sql.Identifier(name))
-        for i, name in enumerate(QUASI, 1)
+        for i, name in enumerate(quasi, 1)
+    ]
+    values = [
+        sql.SQL("s.{} AS {}").format(sql.Identifier(name), sql.Identifier(f"own_{name}"))
+        for name in quasi
     ]
     database.execute("DROP TABLE IF EXISTS public.known")
     database.execute(
         sql.SQL(KNOWN).format(
             classes=sql.SQL(", ").join(classes),
+            values=sql.SQL(", ").join(values),
             rows=sql.Identifier("dbanon_data", f"rows_{release['data_id']}"),
             groups=sql.Identifier("dbanon_data", f"groups_{release['data_id']}"),
         )
     )
-    columns = sql.SQL(", ").join(map(sql.Identifier, [*QUASI, "icd_code"]))
+    columns = sql.SQL(", ").join(map(sql.Identifier, [*quasi, "icd_code"]))
     both = sql.SQL(
         "SELECT count(*) FROM (SELECT {0} FROM public.known EXCEPT ALL SELECT {0} FROM anon.clinic"
         " UNION ALL (SELECT {0} FROM anon.clinic EXCEPT ALL SELECT {0} FROM public.known)) AS d"
@@ -141,6 +149,32 @@ def test_no_columns_and_no_number_of_rows_lead_to_fewer_than_k_persons(run, stor
     linked(database, release)
     known = [c for c in subsets([*QUASI, "times"]) if fewest(database, c) < K]
     assert known == []
+
+
+# Rows that their class does not hold of, which would rule somebody out.
+RULED_OUT = """
+SELECT count(*)
+  FROM public.known
+ WHERE NOT own_birth_date <@ birth_date
+    OR NOT own_started <@ started
+    OR sex NOT IN (own_sex, '*')
+    OR race NOT IN (own_race, '*')
+    OR zip NOT IN (own_zip, '*')
+    OR encounter_class NOT IN (own_encounter_class, '*')
+"""
+
+
+def test_who_knows_all_visits_of_a_person_is_left_with_k_persons(run, store, database):
+    quasi = (*QUASI, *VISITS)
+    store(SUBJECT + POLICY + OF_VISITS, "--strict")
+    release, _ = published(run, "--strict", "--rows-per-subject", "group")
+    linked(database, release, quasi)
+    assert [c for c in subsets([*quasi, "times"]) if fewest(database, c) < K] == []
+    assert database.execute(RULED_OUT) == [(0,)]
+    classes = "SELECT max(n) FROM (SELECT count(DISTINCT ({})) AS n FROM public.known"
+    classes += " GROUP BY person_id) AS p"
+    names = sql.SQL(", ").join(map(sql.Identifier, quasi))
+    assert database.execute(sql.SQL(classes).format(names)) == [(1,)]
 
 
 def test_values_that_others_know_are_quasi_identifiers_and_then_lead_nowhere_either(

@@ -89,6 +89,7 @@ hr.employees 107 employee_id -
     commission_pct num 7 sensitive
     manager_id int 18 identifier
     department_id int 11 quasi
+    dept_name text 11 quasi
 hr.employee 290 BusinessEntityID -
     BusinessEntityID int 290 identifier
     NationalIDNumber text 290 identifier

@@ -1,6 +1,7 @@
 """Persons with several rows are found by names, foreign keys and counts."""
 
 import tomllib
+from dataclasses import replace
 
 import pytest
 
@@ -16,7 +17,7 @@ from dbanon.domain.table import (
 from dbanon.formats.column_names import person_listed, person_numbered
 from dbanon.formats.persons import candidates, find
 from dbanon.formats.policies import parse
-from dbanon.formats.suggestions import draft, suggest
+from dbanon.formats.suggestions import differing, draft, key_of, suggest
 
 ROWS = 8376
 
@@ -139,10 +140,11 @@ def test_persons_who_may_not_be_counted_are_suspected():
     assert "this role may not count them" in persons.figure
 
 
-def drafted(info, *keys, **distinct):
+def drafted(info, *keys, pairs=None, **distinct):
     stats = {name: ColumnStats(ROWS, 0, count) for name, count in distinct.items()}
     persons = find(info, keys, stats)
-    return draft(info, suggest(info, stats, persons), persons)
+    suggested = suggest(info, stats, persons)
+    return draft(info, suggested, persons, differing=differing(suggested, persons, pairs or {}))
 
 
 def test_a_draft_names_the_subject_with_the_figure():
@@ -167,3 +169,29 @@ def test_a_draft_leaves_to_its_reader_what_is_not_sure():
     text = drafted(table_of("person_id", nullable=["person_id"]), person_id=599)
     assert parse(text).subject is None
     assert ', once the column is NOT NULL\n# subject = "person_id"\n' in text
+
+
+def test_a_draft_names_what_others_know_and_rows_of_a_person_differ_in():
+    info = table_of("person_id", "age", "visited", "salary")
+    pairs = {"id": ROWS, "age": 900, "visited": 5000, "salary": 4000}
+    text = drafted(info, person_id=900, age=50, visited=300, salary=40, pairs=pairs)
+    assert "# rows of a person differ in visited, and classes" in text
+    assert parse(text).rows_per_subject is None
+    assert parse(text.replace("# rows_per_subject", "rows_per_subject")).rows_per_subject == 1
+    same = drafted(info, person_id=900, age=50, visited=300, pairs={"age": 900, "visited": 900})
+    assert "differ" not in same
+    assert "differ" not in drafted(info, age=50, visited=300, pairs=pairs)
+
+
+def test_a_person_and_a_date_are_a_key_if_no_pair_comes_twice():
+    info = table_of("person_id", "age", "visited", key=())
+    stats = {name: ColumnStats(ROWS, 0, 900) for name in ("person_id", "age", "visited")}
+    persons = find(info, [], stats)
+    pairs = {"age": ROWS, "visited": ROWS}
+    assert key_of(info, stats, persons, pairs=pairs) == ("person_id", "age")
+    day = ColumnInfo("visited", "date", "date", ColumnKind.DATE)
+    dated = replace(info, columns=(*info.columns[:-1], day))
+    assert key_of(dated, stats, persons, pairs=pairs) == ("person_id", "visited")
+    assert key_of(dated, stats, persons, pairs={"age": 950, "visited": ROWS - 1}) == ()
+    stats["visited"] = ColumnStats(ROWS, 1, 900)
+    assert key_of(dated, stats, persons, pairs=pairs) == ("person_id", "age")
