@@ -17,7 +17,7 @@ RECODED: Mapping[str, str] = {
     "mean": "the mean of the class",
     "median": "the median of the class",
     "mode": "the most frequent value of the class",
-    "suppress": "NULL",
+    "suppress": "*, whatever the value",
 }
 """What is published of a quasi-identifier, by its recoding."""
 

@@ -67,7 +67,7 @@ def test_help_starts_without_the_heavy_libraries():
     assert (
         loaded & {"numpy", "numba", "pyarrow", "psycopg", "sqlalchemy", "alembic", "matplotlib"}
         == set()
-    )
+    ), "import it inside the function that needs it"
 
 
 def test_steps_return_numbers():

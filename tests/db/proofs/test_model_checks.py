@@ -164,6 +164,11 @@ def test_the_database_counts_what_python_counts(connection, kind, data):
         assert found[4] == len(rows)
 
 
+def test_every_model_of_a_sensitive_column_is_compared():
+    of_columns = {name for name, model in MODELS.items() if model.scope is Scope.SENSITIVE}
+    assert {spec.name for spec in SPECS} == of_columns
+
+
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.name}-{len(spec.params)}")
 def test_an_empty_relation_is_not_checked(connection, spec):
     fill(connection, {"q1": "text", "s": "text"}, [])

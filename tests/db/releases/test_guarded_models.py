@@ -10,6 +10,7 @@ from tables import make_patients, patients_policy
 import dbanon
 from dbanon.db.models.statements import demands, model_statement
 from dbanon.domain.policy import ModelSpec
+from dbanon.models.registry import MODELS
 from dbanon.models.specs import SHORT, title
 
 OF_ONE_CLASS = [
@@ -91,6 +92,11 @@ def fails(connection, policy, group):
         statement = model_statement(relation, demand, trees={})
         verdicts.append(connection.execute(statement).fetchone()[-1])
     return smallest < policy.k or "failed" in verdicts
+
+
+def test_every_model_of_one_class_is_guarded():
+    of_classes = {name for name, model in MODELS.items() if not model.of_whole}
+    assert of_classes - {spec.name for spec in OF_ONE_CLASS} == {"k-anonymity"}
 
 
 @pytest.mark.parametrize("spec", OF_ONE_CLASS, ids=title)

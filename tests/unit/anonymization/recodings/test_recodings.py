@@ -280,6 +280,7 @@ def is_true(column, recoding, label, codes):
         low, high = read(low, column.kind), read((high or label).strip(), column.kind)
         known = [Decimal(repr(v.item())) if isinstance(v, np.number) else v for v in values]
         return len(values) == len(codes) and all(low <= value <= high for value in known)
+    assert recoding == "label", f"say here when {recoding} is true"
     nodes = [n for n, text in enumerate(column.taxonomy.labels) if text == label]
     return any(
         all(node in naive.ancestors(column.taxonomy, int(column.taxonomy.leaves[c])) for c in codes)
