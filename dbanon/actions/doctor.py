@@ -193,6 +193,8 @@ def _looked_at(session: Session, release: Release) -> list[Finding]:
             findings += _rows(session, release)
             identity.require_admitted(session)
         with session.transaction(read_only=True, keep=False):
+            findings += _strays(session, release)
+        with session.transaction(read_only=True, keep=False):
             # A source that is no longer what the policy knew is read no further.
             is_whole = not any(finding.exit_code for finding in findings)
             for caution in of_release(session, release) if is_whole else ():
@@ -295,7 +297,6 @@ def _rows(session: Session, release: Release) -> Iterator[Finding]:
         else:
             message = "its rows were not looked at: it is not safe to read"
             yield Finding(Level.WARNING, subject, message, "dbanon release list")
-        yield from _strays(session, release, catalog.describe(session, release.table))
 
 
 def _copied(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
@@ -331,15 +332,16 @@ def _live(session: Session, release: Release, published: TableInfo) -> Iterator[
         yield Finding(Level.WARNING, subject, str(found), repair)
 
 
-def _strays(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:
+def _strays(session: Session, release: Release) -> Iterator[Finding]:
     """Yield the values of the source that its policy has no place for, if it fits otherwise."""
-    from dbanon.db import audit, identity
+    from dbanon.db import audit, catalog, identity
 
     try:
+        source = catalog.describe(session, release.table)
         loaded = load(session, source, release.policy_name)
         if changes(loaded) or [*misfits(loaded)]:
             return
-    except PolicyError:
+    except (PolicyError, TableNotFound):
         return
     if not audit.can_read(session, source):
         yield _unread(release.relation, source.name)
@@ -347,6 +349,7 @@ def _strays(session: Session, release: Release, source: TableInfo) -> Iterator[F
         identity.hold(session, source)
         identity.admit(session, source)
         yield from _as_drift(release, source, strays(session, loaded))
+        identity.require_admitted(session)
 
 
 def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:

@@ -85,6 +85,15 @@ def test_persons_are_counted_across_the_rows_of_a_join(shop):
     assert dbanon.check(release.relation, settings=shop.settings).passed
 
 
+def test_doctor_finds_nothing_wrong_with_a_published_view(shop):
+    publish(shop, policy=policy_of("rentals", subject="customer_id"))
+    found = dbanon.doctor(settings=shop.settings)
+    assert [finding.message for finding in found if finding.exit_code] == []
+    shop.execute("UPDATE public.film SET category = NULL WHERE film_id = 3")
+    found = dbanon.doctor(settings=shop.settings)
+    assert [finding.message for finding in found if finding.exit_code] == []
+
+
 def test_all_rows_of_a_person_lead_to_k_persons(shop):
     """The attacker has the source: whose rows can all be the published rows of a person?"""
     roles = {**ROLES, "amount": Role.QUASI, "remark": Role.IDENTIFIER}
@@ -123,6 +132,38 @@ def test_a_refresh_sees_what_the_tables_below_have_become(shop):
     assert shop.execute("SELECT count(*) FROM anon.rentals WHERE category = 'other'") == [
         (expected,)
     ]
+
+
+def test_a_join_takes_all_that_a_policy_can_say(shop, tmp_path):
+    """Key, subject, floor, filter, name and rest, in one file."""
+    file = tmp_path / "rentals.toml"
+    file.write_text(
+        """
+        table = "public.rentals"
+        name = "research"
+        key = ["rental_id"]
+        subject = "customer_id"
+        rest = "drop"
+        where = [{ column = "city", is = "in", value = ["city 1", "city 2"] }]
+        models = { k = 4, l = 2 }
+        [columns]
+        born = { role = "quasi", at_least = "decade" }
+        amount = { role = "quasi", bands = 5 }
+        category = { role = "sensitive" }
+        """
+    )
+    dbanon.set_policy("rentals", file, settings=shop.settings)
+    release = dbanon.publish("rentals", policy="research", settings=shop.settings)
+    assert str(release.relation) == "anon.rentals_research"
+    ((rows,),) = shop.execute("SELECT count(*) FROM public.rentals WHERE city ~ '[12]$'")
+    assert shop.execute("SELECT count(*) FROM anon.rentals_research") == [(rows,)]
+    assert shop.execute(
+        "SELECT count(*) FROM anon.rentals_research WHERE date_part('year', lower(born))::int % 10"
+        " + date_part('year', upper(born))::int % 10 <> 0 OR lower(amount) % 5 <> 0"
+    ) == [(0,)]
+    (again,) = dbanon.refresh("rentals", if_changed=True, settings=shop.settings)
+    assert not again.changed
+    assert dbanon.check(release.relation, settings=shop.settings).passed
 
 
 def test_a_key_that_repeats_is_refused(shop):
