@@ -266,7 +266,7 @@ def _singles_out(column: _Column) -> bool:
 # The first rule that holds decides. A wrong "quasi" costs precision, a wrong "identifier" a column;
 # a wrong "sensitive" publishes raw values, so it comes late.
 _RULES: tuple[tuple[Role, str, Callable[[_Column], bool]], ...] = (
-    (Role.IDENTIFIER, "part of the primary key", lambda c: c.in_key),
+    (Role.IDENTIFIER, "part of the key", lambda c: c.in_key),
     (Role.IDENTIFIER, "tells persons apart", lambda c: c.of_persons),
     (Role.IDENTIFIER, "numbered by the database", lambda c: c.info.identity),
     (

@@ -152,6 +152,17 @@ def test_statistics_count_rows_nulls_and_distinct_values(database):
     assert (stats["a"].n_rows, stats["a"].n_null, stats["a"].n_distinct) == (3, 1, 1)
 
 
+def test_distinct_pairs_of_a_column_count_null_as_a_value(database):
+    database.execute("CREATE TABLE public.t (a int, b text, c json, d inet)")
+    database.execute(
+        "INSERT INTO public.t VALUES (1, 'x', '{}', '::1'), (1, NULL, '{}', '::1'),"
+        " (2, 'x', '{}', NULL), (2, 'x', '[]', NULL), (NULL, 'y', '[]', NULL)"
+    )
+    with connect(database.settings) as session, session.transaction():
+        info = catalog.describe_source(session, TableName("public", "t"))
+        assert catalog.distinct_pairs(session, info, "a") == {"b": 4, "d": 3}
+
+
 @pytest.mark.parametrize(
     ("change", "seen"),
     [

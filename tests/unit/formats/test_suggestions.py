@@ -68,7 +68,7 @@ def test_a_comment_that_says_something_else_is_no_role():
 
 
 def test_keys_are_identifiers():
-    assert suggestion("age", key=("age",)) == (Role.IDENTIFIER, "part of the primary key")
+    assert suggestion("age", key=("age",)) == (Role.IDENTIFIER, "part of the key")
     assert suggestion("age", identity=True) == (Role.IDENTIFIER, "numbered by the database")
 
 
@@ -120,7 +120,7 @@ def test_nothing_is_insensitive_unless_a_comment_says_so(name, kind, user_define
 def test_a_draft_is_a_policy_that_gives_its_reasons():
     table = TableName("public", "t")
     suggested = [
-        (ColumnRule("id", Role.IDENTIFIER), "part of the primary key"),
+        (ColumnRule("id", Role.IDENTIFIER), "part of the key"),
         (ColumnRule("a\n= b", Role.SENSITIVE), "its comment says so"),
     ]
     expected = """\
@@ -130,7 +130,7 @@ table = "public.t"
 k = 5
 l = 2
 
-# part of the primary key
+# part of the key
 [columns.id]
 role = "identifier"
 
