@@ -44,9 +44,9 @@ def admit(session: Session, info: TableInfo) -> None:
     if foreign:
         found = "; ".join(f"{function} of {owner}" for function, owner in foreign[:5])
         raise NotPermitted(
-            f"reading {info.name} may run functions of others with this role's rights: {found}",
-            hint="drop the index, the statistics, the policy or the view that calls them,"
-            " or let a superuser or this role own them",
+            f"reading {info.name} may run code of others with this role's rights: {found}",
+            hint="drop the index, the statistics, the policy or the view that runs it,"
+            " or let a superuser or this role own it",
         )
     names = _names(info)
     _require_unmoved(session, names)
@@ -213,7 +213,7 @@ def _refuse(names: Sequence[str]) -> None:
 
 
 def foreign_code(session: Session, info: TableInfo) -> list[tuple[TableName, str]]:
-    """Return the functions of other roles that reading the relation may run, and their owners."""
+    """Return the functions and views of others that reading may run, with their owners."""
     rows = session.pg.execute(query("identity/foreign_code"), {"relation": info.oid}).fetchall()
     return [(TableName(schema, name), quote_identifier(owner)) for schema, name, owner in rows]
 

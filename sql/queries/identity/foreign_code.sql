@@ -1,6 +1,9 @@
--- Functions of other roles that reading a relation may run: PostgreSQL computes what is constant in
--- an index, in statistics and in a partition key already when it plans, with the rights of whoever
--- reads; what a view or a row-level policy calls, it runs row by row.
+-- Functions and views of other roles that reading a relation may run: PostgreSQL computes what is
+-- constant in an index, in statistics and in a partition key already when it plans, with the rights of
+-- whoever reads; what a view or a row-level policy calls, it runs row by row. A type runs the checks of
+-- those that it is made of. A view can do more than its dependencies tell: find types and tables by
+-- their names, or ask for what whoever reads it may see. So its owner must be trusted; but a release's
+-- view shows private tables, which nobody but their owner can show.
 WITH RECURSIVE reached (class, id) AS (
     SELECT 'pg_class'::regclass::oid, %(relation)s::oid
     UNION
@@ -38,6 +41,20 @@ WITH RECURSIVE reached (class, id) AS (
             WHERE r.class = 'pg_type'::regclass
               AND n.contypid = r.id
             UNION ALL
+           SELECT r.class, t.part
+             FROM (SELECT b.typbasetype FROM pg_type AS b WHERE b.oid = r.id
+                    UNION ALL
+                   SELECT e.typelem FROM pg_type AS e WHERE e.oid = r.id
+                    UNION ALL
+                   SELECT g.rngsubtype FROM pg_range AS g WHERE r.id IN (g.rngtypid, g.rngmultitypid)
+                    UNION ALL
+                   SELECT a.atttypid
+                     FROM pg_type AS c
+                     JOIN pg_attribute AS a ON a.attrelid = c.typrelid AND a.attnum > 0
+                    WHERE c.oid = r.id) AS t (part)
+            WHERE r.class = 'pg_type'::regclass
+              AND t.part <> 0
+            UNION ALL
            SELECT d.refclassid, d.refobjid
              FROM pg_depend AS d
             WHERE d.classid = r.class
@@ -47,7 +64,7 @@ WITH RECURSIVE reached (class, id) AS (
                       AND r.class IN ('pg_rewrite'::regclass, 'pg_policy'::regclass))
            ) AS part (class, id)
 )
-SELECT DISTINCT n.nspname, p.proname, pg_get_userbyid(p.proowner)::text
+SELECT n.nspname, p.proname, pg_get_userbyid(p.proowner)::text
   FROM reached AS r
   JOIN pg_proc AS p ON r.class = 'pg_proc'::regclass AND p.oid = r.id
   JOIN pg_namespace AS n ON n.oid = p.pronamespace
@@ -60,4 +77,20 @@ SELECT DISTINCT n.nspname, p.proname, pg_get_userbyid(p.proowner)::text
             AND p.proname ~ '^seen_[0-9]+$'
             AND p.prosecdef
             AND p.proowner = (SELECT c.relowner FROM pg_class AS c WHERE c.oid = %(relation)s))
+ UNION
+SELECT n.nspname, c.relname, pg_get_userbyid(c.relowner)::text
+  FROM reached AS r
+  JOIN pg_class AS c ON r.class = 'pg_class'::regclass AND c.oid = r.id AND c.relkind = 'v'
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
+  JOIN pg_roles AS o ON o.oid = c.relowner
+ WHERE NOT o.rolsuper
+   AND o.rolname NOT IN (current_user, session_user)
+   AND NOT EXISTS (SELECT
+                     FROM pg_rewrite AS w
+                     JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
+                     JOIN pg_class AS t ON d.refclassid = 'pg_class'::regclass AND t.oid = d.refobjid
+                     JOIN pg_namespace AS s ON s.oid = t.relnamespace
+                    WHERE w.ev_class = c.oid
+                      AND s.nspname = 'dbanon_data'
+                      AND t.relowner = c.relowner)
  ORDER BY 1, 2
