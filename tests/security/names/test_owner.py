@@ -222,7 +222,8 @@ def test_only_what_tells_who_sees_a_release_may_be_another_s(database, case):
         f"ALTER FUNCTION {schema}.{name}() OWNER TO {whose};"
         "CREATE TABLE dbanon_data.release_7 (age int);"
         "ALTER TABLE dbanon_data.release_7 OWNER TO owner_of_people;"
-        f"CREATE VIEW public.shown AS SELECT age FROM dbanon_data.release_7 WHERE {schema}.{name}();"
+        "CREATE VIEW public.shown AS SELECT age FROM dbanon_data.release_7"
+        f" WHERE {schema}.{name}();"
         "ALTER VIEW public.shown OWNER TO owner_of_people"
     )
     with connect(database.settings) as session, session.transaction(keep=False):
