@@ -246,8 +246,8 @@ class TableInfo:
     @property
     def foreign(self) -> tuple[TableName, ...]:
         """The foreign tables that its rows are read from."""
-        itself = Below(self.name, self.relkind, self.row_security)
-        return tuple(part.name for part in (itself, *self.below) if part.relkind == "f")
+        parts: tuple[TableInfo | Below | Partition, ...] = (self, *self.below, *self.leaves)
+        return tuple(part.name for part in parts if part.relkind == "f")
 
     @property
     def leaves(self) -> tuple[Partition, ...]:

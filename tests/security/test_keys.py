@@ -120,6 +120,8 @@ def test_a_key_is_proved_by_its_own_equality(database, case):
         key_columns=[name.split()[0] for name in columns.split(", ")],
         info=SimpleNamespace(name=TableName("public", "keys"), primary_key=("id",)),
         policy=SimpleNamespace(key=()),
+        reading=None,
+        stage=sql.Identifier("pg_temp", "stage_1"),
     )
     expected = nullcontext() if is_key else pytest.raises(dbanon.PolicyError, match="same key")
     with connect(database.settings) as session, expected:

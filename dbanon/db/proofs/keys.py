@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from psycopg import sql
+
 from dbanon.db.queries import identifiers, template
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import quote_identifier
@@ -14,15 +16,16 @@ if TYPE_CHECKING:
 
 
 def require_unique(session: Session, publication: Publication) -> None:
-    """Raise PolicyError when two of the rows to be published have one key, or one has none.
+    """Raise PolicyError when two of the rows that were read have one key, or one has none.
 
     A declared key is an index, and an index may be wrong: after an upgrade of the collations that
-    it was sorted by, or by damage. Copies of a person would count as members of their class.
+    it was sorted by, or by damage. Copies of a person would count as members of their class. And a
+    row that is left out must not have the key of one that is shown: it would be shown in its place.
     """
-    keys = identifiers(publication.key_columns, of="r")
-    statement = template("proofs/prove_keys", rows=publication.rows, keys=keys)
-    row = session.pg.execute(statement).fetchone()
-    if row is None or not row[0]:
+    asked = [(publication.rows, identifiers(publication.key_columns, of="r"))]
+    if publication.reading == publication.stage:
+        asked.append((publication.stage, sql.SQL(", ").join(publication.keys(of="r"))))
+    if not all(_is_key(session, relation, keys) for relation, keys in asked):
         columns = ", ".join(map(quote_identifier, publication.info.primary_key))
         hint = f"REINDEX TABLE {publication.info.name}, which names what is double"
         if publication.policy.key:
@@ -32,3 +35,8 @@ def require_unique(session: Session, publication: Publication) -> None:
             " rows have the same key, or one is NULL",
             hint=hint,
         )
+
+
+def _is_key(session: Session, relation: sql.Identifier, keys: sql.Composable) -> bool:
+    row = session.pg.execute(template("proofs/prove_keys", rows=relation, keys=keys)).fetchone()
+    return row is not None and bool(row[0])

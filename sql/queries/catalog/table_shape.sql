@@ -37,7 +37,8 @@ SELECT jsonb_build_object(
                              WHERE x.indrelid = c.oid
                                AND x.indisprimary
                                AND k.position <= x.indnkeyatts), '[]'),
-           'definition', (SELECT md5(string_agg(pg_get_viewdef(v.oid), ' ' ORDER BY n.nspname, r.relname))
+           'definition', (SELECT md5(string_agg(concat(pg_get_viewdef(v.oid), r.reloptions), ' '
+                                                   ORDER BY n.nspname, r.relname))
                             FROM viewed AS v
                             JOIN pg_class AS r ON r.oid = v.oid
                             JOIN pg_namespace AS n ON n.oid = r.relnamespace),

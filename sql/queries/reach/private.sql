@@ -4,24 +4,39 @@
 --
 -- Made of them are views, materialized views, foreign tables that lead back to them, and functions
 -- that use them or a type of their rows. Other published relations are not private.
-WITH RECURSIVE family (oid) AS (
-    SELECT %(source)s::oid
+WITH RECURSIVE made_of (class, oid) AS (
+    SELECT 'pg_class'::regclass::oid, %(source)s::oid
     UNION
-    SELECT near.oid
-      FROM family AS f
+    SELECT near.class, near.oid
+      FROM made_of AS m
      CROSS JOIN LATERAL (
-           SELECT CASE WHEN i.inhparent = f.oid THEN i.inhrelid ELSE i.inhparent END
+           SELECT m.class, CASE WHEN i.inhparent = m.oid THEN i.inhrelid ELSE i.inhparent END
              FROM pg_inherits AS i
-            WHERE f.oid IN (i.inhparent, i.inhrelid)
+            WHERE m.class = 'pg_class'::regclass
+              AND m.oid IN (i.inhparent, i.inhrelid)
             UNION ALL
-           SELECT d.refobjid
+           SELECT d.refclassid, d.refobjid
              FROM pg_rewrite AS w
              JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
-            WHERE w.ev_class = f.oid
+            WHERE m.class = 'pg_class'::regclass
+              AND w.ev_class = m.oid
               AND w.ev_type = '1'
-              AND d.refclassid = 'pg_class'::regclass
+              AND d.refclassid IN ('pg_class'::regclass, 'pg_proc'::regclass)
               AND d.refobjid >= 16384  -- none of PostgreSQL's own
-           ) AS near (oid)
+            UNION ALL
+           SELECT d.refclassid, d.refobjid
+             FROM pg_depend AS d
+            WHERE m.class = 'pg_proc'::regclass
+              AND d.classid = m.class
+              AND d.objid = m.oid
+              AND d.refclassid IN ('pg_class'::regclass, 'pg_proc'::regclass)
+              AND d.refobjid >= 16384
+           ) AS near (class, oid)
+),
+family (oid) AS (
+    SELECT m.oid
+      FROM made_of AS m
+     WHERE m.class = 'pg_class'::regclass
 ),
 served (oid) AS (
     SELECT %(published)s::oid
