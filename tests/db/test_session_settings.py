@@ -117,7 +117,7 @@ def test_every_session_goes_by_settings_of_its_own(patients, server):
         ):
             query.set_sql_query(sql.SQL("SELECT {}").format(values).as_string(session.pg))
             read = transfer._fetch(query, list(asked), keys=len(asked))  # noqa: SLF001
-        assert [wanted] == read.keys.to_pylist()
+        assert [wanted] == read.to_pylist()
         with session.fresh() as other:
             assert ("0",) == other.execute("SELECT current_setting('statement_timeout')").fetchone()
 

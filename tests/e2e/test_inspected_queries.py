@@ -6,6 +6,8 @@ import dbanon
 from dbanon.domain.policy import Role
 from dbanon.domain.table import TableName
 
+pytestmark = pytest.mark.one_server
+
 SHOP = """
 CREATE TABLE public.customer (customer_id int PRIMARY KEY, age int, city text);
 CREATE TABLE public.rental (rental_id int PRIMARY KEY, customer_id int, amount int);
