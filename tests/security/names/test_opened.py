@@ -50,12 +50,22 @@ def admit(session, name):
     identity.admit(session, catalog.describe(session, TableName("public", name)))
 
 
+def opened_by(session):
+    """Return the names of what the open transaction holds a lock of, as every reader does."""
+    rows = session.pg.execute(
+        "SELECT c.relname FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation"
+        " WHERE l.locktype = 'relation' AND l.pid = pg_backend_pid()"
+    )
+    return {name for (name,) in rows}
+
+
 @pytest.mark.parametrize("name", WHOLE)
 def test_what_was_admitted_is_read_with_all_that_it_consists_of(session, name):
     with session.transaction(read_only=True, keep=False):
         admit(session, name)
         for part in PARTS[name]:
             read(session, part)
+        assert opened_by(session) >= PARTS[name]
         identity.require_admitted(session)
 
 
@@ -79,6 +89,7 @@ def test_what_the_transaction_itself_has_made_is_no_matter(session):
             "CREATE TABLE public.gone (id int PRIMARY KEY, note text); DROP TABLE public.gone"
         )
         session.pg.execute("SELECT max(note) FROM own")
+        assert "own" in opened_by(session)
         identity.require_admitted(session)
 
 
