@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
+import dbanon
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 
@@ -67,6 +68,25 @@ def patients_policy(table: TableName, *, k: int | None = 5, l: int | None = 3, *
         ColumnRule("note", Role.INSENSITIVE, allow=("near-unique: the numbers are made up",)),
     )
     return Policy(table=table, columns=columns, models=tuple(models), **changes)
+
+
+def define_patients(database: Database) -> None:
+    """Create ``public.patients`` with a stored policy: k = 5 and l = 3, by strict Mondrian."""
+    table = make_patients(database)
+    policy = patients_policy(table, algorithm="mondrian")
+    dbanon.set_policy(table, policy, settings=database.settings)
+
+
+def publish_patients(database: Database) -> None:
+    """Publish them as ``anon.patients``."""
+    define_patients(database)
+    dbanon.publish("patients", settings=database.settings)
+
+
+def serve_patients(database: Database) -> None:
+    """Publish them as a live view of that name."""
+    define_patients(database)
+    dbanon.publish("patients", kind="view", settings=database.settings)
 
 
 def unseal(database: Database, release: int) -> None:
