@@ -55,7 +55,7 @@ def make_patients(database: Database, *, rows: int = 200, name: str = "patients"
 
 
 def patients_policy(table: TableName, *, k: int | None = 5, l: int | None = 3, **changes) -> Policy:
-    """Return a policy for the table of ``make_patients``."""
+    """Return a policy for the table of ``make_patients``, by an algorithm that is done at once."""
     models = [ModelSpec(K_ANONYMITY, {"k": k})] if k else []
     models += [ModelSpec(L_DIVERSITY, {"l": l})] if l else []
     columns = (
@@ -67,14 +67,14 @@ def patients_policy(table: TableName, *, k: int | None = 5, l: int | None = 3, *
         ColumnRule("disease", Role.SENSITIVE),
         ColumnRule("note", Role.INSENSITIVE, allow=("near-unique: the numbers are made up",)),
     )
-    return Policy(table=table, columns=columns, models=tuple(models), **changes)
+    chosen = {"algorithm": "mondrian", **changes}
+    return Policy(table=table, columns=columns, models=tuple(models), **chosen)
 
 
 def define_patients(database: Database) -> None:
     """Create ``public.patients`` with a stored policy: k = 5 and l = 3, by strict Mondrian."""
     table = make_patients(database)
-    policy = patients_policy(table, algorithm="mondrian")
-    dbanon.set_policy(table, policy, settings=database.settings)
+    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
 
 
 def publish_patients(database: Database) -> None:

@@ -53,7 +53,7 @@ def refresh(database):
 def publish_other_columns(database, kind="table"):
     """Publish without the notes, which needs another table and another view."""
     table = dbanon.TableName("public", "patients")
-    policy = patients_policy(table, algorithm="mondrian")
+    policy = patients_policy(table)
     columns = [
         replace(c, role=Role.IDENTIFIER) if c.column == "note" else c for c in policy.columns
     ]
@@ -64,7 +64,7 @@ def publish_other_columns(database, kind="table"):
 
 def publish_all_columns(database, kind="table"):
     table = dbanon.TableName("public", "patients")
-    policy = patients_policy(table, algorithm="mondrian")
+    policy = patients_policy(table)
     dbanon.set_policy(table, policy, settings=database.settings)
     return publish(database, kind)
 

@@ -110,7 +110,7 @@ def test_a_revocation_does_not_wait_for_a_search_and_outlives_it(patients, monke
 
 def publish_without_note(patients):
     """Drop a column and publish again, which makes the view anew."""
-    policy = patients_policy(dbanon.TableName("public", "patients"), algorithm="mondrian")
+    policy = patients_policy(dbanon.TableName("public", "patients"))
     rules = tuple(rule for rule in policy.columns if rule.column != "note")
     patients.execute("ALTER TABLE public.patients DROP COLUMN IF EXISTS note")
     policy = replace(policy, columns=rules)
