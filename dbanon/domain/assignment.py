@@ -204,7 +204,8 @@ class LossReport:
     weighted_ncp: the same as ncp with each column times its weight, over the sum of the weights,
     None where all columns weigh the same; n_sampled: how many of the suppressed rows were left out
     because their persons have more than are published of anyone; no budget limits these;
-    n_filtered: how many rows of the table are none of ``n_rows``, as the policy's conditions say.
+    n_filtered: how many rows of the table are none of ``n_rows``, as the policy's conditions say;
+    n_not_drawn: how many more are none of them, as their persons are not in the policy's sample.
     """
 
     n_rows: int
@@ -218,6 +219,7 @@ class LossReport:
     weighted_ncp: float | None = None
     n_sampled: int = 0
     n_filtered: int = 0
+    n_not_drawn: int = 0
 
     @property
     def asked(self) -> float:

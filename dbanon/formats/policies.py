@@ -134,6 +134,8 @@ def _scalars(policy: Policy) -> dict[str, object]:
             document[key] = value
     if policy.where:
         document["where"] = conditions.documents(policy)
+    if policy.sample is not None:
+        document["sample"] = policy.sample
     if policy.key:
         document["key"] = list(policy.key)
     for key in ("subject", "rows_per_subject", "population", "block", "class_label", "rest"):
@@ -176,7 +178,7 @@ def _policy(
     table = _table(top, "table")
     algorithm = top.text("algorithm", among=known.algorithms)
     class_label = top.text("class_label")
-    where = conditions.read(top)
+    of_rows: dict[str, Any] = {"where": conditions.read(top), "sample": _sample(top)}
     named_key = top.texts("key")
     allow = column_rules.allowances(top, of_column=False)
     rest = top.text("rest", among=[DROP])
@@ -197,10 +199,10 @@ def _policy(
         models=tuple(specs),
         algorithm=algorithm or _DEFAULT.algorithm,
         class_label=class_label,
-        where=where,
         key=named_key or (),
         allow=allow,
         rest=rest,
+        **of_rows,
         **settings,
     )
 
@@ -257,6 +259,14 @@ def _fraction(top: Section, key: str) -> float:
     if value is not None and not 0 <= value < 1:
         top.report(key, "must be at least 0 and less than 1")
     return value or 0.0
+
+
+def _sample(top: Section) -> float | None:
+    """Read a number of (0, 1)."""
+    value = top.number("sample", above=0)
+    if value is not None and value >= 1:
+        top.report("sample", "must be less than 1: leave it out to publish all")
+    return value
 
 
 def _params(section: Section) -> dict[str, str | int | float | bool]:

@@ -62,6 +62,11 @@ def loss(report: LossReport) -> None:
     )
     if report.n_filtered:
         console.say(f"{report.n_filtered:,} more rows of the table do not meet the policy's where")
+    if report.n_not_drawn:
+        console.say(
+            f"{report.n_not_drawn:,} more rows are of persons who are not in the sample. It gives"
+            " no k by itself: whoever is known to be in it has the classes to hide in, and no more"
+        )
     found = [
         (*MEANINGS.get(name, Meaning(name, "")), value) for name, value in report.metrics.items()
     ]
