@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 from dbanon.actions.preparation.prepare import fingerprint
 from dbanon.actions.preparation.request import Request
-from dbanon.actions.publish import publish_in, publishing
+from dbanon.actions.publication.opening import publishing
+from dbanon.actions.publish import publish_in
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
@@ -102,7 +103,7 @@ def _again(
     asked = Request.of(cast("Options", release.overrides))
     # The relation keeps its readers. Whom it was granted to with that release may have lost it.
     request = replace(asked, grants=())
-    with publishing(release.table, request, settings, keep=True) as (session, loaded):
+    with publishing([(release.table, request)], settings, keep=True) as (session, (loaded,)):
         present = ledger.served_release(session, release.relation)
         if present is None or present.table != release.table:
             raise ConfigError(
