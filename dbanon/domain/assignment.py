@@ -192,6 +192,9 @@ class GroupValues:
     n_groups: int
 
 
+_STANDS_OUT = 1.5
+
+
 @dataclass(frozen=True, slots=True)
 class LossReport:
     """What the publication cost, computed on the published values.
@@ -225,3 +228,16 @@ class LossReport:
     def asked(self) -> float:
         """The certainty penalty that a search was asked to keep low: weighted where weights are."""
         return self.ncp if self.weighted_ncp is None else self.weighted_ncp
+
+    @property
+    def dearest(self) -> tuple[str, float] | None:
+        """The column that costs most, with its share of all loss; None where none stands out.
+
+        One does with half as much again as each would have if all lost the same.
+        """
+        total = sum(self.columns.values())
+        if not total:
+            return None
+        name = max(self.columns, key=lambda column: self.columns[column])
+        share = self.columns[name] / total
+        return (name, share) if share * len(self.columns) >= _STANDS_OUT else None

@@ -17,7 +17,7 @@ from dbanon.domain.errors import (
 )
 from dbanon.domain.policy import K_ANONYMITY, Role
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.table import quote_identifier
+from dbanon.domain.table import ColumnKind, quote_identifier
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.registry import MODELS
@@ -164,7 +164,7 @@ def read_source(
             kinds = {column.name: column.kind for column in info.columns}
             ordered = policy.with_orders(info)
             encoded = encode(source.columns, ordered, kinds=kinds, taxonomies=taxonomies)
-            subjects = _subjects_of(source.columns, policy) if several else None
+            subjects = _subjects_of(source.columns, policy, kinds) if several else None
             source = transfer.without_quasi(source, policy)
         population = None
         if of_scope(policy.models, Scope.POPULATION):
@@ -287,7 +287,9 @@ def _draws(keys: pa.Table, subjects: NDArray[np.int32], *, seed: int) -> NDArray
     return drawn
 
 
-def _subjects_of(columns: pa.Table, policy: Policy) -> NDArray[np.int32]:
+def _subjects_of(
+    columns: pa.Table, policy: Policy, kinds: Mapping[str, ColumnKind]
+) -> NDArray[np.int32]:
     """Return the person of each row, numbered."""
     import pyarrow as pa
 
@@ -300,8 +302,15 @@ def _subjects_of(columns: pa.Table, policy: Policy) -> NDArray[np.int32]:
         )
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    numbered = pa.chunked_array([column.combine_chunks()]).dictionary_encode()
-    subjects: NDArray[np.int32] = numbered.combine_chunks().indices.to_numpy()
+    numbered = pa.chunked_array([column.combine_chunks()]).dictionary_encode().combine_chunks()
+    is_float = kinds.get(policy.subject or "") is ColumnKind.FLOAT
+    if is_float and {"0", "-0"} <= set(numbered.dictionary.to_pylist()):
+        raise PolicyError(
+            f"subject column {quote_identifier(policy.subject or '')} has zeros of both signs:"
+            " they are equal, and written as two values",
+            hint="let the view give whole numbers or texts, or name another subject",
+        )
+    subjects: NDArray[np.int32] = numbered.indices.to_numpy()
     return subjects
 
 
