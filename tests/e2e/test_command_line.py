@@ -368,6 +368,16 @@ def test_the_demonstration_tells_the_whole_story_twice(run, database, dataset, r
         assert database.execute(statement)
 
 
+def test_the_demonstration_publishes_linked_tables_twice(run, database):
+    for _ in range(2):
+        shown = run("demo", "--dataset", "clinic").stdout
+        assert shown.count("dbanon publish --dataset clinic.toml published it as anon.clinic_") == 3
+    assert database.execute("SELECT count(*) FROM anon.clinic_persons") == [(2_000,)]
+    queries = shown.rpartition("What an analyst could run next")[2].partition(":\n")[2]
+    statements = [statement for statement in queries.split(";\n") if statement.strip()]
+    assert [len(database.execute(statement)) > 1 for statement in statements] == [True] * 3
+
+
 def test_the_demonstration_leaves_a_table_of_the_same_name_alone(run, database):
     database.execute("CREATE TABLE public.patients (id int PRIMARY KEY)")
     assert "not the demonstration's" in run("demo", code=1).stderr
