@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dbanon.actions.grant import grant, revoke
     from dbanon.actions.init import init, init_sql
     from dbanon.actions.inspect import inspect, inspect_query
-    from dbanon.actions.plan import plan
+    from dbanon.actions.plan import plan, plan_dataset
     from dbanon.actions.policy import (
         check_policy,
         diff_policies,
@@ -72,7 +72,7 @@ _HOMES = {
     "actions.grant": "grant revoke",
     "actions.init": "init init_sql",
     "actions.inspect": "inspect inspect_query",
-    "actions.plan": "plan",
+    "actions.plan": "plan plan_dataset",
     "actions.policy": "check_policy diff_policies drop_policy export_policy list_policies"
     " load_policy policy_history set_policy suggest_policy",
     "actions.publish": "publish publish_dataset",
@@ -147,6 +147,7 @@ __all__ = [
     "load_release",
     "load_taxonomy",
     "plan",
+    "plan_dataset",
     "policy_history",
     "publish",
     "publish_dataset",

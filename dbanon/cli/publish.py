@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from dbanon.cli import options
 from dbanon.cli.options import publication
 from dbanon.cli.terminal import console, report
@@ -43,8 +41,7 @@ def publish(
     dbanon publish patients --k 10 --as view --name patients_live
     dbanon publish --dataset clinic.toml --k 5 --l 3
     """
-    if (table is None) == (dataset is None):
-        raise typer.BadParameter("one table, or --dataset FILE", param_hint="TABLE")
+    options.require_one(table, dataset)
     from dbanon.actions.refresh import COMPOSITION_WARNING
 
     with (
