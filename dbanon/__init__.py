@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         set_policy,
         suggest_policy,
     )
-    from dbanon.actions.publish import publish
+    from dbanon.actions.publish import publish, publish_dataset
     from dbanon.actions.refresh import refresh
     from dbanon.actions.release import drop_release, list_releases, list_verifications, load_release
     from dbanon.actions.server import server_psql, server_status, server_stop, server_url
@@ -75,7 +75,7 @@ _HOMES = {
     "actions.plan": "plan",
     "actions.policy": "check_policy diff_policies drop_policy export_policy list_policies"
     " load_policy policy_history set_policy suggest_policy",
-    "actions.publish": "publish",
+    "actions.publish": "publish publish_dataset",
     "actions.refresh": "refresh",
     "actions.release": "drop_release list_releases list_verifications load_release",
     "actions.server": "server_psql server_status server_stop server_url",
@@ -149,6 +149,7 @@ __all__ = [
     "plan",
     "policy_history",
     "publish",
+    "publish_dataset",
     "refresh",
     "revoke",
     "server_psql",

@@ -17,7 +17,7 @@ from dbanon.models.registry import MODELS
 from dbanon.models.specs import model_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from dbanon.db.models.statements import Demand
     from dbanon.db.releases.publication import Publication
@@ -64,11 +64,12 @@ def prove_subjects(
         classes,
         failing,
         members,
-        _verdict(classes, failing),
+        verdict(classes, failing),
     )
-    more = [*_of_persons(session, publication, subject)] if several else []
+    more = [*prove_persons(session, publication, by=subject)] if several else []
     if several and publication.policy.rows_per_subject is not None:
-        more += _of_persons(session, publication, subject, alike=True)
+        number = sql.SQL("count(*) OVER (PARTITION BY s.{})").format(sql.Identifier(subject))
+        more += prove_persons(session, publication, by=_by_number(subject), apart=number)
         more.append(_alike(session, publication, subject))
     return CheckReport(report.relation, (*report.results, *more, result))
 
@@ -92,44 +93,49 @@ def _alike(session: Session, publication: Publication, subject: str) -> CheckRes
     required, achieved, classes, failing, members = found
     return CheckResult(
         K_ANONYMITY,
-        _spelled(subject, alike=True),
+        _by_number(subject),
         required,
         achieved,
         classes,
         failing,
         members,
-        _verdict(classes, failing),
+        verdict(classes, failing),
     )
 
 
-def _spelled(subject: str, *, alike: bool) -> str:
-    return f"{subject} by number of rows" if alike else subject
+def _by_number(subject: str) -> str:
+    """Return what results call the persons of a class who have equally many rows."""
+    return f"{subject} by number of rows"
 
 
-def _verdict(classes: int, failing: int) -> Verdict:
+def verdict(classes: int, failing: int) -> Verdict:
+    """Return the verdict of so many classes of which some fail; of none there is none."""
     if not classes:
         return Verdict.NOT_CHECKED
     return Verdict.FAILED if failing else Verdict.PASSED
 
 
-def _of_persons(
-    session: Session, publication: Publication, subject: str, *, alike: bool = False
+def prove_persons(
+    session: Session,
+    publication: Publication,
+    *,
+    by: str,
+    apart: sql.Composable | None = None,
 ) -> Iterator[CheckResult]:
     """Yield what the models achieve of the distinct persons with their distinct values.
 
-    alike: of those of a class who have equally many rows.
+    by: what the results call them; apart: by what the persons ``s`` of a class are told apart.
     """
-    policy = publication.policy
+    policy, subject = publication.policy, publication.policy.subject or ""
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     quasi = [column for column, _ in publication.recodings]
-    number = [_unused({*quasi, *sensitive, subject})] if alike else []
-    by = _spelled(subject, alike=alike)
-    every = [*quasi, *number]
+    more = {} if apart is None else {_unused({*quasi, *sensitive, subject}): apart}
+    every = [*quasi, *more]
     for demand in demands(policy.models, quasi=every, sensitive=sensitive, plain=True):
         if MODELS[demand.spec.name].scope is Scope.LINKS:
             continue  # distinct values are as many among rows as among persons
         used = [name for name in sensitive if name in {demand.column, *demand.quasi}]
-        session.pg.execute(_create(publication, subject, quasi, used, number=number))
+        session.pg.execute(_create(publication, subject, quasi, used, more=more))
         if MODELS[demand.spec.name].of_persons and set(demand.quasi) == set(every):
             yield _safe(session, publication, demand, subject, by=by)
         else:
@@ -164,7 +170,7 @@ def _create(
     quasi: Sequence[str],
     sensitive: Sequence[str],
     *,
-    number: Sequence[str],
+    more: Mapping[str, sql.Composable],
 ) -> sql.Composed:
     columns: list[sql.Composable] = [
         sql.SQL("{} AS {}").format(sql.Identifier("g", f"q{i}"), sql.Identifier(name))
@@ -172,10 +178,7 @@ def _create(
     ]
     columns += [sql.Identifier("s", name) for name in sensitive]
     columns += [
-        sql.SQL("count(*) OVER (PARTITION BY s.{}) AS {}").format(
-            sql.Identifier(subject), sql.Identifier(name)
-        )
-        for name in number
+        sql.SQL("{} AS {}").format(value, sql.Identifier(name)) for name, value in more.items()
     ]
     return template(
         "proofs/create_persons",
@@ -221,5 +224,5 @@ def _safe(
         classes,
         failing,
         members,
-        _verdict(classes, failing),
+        verdict(classes, failing),
     )
