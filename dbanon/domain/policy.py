@@ -44,7 +44,8 @@ class ColumnRule:
     rather than coarsened in this column, as far as the policy allows.
 
     ``on_new_value`` is one of ON_NEW_VALUE: whether a value that the taxonomy lacks stops the
-    publication, which is the default, or is published as OTHER.
+    publication, which is the default, or is published as OTHER, or is derived: placed where the
+    way it begins says, and else stops it.
     """
 
     column: str
@@ -84,8 +85,8 @@ class ColumnRule:
         return Structure.ORDER if of_type or self.order is not None else Structure.TREE
 
 
-STOP, OTHER = "stop", "other"
-ON_NEW_VALUE = (STOP, OTHER)
+STOP, OTHER, DERIVE = "stop", "other", "derive"
+ON_NEW_VALUE = (STOP, OTHER, DERIVE)
 
 PERIODS = ("day", "week", "month", "quarter", "year", "decade")
 """What ``at_least`` can be of dates and times."""

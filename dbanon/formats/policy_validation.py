@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.floors import floor_problems
-from dbanon.domain.policy import OTHER, Role
+from dbanon.domain.policy import DERIVE, OTHER, Role
 from dbanon.domain.table import LONGEST_NAME, ColumnKind, Structure, quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.allowances import flaws
@@ -309,8 +309,9 @@ def _misfit(structure: Structure, rule: ColumnRule, column: ColumnInfo) -> str:
 def _of_new_values(rule: ColumnRule, policy: Policy) -> Iterator[str]:
     if rule.on_new_value is not None and rule.taxonomy is None:
         yield "on_new_value needs a taxonomy, which new values could be missing from"
-    if rule.on_new_value == OTHER and of_scope(policy.models, Scope.POPULATION):
-        yield 'on_new_value = "other" does not say what a class covers of a population'
+    if rule.on_new_value in {OTHER, DERIVE} and of_scope(policy.models, Scope.POPULATION):
+        said = f'on_new_value = "{rule.on_new_value}"'
+        yield f"{said} does not say what a class covers of a population"
 
 
 def _of_order(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:

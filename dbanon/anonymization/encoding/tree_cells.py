@@ -78,13 +78,13 @@ def prefix_tree(
             path.append(len(labels) - 1)
         leaves.append(path.pop())
         before = upper
-    taxonomy = _numbered(name, labels, parent=parent, depth=depth, leaves=leaves)
+    taxonomy = numbered(name, labels, parent=parent, depth=depth, leaves=leaves)
     alone = [len(labels[leaf]) <= length and labels[leaf] not in pooled for leaf in leaves]
     nodes = taxonomy.leaves
     return taxonomy, np.where(np.array(alone, bool), nodes, taxonomy.parent[nodes])
 
 
-def _numbered(
+def numbered(
     name: str, labels: list[str], *, parent: list[int], depth: list[int], leaves: list[int]
 ) -> Taxonomy:
     """Return a taxonomy of nodes that are in depth-first order already."""
