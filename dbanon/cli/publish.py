@@ -40,7 +40,7 @@ def publish(
     from dbanon.actions.publish import publish as action
 
     with (
-        console.watched(timings=timings, steps=8, progress=progress) as stages,
+        console.watched(timings=timings, steps=9, progress=progress) as stages,
         interruptible(stages, on_interrupt),
     ):
         release = action(
@@ -55,8 +55,6 @@ def publish(
 
 
 def _show(release: Release, *, dry_run: bool, json: bool) -> None:
-    from dbanon.actions.refresh import COMPOSITION_WARNING
-
     if json:
         console.document(release)
     else:
@@ -67,5 +65,4 @@ def _show(release: Release, *, dry_run: bool, json: bool) -> None:
         else:
             console.say(f"release {release.id} of {release.table} is served as {release.relation}")
     console.caution(release.warnings)
-    if release.earlier:
-        console.warn(COMPOSITION_WARNING)
+    report.composition(release.composition)

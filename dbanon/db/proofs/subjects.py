@@ -131,7 +131,10 @@ def _of_persons(
         used = [name for name in sensitive if name in {demand.column, *demand.quasi}]
         session.pg.execute(_create(publication, subject, quasi, used, number=number))
         if MODELS[demand.spec.name].of_persons and set(demand.quasi) == set(every):
-            yield _safe(session, publication, demand, subject, by=by)
+            column = f"{demand.column} by {by}"
+            yield judge_persons(
+                session, publication.persons, demand, subject=subject, column=column
+            )
         else:
             persons = sql.SQL("{}::regclass").format(
                 sql.Literal(publication.persons.as_string(session.pg))
@@ -189,6 +192,28 @@ def _create(
     )
 
 
+def judge_persons(
+    session: Session, persons: sql.Composable, demand: Demand, *, subject: str, column: str
+) -> CheckResult:
+    """Judge a table of persons by what a model means of them; column: as the result names it."""
+    statement = persons_statement(persons, demand, subject=subject)
+    found = session.pg.execute(statement).fetchone()
+    assert found is not None  # noqa: S101 - an aggregate always has a row
+    required, least, most, classes, below, above, members = found
+    at_most = MODELS[demand.spec.name].bound is Bound.AT_MOST
+    failing = above if at_most else below
+    return CheckResult(
+        demand.spec.name,
+        column,
+        required,
+        most if at_most else least,
+        classes,
+        failing,
+        members,
+        _verdict(classes, failing),
+    )
+
+
 def persons_statement(persons: sql.Composable, demand: Demand, *, subject: str) -> sql.Composed:
     """Compose what judges a table of persons; it returns what ``prove_persons.sql`` says."""
     model = model_of(demand.spec)
@@ -201,25 +226,4 @@ def persons_statement(persons: sql.Composable, demand: Demand, *, subject: str) 
         subject=sql.Identifier(subject),
         achieved=_MEASURES[model.of_persons],
         required=sql.Literal(model.required),
-    )
-
-
-def _safe(
-    session: Session, publication: Publication, demand: Demand, subject: str, *, by: str
-) -> CheckResult:
-    statement = persons_statement(publication.persons, demand, subject=subject)
-    found = session.pg.execute(statement).fetchone()
-    assert found is not None  # noqa: S101 - an aggregate always has a row
-    required, least, most, classes, below, above, members = found
-    at_most = MODELS[demand.spec.name].bound is Bound.AT_MOST
-    failing = above if at_most else below
-    return CheckResult(
-        demand.spec.name,
-        f"{demand.column} by {by}",
-        required,
-        most if at_most else least,
-        classes,
-        failing,
-        members,
-        _verdict(classes, failing),
     )
