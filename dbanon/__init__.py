@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         set_policy,
         suggest_policy,
     )
-    from dbanon.actions.publish import publish
+    from dbanon.actions.publish import publish, publish_dataset
     from dbanon.actions.refresh import refresh
     from dbanon.actions.release import (
         check_history,
@@ -82,7 +82,7 @@ _HOMES = {
     "actions.plan": "plan",
     "actions.policy": "check_policy diff_policies drop_policy export_policy list_policies"
     " load_policy policy_history set_policy suggest_policy",
-    "actions.publish": "publish",
+    "actions.publish": "publish publish_dataset",
     "actions.refresh": "refresh",
     "actions.release": "check_history drop_release history list_releases list_verifications"
     " load_release",
@@ -159,6 +159,7 @@ __all__ = [
     "plan",
     "policy_history",
     "publish",
+    "publish_dataset",
     "refresh",
     "revoke",
     "server_psql",

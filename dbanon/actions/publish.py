@@ -9,9 +9,12 @@ from dbanon.actions.preparation.request import Request
 from dbanon.actions.publication.opening import publishing
 from dbanon.actions.publication.steps import build, replaced, serve
 from dbanon.domain.progress import Stages
+from dbanon.formats.datasets import Dataset
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.request import Options
     from dbanon.db.session import Session
@@ -55,3 +58,30 @@ def publish_in(
     with stages("record"):
         found = fingerprint(session, loaded, prepared.policy, request)
         return serve(session, loaded, built, request, fingerprint=found)
+
+
+def publish_dataset(
+    dataset: str | Path | Dataset,
+    *,
+    dry_run: bool = False,
+    strict: bool = False,
+    settings: Settings | None = None,
+    stages: Stages | None = None,
+    **options: Unpack[Options],
+) -> list[Release]:
+    """Publish several tables of the same persons together, by one partition of the persons.
+
+    ``dataset`` is a value or the path of a TOML file that names the table of the persons and the
+    tables whose rows are theirs, each with a stored policy that says who its ``subject`` is. Rows
+    of all tables are published with the quasi-identifiers of the class of their person, and k and
+    the models hold of each table and of any join of them. Takes the options of ``publish``, but no
+    ``name``, ``subject``, ``population`` or live view, and raises what it raises.
+    """
+    from dbanon.actions.publication.datasets import asked, publish_dataset_in, read
+
+    settings = settings or Settings.load()
+    found = dataset if isinstance(dataset, Dataset) else read(dataset)
+    request = asked(Request.of(options))
+    wanted = [(name, request) for name in found.names]
+    with publishing(wanted, settings, keep=not dry_run) as (session, loaded):
+        return publish_dataset_in(session, loaded, request, stages or Stages(), strict=strict)

@@ -33,7 +33,8 @@ class Entry:
     ``served`` tells whether readers see this release now. ``content`` is a digest of what was
     published, of a live view one of its definition, None for what older versions published.
     ``data_id`` is the number in the names of its private tables: that of the release they were made
-    for. ``policy_name`` tells by which policy of the table it was published.
+    for. ``policy_name`` tells by which policy of the table it was published, and ``dataset``
+    together with which tables, itself included.
     """
 
     id: int
@@ -44,6 +45,7 @@ class Entry:
     content: str | None = None
     data_id: int = 0
     policy_name: str = DEFAULT_NAME
+    dataset: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -131,7 +131,7 @@ def _of_roles(policy: Policy, info: TableInfo) -> Iterator[str]:
         if name not in names:
             near = did_you_mean(name, names)
             yield f"the policy names column {quote_identifier(name)}, which does not exist{near}"
-    if not policy.with_role(Role.QUASI):
+    if not policy.with_role(Role.QUASI) and policy.subject is None:
         yield "no column is a quasi-identifier, so there is nothing to anonymize"
     shown = {rule.column for rule in policy.columns if rule.role in _AS_IT_IS}
     if info.primary_key and shown.issuperset(info.primary_key):

@@ -73,7 +73,8 @@ class Prepared:
 class Source:
     """The rows of a table as algorithms see them, and the keys to find each again.
 
-    trees: as in ``Prepared``; subjects: (n,) the person of each row, if some have several;
+    trees: as in ``Prepared``; subjects: (n,) the person of each row, if some have several, and
+    owners: (p,) the value that names each of these;
     population: of the models that count one; n_filtered: rows that do not meet the policy's
     conditions.
     """
@@ -83,6 +84,7 @@ class Source:
     taxonomies: Mapping[str, int]
     trees: Mapping[str, dict[str, Any]]
     subjects: NDArray[np.int32] | None
+    owners: pa.Array | None = None
     population: Population | None = None
     n_filtered: int = 0
 
@@ -142,48 +144,72 @@ def in_force(loaded: Loaded, request: Request) -> Policy:
 
 
 def read_source(
-    session: Session, loaded: Loaded, policy: Policy, stages: Stages, *, kind: ReleaseKind
+    session: Session,
+    loaded: Loaded,
+    policy: Policy,
+    stages: Stages,
+    *,
+    kind: ReleaseKind,
+    linked: bool = False,
 ) -> Source:
-    """Read and encode the table on the open transaction's snapshot."""
+    """Read and encode the table on the open transaction's snapshot.
+
+    linked: whether its rows belong to persons of another table, however many each has.
+    """
+    from dbanon.actions.preparation.subjects import several_a_person, subjects_of, with_subject
     from dbanon.anonymization.encoding.encode import encode
-    from dbanon.anonymization.registry import RECODINGS
     from dbanon.db import transfer
-    from dbanon.formats.policy_validation import validate
 
     info = loaded.info
-    try:
-        validate(policy, info, taxonomies=loaded.taxonomies, recodings=RECODINGS)
-        several = _several_a_person(session, policy, info, kind)
+    with _as_drift(loaded):
+        _require_valid(loaded, policy)
+        several = linked or several_a_person(session, policy, info, kind)
         transfer.require_fit(session, info, policy)
         with stages("read"), _loading_kernels():
-            source = transfer.read(session, info, _with_subject(policy) if several else policy)
+            source = transfer.read(session, info, with_subject(policy) if several else policy)
         taxonomies = loaded.taxonomies
         with stages("encode"):
             kinds = {column.name: column.kind for column in info.columns}
             ordered = policy.with_orders(info)
             encoded = encode(source.columns, ordered, kinds=kinds, taxonomies=taxonomies)
-            subjects = _subjects_of(source.columns, policy) if several else None
+            subjects, owners = subjects_of(source.columns, policy) if several else (None, None)
             source = transfer.without_quasi(source, policy)
         population = None
         if of_scope(policy.models, Scope.POPULATION):
             population = _read_population(session, info, policy, encoded, stages)
-    except (PolicyError, TaxonomyError) as error:
-        if loaded.served and not loaded.is_draft:
-            raise DriftError(f"{error} (the served release stays)", hint=error.hint) from None
-        raise
     return Source(
         rows=source,
         encoded=encoded,
         taxonomies={name: tree.version for name, tree in taxonomies.items()},
         trees=_trees(ordered, taxonomies),
         subjects=subjects,
+        owners=owners,
         population=population,
         n_filtered=transfer.count_left_out(session, info, policy),
     )
 
 
+@contextmanager
+def _as_drift(loaded: Loaded) -> Iterator[None]:
+    """Raise DriftError for what a policy no longer fits, if a release is served by it."""
+    try:
+        yield
+    except (PolicyError, TaxonomyError) as error:
+        if loaded.served and not loaded.is_draft:
+            raise DriftError(f"{error} (the served release stays)", hint=error.hint) from None
+        raise
+
+
+def _require_valid(loaded: Loaded, policy: Policy) -> None:
+    from dbanon.anonymization.registry import RECODINGS
+    from dbanon.formats.policy_validation import validate
+
+    validate(policy, loaded.info, taxonomies=loaded.taxonomies, recodings=RECODINGS)
+
+
 def search(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Outcome:
     """Group the rows, or the persons where some have several."""
+    from dbanon.actions.preparation.subjects import draws
     from dbanon.anonymization.occurrences import run_by_occurrence
     from dbanon.anonymization.persons import run_by_subject
     from dbanon.anonymization.pipeline import run
@@ -193,7 +219,7 @@ def search(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Outc
         return run(encoded, policy, seed=seed, stages=stages, population=population)
     if policy.rows_per_subject is None:
         return run_by_subject(encoded, policy, subjects, seed=seed, stages=stages)
-    drawn = _draws(source.rows.keys, subjects, seed=seed)
+    drawn = draws(source.rows.keys, subjects, seed=seed)
     return run_by_occurrence(
         encoded, policy, subjects, drawn, seed=seed, stages=stages, population=population
     )
@@ -214,80 +240,6 @@ def _read_population(
         rows = transfer.read(session, replace(everybody, primary_key=()), quasi)
     with stages("encode"):
         return encode_population(rows.columns, encoded)
-
-
-def _several_a_person(session: Session, policy: Policy, info: TableInfo, kind: ReleaseKind) -> bool:
-    """Whether some person owns several rows.
-
-    Raises ConfigError for a live view under a model whose guards count rows, which then differ from
-    persons. Distinct values are as many of both, for guards hide a class with a person of two.
-    """
-    from dbanon.db import catalog
-
-    if policy.subject is None:
-        return False
-    if info.is_computed:
-        return True  # it may be otherwise when it is read
-    rows, subjects = catalog.count_subjects(session, info, policy.subject)
-    by_rows = [spec for spec in policy.models if not MODELS[spec.name].guards_persons]
-    if rows == subjects or policy.rows_per_subject == 1:
-        by_rows = []
-    if kind is ReleaseKind.VIEW and by_rows:
-        raise ConfigError(
-            f"{info.name} has {rows:,} rows of {subjects:,} subjects"
-            f" ({quote_identifier(policy.subject)}), and a live view counts rows, not persons, for"
-            f" {title(by_rows[0])}",
-            hint="publish it with --as table",
-        )
-    return rows != subjects
-
-
-def _with_subject(policy: Policy) -> Policy:
-    """Return the policy under which the subject is read along, as sensitive columns are."""
-    columns = [
-        replace(rule, role=Role.SENSITIVE) if rule.column == policy.subject else rule
-        for rule in policy.columns
-    ]
-    return replace(policy, columns=tuple(columns))
-
-
-def _draws(keys: pa.Table, subjects: NDArray[np.int32], *, seed: int) -> NDArray[np.uint64]:
-    """Return a number of each row by which to choose among those of its person.
-
-    It depends on the row's key and on the seed alone: rows that come or go leave the others where
-    they are, so that a refresh chooses as before. Who has one row only is given 0.
-    """
-    import hashlib
-
-    import numpy as np
-
-    several = np.flatnonzero(np.bincount(subjects)[subjects] > 1)
-    chosen = keys.take(several)
-    salt = seed.to_bytes(8, "big", signed=False)
-    drawn = np.zeros(len(subjects), np.uint64)
-    drawn[several] = [
-        int.from_bytes(hashlib.blake2b(repr(key).encode(), key=salt, digest_size=8).digest())
-        for key in zip(*(column.to_pylist() for column in chosen.columns), strict=True)
-    ]
-    return drawn
-
-
-def _subjects_of(columns: pa.Table, policy: Policy) -> NDArray[np.int32]:
-    """Return the person of each row, numbered."""
-    import pyarrow as pa
-
-    column = columns.column(policy.subject)
-    if column.null_count:
-        raise PolicyError(
-            f"subject column {quote_identifier(policy.subject or '')} has {column.null_count:,}"
-            " NULLs, and NULL counts as no person",
-            hint="leave these rows out of the view, or name another subject",
-        )
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    numbered = pa.chunked_array([column.combine_chunks()]).dictionary_encode()
-    subjects: NDArray[np.int32] = numbered.combine_chunks().indices.to_numpy()
-    return subjects
 
 
 def _load_kernels() -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 63
 _NOT_ALWAYS_KEPT = (
     *("models", "subject", "rows_per_subject", "population", "params", "block"),
-    *("keep_assignment", "allow_foreign"),
+    *("keep_assignment", "allow_foreign", "dataset"),
 )
 _PRIVATE = frozenset({"dbanon", "dbanon_data"})
 
@@ -85,13 +85,16 @@ class Request:
     keep_assignment: bool = False
     allow_foreign: bool = False
     seed: int = 0
+    dataset: tuple[str, ...] = ()
+    """The tables that are published together, that of the persons first."""
 
     @classmethod
     def of(cls, options: Options) -> Request:
         """Complete what a caller gave, or what the ledger kept."""
         values: dict[str, Any] = {**options}
         values["kind"] = ReleaseKind(values.get("kind", ReleaseKind.TABLE))
-        values["grants"] = tuple(values.get("grants", ()))
+        for name in ("grants", "dataset"):
+            values[name] = tuple(values.get(name, ()))
         values["models"] = _specs(values.get("models", ()))
         short = {name: values.pop(name, None) for name in ("effort", "time_limit")}
         chosen = {name: value for name, value in short.items() if value is not None}
@@ -157,6 +160,7 @@ class Request:
             "models": policies.model_documents(self.models),
             "kind": self.kind.value,
             "grants": list(self.grants),
+            "dataset": list(self.dataset),
         }
         for name in _NOT_ALWAYS_KEPT:
             if not kept[name]:

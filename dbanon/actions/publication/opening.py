@@ -29,6 +29,7 @@ def publishing(
 ) -> Iterator[tuple[Session, list[Loaded]]]:
     """Open the one transaction of a publication, alone on its tables, each loaded in this order."""
     from dbanon.actions.preparation.loading import find_source
+    from dbanon.db import identity
     from dbanon.db.metadata.migrate import require_current
     from dbanon.db.releases import guards, turns, withdrawal
     from dbanon.db.session import connect
@@ -51,9 +52,15 @@ def publishing(
         with turns.alone(session, found, exclude_writers=bool(live), keep=keep, deed=deed):
             session.allow_memory()
             loaded = [
-                _admitted(session, info, request)
+                _loaded(session, info, request)
                 for info, request in zip(found, requests, strict=True)
             ]
+            # All of them are open already, and none may be read before all are admitted.
+            identity.admit(session, *(one.info for one in loaded))
+            for one, request in zip(loaded, requests, strict=True):
+                identity.pin(session, one.info)
+                if request.kind is ReleaseKind.VIEW:
+                    _require_guardable(session, one.info)
             yield session, loaded
         if keep:
             for info in found:
@@ -64,8 +71,8 @@ def _name(table: str | TableName) -> TableName:
     return table if isinstance(table, TableName) else TableName.parse(table)
 
 
-def _admitted(session: Session, found: TableInfo, request: Request) -> Loaded:
-    """Load a table that was found before the transaction began, and let it be read."""
+def _loaded(session: Session, found: TableInfo, request: Request) -> Loaded:
+    """Load a table that was found before the transaction began."""
     from dbanon.actions.preparation.loading import load, require_own_relation, require_unchanged
     from dbanon.db import catalog, identity
 
@@ -74,10 +81,6 @@ def _admitted(session: Session, found: TableInfo, request: Request) -> Loaded:
     loaded = load(session, info, request.policy)
     require_own_relation(loaded, request.view(info.name))
     require_unchanged(session, loaded, request.view(info.name))
-    identity.admit(session, info)
-    identity.pin(session, info)
-    if request.kind is ReleaseKind.VIEW:
-        _require_guardable(session, info)
     return loaded
 
 

@@ -97,6 +97,7 @@ def serve(
         content=_content(session, publication, built.candidate),
         data_id=publication.data_id,
         policy_name=prepared.policy.name,
+        dataset=request.dataset,
     )
     release = ledger.add_release(session, release)
     if loaded.now is not None:
@@ -125,6 +126,12 @@ def replaced(session: Session, info: TableInfo, request: Request) -> Entry | Non
         raise ConfigError(
             f"{view} serves release {latest.id} of {latest.table}",
             hint="publish under another --name or --schema",
+        )
+    if latest is not None and latest.served and latest.dataset and not request.dataset:
+        others = ", ".join(name for name in latest.dataset if name != str(latest.table))
+        raise ConfigError(
+            f"{view} was published together with {others}, and classes of its own would tell more",
+            hint=f"dbanon publish --dataset, or first: dbanon release drop {latest.id}",
         )
     present = views.oid_of(session, view)
     if present is not None and not (latest and identity.serves(session, present, latest.data_id)):

@@ -23,6 +23,18 @@ Table = Annotated[
         metavar="TABLE", help="name or schema.name; odd names quoted as in SQL: '\"My Table\"'"
     ),
 ]
+OneTable = Annotated[
+    str | None, typer.Argument(metavar="[TABLE]", show_default=False, help="or --dataset FILE")
+]
+DatasetFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--dataset",
+        metavar="FILE",
+        show_default=False,
+        help="publish tables of the same persons together, as a TOML file names them",
+    ),
+]
 Dsn = Annotated[
     str | None,
     typer.Option(

@@ -15,8 +15,8 @@ from psycopg import sql
 
 from dbanon.db.histories import memory
 from dbanon.db.metadata import ledger
-from dbanon.db.models.statements import demands, model_statement
-from dbanon.db.proofs.subjects import judge_persons
+from dbanon.db.models.statements import demands
+from dbanon.db.proofs.subjects import judge_persons, judge_rows
 from dbanon.db.queries import query, template
 from dbanon.domain.checks import Against, CellResult, CheckResult, Composition, Exposure, Verdict
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Role
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from dbanon.db.histories.memory import Memory
-    from dbanon.db.models.statements import Demand
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.policy import Policy
@@ -131,19 +130,8 @@ def _of_values(session: Session, table: TableName, policy: Policy) -> Iterator[C
         if several and MODELS[demand.spec.name].of_persons and demand.quasi == (cell,):
             yield judge_persons(session, _OVERLAY, demand, subject=person, column=demand.column)
         else:
-            yield _judged(session, demand)
+            yield judge_rows(session, _OVERLAY, demand, column=demand.column, trees={})
     _drop(session, _OVERLAY)
-
-
-def _judged(session: Session, demand: Demand) -> CheckResult:
-    cells = sql.SQL("{}::regclass").format(sql.Literal(_OVERLAY.as_string(session.pg)))
-    row = session.pg.execute(model_statement(cells, demand, trees={})).fetchone()
-    assert row is not None  # noqa: S101 - a check always has a row
-    required, achieved, classes, failing, members, verdict = row
-    name, column = demand.spec.name, demand.column
-    return CheckResult(
-        name, column, required, achieved, classes, failing, members, Verdict(verdict)
-    )
 
 
 def _overlay(
