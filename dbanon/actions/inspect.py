@@ -104,7 +104,9 @@ def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
         pairs = {}
         if persons is not None and persons.is_sure:
             pairs = catalog.distinct_pairs(session, info, persons.column)
-    key = info.primary_key or key_of(info, stats, persons, pairs=pairs)
+    key = info.primary_key
+    if not key and not info.volatile:  # else what tells rows apart now would not the next time
+        key = key_of(info, stats, persons, pairs=pairs)
     suggested = suggest(replace(info, primary_key=key), stats, persons)
     columns = tuple(
         InspectedColumn(info.column(rule.column), stats.get(rule.column), rule, reason)

@@ -101,7 +101,7 @@ def _prepared(
     from dbanon.db.models.statements import shown_trees
 
     group = outcome.assignment.group
-    loss = replace(outcome.loss, n_filtered=source.n_filtered)
+    loss = replace(outcome.loss, n_filtered=source.n_filtered, n_not_drawn=source.n_not_drawn)
     return Prepared(
         info=member.info,
         policy=member.policy,

@@ -8,6 +8,7 @@ from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from dbanon.actions.preparation.guarded import require_guarded
 from dbanon.domain.errors import (
     ConfigError,
     DriftError,
@@ -16,12 +17,9 @@ from dbanon.domain.errors import (
 )
 from dbanon.domain.policy import K_ANONYMITY, Role
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.table import quote_identifier
-from dbanon.domain.text import command
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import of_scope, title
+from dbanon.models.specs import of_scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -76,7 +74,7 @@ class Source:
     trees: as in ``Prepared``; subjects: (n,) the person of each row, if some have several, and
     owners: (p,) the value that names each of these;
     population: of the models that count one; n_filtered: rows that do not meet the policy's
-    conditions.
+    conditions; n_not_drawn: those that do, of persons who are not in its sample.
     """
 
     rows: SourceRows
@@ -87,6 +85,7 @@ class Source:
     owners: pa.Array | None = None
     population: Population | None = None
     n_filtered: int = 0
+    n_not_drawn: int = 0
 
 
 def prepare(
@@ -111,7 +110,8 @@ def prepare(
     if strict:
         require_none(warnings)
     outcome = search(source, policy, seed=request.seed, stages=stages)
-    outcome = replace(outcome, loss=replace(outcome.loss, n_filtered=source.n_filtered))
+    loss = replace(outcome.loss, n_filtered=source.n_filtered, n_not_drawn=source.n_not_drawn)
+    outcome = replace(outcome, loss=loss)
     return Prepared(
         info=info,
         policy=policy,
@@ -139,7 +139,7 @@ def in_force(loaded: Loaded, request: Request) -> Policy:
             hint="--allow-foreign, if that is as it should be",
         )
     if request.kind is ReleaseKind.VIEW:
-        _require_guarded(policy, loaded.info)
+        require_guarded(policy, loaded.info)
     return policy
 
 
@@ -156,7 +156,7 @@ def read_source(
 
     linked: whether its rows belong to persons of another table, however many each has.
     """
-    from dbanon.actions.preparation.subjects import several_a_person, subjects_of, with_subject
+    from dbanon.actions.preparation.subjects import several_a_person, subjects_of
     from dbanon.anonymization.encoding.encode import encode
     from dbanon.db import transfer
 
@@ -166,13 +166,12 @@ def read_source(
         several = linked or several_a_person(session, policy, info, kind)
         transfer.require_fit(session, info, policy)
         with stages("read"), _loading_kernels():
-            source = transfer.read(session, info, with_subject(policy) if several else policy)
-        taxonomies = loaded.taxonomies
+            source, n_not_drawn = _read(session, info, policy, several=several)
         with stages("encode"):
             kinds = {column.name: column.kind for column in info.columns}
             ordered = policy.with_orders(info)
-            encoded = encode(source.columns, ordered, kinds=kinds, taxonomies=taxonomies)
-            subjects, owners = subjects_of(source.columns, policy) if several else (None, None)
+            encoded = encode(source.columns, ordered, kinds=kinds, taxonomies=loaded.taxonomies)
+            owned = subjects_of(source.columns, policy, kinds) if several else (None, None)
             source = transfer.without_quasi(source, policy)
         population = None
         if of_scope(policy.models, Scope.POPULATION):
@@ -180,12 +179,13 @@ def read_source(
     return Source(
         rows=source,
         encoded=encoded,
-        taxonomies={name: tree.version for name, tree in taxonomies.items()},
-        trees=_trees(ordered, taxonomies),
-        subjects=subjects,
-        owners=owners,
+        taxonomies={name: tree.version for name, tree in loaded.taxonomies.items()},
+        trees=_trees(ordered, loaded.taxonomies),
+        subjects=owned[0],
+        owners=owned[1],
         population=population,
         n_filtered=transfer.count_left_out(session, info, policy),
+        n_not_drawn=n_not_drawn,
     )
 
 
@@ -205,6 +205,19 @@ def _require_valid(loaded: Loaded, policy: Policy) -> None:
     from dbanon.formats.policy_validation import validate
 
     validate(policy, loaded.info, taxonomies=loaded.taxonomies, recodings=RECODINGS)
+
+
+def _read(
+    session: Session, info: TableInfo, policy: Policy, *, several: bool
+) -> tuple[SourceRows, int]:
+    """Read the rows that are published, and count those of persons who are not drawn."""
+    from dbanon.actions.preparation.sampling import draw
+    from dbanon.actions.preparation.subjects import with_subject
+    from dbanon.db import transfer
+
+    owned = several or policy.sample is not None
+    source = transfer.read(session, info, with_subject(policy) if owned else policy)
+    return draw(session, source, policy)
 
 
 def search(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Outcome:
@@ -271,52 +284,6 @@ def _trees(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, dict
         if ORDERED in asked and rule.order is not None:
             documents.setdefault(rule.column, {}).update(order_document(rule.order))
     return documents
-
-
-def _require_guarded(policy: Policy, info: TableInfo) -> None:
-    """Raise ConfigError for what guards cannot keep, or only by counting the whole table.
-
-    Whoever compares a class with all rows judges every class anew when any row changes, and hiding
-    one changes what all others are compared with. That would be a scan, and a lock that lets one
-    writer in at a time, for every statement. And the transition tables of PostgreSQL hold no value
-    that is generated on reading, so that a guard would not see it change.
-    """
-    if policy.key:
-        raise ConfigError(
-            "a live view needs rows told apart at every moment, and the key of the policy is proved"
-            " of those that were read",
-            hint="leave key out of the policy if the table has a primary key, or publish with"
-            " --as table",
-        )
-    for spec in policy.models:
-        if MODELS[spec.name].of_whole:
-            raise ConfigError(
-                f"a live view cannot keep {title(spec)}: any write changes the whole that its"
-                " classes are compared with",
-                hint="publish it with --as table, and again with: "
-                + command("dbanon refresh", policy.table),
-            )
-    if policy.where:
-        raise ConfigError(
-            "a live view cannot keep where: a row that no longer meets a condition would stay",
-            hint="publish it with --as table",
-        )
-    if policy.rows_per_subject not in {None, 1}:
-        raise ConfigError(
-            "a live view cannot keep rows_per_subject: when a row of a person goes, the person is"
-            " no longer like the others of its class, and no guard would see that",
-            hint="publish one row of each (--rows-per-subject 1), or with --as table",
-        )
-    watched = [
-        rule.column for role in (Role.QUASI, Role.SENSITIVE) for rule in policy.with_role(role)
-    ]
-    for column in info.columns:
-        if column.is_virtual and column.name in {*watched, policy.subject}:
-            raise ConfigError(
-                f"column {quote_identifier(column.name)} is generated on reading, and the guards of"
-                " a live view would not see it change",
-                hint="make it STORED, or publish with --as table",
-            )
 
 
 def fingerprint(session: Session, loaded: Loaded, policy: Policy, request: Request) -> str:

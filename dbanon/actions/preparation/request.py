@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import DEFAULT_NAME, K_ANONYMITY, L_DIVERSITY, ModelSpec
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.table import TableName
+from dbanon.domain.table import LONGEST_NAME, TableName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dbanon.domain.policy import Policy
 
-_LONGEST_NAME = 63
 _NOT_ALWAYS_KEPT = (
     *("models", "subject", "rows_per_subject", "population", "params", "block"),
     *("keep_assignment", "allow_foreign", "dataset"),
@@ -108,9 +107,9 @@ class Request:
         for name in (self.schema, relation):
             size = len(name.encode(errors="replace"))
             surrogates = any("\ud800" <= character <= "\udfff" for character in name)
-            if not 0 < size <= _LONGEST_NAME or "\x00" in name or surrogates:
+            if not 0 < size <= LONGEST_NAME or "\x00" in name or surrogates:
                 raise ConfigError(
-                    f"{name!r} is not a name for PostgreSQL: 1 to {_LONGEST_NAME} bytes of text",
+                    f"{name!r} is not a name for PostgreSQL: 1 to {LONGEST_NAME} bytes of text",
                     hint="publish under another --name or --schema",
                 )
         if self.schema in _PRIVATE:

@@ -24,6 +24,15 @@ def cells_of_level(taxonomy: Taxonomy, rule: ColumnRule) -> NDArray[np.int32]:
 
     Branches that end higher keep their leaves. Raises PolicyError where only the root is left.
     """
+    level = level_of(taxonomy, rule)
+    nodes = taxonomy.leaves.copy()
+    while (deep := taxonomy.depth[nodes] > taxonomy.height - level).any():
+        nodes = np.where(deep, taxonomy.parent[nodes], nodes)
+    return nodes
+
+
+def level_of(taxonomy: Taxonomy, rule: ColumnRule) -> int:
+    """Return ``at_least`` in levels of a taxonomy; raises PolicyError if only the root is left."""
     level = rule.at_least
     if not isinstance(level, int) or level >= taxonomy.height:
         msg = (
@@ -31,10 +40,7 @@ def cells_of_level(taxonomy: Taxonomy, rule: ColumnRule) -> NDArray[np.int32]:
             f" {taxonomy.height - 1} above the leaves of taxonomy {taxonomy.name!r}"
         )
         raise PolicyError(msg, hint='to publish nothing of the column: recoding = "suppress"')
-    nodes = taxonomy.leaves.copy()
-    while (deep := taxonomy.depth[nodes] > taxonomy.height - level).any():
-        nodes = np.where(deep, taxonomy.parent[nodes], nodes)
-    return nodes
+    return level
 
 
 def prefix_tree(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dbanon.cli.terminal import console
 from dbanon.domain.checks import Exposure
 from dbanon.domain.policy import L_DIVERSITY
+from dbanon.domain.table import quote_identifier
 from dbanon.domain.wording import MEANINGS, Meaning
 from dbanon.models.parameters import COLUMNS
 from dbanon.models.registry import MODELS
@@ -92,6 +93,12 @@ def loss(report: LossReport) -> None:
     if report.weighted_ncp is not None:
         rows.append(("all, weighted (NCP)", f"{100 * report.weighted_ncp:.2f}%"))
     console.table(("quasi-identifier", "loss"), rows, title="Loss: 0% is exact, 100% says nothing")
+    if report.dearest is not None:
+        name, share = report.dearest
+        console.say(
+            f"{quote_identifier(name)} costs {share:.0%} of the loss: consider at_least or bands, a"
+            " taxonomy with more levels, or another role for it"
+        )
     sampled = f" ({report.n_sampled:,} by rows_per_subject)" if report.n_sampled else ""
     console.say(
         f"{report.n_rows:,} rows, {report.n_suppressed:,} suppressed{sampled}, {report.n_classes:,}"
@@ -99,6 +106,11 @@ def loss(report: LossReport) -> None:
     )
     if report.n_filtered:
         console.say(f"{report.n_filtered:,} more rows of the table do not meet the policy's where")
+    if report.n_not_drawn:
+        console.say(
+            f"{report.n_not_drawn:,} more rows are of persons who are not in the sample. It gives"
+            " no k by itself: whoever is known to be in it has the classes to hide in, and no more"
+        )
     found = [
         (*MEANINGS.get(name, Meaning(name, "")), value) for name, value in report.metrics.items()
     ]

@@ -116,6 +116,18 @@ release = sa.Table(
     comment="The ledger: every release, what was proved of it, and whether it is served now.",
 )
 
+# Two random UUIDs make 244 random bits, and the server that makes them sends them to no log.
+NEW_KEY = "sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()))"
+
+sampling_key = sa.Table(
+    "sampling_key",
+    metadata,
+    sa.Column("is_only", sa.Boolean, primary_key=True, server_default=sa.text("true")),
+    sa.Column("key", sa.LargeBinary, nullable=False, server_default=sa.text(NEW_KEY)),
+    sa.CheckConstraint("is_only", name="is_only"),
+    comment="The secret by which the persons of samples are drawn.",
+)
+
 publishing = sa.Table(
     "publishing",
     metadata,

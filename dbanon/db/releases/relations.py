@@ -45,7 +45,7 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
             sql.Identifier("pg_catalog", published.removesuffix("[]")),
             sql.SQL("[]" if published.endswith("[]") else ""),
         )
-        for i, published in enumerate(publication.types, 1)
+        for i, published in enumerate(publication.stored_types, 1)
     )
     yield template(
         "releases/create_groups",
@@ -161,9 +161,10 @@ def comment_statement(publication: Publication, candidate: TableName | None = No
 def wording_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield the comments in which the columns of the view say in words what they are."""
     recodings = dict(publication.recodings)
-    roles = {rule.column: rule.role for rule in publication.policy.columns}
+    rules = {name: rule for rule in publication.policy.columns for name in rule.published_as}
     for name in publication.names:
-        text = in_words(name, roles[name], recoding=recodings.get(name))
+        rule = rules[name]
+        text = in_words(name, rule.role, recoding=recodings.get(rule.column))
         column = sql.SQL("{}.{}").format(relation(publication.view), sql.Identifier(name))
         yield sql.SQL("COMMENT ON COLUMN {} IS {}").format(column, sql.Literal(text))
 
