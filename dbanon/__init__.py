@@ -32,7 +32,14 @@ if TYPE_CHECKING:
     )
     from dbanon.actions.publish import publish, publish_dataset
     from dbanon.actions.refresh import refresh
-    from dbanon.actions.release import drop_release, list_releases, list_verifications, load_release
+    from dbanon.actions.release import (
+        check_history,
+        drop_release,
+        history,
+        list_releases,
+        list_verifications,
+        load_release,
+    )
     from dbanon.actions.server import server_psql, server_status, server_stop, server_url
     from dbanon.actions.taxonomy import (
         derive_taxonomy,
@@ -77,7 +84,8 @@ _HOMES = {
     " load_policy policy_history set_policy suggest_policy",
     "actions.publish": "publish publish_dataset",
     "actions.refresh": "refresh",
-    "actions.release": "drop_release list_releases list_verifications load_release",
+    "actions.release": "check_history drop_release history list_releases list_verifications"
+    " load_release",
     "actions.server": "server_psql server_status server_stop server_url",
     "actions.taxonomy": "derive_taxonomy drop_taxonomy export_taxonomy import_taxonomy"
     " list_taxonomies load_taxonomy",
@@ -121,6 +129,7 @@ __all__ = [
     "anonymize",
     "check",
     "check_all",
+    "check_history",
     "check_policy",
     "compare",
     "demo",
@@ -134,6 +143,7 @@ __all__ = [
     "export_policy",
     "export_taxonomy",
     "grant",
+    "history",
     "import_taxonomy",
     "init",
     "init_sql",

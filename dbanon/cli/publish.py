@@ -42,10 +42,9 @@ def publish(
     dbanon publish --dataset clinic.toml --k 5 --l 3
     """
     options.require_one(table, dataset)
-    from dbanon.actions.refresh import COMPOSITION_WARNING
 
     with (
-        console.watched(timings=timings, steps=8, progress=progress) as stages,
+        console.watched(timings=timings, steps=9, progress=progress) as stages,
         interruptible(stages, on_interrupt),
     ):
         releases = _published(
@@ -61,8 +60,6 @@ def publish(
         console.document(releases[0] if dataset is None else releases)
     for release in releases:
         _show(release, dry_run=dry_run, silent=json)
-    if any(release.earlier for release in releases):
-        console.warn(COMPOSITION_WARNING)
 
 
 def _published(
@@ -87,3 +84,4 @@ def _show(release: Release, *, dry_run: bool, silent: bool) -> None:
         else:
             console.say(f"release {release.id} of {release.table} is served as {release.relation}")
     console.caution(release.warnings)
+    report.composition(release.composition)
