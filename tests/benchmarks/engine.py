@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from unittest import mock
 
 import numpy as np
-from datasets import load
 from lower_bound import sample_bounds
 from measuring import say
 from published import publish
+from samples.datasets import load
 
 from dbanon.anonymization.auto import algorithm
 from dbanon.anonymization.auto.block_start import start_in_blocks
@@ -36,8 +36,8 @@ from dbanon.anonymization.auto.start import Start
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from datasets import Dataset
     from published import Scored
+    from samples.datasets import Dataset
 
 QUICK = (5, 10)
 SAMPLE = 500
@@ -158,7 +158,7 @@ def other_lines() -> Iterator[Row]:
 def starting(way: str) -> Iterator[None]:
     """Have the search begin in this way without trying both."""
 
-    def chosen(space, *, seed):
+    def chosen(space, *, seed, **_):
         if way == "blocks":
             return Start(start_in_blocks(space, seed=seed), way)
         return Start(start_by_peeling(space, lattice(space), seed=seed), way)

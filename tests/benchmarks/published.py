@@ -24,7 +24,7 @@ from dbanon.domain.progress import Stages
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from datasets import Dataset
+    from samples.datasets import Dataset
 
     from dbanon.anonymization.pipeline import Outcome
 

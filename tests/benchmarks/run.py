@@ -30,7 +30,7 @@ from measuring import (
     report_publication,
     say,
 )
-from resampled import LARGE, floor, prepare
+from samples.resampled import LARGE, floor, prepare
 
 if TYPE_CHECKING:
     from measuring import Run

@@ -25,10 +25,10 @@ from measuring import (
     report_publication,
     say,
 )
-from resampled import HARD, LARGE, floor, prepare
+from samples.resampled import HARD, LARGE, floor, prepare
 
 if TYPE_CHECKING:
-    from resampled import Sample
+    from samples.resampled import Sample
 
 GIBIBYTE = 2**30
 BARS = {1_000_000: Bar(15.0, 2 * GIBIBYTE), 10_000_000: Bar(360.0, 8 * GIBIBYTE)}

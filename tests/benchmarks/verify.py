@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from measuring import connected, measure, say
-from resampled import HARD, LARGE, prepare
+from samples.resampled import HARD, LARGE, prepare
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 if TYPE_CHECKING:
     import psycopg
-    from resampled import Sample
+    from samples.resampled import Sample
 
 MOST = 3.0
 

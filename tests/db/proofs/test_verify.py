@@ -65,8 +65,8 @@ def test_a_promise_is_verified_as_each_of_its_models_is_alone(hospital, models, 
 def test_the_benchmark_measures_a_published_relation(database, monkeypatch, pytestconfig):
     monkeypatch.syspath_prepend(pytestconfig.rootpath / "tests" / "benchmarks")
     monkeypatch.setenv("DBANON_DSN", database.dsn)
-    import resampled
     import verify
+    from samples import resampled
 
     table = make_patients(database)
     dbanon.set_policy(table, patients_policy(table), settings=database.settings)

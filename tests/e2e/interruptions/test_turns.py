@@ -11,7 +11,7 @@ import pytest
 from tables import define_patients, patients_policy
 
 import dbanon
-from dbanon.actions import publish as publishing
+from dbanon.actions.publication import steps as publishing
 from dbanon.anonymization import pipeline
 from dbanon.db import catalog
 from dbanon.db.releases import turns
@@ -212,7 +212,7 @@ def test_a_publication_is_patient_once_it_has_its_turn(patients):
     deed = Deed("anon.patients", "published")
     with connect(patients.settings, writes=True) as session:
         source = catalog.describe(session, dbanon.TableName("public", "patients"))
-        with turns.alone(session, source, exclude_writers=True, keep=False, deed=deed):
+        with turns.alone(session, [source], exclude_writers=True, keep=False, deed=deed):
             (patience,) = session.pg.execute(
                 "SELECT setting::int / 1000 FROM pg_settings WHERE name = 'lock_timeout'"
             ).fetchone()

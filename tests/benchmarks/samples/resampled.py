@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from datasets import read
 from measuring import Statement, apart, connected, measure, server_cpu
+
+from samples.datasets import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

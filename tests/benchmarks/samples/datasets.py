@@ -79,7 +79,7 @@ def load(
     )
     policy = dataclasses.replace(policy, columns=columns)
     source = read(name).slice(0, rows)
-    kinds = {field.name: _kind(field.type) for field in source.schema}
+    kinds = {field.name: kind_of(field.type) for field in source.schema}
     encoded = encode(source, policy, kinds=kinds, taxonomies=trees)
     used = {column.name: files[column.rule.taxonomy] for column in encoded.quasi if column.taxonomy}
     return Dataset(source, encoded, policy, used)
@@ -95,7 +95,7 @@ def _tight(rule, *, tree: str, quasi: bool, sets: bool):
     return dataclasses.replace(rule, snap=None)
 
 
-def _kind(data_type: pa.DataType):
+def kind_of(data_type: pa.DataType):
     import pyarrow as pa
 
     from dbanon.domain.table import ColumnKind
