@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from servers import Database
 
+    Make = Callable[[Database], object]
+
 # The first example of a test may compile a kernel, and a busy machine is no defect. Where a change
 # is judged, the examples are the same every time.
 for name, count in {"patient": 40, "exhaustive": 100}.items():
@@ -140,6 +142,31 @@ def database(server, template) -> Iterator[Database]:
     """A database of this test's own, with dbanon's metadata schema."""
     with server.database(template) as database:
         yield database
+
+
+@pytest.fixture(scope="module")
+def originals(server, template) -> Iterator[Callable[[Make], Database]]:
+    """What tests of a file copy: the database that a function made, which ran once."""
+    with ExitStack() as stack:
+
+        @cache
+        def original(make: Make) -> Database:
+            database = stack.enter_context(server.database(template))
+            make(database)
+            database.close()  # nobody copies a database that is in use
+            return database
+
+        yield original
+
+
+@pytest.fixture
+def copied(server, originals) -> Iterator[Callable[[Make], Database]]:
+    """Return a copy of the database that a function makes: it publishes once for all of a file.
+
+    The roles that it creates are those of the copies, too.
+    """
+    with ExitStack() as stack:
+        yield lambda make: stack.enter_context(server.database(originals(make).name))
 
 
 @pytest.fixture

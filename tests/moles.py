@@ -58,7 +58,7 @@ def make_people(database: Database) -> None:
     """Make people who are published live as ``anon.people``, with k = 5."""
     database.execute(PEOPLE)
     rules = tuple(ColumnRule(column, role) for column, role in ROLES.items())
-    policy = Policy(TABLE, rules, (ModelSpec(K_ANONYMITY, {"k": K}),))
+    policy = Policy(TABLE, rules, (ModelSpec(K_ANONYMITY, {"k": K}),), "mondrian")
     dbanon.set_policy(TABLE, policy, settings=database.settings)
     dbanon.publish(TABLE, kind="view", settings=database.settings)
 

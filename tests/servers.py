@@ -44,6 +44,8 @@ THROWAWAY |= {"autovacuum": "off"}
 # What tests of replication and of prepared transactions need from the start.
 COMPLETE = {"wal_level": "logical", "max_wal_senders": "4", "max_prepared_transactions": "4"}
 COMPLETE |= {"max_wal_size": "256MB"}  # it may all be in memory
+# As servers have it that nobody configured. A recursion in a catalog clears all that it may.
+COMPLETE |= {"work_mem": "4MB"}
 
 
 @dataclass(frozen=True)

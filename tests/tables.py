@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
+import dbanon
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 
@@ -54,7 +55,7 @@ def make_patients(database: Database, *, rows: int = 200, name: str = "patients"
 
 
 def patients_policy(table: TableName, *, k: int | None = 5, l: int | None = 3, **changes) -> Policy:
-    """Return a policy for the table of ``make_patients``."""
+    """Return a policy for the table of ``make_patients``, by an algorithm that is done at once."""
     models = [ModelSpec(K_ANONYMITY, {"k": k})] if k else []
     models += [ModelSpec(L_DIVERSITY, {"l": l})] if l else []
     columns = (
@@ -66,7 +67,26 @@ def patients_policy(table: TableName, *, k: int | None = 5, l: int | None = 3, *
         ColumnRule("disease", Role.SENSITIVE),
         ColumnRule("note", Role.INSENSITIVE, allow=("near-unique: the numbers are made up",)),
     )
-    return Policy(table=table, columns=columns, models=tuple(models), **changes)
+    chosen = {"algorithm": "mondrian", **changes}
+    return Policy(table=table, columns=columns, models=tuple(models), **chosen)
+
+
+def define_patients(database: Database) -> None:
+    """Create ``public.patients`` with a stored policy: k = 5 and l = 3, by strict Mondrian."""
+    table = make_patients(database)
+    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
+
+
+def publish_patients(database: Database) -> None:
+    """Publish them as ``anon.patients``."""
+    define_patients(database)
+    dbanon.publish("patients", settings=database.settings)
+
+
+def serve_patients(database: Database) -> None:
+    """Publish them as a live view of that name."""
+    define_patients(database)
+    dbanon.publish("patients", kind="view", settings=database.settings)
 
 
 def unseal(database: Database, release: int) -> None:

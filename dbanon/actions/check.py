@@ -206,7 +206,7 @@ def _kept_promise(session: Session, info: TableInfo, release: Release) -> Promis
     published = promise is not None and (
         promise.release == release.id
         and promise.models == policy.models
-        and promise.quasi == tuple(rule.column for rule in policy.with_role(Role.QUASI))
+        and promise.quasi == policy.published_quasi
         and promise.sensitive == tuple(rule.column for rule in policy.with_role(Role.SENSITIVE))
     )
     if promise is None or not published:

@@ -58,7 +58,7 @@ def inspect(
     name = table if isinstance(table, TableName) else TableName.parse(table)
     with (
         connect(settings or Settings.load()) as session,
-        looking(session, partial(catalog.describe, session, name)) as info,
+        looking(session, partial(catalog.describe, session, name)) as (info,),
     ):
         return _inspected(session, info, stages or Stages())
 
@@ -104,7 +104,9 @@ def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
         pairs = {}
         if persons is not None and persons.is_sure:
             pairs = catalog.distinct_pairs(session, info, persons.column)
-    key = info.primary_key or key_of(info, stats, persons, pairs=pairs)
+    key = info.primary_key
+    if not key and not info.volatile:  # else what tells rows apart now would not the next time
+        key = key_of(info, stats, persons, pairs=pairs)
     suggested = suggest(replace(info, primary_key=key), stats, persons)
     columns = tuple(
         InspectedColumn(info.column(rule.column), stats.get(rule.column), rule, reason)

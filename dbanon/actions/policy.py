@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dbanon.actions.preparation import drafts
 from dbanon.actions.preparation.loading import load, no_policy
 from dbanon.domain.deeds import Deed
-from dbanon.domain.policy import DEFAULT_NAME, Event, StoredPolicy, policy_option
+from dbanon.domain.policy import DEFAULT_NAME, Event, Role, StoredPolicy, policy_option
 from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
@@ -128,6 +128,7 @@ def _fitted(
 
     Raises PolicyError unless the policy fits, TaxonomyError for a taxonomy that is damaged.
     """
+    from dbanon.anonymization.encoding.tree_cells import level_of
     from dbanon.anonymization.registry import RECODINGS
     from dbanon.db import catalog
     from dbanon.db.metadata import store
@@ -138,6 +139,9 @@ def _fitted(
     known = store.newest_taxonomies(session, policy.taxonomies)
     info = policy.keyed(info)
     validate(policy, info, taxonomies=known, recodings=RECODINGS)
+    for rule in policy.with_role(Role.QUASI):
+        if rule.taxonomy is not None and rule.at_least is not None:
+            level_of(known[rule.taxonomy], rule)
     return info, policy, known
 
 
@@ -164,7 +168,7 @@ def _deed(table: str | TableName, policy: str, done: str) -> Deed:
 def suggest_policy(table: str | TableName, *, settings: Settings | None = None) -> str:
     """Return a policy file to edit: a role for every column, with the reason as a comment."""
     from dbanon.actions.inspect import inspect
-    from dbanon.formats.suggestions import draft
+    from dbanon.formats.policy.draft import draft
 
     inspection = inspect(table, settings=settings)
     suggested = [(column.suggestion, column.reason) for column in inspection.columns]

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, cast
 
 from dbanon.actions.preparation.prepare import fingerprint
 from dbanon.actions.preparation.request import Request
-from dbanon.actions.publish import publish_in, publishing
+from dbanon.actions.publication.datasets import joint_fingerprint, publish_dataset_in
+from dbanon.actions.publication.opening import publishing
+from dbanon.actions.publish import publish_in
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
@@ -16,17 +18,12 @@ from dbanon.domain.text import command
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.request import Options
     from dbanon.db.session import Session
     from dbanon.domain.release import Release
-
-COMPOSITION_WARNING = (
-    "comparing releases may reveal individuals, however anonymous each release is by itself:"
-    " anyone who kept an earlier release can see what changed"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +62,18 @@ def refresh(
     settings = settings or Settings.load()
     stages = stages or Stages()
     served = _served(table, settings)
-    again = partial(_again, if_changed=if_changed, strict=strict, settings=settings, stages=stages)
-    return [again(release) if table is not None else _attempt(release, again) for release in served]
+    results: list[Refreshed] = []
+    for releases in _together(served):
+        again = partial(
+            _again,
+            releases,
+            if_changed=if_changed,
+            strict=strict,
+            settings=settings,
+            stages=stages,
+        )
+        results += again() if table is not None else _attempt(releases, again)
+    return results
 
 
 def _served(table: str | TableName | None, settings: Settings) -> list[Release]:
@@ -80,55 +87,104 @@ def _served(table: str | TableName | None, settings: Settings) -> list[Release]:
         name = table if isinstance(table, TableName) else TableName.parse(table)
         info = find_source(session, name)
         served = ledger.releases(session, table=info.name, served=True)
+        whole = {release.dataset for release in served if release.dataset}
+        if whole:
+            others = ledger.releases(session, served=True)
+            served += [r for r in others if r.dataset in whole and r.table != info.name]
     if not served:
         hint = command("dbanon publish", info.name, options="--k 5")
         raise ConfigError(f"{info.name} is not published", hint=hint)
     return served
 
 
-def _attempt(release: Release, again: Callable[[Release], Refreshed]) -> Refreshed:
+def _together(served: Sequence[Release]) -> list[list[Release]]:
+    """Return the releases that are published together, those of a dataset in its order."""
+    datasets = {release.dataset for release in served if release.dataset}
+    alone = [[release] for release in served if not release.dataset]
+    joint = [
+        sorted((r for r in served if r.dataset == names), key=lambda r: names.index(str(r.table)))
+        for names in sorted(datasets)
+    ]
+    return [*alone, *joint]
+
+
+def _attempt(releases: Sequence[Release], again: Callable[[], list[Refreshed]]) -> list[Refreshed]:
     try:
-        return again(release)
+        return again()
     except DbanonError as error:
-        return Refreshed(release.relation, release, changed=False, error=error)
+        return [Refreshed(one.relation, one, changed=False, error=error) for one in releases]
 
 
 def _again(
-    release: Release, *, if_changed: bool, strict: bool, settings: Settings, stages: Stages
-) -> Refreshed:
-    """Publish a release anew, or what has been published in its place since it was read."""
-    from dbanon.db.metadata import ledger
-
-    asked = Request.of(cast("Options", release.overrides))
+    releases: Sequence[Release],
+    *,
+    if_changed: bool,
+    strict: bool,
+    settings: Settings,
+    stages: Stages,
+) -> list[Refreshed]:
+    """Publish a release or a whole dataset anew, as it is served by now."""
+    asked = Request.of(cast("Options", releases[0].overrides))
     # The relation keeps its readers. Whom it was granted to with that release may have lost it.
     request = replace(asked, grants=())
-    with publishing(release.table, request, settings, keep=True) as (session, loaded):
-        present = ledger.served_release(session, release.relation)
-        if present is None or present.table != release.table:
+    wanted = [(release.table, request) for release in releases]
+    with publishing(wanted, settings, keep=True) as (session, loaded):
+        present = [_present(session, release) for release in releases]
+        if len(present) < len(asked.dataset):
             raise ConfigError(
-                f"{release.relation} was withdrawn meanwhile", hint="dbanon release list"
+                f"of what was published together with {releases[0].relation}, not all is served",
+                hint="dbanon publish --dataset FILE",
             )
-        if present.id == release.id:
-            if if_changed and _is_same(session, loaded, release, asked, stages):
+        if [one.id for one in present] == [one.id for one in releases]:
+            if if_changed and _is_same(session, loaded, releases, asked, stages):
                 session.deeds.withdraw()
-                return Refreshed(release.relation, release, changed=False)
-            new = publish_in(session, loaded, request, stages, strict=strict)
-            return Refreshed(release.relation, new, changed=True)
+                return [Refreshed(one.relation, one, changed=False) for one in releases]
+            new = _published(session, loaded, request, stages, strict=strict)
+            return [Refreshed(one.relation, one, changed=True) for one in new]
         session.deeds.withdraw()
     return _again(present, if_changed=if_changed, strict=strict, settings=settings, stages=stages)
 
 
+def _present(session: Session, release: Release) -> Release:
+    """Return what a relation serves now; raises ConfigError if it is none of that table."""
+    from dbanon.db.metadata import ledger
+
+    present = ledger.served_release(session, release.relation)
+    if present is None or (present.table, present.dataset) != (release.table, release.dataset):
+        raise ConfigError(f"{release.relation} was withdrawn meanwhile", hint="dbanon release list")
+    return present
+
+
+def _published(
+    session: Session, loaded: Sequence[Loaded], request: Request, stages: Stages, *, strict: bool
+) -> list[Release]:
+    if request.dataset:
+        return publish_dataset_in(session, loaded, request, stages, strict=strict)
+    return [publish_in(session, one, request, stages, strict=strict) for one in loaded]
+
+
 def _is_same(
-    session: Session, loaded: Loaded, release: Release, asked: Request, stages: Stages
+    session: Session,
+    loaded: Sequence[Loaded],
+    releases: Sequence[Release],
+    asked: Request,
+    stages: Stages,
 ) -> bool:
-    """Whether nothing changed that a release depends on, its guards included."""
+    """Whether nothing changed that the releases depend on, their guards included."""
     from dbanon.db import identity
     from dbanon.db.releases import marks
 
     with stages("compare"):
-        policy = asked.over(loaded.policy)
-        same = not marks.alterations(session, release) and (
-            fingerprint(session, loaded, policy, asked) == release.fingerprint
-        )
+        same = not any(marks.alterations(session, release) for release in releases)
+        if same:
+            found = _fingerprint(session, loaded, asked)
+            same = all(release.fingerprint == found for release in releases)
         identity.require_admitted(session)
     return same
+
+
+def _fingerprint(session: Session, loaded: Sequence[Loaded], asked: Request) -> str:
+    if asked.dataset:
+        return joint_fingerprint(session, loaded, asked)
+    (one,) = loaded
+    return fingerprint(session, one, asked.over(one.policy), asked)

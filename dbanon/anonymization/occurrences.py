@@ -40,7 +40,7 @@ def run_by_occurrence(
     each other and nobody would see it: so there are k of them, and every model holds of them. With
     one row a person, persons are rows, whose values may differ, and all models can be asked.
     """
-    place = _places(subjects, draws)
+    place = places(subjects, draws)
     group = np.full(encoded.n_rows, -1, np.int32)
     if policy.rows_per_subject == 1:
         kept = np.flatnonzero(place == 0)
@@ -64,7 +64,7 @@ def run_by_occurrence(
     return _outcome(encoded, policy, Assignment(group, n_groups), None, n_kept=kept_rows)
 
 
-def _places(subjects: NDArray[np.int32], draws: NDArray[np.uint64]) -> NDArray[np.int64]:
+def places(subjects: NDArray[np.int32], draws: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Return the place of each row among those of its person, by what was drawn."""
     order = np.lexsort((draws, subjects))
     size = np.bincount(subjects)

@@ -58,10 +58,10 @@ def run_by_subject(
     varying = require_safe(encoded, policy, subjects)
     requirement = check_feasible(encoded, policy)
     first = np.unique(subjects, return_index=True)[1]
-    by_profile = replace(policy, models=tuple(_of_profiles(policy, encoded, varying)))
-    outcome = run(_profiles(encoded, subjects), by_profile, seed=seed, stages=stages)
+    by_profile = replace(policy, models=tuple(_ofprofiles(policy, encoded, varying)))
+    outcome = run(profiles(encoded, subjects), by_profile, seed=seed, stages=stages)
     assignment = Assignment(outcome.assignment.group[subjects], outcome.assignment.n_groups)
-    assignment = _Persons(encoded, policy, subjects, varying).merged(assignment, requirement)
+    assignment = Persons(encoded, policy, subjects, varying).merged(assignment, requirement)
     _require_budget(assignment, policy)
     values = published_values(encoded, assignment)
     persons = Assignment(assignment.group[first], assignment.n_groups)
@@ -73,7 +73,7 @@ def run_by_subject(
     return Outcome(assignment, values, loss)
 
 
-def _profiles(encoded: EncodedTable, subjects: NDArray[np.int32]) -> EncodedTable:
+def profiles(encoded: EncodedTable, subjects: NDArray[np.int32]) -> EncodedTable:
     """Return one row a person, (p,), who may have several values of a quasi-identifier.
 
     Such a column becomes two of half the weight, with the least and the greatest code of each
@@ -119,12 +119,12 @@ def is_possible(encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int3
         return False
     try:
         varying = require_safe(encoded, policy, subjects)
-        by_profile = replace(policy, models=tuple(_of_profiles(policy, encoded, varying)))
+        by_profile = replace(policy, models=tuple(_ofprofiles(policy, encoded, varying)))
         profiles = encoded.take(first)
         rows_in_reach(profiles, check_feasible(profiles, by_profile))
         everyone = Assignment(np.zeros(encoded.n_rows, np.int32), 1)
         requirement = check_feasible(encoded, policy)
-        _Persons(encoded, policy, subjects, varying).require_possible(everyone, requirement)
+        Persons(encoded, policy, subjects, varying).require_possible(everyone, requirement)
     except Unsatisfiable:
         return False
     return True
@@ -166,7 +166,7 @@ def _require_safe(
             _require_same(codes, subjects, first, name=name, model=title(spec))
 
 
-def _of_profiles(
+def _ofprofiles(
     policy: Policy, encoded: EncodedTable, varying: Collection[str]
 ) -> Iterator[ModelSpec]:
     """Yield the models of the columns in which a person has one value."""
@@ -179,7 +179,7 @@ def _of_profiles(
             yield ModelSpec(spec.name, {**spec.params, COLUMNS: kept})
 
 
-class _Persons:
+class Persons:
     """Groups of persons, of whom some have several values."""
 
     def __init__(
@@ -203,7 +203,7 @@ class _Persons:
         self.require_possible(assignment, requirement)
         while True:
             assignment = enforce(self._encoded, assignment, requirement, regroup=False)
-            bad, reason = self._failing(assignment)
+            bad, reason = self.failing(assignment)
             if not bad.any():
                 return assignment
             if assignment.n_groups == 1:
@@ -217,11 +217,11 @@ class _Persons:
         for demand in requirement.demands:
             if demand.model.is_monotone and not rows_meet(self._encoded, demand, shown):
                 raise _unsatisfiable(title(demand.spec), "all rows as one class do not meet it")
-        bad, reason = self._failing(everyone)
+        bad, reason = self.failing(everyone)
         if bad.any():
             raise _unsatisfiable(reason, "all persons as one class do not meet it")
 
-    def _failing(self, assignment: Assignment) -> tuple[NDArray[np.bool_], str]:
+    def failing(self, assignment: Assignment) -> tuple[NDArray[np.bool_], str]:
         """Return which groups do not meet a demand of persons, and the last of these demands."""
         shown = np.flatnonzero(assignment.group >= 0)
         groups, subjects = assignment.group[shown], self._subjects[shown]

@@ -221,7 +221,10 @@ def _check_policy(encoded: EncodedTable, policy: Policy) -> None:
             raise PolicyError(msg, hint="give a column the role sensitive")
     if not encoded.quasi:
         msg = "the policy names no quasi-identifier, so every row would look alike"
-        raise PolicyError(msg, hint="give a column the role quasi")
+        hint = "give a column the role quasi"
+        if policy.subject is not None:
+            hint += ", or publish it together with its persons: --dataset FILE"
+        raise PolicyError(msg, hint=hint)
     if not 0 <= policy.max_suppressed < 1:
         msg = f"max_suppressed = {policy.max_suppressed} is not a fraction in [0, 1)"
         raise PolicyError(msg, hint="0.02 allows two rows of a hundred to be left out")

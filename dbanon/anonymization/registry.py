@@ -31,6 +31,7 @@ from dbanon.anonymization.recodings.interval import Interval, IntervalText
 from dbanon.anonymization.recodings.label import Label
 from dbanon.anonymization.recodings.suppress import Suppress
 from dbanon.anonymization.recodings.value_set import ValueSet
+from dbanon.domain.policy import BOUNDS
 from dbanon.domain.table import Structure
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
 
 RECODINGS: Mapping[str, Recoding] = {
     "interval": Interval(),
+    BOUNDS: Interval(BOUNDS),
     "interval-text": IntervalText(),
     "label": Label(),
     "set": ValueSet(),

@@ -183,6 +183,7 @@ def _others(found: "Policy") -> list[str]:
     said = {
         "other columns": found.rest,
         "rows": _conditions(found) or None,
+        "sample": None if found.sample is None else f"{found.sample:.4g} of the persons",
         "persons are told apart by": found.subject,
         "rows of a person": found.rows_per_subject,
         "population": found.population,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dbanon.cli import options
 from dbanon.cli.options import publication
@@ -10,14 +10,17 @@ from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.interrupts import OnInterrupt, interruptible
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dbanon.domain.release import Release
 
 
 @publication.asking()
 def publish(
-    table: options.Table,
+    table: options.OneTable = None,
     *,
     asked: publication.Asked,
+    dataset: options.DatasetFile = None,
     on_interrupt: options.Interrupt = OnInterrupt.DISCARD,
     dry_run: options.DryRun = False,
     strict: options.Strict = False,
@@ -36,30 +39,44 @@ def publish(
     dbanon publish patients --k 5 --l 3 --l-kind entropy --t 0.2
     dbanon publish patients --k 5 --algorithm auto --time-limit 2m --on-interrupt publish
     dbanon publish patients --k 10 --as view --name patients_live
+    dbanon publish --dataset clinic.toml --k 5 --l 3
     """
-    from dbanon.actions.publish import publish as action
+    options.require_one(table, dataset)
 
     with (
-        console.watched(timings=timings, steps=8, progress=progress) as stages,
+        console.watched(timings=timings, steps=9, progress=progress) as stages,
         interruptible(stages, on_interrupt),
     ):
-        release = action(
+        releases = _published(
             table,
+            dataset,
             dry_run=dry_run,
             strict=strict,
             settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
             stages=stages,
             **asked,
         )
-    _show(release, dry_run=dry_run, json=json)
-
-
-def _show(release: Release, *, dry_run: bool, json: bool) -> None:
-    from dbanon.actions.refresh import COMPOSITION_WARNING
-
     if json:
-        console.document(release)
-    else:
+        console.document(releases[0] if dataset is None else releases)
+    for release in releases:
+        _show(release, dry_run=dry_run, silent=json)
+
+
+def _published(
+    table: str | None,
+    dataset: Path | None,
+    **asked: Any,  # noqa: ANN401 - whatever the options ask for
+) -> list[Release]:
+    from dbanon.actions.publish import publish as of_table
+    from dbanon.actions.publish import publish_dataset
+
+    if dataset is not None:
+        return publish_dataset(dataset, **asked)
+    return [of_table(table or "", **asked)]
+
+
+def _show(release: Release, *, dry_run: bool, silent: bool) -> None:
+    if not silent:
         report.checks(release.checks)
         report.loss(release.loss)
         if dry_run:
@@ -67,5 +84,4 @@ def _show(release: Release, *, dry_run: bool, json: bool) -> None:
         else:
             console.say(f"release {release.id} of {release.table} is served as {release.relation}")
     console.caution(release.warnings)
-    if release.earlier:
-        console.warn(COMPOSITION_WARNING)
+    report.composition(release.composition)

@@ -32,12 +32,20 @@ _LOCKED = frozenset({"r", "p", "v"})
 _ACTING = "SELECT current_user, session_user, current_setting('search_path')"
 
 
-def admit(session: Session, info: TableInfo) -> None:
-    """Let the open transaction read a relation, as long as nothing changes about it.
+def admit(session: Session, *relations: TableInfo) -> None:
+    """Let the open transaction read some relations, as long as nothing changes about them.
 
-    Raises NotPermitted when to read it would run code of somebody else's, and DatabaseError when
+    Raises NotPermitted when to read one would run code of somebody else's, and DatabaseError when
     its name means another relation by now.
     """
+    for info in relations:
+        _admit(session, info)
+    for info in relations:
+        if info.is_table:
+            pin(session, info)
+
+
+def _admit(session: Session, info: TableInfo) -> None:
     if info.relkind == "v":
         hold(session, info)  # with all that it is made of: views are replaced by one statement
     foreign = foreign_code(session, info)
@@ -51,8 +59,6 @@ def admit(session: Session, info: TableInfo) -> None:
     names = _names(info)
     _require_unmoved(session, names)
     session.admitted.update(names)
-    if info.is_table:
-        pin(session, info)
 
 
 def dismiss(session: Session, name: TableName) -> None:

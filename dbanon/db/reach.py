@@ -101,14 +101,16 @@ def private_reach(session: Session, *, published: int, source: int) -> list[Reac
 
     Of a live view that includes to look at it between two rows of one statement.
     """
-    subject = _subject(session, published=published, source=source)
-    ways = _WAYS + (_WAYS_OF_LIVE_VIEWS if subject["live"] else ())
-    return _found(session, ways, subject)
+    with session.sparing_memory():
+        subject = _subject(session, published=published, source=source)
+        ways = _WAYS + (_WAYS_OF_LIVE_VIEWS if subject["live"] else ())
+        return _found(session, ways, subject)
 
 
 def signs_of_reach(session: Session, *, published: int, source: int) -> list[Reach]:
     """Return what looks like such a way, though the catalogs do not know whether it is one."""
-    return _found(session, _SIGNS, _subject(session, published=published, source=source))
+    with session.sparing_memory():
+        return _found(session, _SIGNS, _subject(session, published=published, source=source))
 
 
 def _subject(session: Session, *, published: int, source: int) -> dict[str, object]:

@@ -161,6 +161,17 @@ class Session:
         """Give the sorts and hash tables of the open transaction room for millions of rows."""
         self.pg.execute(query("session/allow_memory"))
 
+    @contextmanager
+    def sparing_memory(self) -> Iterator[None]:
+        """Have the statements of the block, which read catalogs only, begin with little memory.
+
+        PostgreSQL expects millions of rows of a recursion, and clears a hash table of as many as
+        there is room for before it reads the first: most of the time that such a statement takes.
+        """
+        row = self.pg.execute(query("session/spare_memory")).fetchone()
+        yield
+        self.pg.execute(query("session/restore_memory"), row)
+
 
 def _unknown(deed: Deed) -> CommitUnknown:
     return CommitUnknown(

@@ -27,6 +27,9 @@ from dbanon.domain.table import ColumnKind, quote_identifier
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from dbanon.db.session import Session
     from dbanon.domain.policy import Condition, Policy, Scalar
     from dbanon.domain.table import ColumnInfo, TableInfo
@@ -100,6 +103,12 @@ class SourceRows:
     keys: pa.Table
     columns: pa.Table
     kept: pa.Table | None = None
+
+    def take(self, rows: NDArray[np.int64]) -> SourceRows:
+        """Return some rows, in the order given."""
+        chosen = pa.array(rows)
+        kept = None if self.kept is None else self.kept.take(chosen)
+        return SourceRows(self.keys.take(chosen), self.columns.take(chosen), kept)
 
 
 def require_fit(session: Session, info: TableInfo, policy: Policy) -> None:

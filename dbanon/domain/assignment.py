@@ -192,6 +192,9 @@ class GroupValues:
     n_groups: int
 
 
+_STANDS_OUT = 1.5
+
+
 @dataclass(frozen=True, slots=True)
 class LossReport:
     """What the publication cost, computed on the published values.
@@ -204,7 +207,8 @@ class LossReport:
     weighted_ncp: the same as ncp with each column times its weight, over the sum of the weights,
     None where all columns weigh the same; n_sampled: how many of the suppressed rows were left out
     because their persons have more than are published of anyone; no budget limits these;
-    n_filtered: how many rows of the table are none of ``n_rows``, as the policy's conditions say.
+    n_filtered: how many rows of the table are none of ``n_rows``, as the policy's conditions say;
+    n_not_drawn: how many more are none of them, as their persons are not in the policy's sample.
     """
 
     n_rows: int
@@ -218,8 +222,22 @@ class LossReport:
     weighted_ncp: float | None = None
     n_sampled: int = 0
     n_filtered: int = 0
+    n_not_drawn: int = 0
 
     @property
     def asked(self) -> float:
         """The certainty penalty that a search was asked to keep low: weighted where weights are."""
         return self.ncp if self.weighted_ncp is None else self.weighted_ncp
+
+    @property
+    def dearest(self) -> tuple[str, float] | None:
+        """The column that costs most, with its share of all loss; None where none stands out.
+
+        One does with half as much again as each would have if all lost the same.
+        """
+        total = sum(self.columns.values())
+        if not total:
+            return None
+        name = max(self.columns, key=lambda column: self.columns[column])
+        share = self.columns[name] / total
+        return (name, share) if share * len(self.columns) >= _STANDS_OUT else None

@@ -44,7 +44,8 @@ class ColumnRule:
     rather than coarsened in this column, as far as the policy allows.
 
     ``on_new_value`` is one of ON_NEW_VALUE: whether a value that the taxonomy lacks stops the
-    publication, which is the default, or is published as OTHER.
+    publication, which is the default, or is published as OTHER, or is derived: placed where the
+    way it begins says, and else stops it.
     """
 
     column: str
@@ -65,6 +66,15 @@ class ColumnRule:
     on_new_value: str | None = None
     rare: str | None = None
 
+    @property
+    def published_as(self) -> tuple[str, ...]:
+        """The columns that readers find it in, none for an identifier."""
+        if self.role is Role.IDENTIFIER:
+            return ()
+        if self.recoding == BOUNDS and self.role is Role.QUASI:
+            return tuple(f"{self.column}{end}" for end in ENDS)
+        return (self.column,)
+
     def structure(self, kind: ColumnKind) -> Structure:
         """Return what the values of the column are to each other; kind: that of its type."""
         if self.taxonomy is not None:
@@ -75,8 +85,8 @@ class ColumnRule:
         return Structure.ORDER if of_type or self.order is not None else Structure.TREE
 
 
-STOP, OTHER = "stop", "other"
-ON_NEW_VALUE = (STOP, OTHER)
+STOP, OTHER, DERIVE = "stop", "other", "derive"
+ON_NEW_VALUE = (STOP, OTHER, DERIVE)
 
 PERIODS = ("day", "week", "month", "quarter", "year", "decade")
 """What ``at_least`` can be of dates and times."""
@@ -84,7 +94,12 @@ PERIODS = ("day", "week", "month", "quarter", "year", "decade")
 SUPPRESS = "suppress"
 """What ``rare`` can be."""
 
-OF_CELLS = frozenset({"interval", "interval-text", "label", "suppress"})
+BOUNDS = "bounds"
+"""The recoding that publishes two columns."""
+ENDS = ("_min", "_max")
+"""What their names end with."""
+
+OF_CELLS = frozenset({"bounds", "interval", "interval-text", "label", "suppress"})
 """The recodings that never publish anything finer than a floor."""
 
 Value = int | float | str | tuple[str, ...]
@@ -157,7 +172,8 @@ class Policy:
     """The whole description of a publication.
 
     ``name`` tells the policies of one table apart; ``rest`` says what becomes of columns that are
-    not named, which must not be without it; ``where`` lists what rows must meet to be read at all.
+    not named, which must not be without it; ``where`` lists what rows must meet to be read at all;
+    ``sample`` is the share of the persons in these rows, in (0, 1), that is drawn, None for all.
     ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be left out;
     ``key`` names the columns that tell rows apart in place of a primary key, which is proved of the
     rows that are read;
@@ -186,6 +202,7 @@ class Policy:
     name: str = DEFAULT_NAME
     rest: str | None = None
     where: tuple[Condition, ...] = ()
+    sample: float | None = None
 
     def completed(self, info: TableInfo) -> Policy:
         """Return the policy with a rule for every column that ``rest`` leaves out."""
@@ -206,6 +223,11 @@ class Policy:
     def with_role(self, role: Role) -> tuple[ColumnRule, ...]:
         """Return the rules of that role, in column order."""
         return tuple(rule for rule in self.columns if rule.role is role)
+
+    @property
+    def published_quasi(self) -> tuple[str, ...]:
+        """The columns that the quasi-identifiers are published as, in column order."""
+        return tuple(name for rule in self.with_role(Role.QUASI) for name in rule.published_as)
 
     @property
     def taxonomies(self) -> frozenset[str]:

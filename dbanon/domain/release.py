@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.caution import Caution
-    from dbanon.domain.checks import CheckReport
+    from dbanon.domain.checks import CheckReport, Composition
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableName
 
@@ -33,7 +33,8 @@ class Entry:
     ``served`` tells whether readers see this release now. ``content`` is a digest of what was
     published, of a live view one of its definition, None for what older versions published.
     ``data_id`` is the number in the names of its private tables: that of the release they were made
-    for. ``policy_name`` tells by which policy of the table it was published.
+    for. ``policy_name`` tells by which policy of the table it was published, and ``dataset``
+    together with which tables, itself included.
     """
 
     id: int
@@ -44,6 +45,7 @@ class Entry:
     content: str | None = None
     data_id: int = 0
     policy_name: str = DEFAULT_NAME
+    dataset: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +55,10 @@ class Release(Entry):
     ``policy`` is the policy in force, command-line overrides included; ``overrides`` are those
     the command line gave, so that a refresh repeats them; ``taxonomies`` the versions used;
     ``fingerprint`` tells whether the source has changed since; ``earlier`` how many releases of the
-    table came before, with which a reader may compare this one. ``warnings`` is what to think about
-    again, which is told when it is published and not kept. ``created_at`` and ``created_by`` are
-    None until the ledger has it.
+    table came before, with which a reader may compare this one. ``warnings`` is what to
+    think about again, ``composition`` what all releases of the table together reveal; both are told
+    when it is published and not kept. ``created_at`` and ``created_by`` are None until the ledger
+    has it.
     """
 
     policy: Policy
@@ -69,3 +72,4 @@ class Release(Entry):
     created_at: datetime | None = None
     created_by: str | None = None
     warnings: tuple[Caution, ...] = field(default=(), compare=False)
+    composition: Composition | None = field(default=None, compare=False)

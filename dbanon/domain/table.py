@@ -9,6 +9,9 @@ from enum import StrEnum
 from dbanon.domain.errors import ConfigError, TableNotFound
 from dbanon.domain.text import command, is_seen
 
+LONGEST_NAME = 63
+"""How many bytes PostgreSQL keeps of a name."""
+
 # Of a quoted name that begins with U&: a backslash, or the number of a character.
 _ESCAPE = re.compile(r"\\(?:(\\)|\+([0-9A-Fa-f]{6})|([0-9A-Fa-f]{4})|)")
 

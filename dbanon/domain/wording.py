@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from dbanon.domain.policy import Role
+from dbanon.domain.policy import BOUNDS, ENDS, Role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 RECODED: Mapping[str, str] = {
     "interval": "a range, from the least to the greatest value of the class",
+    BOUNDS: "the least and the greatest value of the class, in two columns",
     "interval-text": "a text, the least and the greatest value of the class",
     "label": "a label that stands for all values of the class; the value itself where they are one",
     "set": "the set of all values of the class",
@@ -31,7 +32,11 @@ def in_words(column: str, role: Role, *, recoding: str | None = None) -> str:
     """Return what readers should know of a published column, in one line."""
     if recoding is None:
         return f"{column}: {_KEPT[role]}"
-    return f"{column}: quasi-identifier, published as {RECODED.get(recoding, recoding)}"
+    words = RECODED.get(recoding, recoding)
+    if recoding == BOUNDS:
+        which = "greatest" if column.endswith(ENDS[1]) else "least"
+        words = f"the {which} value of the class; NULL where nothing is said of it"
+    return f"{column}: quasi-identifier, published as {words}"
 
 
 class Meaning(NamedTuple):

@@ -40,10 +40,8 @@ MEASURES_A_PERSON = _list(
     "rate score"
 )
 _PLACES = _list("coordinates lat latitude lng lon longitude")
-_OF_BIRTH_AND_HOME = _list(
-    "birth birthdate birthday birthyear born dateofbirth dob plz postal postalcode postcode zip "
-    "zipcode"
-)
+_OF_BIRTH = _list("birth birthdate birthday birthyear born dateofbirth dob")
+_POSTCODES = _list("plz postal postalcode postcode zip zipcode")
 _SEEN_OF_A_PERSON = _list("age ethnicity gender race sex")
 _OF_NAMES = _list(
     "family first full given initial last maiden middle name names nick nm prefix suffix"
@@ -129,8 +127,18 @@ def is_known(column: str, *, insensitive: bool) -> bool:
 
     insensitive: or what can be seen of anybody, and may yet be called sensitive.
     """
-    known = _OF_BIRTH_AND_HOME | (_SEEN_OF_A_PERSON if insensitive else frozenset())
+    known = _OF_BIRTH | _POSTCODES | (_SEEN_OF_A_PERSON if insensitive else frozenset())
     return bool(words(column) & known)
+
+
+def is_postcode(column: str) -> bool:
+    """Whether a name says where mail is brought."""
+    return bool(words(column) & _POSTCODES)
+
+
+def is_of_birth(column: str) -> bool:
+    """Whether a name says when somebody was born."""
+    return bool(words(column) & _OF_BIRTH)
 
 
 def is_of_names(column: str) -> bool:

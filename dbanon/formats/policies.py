@@ -7,7 +7,6 @@ jsonb does not keep the order of keys.
 
 from __future__ import annotations
 
-import math
 import re
 import tomllib
 from collections import Counter
@@ -18,18 +17,12 @@ from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import (
     DROP,
     GROUP,
-    ON_NEW_VALUE,
-    PERIODS,
-    SUPPRESS,
-    ColumnRule,
     ModelSpec,
     Policy,
-    Role,
 )
 from dbanon.domain.table import TableName
-from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import Section, did_you_mean
-from dbanon.formats.policy import conditions
+from dbanon.formats.policy import column_rules, conditions
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import SHORT, problems
 
@@ -43,11 +36,6 @@ NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 
 _SHORT_OF = {model: parameter for parameter, model in SHORT.items()}
 _DEFAULT = Policy(TableName(None, "t"), ())
-_WHOLE_FLOAT = 2**53
-_FLOORS = ("at_least", "bands", "top", "bottom")
-_LAST = ("snap", "digits", "rare", "on_new_value")
-_OF_QUASI = ("recoding", "weight", *_FLOORS, "pooled", "keep", *_LAST)
-_OF_VALUES = ("taxonomy", "order")
 
 
 class Known(NamedTuple):
@@ -89,7 +77,9 @@ def to_document(policy: Policy) -> dict[str, object]:
     document = _scalars(policy)
     document["params"] = dict(policy.params)
     document["models"] = model_documents(policy.models)
-    document["columns"] = [{"column": rule.column, **_fields(rule)} for rule in policy.columns]
+    document["columns"] = [
+        {"column": rule.column, **column_rules.document(rule)} for rule in policy.columns
+    ]
     return document
 
 
@@ -106,7 +96,7 @@ def dump(policy: Policy) -> str:
         document["models"] = models
     if policy.params:
         document["params"] = dict(policy.params)
-    document["columns"] = {rule.column: _fields(rule) for rule in policy.columns}
+    document["columns"] = {rule.column: column_rules.document(rule) for rule in policy.columns}
     return tomli_w.dumps(document)
 
 
@@ -144,6 +134,8 @@ def _scalars(policy: Policy) -> dict[str, object]:
             document[key] = value
     if policy.where:
         document["where"] = conditions.documents(policy)
+    if policy.sample is not None:
+        document["sample"] = policy.sample
     if policy.key:
         document["key"] = list(policy.key)
     for key in ("subject", "rows_per_subject", "population", "block", "class_label", "rest"):
@@ -152,30 +144,6 @@ def _scalars(policy: Policy) -> dict[str, object]:
     if policy.allow:
         document["allow"] = list(policy.allow)
     return document
-
-
-def _fields(rule: ColumnRule) -> dict[str, object]:
-    fields: dict[str, object] = {"role": rule.role.value}
-    for key in ("recoding", "taxonomy", *_FLOORS, *_LAST):
-        if (value := getattr(rule, key)) is not None:
-            fields[key] = _shortest(value)
-    if rule.order is not None:
-        fields["order"] = list(rule.order)
-    if rule.weight != 1:
-        fields["weight"] = _shortest(rule.weight)
-    if rule.allow:
-        fields["allow"] = list(rule.allow)
-    if rule.keep:
-        fields["keep"] = True
-    if rule.pooled is not None:
-        fields["pooled"] = list(rule.pooled)
-    return fields
-
-
-def _shortest(value: object) -> object:
-    """Write 5.0 as 5; it is read back as 5.0."""
-    whole = isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE_FLOAT
-    return int(value) if whole and isinstance(value, float) else value
 
 
 def _named(model: Section) -> tuple[str | None, Section]:
@@ -210,13 +178,15 @@ def _policy(
     table = _table(top, "table")
     algorithm = top.text("algorithm", among=known.algorithms)
     class_label = top.text("class_label")
-    where = conditions.read(top)
+    of_rows: dict[str, Any] = {"where": conditions.read(top), "sample": _sample(top)}
     named_key = top.texts("key")
-    allow = _allow(top, of_column=False)
+    allow = column_rules.allowances(top, of_column=False)
     rest = top.text("rest", among=[DROP])
     settings = _settings(top)
     specs = [_model(name, section, known) for name, section in models]
-    rules = [_rule(name, section, known) for name, section in columns]
+    rules = [
+        column_rules.read(name, section, recodings=known.recodings) for name, section in columns
+    ]
     _check_repeats(top, "models", [name for spec in specs if (name := spec.name)])
     _check_repeats(top, "columns", [rule.column for rule in rules if rule])
     if not rules and "columns" in top.values:
@@ -229,10 +199,10 @@ def _policy(
         models=tuple(specs),
         algorithm=algorithm or _DEFAULT.algorithm,
         class_label=class_label,
-        where=where,
         key=named_key or (),
         allow=allow,
         rest=rest,
+        **of_rows,
         **settings,
     )
 
@@ -291,6 +261,14 @@ def _fraction(top: Section, key: str) -> float:
     return value or 0.0
 
 
+def _sample(top: Section) -> float | None:
+    """Read a number of (0, 1)."""
+    value = top.number("sample", above=0)
+    if value is not None and value >= 1:
+        top.report("sample", "must be less than 1: leave it out to publish all")
+    return value
+
+
 def _params(section: Section) -> dict[str, str | int | float | bool]:
     """Read the parameters of the algorithm, which only the algorithm can judge."""
     values = {key: section.scalar(key) for key in section.values}
@@ -311,77 +289,6 @@ def _model(name: str | None, section: Section, known: Known) -> ModelSpec:
             if key in params or key not in section.values:
                 section.report(key, text)
     return spec
-
-
-def _rule(name: str | None, section: Section, known: Known) -> ColumnRule | None:
-    if name is None:
-        section.require("column")
-    elif not name or "\x00" in name:
-        section.problems.append(f"{section.path}: not the name of a column")
-    section.require("role")
-    role = section.text("role", among=[role.value for role in Role])
-    recoding = section.text("recoding", among=known.recodings)
-    taxonomy = section.text("taxonomy")
-    weight = section.number("weight", above=0)
-    snap = section.number("snap", above=0)
-    digits = section.integer("digits", least=0)
-    order = _order(section)
-    allow = _allow(section, of_column=True)
-    floors = _floors(section)
-    keep = section.boolean("keep")
-    on_new_value = section.text("on_new_value", among=ON_NEW_VALUE)
-    if role is not None and role != Role.QUASI:
-        for key in (*_OF_QUASI, *_OF_VALUES):
-            of_values = key in _OF_VALUES and role == Role.SENSITIVE
-            if key in section.values and not of_values:
-                section.report(key, "only a quasi-identifier is recoded")
-    section.close()
-    if name is None or role is None:
-        return None
-    return ColumnRule(
-        name,
-        Role(role),
-        recoding,
-        taxonomy,
-        weight or 1.0,
-        snap,
-        digits,
-        order,
-        allow,
-        keep=bool(keep),
-        on_new_value=on_new_value,
-        **floors,
-    )
-
-
-def _floors(section: Section) -> dict[str, Any]:
-    """Read what is the finest that is published."""
-    is_period = isinstance(section.values.get("at_least"), str)
-    return {
-        "at_least": section.text("at_least", among=PERIODS)
-        if is_period
-        else section.integer("at_least", least=1),
-        "bands": section.number("bands", above=0),
-        "top": section.number("top", above=-math.inf),
-        "bottom": section.number("bottom", above=-math.inf),
-        "pooled": section.texts("pooled"),
-        "rare": section.text("rare", among=[SUPPRESS]),
-    }
-
-
-def _order(section: Section) -> tuple[str, ...] | None:
-    order = section.texts("order", empty=True)
-    repeated = [] if order is None else [text for text, n in Counter(order).items() if n > 1]
-    if repeated:
-        section.report("order", f"lists {len(repeated)} of its values more than once")
-    return order
-
-
-def _allow(section: Section, *, of_column: bool) -> tuple[str, ...]:
-    allow = section.texts("allow") or ()
-    for flaw in flaws(allow, of_column=of_column):
-        section.report("allow", flaw)
-    return allow
 
 
 def _check_repeats(top: Section, key: str, names: list[str]) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.floors import floor_problems
-from dbanon.domain.policy import OTHER, Role
-from dbanon.domain.table import ColumnKind, Structure, quote_identifier
+from dbanon.domain.policy import DERIVE, OTHER, Role
+from dbanon.domain.table import LONGEST_NAME, ColumnKind, Structure, quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import did_you_mean
@@ -131,11 +132,12 @@ def _of_roles(policy: Policy, info: TableInfo) -> Iterator[str]:
         if name not in names:
             near = did_you_mean(name, names)
             yield f"the policy names column {quote_identifier(name)}, which does not exist{near}"
-    if not policy.with_role(Role.QUASI):
+    if not policy.with_role(Role.QUASI) and policy.subject is None:
         yield "no column is a quasi-identifier, so there is nothing to anonymize"
     shown = {rule.column for rule in policy.columns if rule.role in _AS_IT_IS}
     if info.primary_key and shown.issuperset(info.primary_key):
         yield "its key would be published as it is, and tells every row apart"
+    yield from _of_names(policy)
     yield from _of_models(policy, info)
 
 
@@ -173,13 +175,18 @@ def _of_models(policy: Policy, info: TableInfo) -> Iterator[str]:
 
 def _of_rows(policy: Policy) -> Iterator[str]:
     """Yield what speaks against models that are not about a sensitive column."""
-    known = {rule.column for rule in policy.columns if rule.role in _COUNTED}
+    known = {rule.column: rule for rule in policy.columns if rule.role in _COUNTED}
     for spec in of_scope(policy.models, Scope.LINKS):
         for name in (*texts(spec, "x"), *texts(spec, "y")):
             if name not in known:
                 yield (
                     f"{spec.name} is about {quote_identifier(name)}, which is neither a"
                     " quasi-identifier nor sensitive"
+                )
+            elif len(known[name].published_as) > 1:
+                yield (
+                    f"{spec.name} is about {quote_identifier(name)}, which recoding"
+                    f" {known[name].recoding} publishes as two columns: choose interval"
                 )
 
 
@@ -212,6 +219,20 @@ def _of_class_label(policy: Policy) -> Iterator[str]:
             f"class label {quote_identifier(policy.class_label)} is no column that is published"
             f" as it is: give it the role insensitive{did_you_mean(policy.class_label, shown)}"
         )
+
+
+def _of_names(policy: Policy) -> Iterator[str]:
+    """Yield the published columns that would have one name, or one that is cut off."""
+    shown = [(name, rule) for rule in policy.columns for name in rule.published_as]
+    taken = Counter(name for name, _ in shown)
+    for name, rule in shown:
+        if name == rule.column:
+            continue
+        of_bounds = f"column {quote_identifier(rule.column)}: recoding {rule.recoding} publishes"
+        if taken[name] > 1:
+            yield f"{of_bounds} a column {quote_identifier(name)}, and there is another one"
+        elif len(name.encode()) > LONGEST_NAME:
+            yield f"{of_bounds} {quote_identifier(name)}, a name of more than {LONGEST_NAME} bytes"
 
 
 def _of_numbers(policy: Policy) -> Iterator[str]:
@@ -288,8 +309,9 @@ def _misfit(structure: Structure, rule: ColumnRule, column: ColumnInfo) -> str:
 def _of_new_values(rule: ColumnRule, policy: Policy) -> Iterator[str]:
     if rule.on_new_value is not None and rule.taxonomy is None:
         yield "on_new_value needs a taxonomy, which new values could be missing from"
-    if rule.on_new_value == OTHER and of_scope(policy.models, Scope.POPULATION):
-        yield 'on_new_value = "other" does not say what a class covers of a population'
+    if rule.on_new_value in {OTHER, DERIVE} and of_scope(policy.models, Scope.POPULATION):
+        said = f'on_new_value = "{rule.on_new_value}"'
+        yield f"{said} does not say what a class covers of a population"
 
 
 def _of_order(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.domain.policy import ColumnRule, Role
-from dbanon.domain.table import ColumnKind, quote_identifier
+from dbanon.domain.table import ColumnKind
 from dbanon.formats.column_names import (
     DESCRIBES_A_PERSON,
     HARMS_A_PERSON,
@@ -21,7 +21,7 @@ from dbanon.formats.column_names import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from dbanon.domain.table import ColumnInfo, ColumnStats, TableInfo
     from dbanon.formats.persons import Persons
@@ -141,76 +141,6 @@ def differing(
         for rule, _ in suggested
         if rule.role is Role.QUASI and pairs.get(rule.column, 0) > persons.n_values
     )
-
-
-def draft(
-    info: TableInfo,
-    suggested: Iterable[tuple[ColumnRule, str]],
-    persons: Persons | None = None,
-    *,
-    key: Sequence[str] = (),
-    differing: Sequence[str] = (),
-) -> str:
-    """Return a policy file to edit, with the reason for each role as a comment.
-
-    key: what tells the rows apart, as far as is known; differing: the quasi-identifiers in which
-    rows of a person differ.
-    """
-    import tomli_w
-
-    rules = list(suggested)
-    models = {"k": 5}
-    if any(rule.role is Role.SENSITIVE for rule, _ in rules):
-        models["l"] = 2
-    parts = [
-        tomli_w.dumps({"table": str(info.name)})
-        + _key(info, key)
-        + _subject(persons, dict(map(_named, rules)), differing)
-    ]
-    parts.append(tomli_w.dumps({"models": models}))
-    for rule, reason in rules:
-        column = tomli_w.dumps({"columns": {rule.column: {"role": rule.role.value}}})
-        parts.append(f"# {reason}\n{column}")
-    return "\n".join(parts)
-
-
-def _key(info: TableInfo, key: Sequence[str]) -> str:
-    """Return the line that names the key, where there is no primary key."""
-    import tomli_w
-
-    if info.primary_key:
-        return ""
-    if not key:
-        return '# no column alone tells the rows apart: name several\n# key = ["...", "..."]\n'
-    return "# other values in every row\n" + tomli_w.dumps({"key": list(key)})
-
-
-def _named(suggested: tuple[ColumnRule, str]) -> tuple[str, Role]:
-    return suggested[0].column, suggested[0].role
-
-
-def _subject(persons: Persons | None, roles: Mapping[str, Role], differing: Sequence[str]) -> str:
-    """Return the line that names the subject, as a comment where somebody has to think first."""
-    import tomli_w
-
-    if persons is None:
-        return ""
-    unless = []
-    if not persons.is_sure:
-        unless.append("if these are persons")
-    if persons.nullable:
-        unless.append("once the column is NOT NULL")
-    if roles[persons.column] is not Role.IDENTIFIER:
-        unless.append("with the role identifier")
-    why = f"{persons.figure} ({persons.reason})" + ", " * bool(unless) + " and ".join(unless)
-    setting = ("# " if unless else "") + tomli_w.dumps({"subject": persons.column})
-    if differing:
-        names = ", ".join(map(quote_identifier, differing))
-        setting += (
-            f"# rows of a person differ in {names}, and classes are as wide as they are; another\n"
-            "# role, a floor or one row of each may cost less\n# rows_per_subject = 1\n"
-        )
-    return f"# {why}\n{setting}"
 
 
 def _role(column: _Column) -> tuple[Role, str]:

@@ -2,7 +2,7 @@
 
     python tests/benchmarks/mutation.py --list                 # the mutants, how many a file has
     python tests/benchmarks/mutation.py --sample 20 --jobs 2   # 20 of each file, two at a time
-    python tests/benchmarks/mutation.py --only dbanon/actions/publish.py
+    python tests/benchmarks/mutation.py --only dbanon/actions/publication/steps.py
 
 A mutant is one edit of a copy of the tree: a condition turned round, a raise or a call left out, a
 comparison moved by one, a clause of SQL dropped. The tests named for its file run on one server,
@@ -121,7 +121,7 @@ TARGETS = {
     "sql/templates/visibility/seen_body.sql": ["tests/e2e/interruptions/test_idle_readers.py"],
     "sql/templates/live/source_marks.sql": ["tests/db/releases/test_altered_sources.py"],
     # Last: those that judge it publish, and take a minute each.
-    "dbanon/actions/publish.py": [
+    "dbanon/actions/publication/steps.py": [
         *_PROOF,
         *_NAMES,
         "tests/security/readers/test_access.py",

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 from psycopg import sql
-from tables import make_patients, patients_policy, unseal
+from tables import publish_patients, unseal
 
 import dbanon
 from dbanon.cli import main
@@ -13,11 +13,8 @@ pytestmark = pytest.mark.one_server
 
 
 @pytest.fixture
-def patients(database):
-    table = make_patients(database)
-    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
-    dbanon.publish("patients", settings=database.settings)
-    return database
+def patients(copied):
+    return copied(publish_patients)
 
 
 @pytest.fixture

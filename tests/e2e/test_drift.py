@@ -3,6 +3,8 @@
 import json
 import sys
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from tables import make_patients, patients_policy, rows_proved
@@ -166,14 +168,18 @@ def define(database, tmp_path, **changes):
     return policy
 
 
-@pytest.fixture
-def served(database, tmp_path):
-    """Patients published as release 1, and granted to a role."""
-    define(database, tmp_path)
+def publish_for_an_analyst(database):
+    with TemporaryDirectory() as folder:
+        define(database, Path(folder))
     database.role("reader_drift", login=False)
     grants = [database.role("analyst_drift")]
     dbanon.publish(SOURCE, grants=grants, settings=database.settings)
-    return database
+
+
+@pytest.fixture
+def served(copied):
+    """Patients published as release 1, and granted to a role."""
+    return copied(publish_for_an_analyst)
 
 
 def said(database):

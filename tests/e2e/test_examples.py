@@ -6,17 +6,12 @@ import psycopg
 import pytest
 from pages import page
 from psycopg import sql
-from tables import make_patients, patients_policy
-
-import dbanon
+from tables import publish_patients
 
 
 @pytest.fixture
-def patients(database):
-    table = make_patients(database)
-    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
-    dbanon.publish("patients", settings=database.settings)
-    return database
+def patients(copied):
+    return copied(publish_patients)
 
 
 @pytest.fixture

@@ -3,21 +3,16 @@ import sys
 
 import psycopg
 import pytest
-from tables import make_patients, patients_policy
+from tables import publish_patients
 
 import dbanon
 from dbanon.cli import main
 
 
 @pytest.fixture
-def patients(database):
+def patients(copied):
     """A table that is published, and read by nobody."""
-    table = make_patients(database)
-    dbanon.set_policy(
-        table, patients_policy(table, algorithm="mondrian"), settings=database.settings
-    )
-    dbanon.publish("patients", settings=database.settings)
-    return database
+    return copied(publish_patients)
 
 
 @pytest.fixture

@@ -102,3 +102,12 @@ def test_what_keeps_a_relation_from_being_published_is_said_when_it_is_looked_at
     found = dbanon.inspect_query(QUERY, create_view="rentals", settings=shop.settings)
     assert [part.name.name for part in found.info.below if part.row_security] == ["customer"]
     assert found.columns[0].suggestion.role is Role.IDENTIFIER
+
+
+def test_what_is_made_at_each_reading_is_no_key(shop):
+    query = "SELECT random() AS draw, age, city FROM public.customer"
+    found = dbanon.inspect_query(query, create_view="public.drawn", settings=shop.settings)
+    assert found.key == ()
+    assert "# no column alone tells the rows apart" in dbanon.suggest_policy(
+        "drawn", settings=shop.settings
+    )

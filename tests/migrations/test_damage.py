@@ -9,6 +9,7 @@ import dbanon
 from dbanon.actions.init import init
 from dbanon.cli import main
 from dbanon.db.metadata import tables
+from dbanon.formats import policies
 
 POLICY = """
 table = "public.people"
@@ -22,15 +23,17 @@ role = "quasi"
 """
 
 
-@pytest.fixture
-def published(database, tmp_path, monkeypatch):
-    """A table that is published."""
+def publish_people(database):
     database.execute("CREATE TABLE public.people (id int PRIMARY KEY, age int)")
     database.execute("INSERT INTO public.people SELECT i, i % 7 FROM generate_series(1, 40) AS i")
-    file = tmp_path / "policy.toml"
-    file.write_text(POLICY)
-    dbanon.set_policy("people", file, settings=database.settings)
+    dbanon.set_policy("people", policies.parse(POLICY), settings=database.settings)
     dbanon.publish("people", settings=database.settings)
+
+
+@pytest.fixture
+def published(copied, monkeypatch):
+    """A table that is published."""
+    database = copied(publish_people)
     monkeypatch.setenv("DBANON_DSN", database.dsn)
     return database
 
@@ -120,7 +123,7 @@ def test_what_nobody_can_mend_is_named(published, run):
 
 
 @pytest.mark.parametrize("kind", ["table", "view"])
-def test_views_that_outlive_the_ledger_are_named(published, run, kind, tmp_path):
+def test_views_that_outlive_the_ledger_are_named(published, run, kind):
     dbanon.publish("people", kind=kind, name="others", settings=published.settings)
     published.execute("DROP SCHEMA dbanon CASCADE")
     code, printed = run("doctor")
@@ -133,7 +136,7 @@ def test_views_that_outlive_the_ledger_are_named(published, run, kind, tmp_path)
     published.execute("DROP SCHEMA dbanon_data CASCADE")
     assert [] == init(published.settings)["lost"]
     published.execute("INSERT INTO public.people VALUES (1000, 3)")  # no guard is left
-    dbanon.set_policy("people", tmp_path / "policy.toml", settings=published.settings)
+    dbanon.set_policy("people", policies.parse(POLICY), settings=published.settings)
     assert dbanon.publish("people", settings=published.settings).checks.passed
     assert run("doctor")[0] == 0
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import psycopg
 import pytest
-from tables import make_patients, patients_policy, unseal
+from tables import patients_policy, publish_patients, unseal
 
 import dbanon
 from dbanon.db.releases.immutability import broken_seals
@@ -40,21 +40,20 @@ VIEW_CHANGES = {
 COUNT = "SELECT count(*), count(DISTINCT disease) FROM anon.patients"
 
 
-@pytest.fixture
-def patients(database):
-    """A served release with the number 1, and what hostile statements need beside it."""
-    table = make_patients(database)
-    dbanon.set_policy(
-        table, patients_policy(table, algorithm="mondrian"), settings=database.settings
-    )
-    dbanon.publish(table, settings=database.settings)
+def publish_to_be_attacked(database):
+    publish_patients(database)
     database.execute(
         "CREATE TABLE public.twin AS SELECT * FROM dbanon_data.release_1 WITH NO DATA;"
         "CREATE TABLE public.parts (LIKE public.twin) PARTITION BY LIST (sex);"
         "CREATE FUNCTION public.odd() RETURNS trigger LANGUAGE plpgsql"
         "  AS $$ BEGIN RETURN NULL; END $$"
     )
-    return database
+
+
+@pytest.fixture
+def patients(copied):
+    """A served release with the number 1, and what hostile statements need beside it."""
+    return copied(publish_to_be_attacked)
 
 
 def refusals(connection, statements, relation):

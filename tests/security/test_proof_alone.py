@@ -88,7 +88,7 @@ def patients(database):
         " UNION ALL SELECT age + d, sex, born + d, weight"
         "             FROM public.patients, generate_series(1, 2) AS d"
     )
-    policy = patients_policy(table, k=4, l=None, algorithm="mondrian")
+    policy = patients_policy(table, k=4, l=None)
     dbanon.set_policy(table, policy, settings=database.settings)
     return database
 

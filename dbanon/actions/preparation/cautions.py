@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.domain.caution import Contents
 from dbanon.domain.errors import PolicyError, TableNotFound
@@ -10,7 +10,7 @@ from dbanon.domain.policy import Role
 from dbanon.domain.table import ColumnKind
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -18,11 +18,20 @@ if TYPE_CHECKING:
     from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
     from dbanon.domain.release import Release
-    from dbanon.domain.table import ColumnStats, TableInfo
+    from dbanon.domain.table import ColumnStats, ForeignKey, TableInfo
 
 _TEXTS = frozenset({ColumnKind.CATEGORY, ColumnKind.ORDINAL})
 _MOST_ROWS = 10_000  # are looked at for what values look like
 _MOST_VALUES = 100_000  # of a column are read to see whether they are alike
+
+
+class _Looked(NamedTuple):
+    """What a look at a table found: contents, counts and some rows by column, and its keys."""
+
+    contents: Mapping[str, Contents]
+    stats: Mapping[str, ColumnStats]
+    keys: Sequence[ForeignKey]
+    rows: Mapping[str, Sequence[str | None]]
 
 
 def of_table(
@@ -34,8 +43,8 @@ def of_table(
     complete: whether no command will add models to the policy.
     """
     from dbanon.db import catalog, identity
-    from dbanon.formats.cautions import AS_IT_IS, alike, cautions
-    from dbanon.formats.persons import candidates, find
+    from dbanon.formats.cautions import AS_IT_IS, alike
+    from dbanon.formats.persons import candidates
 
     names = [rule.column for rule in policy.columns if rule.role in AS_IT_IS]
     keys = catalog.foreign_keys(session, info)
@@ -51,15 +60,8 @@ def of_table(
             values = catalog.distinct_values(session, info, rule.column, _MOST_VALUES)
             known = contents[rule.column]
             contents[rule.column] = Contents(known.n_filled, known.n_distinct, alike(values))
-    return cautions(
-        policy,
-        info,
-        contents=contents,
-        unique=catalog.unique_columns(session, info),
-        complete=complete,
-        persons=find(info, keys, stats),
-        rows=rows,
-    )
+    looked = _Looked(contents, stats, keys, rows)
+    return _of(session, policy, info, looked, complete=complete)
 
 
 def of_release(session: Session, release: Release) -> list[Caution]:
@@ -79,8 +81,7 @@ def of_release(session: Session, release: Release) -> list[Caution]:
 def of_rows(session: Session, policy: Policy, info: TableInfo, columns: pa.Table) -> list[Caution]:
     """Return the same before a publication, which has read the sensitive columns already."""
     from dbanon.db import catalog
-    from dbanon.formats.cautions import cautions
-    from dbanon.formats.persons import candidates, find
+    from dbanon.formats.persons import candidates
 
     insensitive = [rule.column for rule in policy.with_role(Role.INSENSITIVE)]
     keys = catalog.foreign_keys(session, info)
@@ -89,14 +90,25 @@ def of_rows(session: Session, policy: Policy, info: TableInfo, columns: pa.Table
     for rule in policy.with_role(Role.SENSITIVE):
         is_text = info.column(rule.column).kind in _TEXTS
         contents[rule.column] = _contents(columns.column(rule.column), look=is_text)
+    looked = _Looked(contents, stats, keys, _some_rows(session, info, policy))
+    return _of(session, policy, info, looked, complete=True)
+
+
+def _of(
+    session: Session, policy: Policy, info: TableInfo, looked: _Looked, *, complete: bool
+) -> list[Caution]:
+    from dbanon.db import catalog
+    from dbanon.formats.cautions import cautions
+    from dbanon.formats.persons import find
+
     return cautions(
         policy,
         info,
-        contents=contents,
+        contents=looked.contents,
         unique=catalog.unique_columns(session, info),
-        complete=True,
-        persons=find(info, keys, stats),
-        rows=_some_rows(session, info, policy),
+        complete=complete,
+        persons=find(info, looked.keys, looked.stats),
+        rows=looked.rows,
     )
 
 

@@ -8,6 +8,7 @@ from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from dbanon.actions.preparation.guarded import require_guarded
 from dbanon.domain.errors import (
     ConfigError,
     DriftError,
@@ -16,12 +17,9 @@ from dbanon.domain.errors import (
 )
 from dbanon.domain.policy import K_ANONYMITY, Role
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.table import quote_identifier
-from dbanon.domain.text import command
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import of_scope, title
+from dbanon.models.specs import of_scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -73,9 +71,10 @@ class Prepared:
 class Source:
     """The rows of a table as algorithms see them, and the keys to find each again.
 
-    trees: as in ``Prepared``; subjects: (n,) the person of each row, if some have several;
+    trees: as in ``Prepared``; subjects: (n,) the person of each row, if some have several, and
+    owners: (p,) the value that names each of these;
     population: of the models that count one; n_filtered: rows that do not meet the policy's
-    conditions.
+    conditions; n_not_drawn: those that do, of persons who are not in its sample.
     """
 
     rows: SourceRows
@@ -83,8 +82,10 @@ class Source:
     taxonomies: Mapping[str, int]
     trees: Mapping[str, dict[str, Any]]
     subjects: NDArray[np.int32] | None
+    owners: pa.Array | None = None
     population: Population | None = None
     n_filtered: int = 0
+    n_not_drawn: int = 0
 
 
 def prepare(
@@ -109,7 +110,8 @@ def prepare(
     if strict:
         require_none(warnings)
     outcome = search(source, policy, seed=request.seed, stages=stages)
-    outcome = replace(outcome, loss=replace(outcome.loss, n_filtered=source.n_filtered))
+    loss = replace(outcome.loss, n_filtered=source.n_filtered, n_not_drawn=source.n_not_drawn)
+    outcome = replace(outcome, loss=loss)
     return Prepared(
         info=info,
         policy=policy,
@@ -137,53 +139,90 @@ def in_force(loaded: Loaded, request: Request) -> Policy:
             hint="--allow-foreign, if that is as it should be",
         )
     if request.kind is ReleaseKind.VIEW:
-        _require_guarded(policy, loaded.info)
+        require_guarded(policy, loaded.info)
     return policy
 
 
 def read_source(
-    session: Session, loaded: Loaded, policy: Policy, stages: Stages, *, kind: ReleaseKind
+    session: Session,
+    loaded: Loaded,
+    policy: Policy,
+    stages: Stages,
+    *,
+    kind: ReleaseKind,
+    linked: bool = False,
 ) -> Source:
-    """Read and encode the table on the open transaction's snapshot."""
+    """Read and encode the table on the open transaction's snapshot.
+
+    linked: whether its rows belong to persons of another table, however many each has.
+    """
+    from dbanon.actions.preparation.subjects import several_a_person, subjects_of
     from dbanon.anonymization.encoding.encode import encode
-    from dbanon.anonymization.registry import RECODINGS
     from dbanon.db import transfer
-    from dbanon.formats.policy_validation import validate
 
     info = loaded.info
-    try:
-        validate(policy, info, taxonomies=loaded.taxonomies, recodings=RECODINGS)
-        several = _several_a_person(session, policy, info, kind)
+    with _as_drift(loaded):
+        _require_valid(loaded, policy)
+        several = linked or several_a_person(session, policy, info, kind)
         transfer.require_fit(session, info, policy)
         with stages("read"), _loading_kernels():
-            source = transfer.read(session, info, _with_subject(policy) if several else policy)
-        taxonomies = loaded.taxonomies
+            source, n_not_drawn = _read(session, info, policy, several=several)
         with stages("encode"):
             kinds = {column.name: column.kind for column in info.columns}
             ordered = policy.with_orders(info)
-            encoded = encode(source.columns, ordered, kinds=kinds, taxonomies=taxonomies)
-            subjects = _subjects_of(source.columns, policy) if several else None
+            encoded = encode(source.columns, ordered, kinds=kinds, taxonomies=loaded.taxonomies)
+            owned = subjects_of(source.columns, policy, kinds) if several else (None, None)
             source = transfer.without_quasi(source, policy)
         population = None
         if of_scope(policy.models, Scope.POPULATION):
             population = _read_population(session, info, policy, encoded, stages)
+    return Source(
+        rows=source,
+        encoded=encoded,
+        taxonomies={name: tree.version for name, tree in loaded.taxonomies.items()},
+        trees=_trees(ordered, loaded.taxonomies),
+        subjects=owned[0],
+        owners=owned[1],
+        population=population,
+        n_filtered=transfer.count_left_out(session, info, policy),
+        n_not_drawn=n_not_drawn,
+    )
+
+
+@contextmanager
+def _as_drift(loaded: Loaded) -> Iterator[None]:
+    """Raise DriftError for what a policy no longer fits, if a release is served by it."""
+    try:
+        yield
     except (PolicyError, TaxonomyError) as error:
         if loaded.served and not loaded.is_draft:
             raise DriftError(f"{error} (the served release stays)", hint=error.hint) from None
         raise
-    return Source(
-        rows=source,
-        encoded=encoded,
-        taxonomies={name: tree.version for name, tree in taxonomies.items()},
-        trees=_trees(ordered, taxonomies),
-        subjects=subjects,
-        population=population,
-        n_filtered=transfer.count_left_out(session, info, policy),
-    )
+
+
+def _require_valid(loaded: Loaded, policy: Policy) -> None:
+    from dbanon.anonymization.registry import RECODINGS
+    from dbanon.formats.policy_validation import validate
+
+    validate(policy, loaded.info, taxonomies=loaded.taxonomies, recodings=RECODINGS)
+
+
+def _read(
+    session: Session, info: TableInfo, policy: Policy, *, several: bool
+) -> tuple[SourceRows, int]:
+    """Read the rows that are published, and count those of persons who are not drawn."""
+    from dbanon.actions.preparation.sampling import draw
+    from dbanon.actions.preparation.subjects import with_subject
+    from dbanon.db import transfer
+
+    owned = several or policy.sample is not None
+    source = transfer.read(session, info, with_subject(policy) if owned else policy)
+    return draw(session, source, policy)
 
 
 def search(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Outcome:
     """Group the rows, or the persons where some have several."""
+    from dbanon.actions.preparation.subjects import draws
     from dbanon.anonymization.occurrences import run_by_occurrence
     from dbanon.anonymization.persons import run_by_subject
     from dbanon.anonymization.pipeline import run
@@ -193,7 +232,7 @@ def search(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Outc
         return run(encoded, policy, seed=seed, stages=stages, population=population)
     if policy.rows_per_subject is None:
         return run_by_subject(encoded, policy, subjects, seed=seed, stages=stages)
-    drawn = _draws(source.rows.keys, subjects, seed=seed)
+    drawn = draws(source.rows.keys, subjects, seed=seed)
     return run_by_occurrence(
         encoded, policy, subjects, drawn, seed=seed, stages=stages, population=population
     )
@@ -214,80 +253,6 @@ def _read_population(
         rows = transfer.read(session, replace(everybody, primary_key=()), quasi)
     with stages("encode"):
         return encode_population(rows.columns, encoded)
-
-
-def _several_a_person(session: Session, policy: Policy, info: TableInfo, kind: ReleaseKind) -> bool:
-    """Whether some person owns several rows.
-
-    Raises ConfigError for a live view under a model whose guards count rows, which then differ from
-    persons. Distinct values are as many of both, for guards hide a class with a person of two.
-    """
-    from dbanon.db import catalog
-
-    if policy.subject is None:
-        return False
-    if info.is_computed:
-        return True  # it may be otherwise when it is read
-    rows, subjects = catalog.count_subjects(session, info, policy.subject)
-    by_rows = [spec for spec in policy.models if not MODELS[spec.name].guards_persons]
-    if rows == subjects or policy.rows_per_subject == 1:
-        by_rows = []
-    if kind is ReleaseKind.VIEW and by_rows:
-        raise ConfigError(
-            f"{info.name} has {rows:,} rows of {subjects:,} subjects"
-            f" ({quote_identifier(policy.subject)}), and a live view counts rows, not persons, for"
-            f" {title(by_rows[0])}",
-            hint="publish it with --as table",
-        )
-    return rows != subjects
-
-
-def _with_subject(policy: Policy) -> Policy:
-    """Return the policy under which the subject is read along, as sensitive columns are."""
-    columns = [
-        replace(rule, role=Role.SENSITIVE) if rule.column == policy.subject else rule
-        for rule in policy.columns
-    ]
-    return replace(policy, columns=tuple(columns))
-
-
-def _draws(keys: pa.Table, subjects: NDArray[np.int32], *, seed: int) -> NDArray[np.uint64]:
-    """Return a number of each row by which to choose among those of its person.
-
-    It depends on the row's key and on the seed alone: rows that come or go leave the others where
-    they are, so that a refresh chooses as before. Who has one row only is given 0.
-    """
-    import hashlib
-
-    import numpy as np
-
-    several = np.flatnonzero(np.bincount(subjects)[subjects] > 1)
-    chosen = keys.take(several)
-    salt = seed.to_bytes(8, "big", signed=False)
-    drawn = np.zeros(len(subjects), np.uint64)
-    drawn[several] = [
-        int.from_bytes(hashlib.blake2b(repr(key).encode(), key=salt, digest_size=8).digest())
-        for key in zip(*(column.to_pylist() for column in chosen.columns), strict=True)
-    ]
-    return drawn
-
-
-def _subjects_of(columns: pa.Table, policy: Policy) -> NDArray[np.int32]:
-    """Return the person of each row, numbered."""
-    import pyarrow as pa
-
-    column = columns.column(policy.subject)
-    if column.null_count:
-        raise PolicyError(
-            f"subject column {quote_identifier(policy.subject or '')} has {column.null_count:,}"
-            " NULLs, and NULL counts as no person",
-            hint="leave these rows out of the view, or name another subject",
-        )
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    numbered = pa.chunked_array([column.combine_chunks()]).dictionary_encode()
-    subjects: NDArray[np.int32] = numbered.combine_chunks().indices.to_numpy()
-    return subjects
 
 
 def _load_kernels() -> None:
@@ -319,52 +284,6 @@ def _trees(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, dict
         if ORDERED in asked and rule.order is not None:
             documents.setdefault(rule.column, {}).update(order_document(rule.order))
     return documents
-
-
-def _require_guarded(policy: Policy, info: TableInfo) -> None:
-    """Raise ConfigError for what guards cannot keep, or only by counting the whole table.
-
-    Whoever compares a class with all rows judges every class anew when any row changes, and hiding
-    one changes what all others are compared with. That would be a scan, and a lock that lets one
-    writer in at a time, for every statement. And the transition tables of PostgreSQL hold no value
-    that is generated on reading, so that a guard would not see it change.
-    """
-    if policy.key:
-        raise ConfigError(
-            "a live view needs rows told apart at every moment, and the key of the policy is proved"
-            " of those that were read",
-            hint="leave key out of the policy if the table has a primary key, or publish with"
-            " --as table",
-        )
-    for spec in policy.models:
-        if MODELS[spec.name].of_whole:
-            raise ConfigError(
-                f"a live view cannot keep {title(spec)}: any write changes the whole that its"
-                " classes are compared with",
-                hint="publish it with --as table, and again with: "
-                + command("dbanon refresh", policy.table),
-            )
-    if policy.where:
-        raise ConfigError(
-            "a live view cannot keep where: a row that no longer meets a condition would stay",
-            hint="publish it with --as table",
-        )
-    if policy.rows_per_subject not in {None, 1}:
-        raise ConfigError(
-            "a live view cannot keep rows_per_subject: when a row of a person goes, the person is"
-            " no longer like the others of its class, and no guard would see that",
-            hint="publish one row of each (--rows-per-subject 1), or with --as table",
-        )
-    watched = [
-        rule.column for role in (Role.QUASI, Role.SENSITIVE) for rule in policy.with_role(role)
-    ]
-    for column in info.columns:
-        if column.is_virtual and column.name in {*watched, policy.subject}:
-            raise ConfigError(
-                f"column {quote_identifier(column.name)} is generated on reading, and the guards of"
-                " a live view would not see it change",
-                hint="make it STORED, or publish with --as table",
-            )
 
 
 def fingerprint(session: Session, loaded: Loaded, policy: Policy, request: Request) -> str:

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import DEFAULT_NAME, K_ANONYMITY, L_DIVERSITY, ModelSpec
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.table import TableName
+from dbanon.domain.table import LONGEST_NAME, TableName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dbanon.domain.policy import Policy
 
-_LONGEST_NAME = 63
 _NOT_ALWAYS_KEPT = (
     *("models", "subject", "rows_per_subject", "population", "params", "block"),
-    *("keep_assignment", "allow_foreign"),
+    *("keep_assignment", "allow_foreign", "dataset"),
 )
 _PRIVATE = frozenset({"dbanon", "dbanon_data"})
 
@@ -85,13 +84,16 @@ class Request:
     keep_assignment: bool = False
     allow_foreign: bool = False
     seed: int = 0
+    dataset: tuple[str, ...] = ()
+    """The tables that are published together, that of the persons first."""
 
     @classmethod
     def of(cls, options: Options) -> Request:
         """Complete what a caller gave, or what the ledger kept."""
         values: dict[str, Any] = {**options}
         values["kind"] = ReleaseKind(values.get("kind", ReleaseKind.TABLE))
-        values["grants"] = tuple(values.get("grants", ()))
+        for name in ("grants", "dataset"):
+            values[name] = tuple(values.get(name, ()))
         values["models"] = _specs(values.get("models", ()))
         short = {name: values.pop(name, None) for name in ("effort", "time_limit")}
         chosen = {name: value for name, value in short.items() if value is not None}
@@ -105,9 +107,9 @@ class Request:
         for name in (self.schema, relation):
             size = len(name.encode(errors="replace"))
             surrogates = any("\ud800" <= character <= "\udfff" for character in name)
-            if not 0 < size <= _LONGEST_NAME or "\x00" in name or surrogates:
+            if not 0 < size <= LONGEST_NAME or "\x00" in name or surrogates:
                 raise ConfigError(
-                    f"{name!r} is not a name for PostgreSQL: 1 to {_LONGEST_NAME} bytes of text",
+                    f"{name!r} is not a name for PostgreSQL: 1 to {LONGEST_NAME} bytes of text",
                     hint="publish under another --name or --schema",
                 )
         if self.schema in _PRIVATE:
@@ -157,6 +159,7 @@ class Request:
             "models": policies.model_documents(self.models),
             "kind": self.kind.value,
             "grants": list(self.grants),
+            "dataset": list(self.dataset),
         }
         for name in _NOT_ALWAYS_KEPT:
             if not kept[name]:

@@ -96,7 +96,7 @@ def enforce(
     stages = stages or Stages()
     if assignment.n_suppressed and not _all_hold(table, assignment.group >= 0, demands):
         assignment = _restored(assignment)
-    bad = _failing(table, assignment, requirement, demands)
+    bad = failing(table, assignment, requirement)
     if not bad.any():
         return assignment
     stages.step("enforce")
@@ -104,7 +104,7 @@ def enforce(
     anew = None
     if regroup and 2 * size[bad].sum() > size.sum() and not stages.stopped:
         anew = _anew(table, assignment, requirement, stages)
-        if anew is not None and _failing(table, anew, requirement, demands).any():
+        if anew is not None and failing(table, anew, requirement).any():
             anew = None
     if anew is not None and assignment.n_groups > _MANY:
         return anew
@@ -115,13 +115,11 @@ def enforce(
     return anew
 
 
-def _failing(
-    table: EncodedTable,
-    assignment: Assignment,
-    requirement: Requirement,
-    demands: Sequence[Demand],
+def failing(
+    table: EncodedTable, assignment: Assignment, requirement: Requirement
 ) -> NDArray[np.bool_]:
-    """Tell which groups have too few rows or do not meet a demand."""
+    """Tell which groups have too few rows, or do not meet a demand that merging can meet."""
+    demands = [demand for demand in requirement.demands if demand.model.is_monotone]
     rows = np.flatnonzero(assignment.group >= 0)
     group = assignment.group[rows]
     bad: NDArray[np.bool_] = np.bincount(group, minlength=assignment.n_groups) < requirement.k

@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbanon.anonymization.encoding.bands import has_bands, misfit, to_bands
+from dbanon.anonymization.encoding.derived_values import with_derived
 from dbanon.anonymization.encoding.new_values import with_other
 from dbanon.anonymization.encoding.text import value_texts
 from dbanon.anonymization.encoding.tree_cells import cells_of_level, prefix_tree
 from dbanon.domain.assignment import EncodedColumn, EncodedTable, SensitiveDomain
 from dbanon.domain.errors import PolicyError, TaxonomyError, Unsatisfiable
-from dbanon.domain.policy import OTHER, Role
+from dbanon.domain.policy import DERIVE, OTHER, Role
 from dbanon.domain.table import ColumnKind, Structure, quote_identifier
 from dbanon.domain.taxonomy import ROOT_LABEL, Taxonomy
 from dbanon.domain.text import command
@@ -164,6 +165,8 @@ def _encode_tree(
     cells = None
     if taxonomy is not None and rule.on_new_value == OTHER:
         taxonomy, texts = with_other(taxonomy, texts)
+    elif taxonomy is not None and rule.on_new_value == DERIVE:
+        taxonomy, texts = with_derived(taxonomy, texts)
     if taxonomy is not None and rule.at_least is not None:
         cells = cells_of_level(taxonomy, rule)
     elif isinstance(rule.at_least, int) and texts:
@@ -306,6 +309,8 @@ def _leaves(
             f"taxonomy {taxonomy.name!r} has no leaf for {missing} distinct values"
             f" of column {quote_identifier(rule.column)}, on {n_rows} rows"
         )
+        if rule.on_new_value == DERIVE:
+            msg += ", and how they begin names no branch that they surely belong to"
         missing_values = command("dbanon taxonomy missing", taxonomy.name, "TABLE", rule.column)
         hint = f"{missing_values} prints the query that lists them"
         if rule.role is Role.QUASI:

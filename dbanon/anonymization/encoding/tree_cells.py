@@ -24,6 +24,15 @@ def cells_of_level(taxonomy: Taxonomy, rule: ColumnRule) -> NDArray[np.int32]:
 
     Branches that end higher keep their leaves. Raises PolicyError where only the root is left.
     """
+    level = level_of(taxonomy, rule)
+    nodes = taxonomy.leaves.copy()
+    while (deep := taxonomy.depth[nodes] > taxonomy.height - level).any():
+        nodes = np.where(deep, taxonomy.parent[nodes], nodes)
+    return nodes
+
+
+def level_of(taxonomy: Taxonomy, rule: ColumnRule) -> int:
+    """Return ``at_least`` in levels of a taxonomy; raises PolicyError if only the root is left."""
     level = rule.at_least
     if not isinstance(level, int) or level >= taxonomy.height:
         msg = (
@@ -31,10 +40,7 @@ def cells_of_level(taxonomy: Taxonomy, rule: ColumnRule) -> NDArray[np.int32]:
             f" {taxonomy.height - 1} above the leaves of taxonomy {taxonomy.name!r}"
         )
         raise PolicyError(msg, hint='to publish nothing of the column: recoding = "suppress"')
-    nodes = taxonomy.leaves.copy()
-    while (deep := taxonomy.depth[nodes] > taxonomy.height - level).any():
-        nodes = np.where(deep, taxonomy.parent[nodes], nodes)
-    return nodes
+    return level
 
 
 def prefix_tree(
@@ -72,13 +78,13 @@ def prefix_tree(
             path.append(len(labels) - 1)
         leaves.append(path.pop())
         before = upper
-    taxonomy = _numbered(name, labels, parent=parent, depth=depth, leaves=leaves)
+    taxonomy = numbered(name, labels, parent=parent, depth=depth, leaves=leaves)
     alone = [len(labels[leaf]) <= length and labels[leaf] not in pooled for leaf in leaves]
     nodes = taxonomy.leaves
     return taxonomy, np.where(np.array(alone, bool), nodes, taxonomy.parent[nodes])
 
 
-def _numbered(
+def numbered(
     name: str, labels: list[str], *, parent: list[int], depth: list[int], leaves: list[int]
 ) -> Taxonomy:
     """Return a taxonomy of nodes that are in depth-first order already."""

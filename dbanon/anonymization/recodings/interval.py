@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -30,10 +30,11 @@ class Interval:
 
     Both bounds are inclusive; those of a column that has a floor are the ends of cells. A group of
     NULLs publishes NULL; one that mixes NULL and values publishes the range of everything, which
-    says nothing of either.
+    says nothing of either. ``bounds`` is the same, of which readers are served the two bounds.
     """
 
-    accepts = frozenset({Structure.LINE})
+    recoding: str = "interval"
+    accepts: ClassVar[frozenset[Structure]] = frozenset({Structure.LINE})
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
         """Return a range for every group; O(n) and one text for each distinct range."""
@@ -41,13 +42,13 @@ class Interval:
         if column.bands is not None:
             of_cells = partial(cells_literal, column.bands, quote=quote)
             return _publish_cells(
-                column, assignment, recoding="interval", literal=of_cells, mixed="(,)"
+                column, assignment, recoding=self.recoding, literal=of_cells, mixed="(,)"
             )
 
         def literal(lo: str, hi: str) -> str:
             return f"[{quote}{lo}{quote},{quote}{hi}{quote}]"
 
-        return _publish(column, assignment, recoding="interval", literal=literal, mixed="(,)")
+        return _publish(column, assignment, recoding=self.recoding, literal=literal, mixed="(,)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,18 @@ Table = Annotated[
         metavar="TABLE", help="name or schema.name; odd names quoted as in SQL: '\"My Table\"'"
     ),
 ]
+OneTable = Annotated[
+    str | None, typer.Argument(metavar="[TABLE]", show_default=False, help="or --dataset FILE")
+]
+DatasetFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--dataset",
+        metavar="FILE",
+        show_default=False,
+        help="publish tables of the same persons together, as a TOML file names them",
+    ),
+]
 Dsn = Annotated[
     str | None,
     typer.Option(
@@ -246,6 +258,12 @@ Seed = Annotated[
         "--seed", min=0, max=LARGEST_NUMBER, help="same data, options and seed: same groups"
     ),
 ]
+
+
+def require_one(table: str | None, dataset: Path | None) -> None:
+    """Raise BadParameter unless either a table or a dataset is named."""
+    if (table is None) == (dataset is None):
+        raise typer.BadParameter("one table, or --dataset FILE", param_hint="TABLE")
 
 
 def settings(dsn: str | None, *, owner: str | None = None, superuser: bool = False) -> Settings:

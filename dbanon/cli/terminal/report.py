@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.cli.terminal import console
+from dbanon.domain.checks import Exposure
 from dbanon.domain.policy import L_DIVERSITY
+from dbanon.domain.table import quote_identifier
 from dbanon.domain.wording import MEANINGS, Meaning
 from dbanon.models.parameters import COLUMNS
 from dbanon.models.registry import MODELS
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dbanon.domain.assignment import LossReport
-    from dbanon.domain.checks import CheckReport
+    from dbanon.domain.checks import CheckReport, Composition
     from dbanon.domain.policy import ModelSpec, Policy
 
 # Metrics from here on are read by their size, not by their decimals.
@@ -48,6 +50,42 @@ def checks(report: CheckReport) -> None:
     )
 
 
+def composition(found: Composition | None) -> None:
+    """Warn of what all releases of a table together reveal, if they do."""
+    for line in () if found is None else found.told:
+        console.warn(line)
+
+
+def composition_in_full(found: Composition) -> None:
+    """Print what was counted of all releases of a table together."""
+    if not found.results:
+        console.say(f"there is nothing to compare: {len(found.releases)} release is remembered")
+        return
+    rows = [
+        (
+            one.release,
+            one.result.model,
+            one.result.column,
+            one.result.required,
+            one.result.achieved,
+            one.result.classes,
+            one.result.failing_classes,
+            one.result.verdict.value,
+        )
+        for one in found.results
+    ]
+    headers = ("release", "model", "column", "required", "achieved", "cells", "failing", "verdict")
+    title = f"{found.persons:,} persons of {found.table}, in cells of the same classes throughout"
+    console.table(headers, rows, title=title)
+    pairs = [
+        (one.release, one.in_both, one.smallest, one.below, e.column, e.below, e.to_one)
+        for one in found.against
+        for e in one.exposures or (Exposure("-", 0, 0, 0),)
+    ]
+    held = ("against", "in both", "smallest", "below k", "column", "below l", "to one value")
+    console.table(held, pairs, title=f"Release {found.releases[-1]}, held against each before")
+
+
 def loss(report: LossReport) -> None:
     """Print what privacy cost, column by column."""
     rows = [(name, f"{100 * value:.2f}%") for name, value in report.columns.items()]
@@ -55,6 +93,12 @@ def loss(report: LossReport) -> None:
     if report.weighted_ncp is not None:
         rows.append(("all, weighted (NCP)", f"{100 * report.weighted_ncp:.2f}%"))
     console.table(("quasi-identifier", "loss"), rows, title="Loss: 0% is exact, 100% says nothing")
+    if report.dearest is not None:
+        name, share = report.dearest
+        console.say(
+            f"{quote_identifier(name)} costs {share:.0%} of the loss: consider at_least or bands, a"
+            " taxonomy with more levels, or another role for it"
+        )
     sampled = f" ({report.n_sampled:,} by rows_per_subject)" if report.n_sampled else ""
     console.say(
         f"{report.n_rows:,} rows, {report.n_suppressed:,} suppressed{sampled}, {report.n_classes:,}"
@@ -62,6 +106,11 @@ def loss(report: LossReport) -> None:
     )
     if report.n_filtered:
         console.say(f"{report.n_filtered:,} more rows of the table do not meet the policy's where")
+    if report.n_not_drawn:
+        console.say(
+            f"{report.n_not_drawn:,} more rows are of persons who are not in the sample. It gives"
+            " no k by itself: whoever is known to be in it has the classes to hide in, and no more"
+        )
     found = [
         (*MEANINGS.get(name, Meaning(name, "")), value) for name, value in report.metrics.items()
     ]

@@ -132,7 +132,16 @@ def _of_relation(name: TableName) -> list[sa.ColumnElement[bool]]:
 def _entries(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator[Entry]:
     c = m.release.c
     names = (c.table_schema, c.table_name, c.relation_schema, c.relation_name)
-    columns = (*names, c.release_id, c.kind, c.served, c.content, c.data_id, _policy_name())
+    columns = (
+        *names,
+        c.release_id,
+        c.kind,
+        c.served,
+        c.content,
+        c.data_id,
+        _policy_name(),
+        c.overrides,
+    )
     statement = sa.select(*columns).where(*conditions).order_by(c.release_id.desc())
     for row in session.sa.execute(statement).mappings():
         yield Entry(**_place(row))
@@ -154,6 +163,7 @@ def _place(row: sa.RowMapping) -> dict[str, Any]:
         "content": row["content"],
         "data_id": row["data_id"],
         "policy_name": row["policy_name"],
+        "dataset": tuple(row["overrides"].get("dataset", ())),
     }
 
 

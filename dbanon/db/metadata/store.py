@@ -16,7 +16,7 @@ from dbanon.db.metadata import tables as m
 from dbanon.db.printing import printed
 from dbanon.db.queries import identifiers, query, relation, template
 from dbanon.domain.drift import Baseline
-from dbanon.domain.errors import PolicyError
+from dbanon.domain.errors import DatabaseError, PolicyError
 from dbanon.domain.policy import policy_option
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
@@ -234,6 +234,22 @@ def drop_policy(session: Session, table: TableName, name: str) -> bool:
     """Delete a policy of a table; return whether there was one."""
     deleted = session.sa.execute(sa.delete(m.policy).where(*_named(table, name)))
     return deleted.rowcount > 0
+
+
+def sampling_key(session: Session) -> bytes:
+    """Return the secret by which the persons of samples are drawn.
+
+    It goes into no statement: those are logged. Raises DatabaseError when it is gone, as a new one
+    would draw other persons, and two samples show more of the table than one was meant to.
+    """
+    found = session.sa.execute(sa.select(m.sampling_key.c.key)).scalar_one_or_none()
+    if found is None:
+        raise DatabaseError(
+            "the key by which samples are drawn is gone from dbanon.sampling_key",
+            hint="restore it from a backup; or, to draw other persons from now on: INSERT INTO"
+            " dbanon.sampling_key DEFAULT VALUES",
+        )
+    return bytes(found)
 
 
 def of_table(table: sa.Table, name: TableName) -> list[sa.ColumnElement[bool]]:

@@ -17,7 +17,7 @@ from dbanon.models.registry import MODELS
 from dbanon.models.specs import model_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from dbanon.db.models.statements import Demand
     from dbanon.db.releases.publication import Publication
@@ -64,11 +64,12 @@ def prove_subjects(
         classes,
         failing,
         members,
-        _verdict(classes, failing),
+        verdict(classes, failing),
     )
-    more = [*_of_persons(session, publication, subject)] if several else []
+    more = [*prove_persons(session, publication, by=subject)] if several else []
     if several and publication.policy.rows_per_subject is not None:
-        more += _of_persons(session, publication, subject, alike=True)
+        number = sql.SQL("count(*) OVER (PARTITION BY s.{})").format(sql.Identifier(subject))
+        more += prove_persons(session, publication, by=_by_number(subject), apart=number)
         more.append(_alike(session, publication, subject))
     return CheckReport(report.relation, (*report.results, *more, result))
 
@@ -92,64 +93,54 @@ def _alike(session: Session, publication: Publication, subject: str) -> CheckRes
     required, achieved, classes, failing, members = found
     return CheckResult(
         K_ANONYMITY,
-        _spelled(subject, alike=True),
+        _by_number(subject),
         required,
         achieved,
         classes,
         failing,
         members,
-        _verdict(classes, failing),
+        verdict(classes, failing),
     )
 
 
-def _spelled(subject: str, *, alike: bool) -> str:
-    return f"{subject} by number of rows" if alike else subject
+def _by_number(subject: str) -> str:
+    """Return what results call the persons of a class who have equally many rows."""
+    return f"{subject} by number of rows"
 
 
-def _verdict(classes: int, failing: int) -> Verdict:
+def verdict(classes: int, failing: int) -> Verdict:
+    """Return the verdict of so many classes of which some fail; of none there is none."""
     if not classes:
         return Verdict.NOT_CHECKED
     return Verdict.FAILED if failing else Verdict.PASSED
 
 
-def _of_persons(
-    session: Session, publication: Publication, subject: str, *, alike: bool = False
+def prove_persons(
+    session: Session,
+    publication: Publication,
+    *,
+    by: str,
+    apart: sql.Composable | None = None,
 ) -> Iterator[CheckResult]:
     """Yield what the models achieve of the distinct persons with their distinct values.
 
-    alike: of those of a class who have equally many rows.
+    by: what the results call them; apart: by what the persons ``s`` of a class are told apart.
     """
-    policy = publication.policy
+    policy, subject = publication.policy, publication.policy.subject or ""
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     quasi = [column for column, _ in publication.recodings]
-    number = [_unused({*quasi, *sensitive, subject})] if alike else []
-    by = _spelled(subject, alike=alike)
-    every = [*quasi, *number]
+    more = {} if apart is None else {_unused({*quasi, *sensitive, subject}): apart}
+    every = [*quasi, *more]
     for demand in demands(policy.models, quasi=every, sensitive=sensitive, plain=True):
         if MODELS[demand.spec.name].scope is Scope.LINKS:
             continue  # distinct values are as many among rows as among persons
         used = [name for name in sensitive if name in {demand.column, *demand.quasi}]
-        session.pg.execute(_create(publication, subject, quasi, used, number=number))
+        session.pg.execute(_create(publication, subject, quasi, used, more=more))
+        persons, column = publication.persons, f"{demand.column} by {by}"
         if MODELS[demand.spec.name].of_persons and set(demand.quasi) == set(every):
-            yield _safe(session, publication, demand, subject, by=by)
+            yield judge_persons(session, persons, demand, subject=subject, column=column)
         else:
-            persons = sql.SQL("{}::regclass").format(
-                sql.Literal(publication.persons.as_string(session.pg))
-            )
-            call = model_statement(persons, demand, trees=publication.trees)
-            row = session.pg.execute(call).fetchone()
-            assert row is not None  # noqa: S101 - an aggregate always has a row
-            required, achieved, classes, failing, members, verdict = row
-            yield CheckResult(
-                demand.spec.name,
-                f"{demand.column} by {by}",
-                required,
-                achieved,
-                classes,
-                failing,
-                members,
-                Verdict(verdict),
-            )
+            yield judge_rows(session, persons, demand, column=column, trees=publication.trees)
         session.pg.execute(sql.SQL("DROP TABLE {}").format(publication.persons))
 
 
@@ -164,7 +155,7 @@ def _create(
     quasi: Sequence[str],
     sensitive: Sequence[str],
     *,
-    number: Sequence[str],
+    more: Mapping[str, sql.Composable],
 ) -> sql.Composed:
     columns: list[sql.Composable] = [
         sql.SQL("{} AS {}").format(sql.Identifier("g", f"q{i}"), sql.Identifier(name))
@@ -172,10 +163,7 @@ def _create(
     ]
     columns += [sql.Identifier("s", name) for name in sensitive]
     columns += [
-        sql.SQL("count(*) OVER (PARTITION BY s.{}) AS {}").format(
-            sql.Identifier(subject), sql.Identifier(name)
-        )
-        for name in number
+        sql.SQL("{} AS {}").format(value, sql.Identifier(name)) for name, value in more.items()
     ]
     return template(
         "proofs/create_persons",
@@ -187,6 +175,45 @@ def _create(
         groups=publication.groups,
         join=publication.join,
     )
+
+
+def judge_persons(
+    session: Session, persons: sql.Composable, demand: Demand, *, subject: str, column: str
+) -> CheckResult:
+    """Judge a table of persons by what a model means of them; column: as the result names it."""
+    statement = persons_statement(persons, demand, subject=subject)
+    found = session.pg.execute(statement).fetchone()
+    assert found is not None  # noqa: S101 - an aggregate always has a row
+    required, least, most, classes, below, above, members = found
+    at_most = MODELS[demand.spec.name].bound is Bound.AT_MOST
+    failing = above if at_most else below
+    return CheckResult(
+        demand.spec.name,
+        column,
+        required,
+        most if at_most else least,
+        classes,
+        failing,
+        members,
+        verdict(classes, failing),
+    )
+
+
+def judge_rows(
+    session: Session,
+    rows: sql.Identifier,
+    demand: Demand,
+    *,
+    column: str,
+    trees: Mapping[str, object],
+) -> CheckResult:
+    """Judge a private table by the check of a model; column: as the result names it."""
+    table = sql.SQL("{}::regclass").format(sql.Literal(rows.as_string(session.pg)))
+    row = session.pg.execute(model_statement(table, demand, trees=trees)).fetchone()
+    assert row is not None  # noqa: S101 - a check always has a row
+    required, achieved, classes, failing, members, found = row
+    name, found = demand.spec.name, Verdict(found)
+    return CheckResult(name, column, required, achieved, classes, failing, members, found)
 
 
 def persons_statement(persons: sql.Composable, demand: Demand, *, subject: str) -> sql.Composed:
@@ -201,25 +228,4 @@ def persons_statement(persons: sql.Composable, demand: Demand, *, subject: str) 
         subject=sql.Identifier(subject),
         achieved=_MEASURES[model.of_persons],
         required=sql.Literal(model.required),
-    )
-
-
-def _safe(
-    session: Session, publication: Publication, demand: Demand, subject: str, *, by: str
-) -> CheckResult:
-    statement = persons_statement(publication.persons, demand, subject=subject)
-    found = session.pg.execute(statement).fetchone()
-    assert found is not None  # noqa: S101 - an aggregate always has a row
-    required, least, most, classes, below, above, members = found
-    at_most = MODELS[demand.spec.name].bound is Bound.AT_MOST
-    failing = above if at_most else below
-    return CheckResult(
-        demand.spec.name,
-        f"{demand.column} by {by}",
-        required,
-        most if at_most else least,
-        classes,
-        failing,
-        members,
-        _verdict(classes, failing),
     )

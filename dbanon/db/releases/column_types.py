@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbanon.domain.policy import BOUNDS
 from dbanon.domain.table import ColumnKind
 
 if TYPE_CHECKING:
@@ -16,6 +17,13 @@ _RANGES = {
     ColumnKind.TIMESTAMP: "tsrange",
     ColumnKind.TIMESTAMPTZ: "tstzrange",
 }
+_BOUNDS = {
+    ColumnKind.DECIMAL: "numeric",
+    ColumnKind.FLOAT: "numeric",
+    ColumnKind.DATE: "date",
+    ColumnKind.TIMESTAMP: "timestamp",
+    ColumnKind.TIMESTAMPTZ: "timestamptz",
+}
 _SCALARS = {
     ColumnKind.INTEGER: "int8",
     ColumnKind.DECIMAL: "numeric",
@@ -26,9 +34,16 @@ _SCALARS = {
 }
 
 
+def stored_type(recoding: str, column: ColumnInfo) -> str:
+    """Return the name of the type of a group's value: bounds are those of a range."""
+    return published_type("interval" if recoding == BOUNDS else recoding, column)
+
+
 def published_type(recoding: str, column: ColumnInfo) -> str:
     """Return the type's name; ranges and scalars keep the width of an integer column."""
     kind = column.kind
+    if recoding == BOUNDS:
+        return _BOUNDS.get(kind, "int8" if column.base_type == "int8" else "int4")
     if recoding == "interval":
         wide = "int8range" if column.base_type == "int8" else "int4range"
         return _RANGES.get(kind, wide)

@@ -65,7 +65,7 @@ def promise_of(publication: Publication) -> Promise:
     policy = publication.policy
     return Promise(
         release=publication.id,
-        quasi=tuple(rule.column for rule in policy.with_role(Role.QUASI)),
+        quasi=policy.published_quasi,
         sensitive=tuple(rule.column for rule in policy.with_role(Role.SENSITIVE)),
         models=policy.models,
         trees=publication.trees,

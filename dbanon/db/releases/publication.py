@@ -9,14 +9,14 @@ from psycopg import sql
 
 from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.queries import lasting_value, relation, template
-from dbanon.db.releases.column_types import published_type
+from dbanon.db.releases.column_types import published_type, stored_type
 from dbanon.db.releases.immutability import seen
-from dbanon.domain.policy import Role
+from dbanon.domain.policy import BOUNDS, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import Partition, TableInfo
@@ -96,6 +96,11 @@ class Publication:
         return sql.Identifier("pg_temp", f"stage_{self.id}")
 
     @property
+    def codes(self) -> sql.Identifier:
+        """The temporary table of what the codes of values stand for; only within publishing."""
+        return sql.Identifier("pg_temp", f"codes_{self.id}")
+
+    @property
     def reading(self) -> sql.Identifier:
         """The table that is published, as publishing reads it."""
         return self.pin or self.source
@@ -164,9 +169,9 @@ class Publication:
     @property
     def names(self) -> tuple[str, ...]:
         """The published columns, in the order of the source."""
-        roles = {rule.column: rule.role for rule in self.policy.columns}
+        rules = {rule.column: rule for rule in self.policy.columns}
         return tuple(
-            column.name for column in self.info.columns if roles[column.name] is not Role.IDENTIFIER
+            name for column in self.info.columns for name in rules[column.name].published_as
         )
 
     @property
@@ -175,9 +180,14 @@ class Publication:
         return tuple(published_type(r, self.info.column(c)) for c, r in self.recodings)
 
     @property
+    def stored_types(self) -> tuple[str, ...]:
+        """The type of every quasi-identifier in the table of groups, in policy order."""
+        return tuple(stored_type(r, self.info.column(c)) for c, r in self.recodings)
+
+    @property
     def kept(self) -> tuple[str, ...]:
         """The published columns that are no quasi-identifiers, in the order of the source."""
-        recoded = {column for column, _ in self.recodings}
+        recoded = set(self.policy.published_quasi)
         return tuple(name for name in self.names if name not in recoded)
 
     @property
@@ -200,19 +210,35 @@ class Publication:
 
     def columns(self) -> sql.Composed:
         """Compose the select list: recoded columns from the groups, all others from ``s``."""
-        place = {column: ("g", f"q{i}") for i, (column, _) in enumerate(self.recodings, 1)}
-        if self.drafted:
-            place |= {name: ("s", f"v{i}") for i, name in enumerate(self.kept, 1)}
-        return sql.SQL(", ").join(
-            sql.SQL("{} AS {}").format(sql.Identifier(*place[name]), sql.Identifier(name))
-            if name in place
-            else sql.SQL("{} AS {}").format(
-                lasting_value(self.info.column(name), sql.Identifier("s", name)),
-                sql.Identifier(name),
+        values = dict(self._recoded())
+        for i, name in enumerate(self.kept, 1):
+            own = sql.Identifier("s", name)
+            values[name] = (
+                sql.Identifier("s", f"v{i}")
+                if self.drafted
+                else lasting_value(self.info.column(name), own)
             )
-            for name in self.names
+        return sql.SQL(", ").join(
+            sql.SQL("{} AS {}").format(values[name], sql.Identifier(name)) for name in self.names
         )
 
+    def _recoded(self) -> Iterator[tuple[str, sql.Composable]]:
+        """Yield each published quasi-identifier with its value, from the groups ``g``."""
+        rules = self.policy.with_role(Role.QUASI)
+        for i, (rule, stored) in enumerate(zip(rules, self.stored_types, strict=True), 1):
+            value = sql.Identifier("g", f"q{i}")
+            if rule.recoding == BOUNDS:
+                # Ranges of a type with steps end before their upper bound, however they began.
+                least = sql.SQL("pg_catalog.lower({})").format(value)
+                greatest = sql.SQL("pg_catalog.upper({})").format(value)
+                if stored in _OF_STEPS:
+                    greatest = sql.SQL("({} OPERATOR(pg_catalog.-) 1)").format(greatest)
+                yield from zip(rule.published_as, (least, greatest), strict=True)
+            else:
+                yield rule.column, value
+
+
+_OF_STEPS = frozenset({"int4range", "int8range", "daterange"})
 
 # Types whose every value is read back from its text, and read in as text by the source's reader.
 # Not numeric, which is read without trailing zeros, nor char, which is read without its blanks.

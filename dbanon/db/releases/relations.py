@@ -38,25 +38,14 @@ def membership_id(release: Entry) -> int:
 
 def build_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield what makes the empty private tables."""
-    keys = sql.SQL(", ").join(
-        sql.SQL("{} AS {}").format(key, sql.Identifier(name))
-        for name, key in zip(publication.key_columns, publication.keys(of="s"), strict=True)
-    )
-    apart = publication.kind is ReleaseKind.VIEW and publication.info.leaves
-    yield template(
-        "releases/create_rows",
-        rows=publication.rows,
-        keys=keys,
-        leaf=sql.SQL(", 0 AS leaf" if apart else ""),
-        source=publication.reading,
-    )
+    yield _rows_statement(publication)
     recoded = sql.SQL(",\n    ").join(
         sql.SQL("{} {}{}").format(
             sql.Identifier(f"q{i}"),
             sql.Identifier("pg_catalog", published.removesuffix("[]")),
             sql.SQL("[]" if published.endswith("[]") else ""),
         )
-        for i, published in enumerate(publication.types, 1)
+        for i, published in enumerate(publication.stored_types, 1)
     )
     yield template(
         "releases/create_groups",
@@ -75,6 +64,23 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
             columns=sql.SQL("").join(kept),
             source=publication.reading,
         )
+
+
+def _rows_statement(publication: Publication) -> sql.Composed:
+    keys = sql.SQL(", ").join(
+        sql.SQL("{} AS {}").format(key, sql.Identifier(name))
+        for name, key in zip(publication.key_columns, publication.keys(of="s"), strict=True)
+    )
+    last = ", 0 AS value"
+    if publication.kind is ReleaseKind.VIEW:
+        last = ", 0 AS leaf" if publication.info.leaves else ""
+    return template(
+        "releases/create_rows",
+        rows=publication.rows,
+        keys=keys,
+        last=sql.SQL(last),
+        source=publication.reading,
+    )
 
 
 def serve_statements(publication: Publication) -> Iterator[sql.Composed]:
@@ -155,9 +161,10 @@ def comment_statement(publication: Publication, candidate: TableName | None = No
 def wording_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield the comments in which the columns of the view say in words what they are."""
     recodings = dict(publication.recodings)
-    roles = {rule.column: rule.role for rule in publication.policy.columns}
+    rules = {name: rule for rule in publication.policy.columns for name in rule.published_as}
     for name in publication.names:
-        text = in_words(name, roles[name], recoding=recodings.get(name))
+        rule = rules[name]
+        text = in_words(name, rule.role, recoding=recodings.get(rule.column))
         column = sql.SQL("{}.{}").format(relation(publication.view), sql.Identifier(name))
         yield sql.SQL("COMMENT ON COLUMN {} IS {}").format(column, sql.Literal(text))
 

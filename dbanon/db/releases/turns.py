@@ -19,7 +19,7 @@ from dbanon.domain.errors import DatabaseError
 from dbanon.domain.table import quote_identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from dbanon.db.session import Session
     from dbanon.domain.deeds import Deed
@@ -38,34 +38,42 @@ class _Overtaken(Exception):
 class _Busy(Exception):
     """Somebody writes the source; who also wants to write it waits no longer than an attempt."""
 
+    def __init__(self, source: TableInfo) -> None:
+        super().__init__()
+        self.source = source
+
 
 @contextmanager
 def alone(
-    session: Session, source: TableInfo, *, exclude_writers: bool, keep: bool, deed: Deed
+    session: Session, sources: Sequence[TableInfo], *, exclude_writers: bool, keep: bool, deed: Deed
 ) -> Iterator[None]:
-    """Open the one REPEATABLE READ transaction of a publication, the only one of its table.
+    """Open the one REPEATABLE READ transaction of a publication, the only one of its tables.
 
     Turns are taken by a row that only those who publish may lock; anybody can take an advisory
     lock. The transaction itself holds it, so that it ends with whatever happens to the session,
     and changes it, so that no snapshot misses what the publication before has committed. The
-    source is locked earlier still, as ``lock_source`` must be before any snapshot: therefore the
-    row is not waited for in this transaction, but before. Raises DatabaseError that says who
-    holds it after 60 seconds.
+    sources are locked earlier still, as ``lock_source`` must be before any snapshot: therefore the
+    rows are not waited for in this transaction, but before. Raises DatabaseError that says who
+    holds one after 60 seconds.
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
+    sources = sorted(sources, key=lambda source: source.oid)
     while True:
-        _await(session, source, deadline)
+        for source in sources:
+            _await(session, source, deadline)
         try:
             with session.transaction(snapshot=True, keep=keep, deed=deed):
-                _lock(session, source, exclude_writers=exclude_writers)
-                _take(session, source)
+                for source in sources:
+                    _lock(session, source, exclude_writers=exclude_writers)
+                for source in sources:
+                    _take(session, source)
                 yield
                 return
         except _Overtaken:
             session.deeds.withdraw()
-        except _Busy:
+        except _Busy as busy:
             session.deeds.withdraw()
-            _pause(session, source, deadline)
+            _pause(session, busy.source, deadline)
 
 
 def _lock(session: Session, source: TableInfo, *, exclude_writers: bool) -> None:
@@ -74,7 +82,7 @@ def _lock(session: Session, source: TableInfo, *, exclude_writers: bool) -> None
     try:
         lock_source(session, source, exclude_writers=exclude_writers)
     except psycopg.errors.LockNotAvailable:
-        raise _Busy from None
+        raise _Busy(source) from None
     session.pg.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(LOCK_TIMEOUT))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -113,10 +114,19 @@ def misfits(policy: Policy, info: TableInfo) -> Iterator[str]:
             yield f"{named} is of type {column.type}, of which only is null can be asked"
         elif condition.comparison in _IN_ORDER and not column.kind.is_ordered:
             yield f"{named} is of type {column.type}, which is compared by =, <> and in only"
+        elif not all(map(_can_be_asked, condition.values)):
+            yield f"{named} is compared with NaN, an infinite number or a text with a NUL character"
         elif condition.comparison not in _NULLS and not all(
             _fits(value, column) for value in condition.values
         ):
             yield f"{named} is of type {column.type}, and a value is none of it"
+
+
+def _can_be_asked(value: Scalar) -> bool:
+    """Whether a value is one that a row could have, and that a document can hold."""
+    if isinstance(value, str):
+        return "\x00" not in value
+    return isinstance(value, int) or math.isfinite(value)
 
 
 def _fits(value: Scalar, column: ColumnInfo) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import psycopg
 import pytest
-from tables import make_patients, patients_policy
+from tables import make_patients, patients_policy, serve_patients
 
 import dbanon
 from dbanon.actions.release import count_hidden
@@ -25,12 +25,9 @@ SELECT r.k1 FROM dbanon_data.rows_{0} AS r JOIN dbanon_data.groups_{0} AS g USIN
 
 
 @pytest.fixture
-def live(database):
+def live(copied):
     """Patients served as a live view with k = 5 and l = 3."""
-    table = make_patients(database)
-    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
-    dbanon.publish(table, kind="view", settings=database.settings)
-    return database
+    return copied(serve_patients)
 
 
 def members(database):

@@ -21,16 +21,19 @@ SELECT min(n) FROM (SELECT count(*) AS n FROM anon.parted GROUP BY age, sex, bor
 """
 
 
-@pytest.fixture
-def live(database):
-    """Two hundred people in three partitions on two levels, served with k = 5."""
+def serve_parts(database):
     make_patients(database)
     database.execute(TREE)
     table = TableName("public", "parted")
     dbanon.set_policy(table, patients_policy(table, l=None), settings=database.settings)
     options = {"kind": "view", "algorithm": "mondrian", "settings": database.settings}
     assert rows_proved(dbanon.publish(table, **options)) == 200
-    return database
+
+
+@pytest.fixture
+def live(copied):
+    """Two hundred people in three partitions on two levels, served with k = 5."""
+    return copied(serve_parts)
 
 
 def shown(database):

@@ -8,7 +8,7 @@ import pytest
 from proxies import wire
 from selection import exhaustive_after, one_server_after
 from sqlalchemy.engine import RootTransaction
-from tables import make_patients, patients_policy
+from tables import define_patients, make_patients, patients_policy
 
 import dbanon
 from dbanon.cli import main
@@ -73,18 +73,19 @@ ONE_OF_EACH = [("publish", "| true"), ("publish", ">&-"), *((n, "> /dev/full") f
 OTHERS = [way for way in product(COMMANDS, LOST) if way not in ONE_OF_EACH]
 
 
-@pytest.fixture
-def patients(database, monkeypatch, tmp_path):
-    """A table that is published and granted, and the files that commands read."""
-    table = make_patients(database)
-    dbanon.set_policy(
-        table, patients_policy(table, algorithm="mondrian"), settings=database.settings
-    )
+def publish_for_an_analyst(database):
+    define_patients(database)
     grants = [database.role("fate_analyst")]
     database.role("fate_other")
     dbanon.publish("patients", grants=grants, settings=database.settings)
+
+
+@pytest.fixture
+def patients(copied, monkeypatch, tmp_path):
+    """A table that is published and granted, and the files that commands read."""
+    database = copied(publish_for_an_analyst)
     (tmp_path / "letters.csv").write_text(TREE, encoding="utf-8")
-    text = dbanon.export_policy(table, settings=database.settings)
+    text = dbanon.export_policy("patients", settings=database.settings)
     (tmp_path / "policy.toml").write_text(text.replace("k = 5", "k = 6"), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DBANON_DSN", database.dsn)
@@ -221,9 +222,7 @@ def test_lost_errors_do_not_change_what_is_returned(patients):
 def test_a_refresh_of_several_fails_although_its_output_is_lost(patients):
     make_patients(patients, name="others")
     table = dbanon.TableName("public", "others")
-    dbanon.set_policy(
-        table, patients_policy(table, algorithm="mondrian"), settings=patients.settings
-    )
+    dbanon.set_policy(table, patients_policy(table), settings=patients.settings)
     dbanon.publish(table, settings=patients.settings)
     patients.execute("TRUNCATE public.others")
     ended = shell(["refresh", "--all"], "> /dev/full")

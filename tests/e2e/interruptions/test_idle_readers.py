@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg import IsolationLevel
 from selection import one_server_after
-from tables import make_patients, patients_policy
+from tables import define_patients, patients_policy, publish_patients, serve_patients
 
 import dbanon
 from dbanon.db.metadata import ledger
@@ -26,11 +26,19 @@ LONGEST = 1.0  # seconds that a reader may wait
 
 
 @pytest.fixture
-def patients(database):
-    table = make_patients(database)
-    policy = patients_policy(table, algorithm="mondrian")
-    dbanon.set_policy(table, policy, settings=database.settings)
-    return database
+def patients(copied):
+    return copied(define_patients)
+
+
+@pytest.fixture
+def published(copied, kind):
+    """Patients who are published as a table or as a live view."""
+    return copied({"table": publish_patients, "view": serve_patients}[kind])
+
+
+@pytest.fixture
+def published_table(copied):
+    return copied(publish_patients)
 
 
 def publish(database, kind="table", **options):
@@ -45,7 +53,7 @@ def refresh(database):
 def publish_other_columns(database, kind="table"):
     """Publish without the notes, which needs another table and another view."""
     table = dbanon.TableName("public", "patients")
-    policy = patients_policy(table, algorithm="mondrian")
+    policy = patients_policy(table)
     columns = [
         replace(c, role=Role.IDENTIFIER) if c.column == "note" else c for c in policy.columns
     ]
@@ -56,7 +64,7 @@ def publish_other_columns(database, kind="table"):
 
 def publish_all_columns(database, kind="table"):
     table = dbanon.TableName("public", "patients")
-    policy = patients_policy(table, algorithm="mondrian")
+    policy = patients_policy(table)
     dbanon.set_policy(table, policy, settings=database.settings)
     return publish(database, kind)
 
@@ -96,48 +104,45 @@ def rows_of(connection):
 
 
 @KINDS
-def test_a_refresh_waits_for_no_reader_and_no_reader_for_it(patients, kind):
-    publish(patients, kind)
-    idle = begin(patients)
+def test_a_refresh_waits_for_no_reader_and_no_reader_for_it(published, kind):
+    idle = begin(published)
     start = time.monotonic()
-    with reading_on(patients) as (counted, waits):
-        release = refresh(patients)
+    with reading_on(published) as (counted, waits):
+        release = refresh(published)
     assert time.monotonic() - start < 30
     assert ({200}, 2) == (counted, release.id)
     assert max(waits) < LONGEST
     # READ COMMITTED: the next statement of the idle transaction sees the new release
     assert idle.execute(COUNT).fetchone() == (200,)
-    assert [] == [f for f in dbanon.doctor(settings=patients.settings) if f.level != "ok"]
+    assert [] == [f for f in dbanon.doctor(settings=published.settings) if f.level != "ok"]
 
 
 @KINDS
-def test_a_dump_that_has_begun_finds_every_relation_that_it_has_listed(patients, kind):
-    publish(patients, kind)
+def test_a_dump_that_has_begun_finds_every_relation_that_it_has_listed(published, kind):
     listed = (
         "SELECT c.oid FROM pg_class AS c WHERE c.relnamespace = 'dbanon_data'::regnamespace"
         " AND c.relkind IN ('r', 'v') ORDER BY c.oid"
     )
-    before = patients.execute(listed)
-    refresh(patients)
+    before = published.execute(listed)
+    refresh(published)
     assert len(before) >= 1
-    assert before == patients.execute(listed)
+    assert before == published.execute(listed)
 
 
 @KINDS
 @pytest.mark.parametrize("level", one_server_after(1, LEVELS))
 @pytest.mark.parametrize("read", one_server_after(1, [True, False]))
-def test_a_snapshot_sees_the_one_release_of_its_time(patients, kind, level, read):
-    publish(patients, kind)
-    before = rows_of(patients.connect())
-    old = begin(patients, level=level, read=read)
-    patients.execute("UPDATE public.patients SET note = 'other ' || note")
-    refresh(patients)
+def test_a_snapshot_sees_the_one_release_of_its_time(published, kind, level, read):
+    before = rows_of(published.connect())
+    old = begin(published, level=level, read=read)
+    published.execute("UPDATE public.patients SET note = 'other ' || note")
+    refresh(published)
     assert before == rows_of(old)
     promised = "SELECT dbanon.promise('anon.patients') ->> 'release'"
     assert ("1",) == old.execute(promised).fetchone()
     verdicts = old.execute("SELECT verdict FROM dbanon.verify('anon.patients')").fetchall()
     assert {("passed",)} == set(verdicts)
-    now = rows_of(patients.connect())
+    now = rows_of(published.connect())
     assert len(before) == len(now)
     assert [] == [row for row in now if row in before]
 
@@ -189,27 +194,26 @@ def test_a_snapshot_older_than_the_tables_of_a_release_gets_an_error(patients, k
 
 @KINDS
 def test_a_change_of_columns_gives_up_in_time_and_names_who_is_in_the_way(
-    patients, kind, monkeypatch
+    published, kind, monkeypatch
 ):
     monkeypatch.setattr("dbanon.db.releases.views.PATIENCE", 3.0)
-    publish(patients, kind)
-    idle = begin(patients)
+    idle = begin(published)
     pid = idle.info.backend_pid
     failure = pytest.raises(dbanon.DatabaseError, match="release 1 is served on")
-    with reading_on(patients) as (counted, waits), failure as raised:
-        publish_other_columns(patients, kind)
-    assert f"process {pid} ({patients.server.owner})" in str(raised.value)
+    with reading_on(published) as (counted, waits), failure as raised:
+        publish_other_columns(published, kind)
+    assert f"process {pid} ({published.server.owner})" in str(raised.value)
     assert f"SELECT pg_terminate_backend({pid})" in raised.value.hint
     assert raised.value.hint.endswith("run the command again")
     assert ({200}, True) == (counted, max(waits) < LONGEST)
     idle.rollback()
-    with reading_on(patients) as (counted, waits):
-        release = publish(patients, kind)
+    with reading_on(published) as (counted, waits):
+        release = publish(published, kind)
     assert ({200}, True) == (counted, max(waits) < LONGEST)
-    found = patients.execute("SELECT * FROM anon.patients LIMIT 1")
+    found = published.execute("SELECT * FROM anon.patients LIMIT 1")
     assert 5 == len(found[0])
     assert [release.id] == [
-        r.id for r in dbanon.list_releases(settings=patients.settings) if r.served
+        r.id for r in dbanon.list_releases(settings=published.settings) if r.served
     ]
 
 
@@ -271,16 +275,15 @@ def test_a_release_is_withdrawn_whoever_reads_it(patients, kind, level):
 
 @KINDS
 def test_after_an_unfinished_withdrawal_the_name_can_be_published_again(
-    patients, kind, monkeypatch
+    published, kind, monkeypatch
 ):
     monkeypatch.setattr("dbanon.db.releases.withdrawal.PATIENCE", 0.0)
-    publish(patients, kind)
-    idle = begin(patients)
-    dbanon.drop_release(1, settings=patients.settings)
+    idle = begin(published)
+    dbanon.drop_release(1, settings=published.settings)
     idle.rollback()
-    publish(patients, kind)
-    assert patients.execute(COUNT) == [(200,)]
-    assert [] == [f for f in dbanon.doctor(settings=patients.settings) if f.level != "ok"]
+    publish(published, kind)
+    assert published.execute(COUNT) == [(200,)]
+    assert [] == [f for f in dbanon.doctor(settings=published.settings) if f.level != "ok"]
 
 
 @KINDS
@@ -294,16 +297,15 @@ def test_an_idle_reader_keeps_nobody_from_granting_and_revoking(patients, kind):
     assert [(200,)] == answer(idle, COUNT)
 
 
-def test_a_dry_run_keeps_nobody_waiting_and_leaves_nothing(patients):
-    publish(patients)
+def test_a_dry_run_keeps_nobody_waiting_and_leaves_nothing(published_table):
     state = "SELECT count(*), max(xmin::text) FROM dbanon_data.release_1"
-    before, idle = patients.execute(state), begin(patients)
-    with reading_on(patients) as (counted, waits):
-        publish(patients, dry_run=True)
+    before, idle = published_table.execute(state), begin(published_table)
+    with reading_on(published_table) as (counted, waits):
+        publish(published_table, dry_run=True)
     assert ({200}, True) == (counted, max(waits) < LONGEST)
-    assert before == patients.execute(state)
+    assert before == published_table.execute(state)
     assert [(200,)] == answer(idle, COUNT)
-    assert [] == [f for f in dbanon.doctor(settings=patients.settings) if f.level != "ok"]
+    assert [] == [f for f in dbanon.doctor(settings=published_table.settings) if f.level != "ok"]
 
 
 @KINDS
@@ -317,9 +319,8 @@ def test_readers_need_no_right_on_what_tells_an_old_snapshot(patients, kind):
     assert [(200,)] == answer(patients.connect_as(analyst), COUNT)
 
 
-def test_queries_of_readers_still_run_in_parallel(patients):
-    publish(patients)
-    connection = patients.connect()
+def test_queries_of_readers_still_run_in_parallel(published_table):
+    connection = published_table.connect()
     connection.execute(
         "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;"
         "SET min_parallel_table_scan_size = 0"
@@ -350,16 +351,15 @@ def test_a_writer_with_a_snapshot_older_than_a_refresh_cannot_slip_past_the_guar
 
 
 @KINDS
-def test_rows_that_no_snapshot_needs_are_freed(patients, kind):
-    publish(patients, kind)
+def test_rows_that_no_snapshot_needs_are_freed(published, kind):
     for _ in range(2):
-        refresh(patients)
+        refresh(published)
     table = "release_1" if kind == "table" else "rows_1"
     pages = f"SELECT pg_relation_size('dbanon_data.{table}') / 8192"
-    before = patients.execute(pages)
+    before = published.execute(pages)
     for _ in range(2):
-        refresh(patients)
-    assert before == patients.execute(pages)
+        refresh(published)
+    assert before == published.execute(pages)
 
 
 @pytest.mark.one_server

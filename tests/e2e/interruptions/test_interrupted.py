@@ -6,7 +6,7 @@ import sys
 import time
 
 import pytest
-from tables import make_patients, patients_policy
+from tables import publish_patients
 
 import dbanon
 
@@ -69,14 +69,10 @@ PUBLISH = ("publish", "patients", "--k", "7", "--algorithm", "auto")
 
 
 @pytest.fixture
-def published(database, monkeypatch):
+def published(copied, monkeypatch):
     """Patients published with k = 5, and the environment of a command line."""
-    table = make_patients(database)
-    dbanon.set_policy(
-        table, patients_policy(table, algorithm="mondrian"), settings=database.settings
-    )
+    database = copied(publish_patients)
     monkeypatch.setenv("DBANON_DSN", database.dsn)
-    dbanon.publish(table, settings=database.settings)
     return database
 
 

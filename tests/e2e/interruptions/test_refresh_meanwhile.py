@@ -10,7 +10,7 @@ from dbanon.db.metadata import ledger
 @pytest.fixture
 def patients(database):
     table = make_patients(database)
-    policy = patients_policy(table, k=3, l=2, algorithm="mondrian")
+    policy = patients_policy(table, k=3, l=2)
     dbanon.set_policy(table, policy, settings=database.settings)
     return database
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import psycopg
 import pytest
-from tables import make_patients, patients_policy
+from tables import define_patients, patients_policy
 
 import dbanon
-from dbanon.actions import publish as publishing
+from dbanon.actions.publication import steps as publishing
 from dbanon.anonymization import pipeline
 from dbanon.db import catalog
 from dbanon.db.releases import turns
@@ -22,15 +22,16 @@ from dbanon.domain.errors import DatabaseError
 LOCK = "SELECT pg_advisory_lock(hashtext('dbanon'), 'public.patients'::regclass::oid::integer)"
 
 
-@pytest.fixture
-def patients(database):
-    """A table that is published, and granted to an analyst."""
-    table = make_patients(database)
-    dbanon.set_policy(
-        table, patients_policy(table, algorithm="mondrian"), settings=database.settings
-    )
+def publish_for_an_analyst(database):
+    define_patients(database)
     analyst = database.role("turns_analyst")
     dbanon.publish("patients", grants=[analyst], settings=database.settings)
+
+
+@pytest.fixture
+def patients(copied):
+    """A table that is published, and granted to an analyst."""
+    database = copied(publish_for_an_analyst)
     assert can_read(database)
     return database
 
@@ -109,7 +110,7 @@ def test_a_revocation_does_not_wait_for_a_search_and_outlives_it(patients, monke
 
 def publish_without_note(patients):
     """Drop a column and publish again, which makes the view anew."""
-    policy = patients_policy(dbanon.TableName("public", "patients"), algorithm="mondrian")
+    policy = patients_policy(dbanon.TableName("public", "patients"))
     rules = tuple(rule for rule in policy.columns if rule.column != "note")
     patients.execute("ALTER TABLE public.patients DROP COLUMN IF EXISTS note")
     policy = replace(policy, columns=rules)
@@ -208,7 +209,7 @@ def test_a_publication_is_patient_once_it_has_its_turn(patients):
     deed = Deed("anon.patients", "published")
     with connect(patients.settings, writes=True) as session:
         source = catalog.describe(session, dbanon.TableName("public", "patients"))
-        with turns.alone(session, source, exclude_writers=True, keep=False, deed=deed):
+        with turns.alone(session, [source], exclude_writers=True, keep=False, deed=deed):
             (patience,) = session.pg.execute(
                 "SELECT setting::int / 1000 FROM pg_settings WHERE name = 'lock_timeout'"
             ).fetchone()

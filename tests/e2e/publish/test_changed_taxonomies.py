@@ -30,7 +30,7 @@ def load(database, tmp_path):
 
 @pytest.fixture
 def policy(database, load):
-    policy = patients_policy(make_patients(database), k=3, l=2, algorithm="mondrian")
+    policy = patients_policy(make_patients(database), k=3, l=2)
     rules = (
         replace(rule, taxonomy="diseases") if rule.role is Role.SENSITIVE else rule
         for rule in policy.columns

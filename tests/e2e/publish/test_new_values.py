@@ -61,3 +61,23 @@ def test_odd_names_are_quoted_in_the_query(database):
     assert [("x", 1)] == database.execute(query)
     with pytest.raises(psycopg.errors.UndefinedTable):
         database.execute(missing_values_sql("none", "x", table="public.nowhere"))
+
+
+def test_a_new_code_is_published_where_its_beginning_says(database, tmp_path):
+    table = make_patients(database)
+    file = tmp_path / "zip.csv"
+    lines = ["02138;021**;02***", "02140;021**;02***", "02501;025**;02***", "02502;025**;02***"]
+    file.write_text("".join(f"{line};*\n" for line in lines))
+    dbanon.import_taxonomy("zip", file, settings=database.settings)
+    database.execute("UPDATE public.patients SET sex = (ARRAY['02138', '02501'])[1 + id % 2]")
+    policy = rule_of(patients_policy(table), taxonomy="zip", on_new_value="derive", at_least=1)
+    dbanon.set_policy(table, policy, settings=database.settings)
+    dbanon.publish(table, settings=database.settings)
+    database.execute("UPDATE public.patients SET sex = '02139' WHERE id % 4 = 0")
+    assert dbanon.refresh(table, settings=database.settings)[0].changed
+    assert dbanon.check("anon.patients", settings=database.settings).passed
+    shown = {row[0] for row in database.execute("SELECT DISTINCT sex FROM anon.patients")}
+    assert shown <= {"021**", "025**", "02***", "*"}
+    database.execute("UPDATE public.patients SET sex = '77777' WHERE id = 1")
+    with pytest.raises(dbanon.DriftError, match="names no branch that they surely belong to"):
+        dbanon.refresh(table, settings=database.settings)

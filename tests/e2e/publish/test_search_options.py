@@ -23,7 +23,7 @@ TABLE = TableName("public", "patients")
 def patients(database, monkeypatch):
     """A table of 200 patients with a stored policy: k = 5, l = 3, by strict Mondrian."""
     make_patients(database)
-    policy = patients_policy(TABLE, algorithm="mondrian")
+    policy = patients_policy(TABLE)
     dbanon.set_policy(TABLE, policy, settings=database.settings)
     monkeypatch.setenv("DBANON_DSN", database.dsn)
     return database
@@ -134,7 +134,7 @@ def test_a_comparison_shows_every_algorithm_with_its_costs(run):
 
 
 def test_what_the_weights_of_a_policy_ask_for_is_shown_beside_what_they_do_not(run, patients):
-    policy = patients_policy(TABLE, algorithm="mondrian")
+    policy = patients_policy(TABLE)
     columns = (policy.columns[0], replace(policy.columns[1], weight=9.0), *policy.columns[2:])
     dbanon.set_policy(TABLE, replace(policy, columns=columns), settings=patients.settings)
     shown = " ".join(run("plan", "patients", "--compare", "--algorithms", "mondrian").split())

@@ -19,9 +19,7 @@ SYSTEM_COLUMNS = ("ctid", "xmin", "cmin", "xmax", "cmax", "tableoid")
 @pytest.fixture
 def patients(database):
     table = make_patients(database)
-    dbanon.set_policy(
-        table, patients_policy(table, algorithm="mondrian"), settings=database.settings
-    )
+    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
     database.execute("CREATE SCHEMA naive; GRANT USAGE ON SCHEMA naive TO PUBLIC")
     return database
 

@@ -40,7 +40,7 @@ def between_search_and_writing(monkeypatch, act):
 def test_an_old_snapshot_of_a_live_view_does_not_see_nothing_after_another_policy(database):
     """The function that compares marks is new, the marks that the snapshot sees are old."""
     make_patients(database)
-    policy = patients_policy(PATIENTS, algorithm="mondrian")
+    policy = patients_policy(PATIENTS)
     publish(database, policy, "view")
     old = database.connect(autocommit=False)
     old.isolation_level = IsolationLevel.REPEATABLE_READ
@@ -140,7 +140,7 @@ def test_statistics_made_while_a_table_is_published_run_nothing_unnoticed(databa
     admin.execute(LOOT)
     admin.execute(f"GRANT SELECT ON clinic.patients TO {database.server.owner}")
     table = dbanon.TableName("clinic", "patients")
-    policy = patients_policy(table, algorithm="mondrian")
+    policy = patients_policy(table)
     dbanon.set_policy(table, policy, settings=database.settings)
     owner = database.connect_as("clinic_owner")
     trap = "CREATE STATISTICS clinic.trap ON (age + clinic.zero(1)) FROM clinic.patients"
@@ -178,7 +178,7 @@ def test_another_publisher_runs_nothing_as_the_one_who_publishes_live(database):
     other.execute(SQUAT)
     error = None
     try:
-        publish(database, patients_policy(PATIENTS, algorithm="mondrian"), "view")
+        publish(database, patients_policy(PATIENTS), "view")
     except dbanon.DbanonError as raised:
         error = raised
     assert other.execute("SELECT DISTINCT who FROM dbanon_data.loot").fetchall() == [], error
@@ -188,7 +188,7 @@ def test_another_publisher_runs_nothing_as_the_one_who_publishes_live(database):
 def test_a_reader_s_view_makes_no_withdrawal_lie(database, kind):
     """A withdrawal that is done is said to be one, or an error that says what it is about."""
     make_patients(database)
-    publish(database, patients_policy(PATIENTS, algorithm="mondrian"), kind)
+    publish(database, patients_policy(PATIENTS), kind)
     database.role("analyst")
     database.admin().execute("CREATE SCHEMA analyst AUTHORIZATION analyst")
     dbanon.grant("anon.patients", ["analyst"], settings=database.settings)
@@ -207,7 +207,7 @@ def test_a_reader_s_view_makes_no_withdrawal_lie(database, kind):
 def test_a_refresh_of_a_live_view_keeps_no_writer_waiting_for_an_idle_one(database):
     """Whoever waits for a lock lets nobody pass; readers' locks are asked for in short attempts."""
     make_patients(database)
-    publish(database, patients_policy(PATIENTS, algorithm="mondrian"), "view")
+    publish(database, patients_policy(PATIENTS), "view")
     idle = database.connect(autocommit=False)
     idle.execute("UPDATE public.patients SET note = 'x' WHERE id = 1")
     waits = []
@@ -233,7 +233,7 @@ def test_a_refresh_of_a_live_view_keeps_no_writer_waiting_for_an_idle_one(databa
 def test_a_refresh_serves_no_view_whose_barrier_was_taken_down_meanwhile(database, monkeypatch):
     """Options of the view are compared as the snapshot of the publication shows them."""
     make_patients(database)
-    publish(database, patients_policy(PATIENTS, algorithm="mondrian"))
+    publish(database, patients_policy(PATIENTS))
     other = database.connect()
     other.execute("SET lock_timeout = '500ms'")
 

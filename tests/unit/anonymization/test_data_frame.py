@@ -180,3 +180,9 @@ def test_a_frame_is_grouped_by_weights():
         anonymize(data, k=2, quasi=["x"], weights={"z": 2.0})
     with pytest.raises(PolicyError, match="column x: a weight is a number of at least 0"):
         anonymize(data, k=2, quasi=["x"], weights={"x": -1.0})
+
+
+def test_a_data_frame_keeps_one_column_of_each():
+    data = pa.table({"age": [1, 2, 3, 4]})
+    with pytest.raises(PolicyError, match="a data frame keeps one"):
+        anonymize(data, quasi=["age"], k=2, recodings={"age": "bounds"})

@@ -17,7 +17,8 @@ from dbanon.domain.table import (
 from dbanon.formats.column_names import person_listed, person_numbered
 from dbanon.formats.persons import candidates, find
 from dbanon.formats.policies import parse
-from dbanon.formats.suggestions import differing, draft, key_of, suggest
+from dbanon.formats.policy.draft import draft
+from dbanon.formats.suggestions import differing, key_of, suggest
 
 ROWS = 8376
 

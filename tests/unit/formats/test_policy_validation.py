@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -51,6 +52,15 @@ POLICY = Policy(
     models=(ModelSpec("k-anonymity", {"k": 5}), ModelSpec("l-diversity", {"l": 3})),
     subject="id",
 )
+
+
+def with_bounds(*names, **changes):
+    """Return the policy with bounds of these columns."""
+    rules = [
+        replace(rule, recoding="bounds", snap=None) if rule.column in names else rule
+        for rule in POLICY.columns
+    ]
+    return replace(POLICY, columns=tuple(rules), **changes)
 
 
 def problems_of(policy=POLICY, info=INFO):
@@ -313,7 +323,10 @@ def test_the_subject_is_not_null_not_published_and_can_be_counted():
         ),
         (
             {"column": "age", "bands": 10, "recoding": "mean"},
-            "recoding mean knows no bands: choose one of interval, interval-text, label, suppress",
+            (
+                "recoding mean knows no bands: choose one of bounds, interval,"
+                " interval-text, label, suppress"
+            ),
         ),
     ],
 )
@@ -358,3 +371,34 @@ def test_new_values_need_a_taxonomy_and_no_population():
     policy = replace(policy, population=TableName("public", "people"))
     (problem,) = problems_of(policy)
     assert "does not say what a class covers" in problem
+
+
+def test_bounds_are_two_columns_of_names_that_nothing_else_has():
+    validate(with_bounds("age", "born"), INFO, taxonomies={"sex"})
+    info = replace(INFO, columns=(*INFO.columns, column("age_max", "text")))
+    left_out = with_bounds("age")
+    left_out = replace(
+        left_out, columns=(*left_out.columns, ColumnRule("age_max", Role.IDENTIFIER))
+    )
+    validate(left_out, info, taxonomies={"sex"})
+    shown = with_bounds("age")
+    shown = replace(shown, columns=(*shown.columns, ColumnRule("age_max", Role.INSENSITIVE)))
+    assert problems_of(shown, info) == [
+        "column age: recoding bounds publishes a column age_max, and there is another one"
+    ]
+
+
+def test_names_of_bounds_are_not_cut_off():
+    long = "é" * 30
+    info = replace(INFO, columns=(*INFO.columns, column(long, "integer")))
+    policy = replace(POLICY, columns=(*POLICY.columns, ColumnRule(long, Role.QUASI, "bounds")))
+    assert [f"{long}_min", f"{long}_max"] == [
+        re.search(r"publishes \"?([^\",]+)", text)[1] for text in problems_of(policy, info)
+    ]
+
+
+def test_a_model_about_a_column_is_asked_of_one():
+    x_y = ModelSpec("x-y-anonymity", {"k": 2, "x": ("age",), "y": ("cause",)})
+    policy = with_bounds("age", models=(*POLICY.models, x_y))
+    (found,) = problems_of(policy)
+    assert found.startswith("x-y-anonymity is about age, which recoding bounds publishes as two")

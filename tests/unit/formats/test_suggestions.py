@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, ColumnStats, TableInfo, TableName
 from dbanon.formats.policies import parse
-from dbanon.formats.suggestions import draft, suggest
+from dbanon.formats.policy.draft import draft
+from dbanon.formats.suggestions import suggest
 
 FEW = ColumnStats(1000, 0, 12)
 
@@ -145,3 +146,38 @@ role = "sensitive"
     keyless = replace(info, primary_key=())
     assert 'key = [\n    "id",\n]' in draft(keyless, suggested, key=("id",))
     assert list(parse(draft(keyless, suggested)).columns) == list(parse(expected).columns)
+
+
+def drafted(*columns):
+    """Return the draft for columns of (name, kind), and the policy that it is."""
+    found = tuple(ColumnInfo(name, kind.value, kind.value, kind) for name, kind in columns)
+    info = TableInfo(1, TableName("public", "t"), "r", found, primary_key=())
+    text = draft(info, suggest(info, {}))
+    return text, parse(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "floor"),
+    [
+        ("zip", ColumnKind.CATEGORY, 3),
+        ("PostCode", ColumnKind.CATEGORY, 3),
+        ("zip", ColumnKind.INTEGER, None),
+        ("dob", ColumnKind.DATE, "year"),
+        ("birth_date", ColumnKind.TIMESTAMP, "year"),
+        ("birth_year", ColumnKind.INTEGER, None),
+        ("admitted", ColumnKind.DATE, None),
+        ("city", ColumnKind.CATEGORY, None),
+    ],
+)
+def test_what_finds_persons_by_itself_is_drafted_with_a_floor(name, kind, floor):
+    text, policy = drafted((name, kind))
+    assert [floor] == [rule.at_least for rule in policy.columns]
+    assert (floor is not None) == ("; " in text)
+
+
+def test_of_a_wide_table_what_is_not_named_is_left_out():
+    wide = [(f"c{i}", ColumnKind.INTEGER) for i in range(26)]
+    text, policy = drafted(*wide)
+    assert ("drop", 26) == (policy.rest, len(policy.columns))
+    assert "# 26 columns: what is not named is left out" in text
+    assert drafted(*wide[:25])[1].rest is None

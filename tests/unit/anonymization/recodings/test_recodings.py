@@ -235,12 +235,18 @@ def test_suppress_publishes_a_star():
     assert [("*", 1), ("*", 1)] == published("suppress", column_of([1, 2]), 0, 1)
 
 
+def test_bounds_are_grouped_as_intervals_are():
+    column = column_of([3, 7, 9])
+    assert published("interval", column, 0, 0, 1) == published("bounds", column, 0, 0, 1)
+    assert "bounds" == RECODINGS["bounds"].publish(column, groups(0, 0, 1)).recoding
+
+
 @pytest.mark.parametrize(
     ("column", "accepted"),
     [
         (
             column_of([1, 2]),
-            ["interval", "interval-text", "set", "mean", "median", "mode", "suppress"],
+            ["interval", "bounds", "interval-text", "set", "mean", "median", "mode", "suppress"],
         ),
         (column_of(["a", "b"]), ["label", "set", "mode", "suppress"]),
         (
@@ -275,7 +281,7 @@ def is_true(column, recoding, label, codes):
         return True
     if recoding in {"median", "mode"}:
         return label in map(str, values) or recoding == "median" or column.taxonomy is None
-    if recoding.startswith("interval"):
+    if recoding in {"interval", "interval-text", "bounds"}:
         low, _, high = label.strip("[]").partition(",")
         low, high = read(low, column.kind), read((high or label).strip(), column.kind)
         known = [Decimal(repr(v.item())) if isinstance(v, np.number) else v for v in values]

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import pytest
 from builders import policy_of
 
 from dbanon.anonymization.registry import METRICS
@@ -43,3 +44,17 @@ def test_models_are_spelled_with_the_columns_of_which_they_are_asked():
     asked = (policy.models[0], ModelSpec("t-closeness", {"t": 0.2, "columns": ("pay", "job")}))
     policy = replace(policy, models=asked)
     assert "5-anonymity, 0.2-closeness (equal) of pay and job" == report.models(asked)
+
+
+def test_the_column_that_costs_most_is_named_with_its_share(capsys):
+    columns = {"age": 0.1, "Post Code": 0.7, "sex": 0.2}
+    report.loss(replace(LOSS, columns=columns))
+    assert '"Post Code" costs 70% of the loss: consider at_least' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "columns", [{}, {"age": 0.9}, {"age": 0.3, "sex": 0.2}, {"age": 0.0, "sex": 0.0}]
+)
+def test_where_no_column_stands_out_none_is_named(columns, capsys):
+    report.loss(replace(LOSS, columns=columns))
+    assert "of the loss:" not in capsys.readouterr().out

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -120,3 +121,24 @@ def test_conditions_that_fit():
         '{ column = "notes", is = "is null" }'
     )
     assert [] == list(misfits(policy, INFO))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), "a\x00b"])
+@pytest.mark.parametrize("name", ["age", "share", "ward"])
+def test_what_no_document_can_hold_is_refused_in_words_of_its_own(name, value):
+    columns = (
+        column("age", ColumnKind.INTEGER, "int4"),
+        column("share", ColumnKind.FLOAT, "float8"),
+        column("ward", ColumnKind.CATEGORY, "text"),
+    )
+    info = TableInfo(1, TableName("public", "t"), "r", columns, primary_key=())
+    policy = replace(read('{column = "age", is = "=", value = 1}'), where=())
+    for condition in (
+        Condition(name, Comparison.EQUAL, value),
+        Condition(name, Comparison.IN, ("x", value)),
+    ):
+        (found,) = misfits(replace(policy, where=(condition,)), info)
+        assert found == (
+            f"where: column {name} is compared with NaN, an infinite number or a text with a NUL"
+            " character"
+        )

@@ -1,12 +1,11 @@
-"""What an auditor would look at: version, rights, leaks."""
+"""What is wrong with a release that is served: its definition, its rows, its source."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from dbanon.actions.doctor.findings import Finding, Level, failure
 from dbanon.actions.preparation.loading import (
     changes,
     gained_rights,
@@ -17,165 +16,20 @@ from dbanon.actions.preparation.loading import (
     strays,
 )
 from dbanon.domain.checks import Verdict
-from dbanon.domain.errors import (
-    DbanonError,
-    DriftError,
-    NotPermitted,
-    PolicyError,
-    SchemaOutOfDate,
-    TableNotFound,
-)
+from dbanon.domain.errors import DbanonError, DriftError, PolicyError, TableNotFound
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.table import TableName
 from dbanon.domain.text import command
-from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from dbanon.db.session import Session
     from dbanon.domain.drift import Change
     from dbanon.domain.release import Release
-    from dbanon.domain.table import TableInfo
+    from dbanon.domain.table import TableInfo, TableName
 
 
-_RESTORE = "restore it from a backup: what it held is known to nobody"
-
-
-class Level(StrEnum):
-    """How bad a finding is."""
-
-    OK = "ok"
-    WARNING = "warning"
-    FAILURE = "failure"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at; ``exit_code`` is what it would make the command return."""
-
-    level: Level
-    subject: str
-    message: str
-    hint: str | None = None
-    exit_code: int = 0
-
-
-def doctor(*, schema: str = "anon", settings: Settings | None = None) -> list[Finding]:
-    """Look at the server, the role, the metadata and every served release; change nothing.
-
-    ``schema`` is where the role is to publish, as long as nothing is served yet.
-    """
-    from dbanon.db.metadata import ledger
-    from dbanon.db.session import connect
-
-    with connect(settings or Settings.load()) as session:
-        with session.transaction(read_only=True, keep=False):
-            damaged = [*_metadata(session)]
-            served = [] if damaged else ledger.releases(session, served=True)
-            schemas = {release.relation.schema or schema for release in served} or {schema}
-            findings = [*_server(session), *_role(session, schemas)]
-            findings += damaged or [Finding(Level.OK, "metadata", "the metadata schema is current")]
-            if damaged:
-                findings += _lost(session)
-            else:
-                findings += [*_policies(session), *_leftovers(session, served)]
-        for release in served:
-            findings += _looked_at(session, release)
-    return findings
-
-
-def _server(session: Session) -> Iterator[Finding]:
-    from dbanon.db.audit import OLDEST, server_version
-
-    number, name = server_version(session)
-    if number < OLDEST * 10_000:
-        yield _failure("server", f"PostgreSQL {name} is older than {OLDEST}", "upgrade the server")
-    else:
-        yield Finding(Level.OK, "server", f"PostgreSQL {name}")
-
-
-def _role(session: Session, schemas: Iterable[str]) -> Iterator[Finding]:
-    from dbanon.db.audit import role_facts
-
-    role = role_facts(session, schemas)
-    if role.superuser:
-        message = f"{role.name} is a superuser, which dbanon refuses to publish as"
-        yield Finding(Level.WARNING, "role", message, "CREATE ROLE publisher LOGIN")
-    else:
-        yield Finding(Level.OK, "role", f"{role.name} is an ordinary role")
-    if not role.can_create:
-        hint = f"let a DBA run: {command('dbanon init --role', role.name)}"
-        message = f"{role.name} cannot create schemas in this database"
-        yield Finding(Level.WARNING, "role", message, hint)
-
-
-def _metadata(session: Session) -> Iterator[Finding]:
-    """Yield what is wrong with the metadata schema."""
-    from dbanon.db.metadata import damage, migrate
-
-    try:
-        migrate.require_current(session)
-    except (NotPermitted, SchemaOutOfDate) as error:
-        yield _failure("metadata", str(error), error.hint)
-        return
-    for part in damage.missing(session):
-        yield _failure("metadata", str(part), "dbanon init" if part.mendable else _RESTORE)
-
-
-def _lost(session: Session) -> Iterator[Finding]:
-    """Yield what is served though the ledger is gone."""
-    from dbanon.db.metadata import damage
-
-    if damage.ledger_is_gone(session):
-        hint = "DROP SCHEMA dbanon_data CASCADE drops it; then dbanon init, and publish again"
-        for view, _ in damage.views_of_data(session):
-            message = "it is served, and the ledger is gone: nobody checks what it shows"
-            yield _failure(str(view), message, hint)
-
-
-def _unrecorded(session: Session) -> Iterator[Finding]:
-    """Yield the views that serve what the ledger does not know."""
-    from dbanon.db.metadata import damage
-
-    for view in damage.unrecorded_views(session):
-        message = "it is served, and the ledger says nothing of it: nobody checks what it shows"
-        yield _failure(str(view), message, f"DROP VIEW {view}, then publish again")
-
-
-def _policies(session: Session) -> Iterator[Finding]:
-    """Yield the policies that cannot be read."""
-    from dbanon.db.metadata import store
-
-    found: list[PolicyError] = []
-    store.list_policies(session, on_unreadable=found.append)
-    for error in found:
-        yield _failure("policies", str(error), error.hint)
-
-
-def _leftovers(session: Session, served: Sequence[Release]) -> Iterator[Finding]:
-    from dbanon.db import audit
-
-    yield from _unrecorded(session)
-    orphans = audit.orphans(session, served)
-    if orphans:
-        orphan = TableName("dbanon_data", orphans[0])
-        message = f"{len(orphans)} relations in dbanon_data belong to no served release"
-        yield Finding(Level.WARNING, "dbanon_data", message, _remedy(session, orphan))
-    if not served:
-        yield Finding(Level.OK, "releases", "nothing is published")
-
-
-def _remedy(session: Session, orphan: TableName) -> str:
-    """Return what drops a relation that no served release needs."""
-    from dbanon.db.metadata import ledger
-
-    number = orphan.name.rpartition("_")[2]
-    known = number.isdecimal() and ledger.release_by_id(session, int(number))
-    return f"dbanon release drop {number}" if known else f"DROP TABLE {orphan}"
-
-
-def _looked_at(session: Session, release: Release) -> list[Finding]:
+def look_at(session: Session, release: Release) -> list[Finding]:
     """Look at what the catalogs tell of a release, at rows that are safe to read, at its policy.
 
     Each in a transaction of its own: to print a definition opens what it is about, and what the
@@ -201,7 +55,7 @@ def _looked_at(session: Session, release: Release) -> list[Finding]:
                 findings.append(Finding(Level.WARNING, subject, caution.told, caution.hint))
             identity.require_admitted(session)
     except DbanonError as error:
-        findings.append(_failure(subject, str(error), error.hint))
+        findings.append(failure(subject, str(error), error.hint))
     if all(finding.level is Level.OK for finding in findings):
         message = f"release {release.id} of {release.table}, nothing leaks"
         findings.append(Finding(Level.OK, subject, message))
@@ -216,7 +70,7 @@ def _described(session: Session, release: Release) -> Iterator[Finding]:
     try:
         published = catalog.describe(session, release.relation)
     except DbanonError as error:
-        yield _failure(subject, str(error), f"dbanon release drop {release.id}")
+        yield failure(subject, str(error), f"dbanon release drop {release.id}")
         return
     try:
         source = catalog.describe(session, release.table)
@@ -240,14 +94,14 @@ def _served(
         publish = command("dbanon publish", release.table)
         repair = f"DROP VIEW {release.relation}, then {publish}"
     for problem in audit.view_problems(session, published, release=release, source=source):
-        yield _failure(subject, problem, repair)
+        yield failure(subject, problem, repair)
     for problem in identity.strangers(session, published, release.data_id):
-        yield _failure(subject, problem, "let this role or the owner of the database own it")
+        yield failure(subject, problem, "let this role or the owner of the database own it")
     for relation in (source, published):
         for function, owner in identity.foreign_code(session, relation):
             problem = f"reading {relation.name} may run {function} of {owner}"
             hint = "drop the index, statistics, policy or view that calls it"
-            yield _failure(subject, problem, hint)
+            yield failure(subject, problem, hint)
     yield from _defined(session, release, published, repair=repair)
 
 
@@ -263,20 +117,20 @@ def _defined(
         yield Finding(Level.WARNING, subject, message, repair)
     elif release.kind is ReleaseKind.VIEW:
         for change in marks.alterations(session, release):
-            yield _failure(subject, change, repair)
+            yield failure(subject, change, repair)
         same = immutability.same_definition(session, published, release.content)
         if same is None:
             message = "published on another version of PostgreSQL: its definition was not compared"
             yield Finding(Level.WARNING, subject, message, repair)
         elif not same:
-            yield _failure(subject, "its definition is not the one that was published", repair)
+            yield failure(subject, "its definition is not the one that was published", repair)
     else:
         for broken in immutability.broken_seals(session, published.oid, release.data_id):
             hint = broken.remedy or repair
             if broken.is_harmless:
                 yield Finding(Level.WARNING, subject, broken.problem, hint)
             else:
-                yield _failure(subject, broken.problem, hint)
+                yield failure(subject, broken.problem, hint)
 
 
 def _rows(session: Session, release: Release) -> Iterator[Finding]:
@@ -305,7 +159,7 @@ def _copied(session: Session, release: Release, published: TableInfo) -> Iterato
 
     if release.content is not None and immutability.content(session, published) != release.content:
         message = "it shows other rows or columns than were published"
-        yield _failure(str(release.relation), message, command("dbanon refresh", release.table))
+        yield failure(str(release.relation), message, command("dbanon refresh", release.table))
 
 
 def _live(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
@@ -322,7 +176,7 @@ def _live(session: Session, release: Release, published: TableInfo) -> Iterator[
         return  # which is reported already
     report = checks.prove(session, published, promise)
     if report.verdict is Verdict.FAILED:
-        yield _failure(subject, explain(report), repair)
+        yield failure(subject, explain(report), repair)
     elif marks.alterations(session, release):
         return  # so it shows nothing, which is reported already
     elif not report.passed:
@@ -387,7 +241,3 @@ def _suspected(
 def _unread(subject: TableName, name: TableName) -> Finding:
     message = f"this role may not read {name}: its rows were not looked at"
     return Finding(Level.WARNING, str(subject), message, f"GRANT SELECT ON {name} TO ...")
-
-
-def _failure(subject: str, message: str, hint: str | None) -> Finding:
-    return Finding(Level.FAILURE, subject, message, hint, DbanonError.exit_code)

@@ -1,0 +1,248 @@
+"""From the tables of a dataset to one partition of the persons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from dbanon.domain.errors import ConfigError, PolicyError
+from dbanon.domain.policy import K_ANONYMITY, ModelSpec, Role
+from dbanon.domain.release import ReleaseKind
+from dbanon.domain.table import ColumnKind, quote_identifier
+from dbanon.models.base import Scope
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import of_scope, title
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from dbanon.actions.preparation.loading import Loaded
+    from dbanon.actions.preparation.prepare import Prepared, Source
+    from dbanon.actions.preparation.request import Request
+    from dbanon.anonymization.linked import Linked
+    from dbanon.anonymization.pipeline import Outcome
+    from dbanon.db.session import Session
+    from dbanon.domain.caution import Caution
+    from dbanon.domain.policy import ColumnRule, Policy
+    from dbanon.domain.progress import Stages
+    from dbanon.domain.table import TableInfo
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Member:
+    """A table of the dataset as it is read, and as it is published beside the persons.
+
+    ``own`` is its policy in force for what it holds itself; ``policy`` and ``info`` have the
+    quasi-identifiers of the persons besides.
+    """
+
+    loaded: Loaded
+    own: Policy
+    policy: Policy
+    info: TableInfo
+
+
+def prepare_linked(
+    session: Session,
+    loaded: Sequence[Loaded],
+    request: Request,
+    stages: Stages,
+    *,
+    strict: bool = False,
+) -> list[Prepared]:
+    """Read the tables of a dataset, that of the persons first, and group the persons once.
+
+    Raises what ``dbanon.actions.preparation.prepare.prepare`` raises, and ConfigError for tables
+    that cannot be linked.
+    """
+    from dbanon.actions.preparation.cautions import of_rows, require_none
+    from dbanon.actions.preparation.loading import notes
+    from dbanon.actions.preparation.prepare import read_source
+    from dbanon.anonymization.linked import run_linked
+    from dbanon.anonymization.pipeline import make_algorithm
+
+    members = _members(loaded, request)
+    make_algorithm(members[0].policy, stages=stages)
+    sources = [
+        read_source(session, m.loaded, m.own, stages, kind=ReleaseKind.TABLE, linked=i > 0)
+        for i, m in enumerate(members)
+    ]
+    warnings = [
+        (*of_rows(session, m.own, m.loaded.info, source.rows.columns), *notes(m.loaded))
+        for m, source in zip(members, sources, strict=True)
+    ]
+    if strict:
+        require_none([caution for found in warnings for caution in found])
+    tables = []
+    for i, member in enumerate(members[1:], 1):
+        sources[i], linked = _linked(sources[0], sources[i], member, seed=request.seed)
+        tables.append(linked)
+    persons = members[0].policy
+    outcomes = run_linked(sources[0].encoded, persons, tables, seed=request.seed, stages=stages)
+    return [
+        _prepared(member, source, outcome, found, versions=sources[0].taxonomies)
+        for member, source, outcome, found in zip(members, sources, outcomes, warnings, strict=True)
+    ]
+
+
+def _prepared(
+    member: _Member,
+    source: Source,
+    outcome: Outcome,
+    warnings: tuple[Caution, ...],
+    *,
+    versions: Mapping[str, int],
+) -> Prepared:
+    from dbanon.actions.preparation.prepare import Prepared
+    from dbanon.db.models.statements import shown_trees
+
+    group = outcome.assignment.group
+    loss = replace(outcome.loss, n_filtered=source.n_filtered, n_not_drawn=source.n_not_drawn)
+    return Prepared(
+        info=member.info,
+        policy=member.policy,
+        taxonomies={**versions, **source.taxonomies},
+        source=source.rows,
+        outcome=replace(outcome, loss=loss),
+        trees=shown_trees(source.trees, source.rows.columns, group=group),
+        several=source.subjects is not None,
+        warnings=warnings,
+    )
+
+
+def _members(loaded: Sequence[Loaded], request: Request) -> list[_Member]:
+    """Return the tables with their policies in force, which ask for the same k."""
+    policies = [_of_persons(loaded[0], request)]
+    policies += [_of_table(one, loaded[0], request) for one in loaded[1:]]
+    k = max(policy.k for policy in policies)
+    policies = [_with_k(policy, k) for policy in policies]
+    persons, shared = loaded[0].info, policies[0].with_role(Role.QUASI)
+    first = _Member(loaded[0], policies[0], policies[0], persons)
+    rest = []
+    for one, own in zip(loaded[1:], policies[1:], strict=True):
+        kept = _apart(own, one.info, persons, names={rule.column for rule in shared})
+        rules = {rule.column for rule in kept}
+        columns = [persons.column(rule.column) for rule in shared]
+        columns += [column for column in one.info.columns if column.name in rules]
+        policy = replace(own, columns=(*shared, *kept))
+        rest.append(_Member(one, own, policy, replace(one.info, columns=tuple(columns))))
+    return [first, *rest]
+
+
+def _of_persons(loaded: Loaded, request: Request) -> Policy:
+    """Return the policy of the persons, who are told apart by their key."""
+    from dbanon.actions.preparation.prepare import in_force
+
+    key = loaded.info.primary_key
+    if len(key) != 1:
+        raise ConfigError(
+            f"{loaded.info.name} needs a key of one column, by which the other tables name persons",
+            hint="name the table of the persons first, or a view of it with key = [...]",
+        )
+    policy = in_force(loaded, _asked(request, loaded.policy))
+    return replace(policy, subject=key[0], rows_per_subject=None)
+
+
+def _of_table(loaded: Loaded, persons: Loaded, request: Request) -> Policy:
+    """Return the policy of a table whose subject is a person."""
+    from dbanon.actions.preparation.prepare import in_force
+
+    info = loaded.info
+    policy = in_force(loaded, _asked(request, loaded.policy))
+    if policy.subject is None:
+        raise PolicyError(
+            f"the policy of {info.name} does not say which column names the person",
+            hint='subject = "column" in its policy',
+        )
+    column = info.column(policy.subject)
+    key = persons.info.column(persons.info.primary_key[0])
+    integers = column.kind is key.kind is ColumnKind.INTEGER
+    if not integers and (column.base_schema, column.base_type) != (key.base_schema, key.base_type):
+        raise ConfigError(
+            f"{info.name}.{quote_identifier(column.name)} is no {key.base_type}, as"
+            f" {persons.info.name}.{quote_identifier(key.name)} is",
+            hint="the subject of each table refers to the key of the persons",
+        )
+    return policy
+
+
+def _asked(request: Request, policy: Policy) -> Request:
+    """Return what is asked of one table: of sensitive values only if it has some."""
+    for spec in of_scope((*policy.models, *request.models), Scope.POPULATION):
+        raise ConfigError(
+            f"{title(spec)} counts a population, which a dataset has none of",
+            hint="publish the table of the persons alone, or leave the model out",
+        )
+    if policy.with_role(Role.SENSITIVE):
+        return request
+    kept = tuple(m for m in request.models if MODELS[m.name].scope is not Scope.SENSITIVE)
+    return replace(request, l=None, models=kept)
+
+
+def _with_k(policy: Policy, k: int) -> Policy:
+    others = tuple(spec for spec in policy.models if spec.name != K_ANONYMITY)
+    return replace(policy, models=(ModelSpec(K_ANONYMITY, {"k": k}), *others))
+
+
+def _apart(
+    own: Policy, info: TableInfo, persons: TableInfo, *, names: set[str]
+) -> tuple[ColumnRule, ...]:
+    """Return the rules of a table without those of names that the persons' columns have."""
+    for rule in own.columns:
+        shown = rule.role is not Role.IDENTIFIER or rule.column in {own.subject, *info.primary_key}
+        if rule.column in names and shown:
+            raise PolicyError(
+                f"{own.table} and {persons.name} both have a column"
+                f" {quote_identifier(rule.column)} to publish",
+                hint="give it the role identifier in the policy of the table, or another name in a"
+                " view",
+            )
+    return tuple(rule for rule in own.columns if rule.column not in names)
+
+
+def _linked(
+    persons: Source, source: Source, member: _Member, *, seed: int
+) -> tuple[Source, Linked]:
+    """Find the person of each row, and let go of rows whose persons are not published."""
+    import numpy as np
+
+    from dbanon.actions.preparation.subjects import draws
+    from dbanon.anonymization.linked import Linked
+
+    assert source.subjects is not None  # noqa: S101 - those of a linked table are read
+    known = _places(source.owners, persons.rows.keys.column(0))
+    subjects = known[source.subjects]
+    rows = np.flatnonzero(subjects >= 0)
+    left_out = len(subjects) - len(rows)
+    if not len(rows):
+        raise PolicyError(
+            f"no row of {member.loaded.info.name} belongs to a person of the dataset",
+            hint="its subject refers to the key of the persons",
+        )
+    if left_out:
+        source = replace(
+            source,
+            rows=source.rows.take(rows),
+            encoded=source.encoded.take(rows),
+            subjects=source.subjects[rows],
+            n_filtered=source.n_filtered + left_out,
+        )
+        subjects = subjects[rows]
+    drawn = np.zeros(len(subjects), np.uint64)
+    if member.policy.rows_per_subject is not None:
+        drawn = draws(source.rows.keys, subjects, seed=seed)
+    return source, Linked(source.encoded, member.policy, subjects, drawn)
+
+
+def _places(owners: pa.Array, keys: pa.ChunkedArray) -> NDArray[np.int32]:
+    """Return the row of each owner among the persons, -1 where there is none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = pc.index_in(owners.cast(pa.string()), value_set=keys.cast(pa.string()))
+    places: NDArray[np.int32] = found.fill_null(-1).to_numpy()
+    return places

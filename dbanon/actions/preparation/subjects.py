@@ -1,0 +1,106 @@
+"""The persons of a table whose rows are theirs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dbanon.domain.errors import ConfigError, PolicyError
+from dbanon.domain.policy import Role
+from dbanon.domain.release import ReleaseKind
+from dbanon.domain.table import ColumnKind, quote_identifier
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import title
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from dbanon.db.session import Session
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.table import TableInfo
+
+
+def several_a_person(session: Session, policy: Policy, info: TableInfo, kind: ReleaseKind) -> bool:
+    """Whether some person owns several rows.
+
+    Raises ConfigError for a live view under a model whose guards count rows, which then differ from
+    persons. Distinct values are as many of both, for guards hide a class with a person of two.
+    """
+    from dbanon.db import catalog
+
+    if policy.subject is None:
+        return False
+    if info.is_computed:
+        return True  # it may be otherwise when it is read
+    rows, subjects = catalog.count_subjects(session, info, policy.subject)
+    by_rows = [spec for spec in policy.models if not MODELS[spec.name].guards_persons]
+    if rows == subjects or policy.rows_per_subject == 1:
+        by_rows = []
+    if kind is ReleaseKind.VIEW and by_rows:
+        raise ConfigError(
+            f"{info.name} has {rows:,} rows of {subjects:,} subjects"
+            f" ({quote_identifier(policy.subject)}), and a live view counts rows, not persons, for"
+            f" {title(by_rows[0])}",
+            hint="publish it with --as table",
+        )
+    return rows != subjects
+
+
+def with_subject(policy: Policy) -> Policy:
+    """Return the policy under which the subject is read along, as sensitive columns are."""
+    columns = [
+        replace(rule, role=Role.SENSITIVE) if rule.column == policy.subject else rule
+        for rule in policy.columns
+    ]
+    return replace(policy, columns=tuple(columns))
+
+
+def draws(keys: pa.Table, subjects: NDArray[np.int32], *, seed: int) -> NDArray[np.uint64]:
+    """Return a number of each row by which to choose among those of its person.
+
+    It depends on the row's key and on the seed alone: rows that come or go leave the others where
+    they are, so that a refresh chooses as before. Who has one row only is given 0.
+    """
+    import hashlib
+
+    import numpy as np
+
+    several = np.flatnonzero(np.bincount(subjects)[subjects] > 1)
+    chosen = keys.take(several)
+    salt = seed.to_bytes(8, "big", signed=False)
+    drawn = np.zeros(len(subjects), np.uint64)
+    drawn[several] = [
+        int.from_bytes(hashlib.blake2b(repr(key).encode(), key=salt, digest_size=8).digest())
+        for key in zip(*(column.to_pylist() for column in chosen.columns), strict=True)
+    ]
+    return drawn
+
+
+def subjects_of(
+    columns: pa.Table, policy: Policy, kinds: Mapping[str, ColumnKind]
+) -> tuple[NDArray[np.int32], pa.Array]:
+    """Return the person of each row, numbered, and the value that names each."""
+    import pyarrow as pa
+
+    column = columns.column(policy.subject)
+    if column.null_count:
+        raise PolicyError(
+            f"subject column {quote_identifier(policy.subject or '')} has {column.null_count:,}"
+            " NULLs, and NULL counts as no person",
+            hint="leave these rows out of the view, or name another subject",
+        )
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    numbered = pa.chunked_array([column.combine_chunks()]).dictionary_encode().combine_chunks()
+    is_float = kinds.get(policy.subject or "") is ColumnKind.FLOAT
+    if is_float and {"0", "-0"} <= set(numbered.dictionary.to_pylist()):
+        raise PolicyError(
+            f"subject column {quote_identifier(policy.subject or '')} has zeros of both signs:"
+            " they are equal, and written as two values",
+            hint="let the view give whole numbers or texts, or name another subject",
+        )
+    return numbered.indices.to_numpy(), numbered.dictionary

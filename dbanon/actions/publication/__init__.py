@@ -1,0 +1,1 @@
+"""What publishing does: the transaction it opens, and the steps within it."""

@@ -1,0 +1,107 @@
+"""Several tables of the same persons, published together."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dbanon.actions.preparation.linked import prepare_linked
+from dbanon.actions.preparation.prepare import fingerprint
+from dbanon.actions.publication.steps import build, replaced, serve
+from dbanon.domain.checks import CheckFailed
+from dbanon.domain.errors import ConfigError
+from dbanon.domain.release import ReleaseKind
+from dbanon.formats.datasets import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dbanon.actions.preparation.loading import Loaded
+    from dbanon.actions.preparation.request import Request
+    from dbanon.actions.publication.steps import Built
+    from dbanon.db.session import Session
+    from dbanon.domain.progress import Stages
+    from dbanon.domain.release import Release
+    from dbanon.formats.datasets import Dataset
+
+_OF_ONE_TABLE = ("name", "subject", "population")
+
+
+def read(path: str | Path) -> Dataset:
+    """Read the file of a dataset; raises ConfigError."""
+    try:
+        return parse(Path(path).read_bytes().decode("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"cannot read {path}: {type(error).__name__}", hint="--dataset FILE, of TOML"
+        ) from None
+
+
+def asked(request: Request) -> Request:
+    """Return what is asked of a dataset; raises ConfigError for what is asked of one table."""
+    given = next((name for name in _OF_ONE_TABLE if getattr(request, name)), None)
+    if given is not None:
+        raise ConfigError(
+            f"--{given} is about one table, and a dataset has several",
+            hint="write it into the policy of the table" if given != "name" else "--schema",
+        )
+    if request.kind is ReleaseKind.VIEW:
+        raise ConfigError(
+            "a live view cannot keep persons alike in several tables",
+            hint="publish the dataset with --as table",
+        )
+    return request
+
+
+def publish_dataset_in(
+    session: Session,
+    loaded: Sequence[Loaded],
+    request: Request,
+    stages: Stages,
+    *,
+    strict: bool = False,
+) -> list[Release]:
+    """Do all of a publication inside the open transaction of ``publishing``."""
+    request = replace(request, dataset=tuple(str(one.info.name) for one in loaded))
+    previous = [replaced(session, one.info, request) for one in loaded]
+    prepared = prepare_linked(session, loaded, request, stages, strict=strict)
+    built = [
+        build(session, one, request, stages, previous=entry, strict=strict)
+        for one, entry in zip(prepared, previous, strict=True)
+    ]
+    with stages("check"):
+        built = _proved_together(session, built)
+    with stages("record"):
+        found = joint_fingerprint(session, loaded, request)
+        return [
+            serve(session, one, done, request, fingerprint=found)
+            for one, done in zip(loaded, built, strict=True)
+        ]
+
+
+def joint_fingerprint(session: Session, loaded: Sequence[Loaded], request: Request) -> str:
+    """Return a digest of all that the releases of a dataset depend on."""
+    parts = [fingerprint(session, one, request.over(one.policy), request) for one in loaded]
+    return hashlib.sha256("".join(parts).encode()).hexdigest()
+
+
+def _proved_together(session: Session, built: Sequence[Built]) -> list[Built]:
+    """Return what was built with what holds of all of it together; raises CheckFailed."""
+    from dbanon.db.proofs.linked import prove_linked
+
+    found = prove_linked(session, [one.publication for one in built])
+    proved = [
+        replace(one, report=replace(one.report, results=(*one.report.results, *results)))
+        for one, results in zip(built, found, strict=True)
+    ]
+    for one in proved:
+        if not one.report.passed:
+            raise CheckFailed(
+                f"{one.publication.view} did not hold beside the other tables; nothing was"
+                " published",
+                one.report,
+                hint="dbanon publish --dataset FILE --dry-run, asking for less",
+            )
+    return proved

@@ -1,0 +1,106 @@
+"""The one transaction of a publication, alone on all tables that are published."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from dbanon.domain.deeds import Deed
+from dbanon.domain.errors import ConfigError
+from dbanon.domain.release import ReleaseKind
+from dbanon.domain.table import TableName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dbanon.actions.preparation.loading import Loaded
+    from dbanon.actions.preparation.request import Request
+    from dbanon.db.session import Session
+    from dbanon.domain.table import TableInfo
+    from dbanon.settings import Settings
+
+    Wanted = tuple[str | TableName, Request]
+    """A table, and what is asked of its publication."""
+
+
+@contextmanager
+def publishing(
+    wanted: Sequence[Wanted], settings: Settings, *, keep: bool
+) -> Iterator[tuple[Session, list[Loaded]]]:
+    """Open the one transaction of a publication, alone on its tables, each loaded in this order."""
+    from dbanon.actions.preparation.loading import find_source
+    from dbanon.db import identity
+    from dbanon.db.metadata.migrate import require_current
+    from dbanon.db.releases import guards, turns, withdrawal
+    from dbanon.db.session import connect
+
+    requests = [request for _, request in wanted]
+    with connect(settings, writes=True) as session:
+        require_current(session)
+        found = [find_source(session, _name(table)) for table, _ in wanted]
+        live = [
+            info
+            for info, request in zip(found, requests, strict=True)
+            if request.kind is ReleaseKind.VIEW
+        ]
+        for info in live:
+            guards.require_owner(session, info)
+        views = [
+            str(request.view(info.name)) for info, request in zip(found, requests, strict=True)
+        ]
+        deed = Deed(", ".join(views), "published")
+        with turns.alone(session, found, exclude_writers=bool(live), keep=keep, deed=deed):
+            session.allow_memory()
+            loaded = [
+                _loaded(session, info, request)
+                for info, request in zip(found, requests, strict=True)
+            ]
+            # All of them are open already, and none may be read before all are admitted.
+            identity.admit(session, *(one.info for one in loaded))
+            for one, request in zip(loaded, requests, strict=True):
+                identity.pin(session, one.info)
+                if request.kind is ReleaseKind.VIEW:
+                    _require_guardable(session, one.info)
+            yield session, loaded
+        if keep:
+            for info in found:
+                withdrawal.tidy(session, info.name)
+
+
+def _name(table: str | TableName) -> TableName:
+    return table if isinstance(table, TableName) else TableName.parse(table)
+
+
+def _loaded(session: Session, found: TableInfo, request: Request) -> Loaded:
+    """Load a table that was found before the transaction began."""
+    from dbanon.actions.preparation.loading import load, require_own_relation, require_unchanged
+    from dbanon.db import catalog, identity
+
+    info = catalog.describe(session, found.name)
+    identity.require_same(found, info)
+    loaded = load(session, info, request.policy)
+    require_own_relation(loaded, request.view(info.name))
+    require_unchanged(session, loaded, request.view(info.name))
+    return loaded
+
+
+def _require_guardable(session: Session, info: TableInfo) -> None:
+    from dbanon.db.releases import marks
+
+    foreign = [part.name for part in info.leaves if part.relkind != "r"]
+    if foreign:
+        raise ConfigError(
+            f"{foreign[0]} is a foreign partition, whose changes a live view would not see",
+            hint="publish it with --as table",
+        )
+    if info.relkind != "p" and info.has_children:
+        raise ConfigError(
+            f"{info.name} has children, whose changes a live view would not see",
+            hint="publish it with --as table",
+        )
+    if info.has_parents:
+        raise ConfigError(
+            f"{info.name} has a parent, and a live view would not see what is changed through it",
+            hint="publish the parent, or this with --as table",
+        )
+    marks.require_lasting(session, info)

@@ -1,0 +1,276 @@
+"""The steps of a publication within its transaction: build, prove, serve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from dbanon.actions.release import require_safe
+from dbanon.domain.checks import CheckFailed
+from dbanon.domain.errors import ConfigError, DatabaseError
+from dbanon.domain.release import Release, ReleaseKind
+from dbanon.domain.text import command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dbanon.actions.preparation.loading import Loaded
+    from dbanon.actions.preparation.prepare import Prepared
+    from dbanon.actions.preparation.request import Request
+    from dbanon.db.releases.publication import Publication
+    from dbanon.db.session import Session
+    from dbanon.domain.checks import CheckReport, Composition
+    from dbanon.domain.progress import Stages
+    from dbanon.domain.release import Entry
+    from dbanon.domain.table import TableInfo
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Built:
+    """A release that is written and proved, and that no reader can reach yet.
+
+    ``candidate`` is the view that was proved; ``previous`` is the release to replace, if any;
+    ``composition`` is what all releases of the table reveal with this one.
+    """
+
+    publication: Publication
+    prepared: Prepared
+    candidate: TableInfo
+    previous: Entry | None
+    report: CheckReport
+    composition: Composition
+
+
+def build(
+    session: Session,
+    prepared: Prepared,
+    request: Request,
+    stages: Stages,
+    *,
+    previous: Entry | None,
+    strict: bool = False,
+) -> Built:
+    """Write what was prepared and have the database prove it; raises CheckFailed.
+
+    strict: also when comparing it with the releases before reveals more than each promises.
+    """
+    publication = _publication(session, prepared, request)
+    with stages("write"):
+        publication = _write(session, publication, prepared)
+    with stages("publish"):
+        publication, candidate = _build(session, publication, previous)
+    with stages("check"):
+        report = _prove(session, publication, candidate, prepared)
+    with stages("compare"):
+        composition = _compare(session, publication)
+        if strict:
+            require_safe([composition])
+    return Built(publication, prepared, candidate, previous, report, composition)
+
+
+def serve(
+    session: Session, loaded: Loaded, built: Built, request: Request, *, fingerprint: str
+) -> Release:
+    """Enter a release into the ledger and let readers have it.
+
+    fingerprint: of all that it depends on.
+    """
+    from dbanon.db import identity
+    from dbanon.db.metadata import ledger, store
+    from dbanon.db.releases import relations, withdrawal
+
+    publication, prepared = built.publication, built.prepared
+    for statement in relations.forget_statements(publication) if request.forgets else ():
+        session.pg.execute(statement)
+    release = Release(
+        id=publication.id,
+        table=publication.info.name,
+        relation=publication.view,
+        kind=publication.kind,
+        policy=prepared.policy,
+        seed=request.seed,
+        checks=built.report,
+        loss=prepared.outcome.loss,
+        fingerprint=fingerprint,
+        overrides=request.options(),
+        taxonomies=prepared.taxonomies,
+        content=_content(session, publication, built.candidate),
+        data_id=publication.data_id,
+        policy_name=prepared.policy.name,
+        dataset=request.dataset,
+    )
+    release = ledger.add_release(session, release)
+    if loaded.now is not None:
+        store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
+    _serve(session, built, grants=request.grants)
+    identity.require_admitted(session)
+    if built.previous is not None:
+        withdrawal.retire(session, built.previous, by=release)
+    return replace(release, warnings=prepared.warnings, composition=built.composition)
+
+
+def replaced(session: Session, info: TableInfo, request: Request) -> Entry | None:
+    """Return the release that is to be replaced; raises ConfigError for a name of somebody else's.
+
+    It may be one that was withdrawn, when somebody has kept its view from being dropped.
+    """
+    from dbanon.db import catalog, identity, rights
+    from dbanon.db.metadata import ledger
+    from dbanon.db.releases import views
+
+    rights.require_roles(session, request.grants)
+    view = request.view(info.name)
+    identity.require_own_schema(session, view)
+    latest = ledger.latest_entry(session, view)
+    if latest is not None and latest.served and latest.table != info.name:
+        raise ConfigError(
+            f"{view} serves release {latest.id} of {latest.table}",
+            hint="publish under another --name or --schema",
+        )
+    if latest is not None and latest.served and latest.dataset and not request.dataset:
+        others = ", ".join(name for name in latest.dataset if name != str(latest.table))
+        raise ConfigError(
+            f"{view} was published together with {others}, and classes of its own would tell more",
+            hint=f"dbanon publish --dataset, or first: dbanon release drop {latest.id}",
+        )
+    present = views.oid_of(session, view)
+    if present is not None and not (latest and identity.serves(session, present, latest.data_id)):
+        raise ConfigError(
+            f"{view} exists and was not published by dbanon",
+            hint="publish under another --name or --schema",
+        )
+    if present is not None:
+        # Nobody alters or drops it from now on, so that it is still the same when it is compared.
+        held = catalog.describe(session, view)
+        identity.hold(session, held)
+        identity.admit(session, held)
+    return latest
+
+
+def _publication(session: Session, prepared: Prepared, request: Request) -> Publication:
+    from dbanon.db import identity
+    from dbanon.db.metadata import ledger
+    from dbanon.db.releases.publication import Publication
+
+    return Publication(
+        id=ledger.next_release_id(session),
+        info=prepared.info,
+        policy=prepared.policy,
+        kind=request.kind,
+        view=request.view(prepared.info.name),
+        recodings=prepared.recodings,
+        trees=prepared.trees,
+        pin=identity.readable(session, prepared.info),
+    )
+
+
+def _write(session: Session, publication: Publication, prepared: Prepared) -> Publication:
+    """Write the groups, and return the publication as the source is read from now on."""
+    from dbanon.db.proofs import keys
+    from dbanon.db.releases import relations, release_rows
+
+    publication = release_rows.staged(session, publication, prepared.source)
+    for statement in relations.build_statements(publication):
+        session.pg.execute(statement)
+    release_rows.fill(
+        session,
+        publication,
+        prepared.source,
+        assignment=prepared.outcome.assignment,
+        values=prepared.outcome.values,
+    )
+    keys.require_unique(session, publication)
+    return publication
+
+
+def _content(session: Session, publication: Publication, published: TableInfo) -> str:
+    from dbanon.db.releases import immutability
+
+    if publication.kind is ReleaseKind.VIEW:
+        return immutability.definition(session, published)
+    return immutability.content(session, published)
+
+
+def _build(
+    session: Session, publication: Publication, previous: Entry | None
+) -> tuple[Publication, TableInfo]:
+    """Make all that readers are to be served from, and a view of it that they cannot reach yet."""
+    from dbanon.db import catalog
+    from dbanon.db.releases import copies, relations
+
+    publication = copies.make(session, publication, previous)
+    session.pg.execute(relations.view_statement(publication, publication.candidate))
+    session.pg.execute(relations.comment_statement(publication, publication.candidate))
+    return publication, catalog.describe_source(session, publication.candidate)
+
+
+def _serve(session: Session, built: Built, *, grants: Sequence[str]) -> None:
+    """Let readers have what was proved. It comes last: they may have to wait until the end."""
+    from dbanon.db import catalog, identity, rights
+    from dbanon.db.locks import Held
+    from dbanon.db.releases import relations, views
+
+    publication, previous = built.publication, built.previous
+    view = publication.view
+    views.ensure_schema(session, view)
+    create = relations.view_statement(publication)
+    try:
+        views.put_in_place(session, view, create, candidate=publication.candidate)
+    except Held as held:
+        state = "nothing was published"
+        if previous is not None and previous.served:
+            state = f"release {previous.id} is served on"
+        raise DatabaseError(
+            f"{view} gets other columns or tables, and {held} is using it; {state}",
+            hint=f"{held.remedy}run the command again",
+        ) from None
+    session.pg.execute(relations.comment_statement(publication))
+    for statement in relations.wording_statements(publication):
+        session.pg.execute(statement)
+    for statement in rights.grant_statements(view, grants):
+        session.pg.execute(statement)
+    for name in (view, built.candidate.name):
+        identity.dismiss(session, name)
+    published = catalog.describe_source(session, view)
+    identity.require_release(session, published, publication.data_id)
+    rights.require_readable(session, grants, published=published.oid)
+    rights.require_separation(session, published=published.oid, source=publication.info.oid)
+
+
+def _prove(
+    session: Session, publication: Publication, published: TableInfo, prepared: Prepared
+) -> CheckReport:
+    """Prove the view that readers will have, before they have it, by what they prove it with.
+
+    What only those who read the source can count, persons and the population, comes beside it.
+    """
+    from dbanon.db.proofs import checks, population
+    from dbanon.db.proofs.subjects import prove_subjects
+    from dbanon.db.releases.guarantee import promise_of
+
+    report = checks.verify(session, published, promise_of(publication))
+    report = prove_subjects(session, publication, report, several=prepared.several)
+    report = population.prove(
+        session, published, prepared.policy, report, versions=prepared.taxonomies
+    )
+    report = replace(report, relation=publication.view)
+    if not report.passed:
+        raise CheckFailed(
+            f"{publication.view} did not hold in the database; nothing was published",
+            report,
+            hint=command("dbanon plan", publication.info.name),
+        )
+    return report
+
+
+def _compare(session: Session, publication: Publication) -> Composition:
+    """Remember whom a copy shows, and say what all releases of the table together reveal.
+
+    Nobody can remember whom a live view shows: that changes by itself.
+    """
+    from dbanon.db.histories import overlay
+
+    if publication.kind is ReleaseKind.VIEW:
+        live = {publication.id: publication.policy}
+        return overlay.recall(session, publication.info.name, live=live)
+    return overlay.remember(session, publication)

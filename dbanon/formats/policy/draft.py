@@ -1,0 +1,114 @@
+"""A policy file to edit, made of what is suggested."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbanon.domain.policy import DROP, Role
+from dbanon.domain.table import ColumnKind, quote_identifier
+from dbanon.formats.column_names import is_of_birth, is_postcode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from dbanon.domain.policy import ColumnRule
+    from dbanon.domain.table import ColumnInfo, TableInfo
+    from dbanon.formats.persons import Persons
+
+_MOST_COLUMNS = 25  # in a table of which one looks at each
+_DIGITS = 3  # of a postcode, as the Safe Harbor rule has it
+_YEAR = "year"
+_MOMENTS = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
+
+
+def draft(
+    info: TableInfo,
+    suggested: Iterable[tuple[ColumnRule, str]],
+    persons: Persons | None = None,
+    *,
+    key: Sequence[str] = (),
+    differing: Sequence[str] = (),
+) -> str:
+    """Return a policy file to edit, with the reason for each role as a comment.
+
+    key: what tells the rows apart, as far as is known; differing: the quasi-identifiers in which
+    rows of a person differ.
+    """
+    import tomli_w
+
+    rules = list(suggested)
+    models = {"k": 5}
+    if any(rule.role is Role.SENSITIVE for rule, _ in rules):
+        models["l"] = 2
+    parts = [
+        tomli_w.dumps({"table": str(info.name)})
+        + _rest(len(rules))
+        + _key(info, key)
+        + _subject(persons, dict(map(_named, rules)), differing)
+    ]
+    parts.append(tomli_w.dumps({"models": models}))
+    columns = {column.name: column for column in info.columns}
+    for rule, reason in rules:
+        floor, why = _floor(rule, columns.get(rule.column))
+        column = tomli_w.dumps({"columns": {rule.column: {"role": rule.role.value, **floor}}})
+        parts.append(f"# {reason}{why}\n{column}")
+    return "\n".join(parts)
+
+
+def _rest(n_columns: int) -> str:
+    """Return the line that leaves out what is not named, of a table with many columns."""
+    import tomli_w
+
+    if n_columns <= _MOST_COLUMNS:
+        return ""
+    why = f"# {n_columns} columns: what is not named is left out, such as new ones"
+    return f"{why}\n{tomli_w.dumps({'rest': DROP})}"
+
+
+def _floor(rule: ColumnRule, column: ColumnInfo | None) -> tuple[dict[str, object], str]:
+    """Return the finest that is to be published of what finds persons by itself, and why."""
+    if rule.role is Role.QUASI and column is not None:
+        if column.kind is ColumnKind.CATEGORY and is_postcode(column.name):
+            return {"at_least": _DIGITS}, "; few people share all of a postcode"
+        if column.kind in _MOMENTS and is_of_birth(column.name):
+            return {"at_least": _YEAR}, "; the day finds a person, the year seldom does"
+    return {}, ""
+
+
+def _key(info: TableInfo, key: Sequence[str]) -> str:
+    """Return the line that names the key, where there is no primary key."""
+    import tomli_w
+
+    if info.primary_key:
+        return ""
+    if not key:
+        return '# no column alone tells the rows apart: name several\n# key = ["...", "..."]\n'
+    return "# other values in every row\n" + tomli_w.dumps({"key": list(key)})
+
+
+def _named(suggested: tuple[ColumnRule, str]) -> tuple[str, Role]:
+    return suggested[0].column, suggested[0].role
+
+
+def _subject(persons: Persons | None, roles: Mapping[str, Role], differing: Sequence[str]) -> str:
+    """Return the line that names the subject, as a comment where somebody has to think first."""
+    import tomli_w
+
+    if persons is None:
+        return ""
+    unless = []
+    if not persons.is_sure:
+        unless.append("if these are persons")
+    if persons.nullable:
+        unless.append("once the column is NOT NULL")
+    if roles[persons.column] is not Role.IDENTIFIER:
+        unless.append("with the role identifier")
+    why = f"{persons.figure} ({persons.reason})" + ", " * bool(unless) + " and ".join(unless)
+    setting = ("# " if unless else "") + tomli_w.dumps({"subject": persons.column})
+    if differing:
+        names = ", ".join(map(quote_identifier, differing))
+        setting += (
+            f"# rows of a person differ in {names}, and classes are as wide as they are; another\n"
+            "# role, a floor or one row of each may cost less\n# rows_per_subject = 1\n"
+        )
+    return f"# {why}\n{setting}"

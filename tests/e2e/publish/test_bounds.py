@@ -1,0 +1,125 @@
+"""Recoding ``bounds``: two ordinary columns where tools know no ranges."""
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+from tables import make_patients, patients_policy, rows_proved
+
+import dbanon
+
+SOURCE = "public.patients"
+COLUMNS = (
+    "SELECT attname, format_type(atttypid, NULL) FROM pg_attribute"
+    " WHERE attrelid = 'anon.patients'::regclass AND attnum > 0 ORDER BY attnum"
+)
+
+
+@pytest.fixture
+def patients(database):
+    table = make_patients(database)
+    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
+    return database
+
+
+def published(database, *names, kind="table", **changes):
+    """Publish with bounds of the columns, and with the other keys of age."""
+    policy = dbanon.load_policy(SOURCE, settings=database.settings)
+    rules = [
+        replace(rule, recoding="bounds", **(changes if rule.column == "age" else {}))
+        if rule.column in names
+        else rule
+        for rule in policy.columns
+    ]
+    dbanon.set_policy(SOURCE, replace(policy, columns=tuple(rules)), settings=database.settings)
+    return dbanon.publish(SOURCE, kind=kind, settings=database.settings)
+
+
+@pytest.mark.parametrize("kind", ["table", "view"])
+def test_bounds_are_those_of_the_interval_and_classes_are_told_by_both(patients, kind):
+    plain = dbanon.publish(SOURCE, name="ranges", settings=patients.settings)
+    release = published(patients, "age", "born", "weight", kind=kind)
+    assert patients.execute(COLUMNS) == [
+        ("age_min", "integer"),
+        ("age_max", "integer"),
+        ("sex", "text"),
+        ("born_min", "date"),
+        ("born_max", "date"),
+        ("weight_min", "numeric"),
+        ("weight_max", "numeric"),
+        ("disease", "text"),
+        ("note", "text"),
+    ]
+    same = "SELECT {}, sex, disease, note FROM anon.{} ORDER BY note"
+    ranges = (
+        "lower(age), upper(age) - 1, lower(born), upper(born) - 1, lower(weight), upper(weight)"
+    )
+    bounds = "age_min, age_max, born_min, born_max, weight_min, weight_max"
+    found = patients.execute(same.format(bounds, "patients"))
+    assert found == patients.execute(same.format(ranges, "ranges"))
+    assert (plain.loss.ncp, plain.loss.n_rows) == (release.loss.ncp, release.loss.n_rows)
+    assert rows_proved(release) == 200
+    assert dbanon.check("anon.patients", settings=patients.settings).passed
+    ((least,),) = patients.execute(
+        f"SELECT min(n) FROM (SELECT count(*) AS n FROM anon.patients GROUP BY sex, {bounds}) AS c"
+    )
+    assert least >= 5
+    looked = [f for f in dbanon.doctor(settings=patients.settings) if f.level == "failure"]
+    assert looked == []
+
+
+def test_what_has_no_bound_is_null_and_cells_are_whole(patients):
+    published(patients, "age", bands=10.0, top=80.0, bottom=20.0)
+    found = patients.execute("SELECT DISTINCT age_min, age_max FROM anon.patients")
+    assert {low % 10 for low, _ in found if low is not None} == {0}
+    assert {high % 10 for _, high in found if high is not None} == {9}
+    patients.execute("UPDATE public.patients SET age = NULL WHERE id % 2 = 0")
+    dbanon.refresh(SOURCE, settings=patients.settings)
+    assert (None, None) in patients.execute("SELECT DISTINCT age_min, age_max FROM anon.patients")
+    assert dbanon.check("anon.patients", settings=patients.settings).passed
+
+
+@pytest.mark.one_server
+def test_readers_are_told_what_the_columns_are(patients):
+    published(patients, "born")
+    told = {
+        column.name: (column.role, column.words)
+        for column in dbanon.describe("anon.patients", settings=patients.settings).columns
+    }
+    role, words = told["born_min"]
+    assert ("quasi", True) == (role, "the least value of the class" in words)
+    role, words = told["born_max"]
+    assert ("quasi", True) == (role, "the greatest value of the class" in words)
+
+
+@pytest.mark.one_server
+def test_odd_names_and_narrow_types_are_kept(database):
+    database.execute(
+        'CREATE TABLE public.odd (id int PRIMARY KEY, "A""; --" smallint, "big one" bigint,'
+        " day date, disease text)"
+    )
+    database.execute(
+        "INSERT INTO public.odd SELECT i, i % 9, i * 10000000000, '2020-01-01'::date + i, i % 4"
+        " FROM generate_series(1, 60) AS i"
+    )
+    rules = (
+        dbanon.ColumnRule("id", dbanon.Role.IDENTIFIER),
+        dbanon.ColumnRule('A"; --', dbanon.Role.QUASI, "bounds"),
+        dbanon.ColumnRule("big one", dbanon.Role.QUASI, "bounds"),
+        dbanon.ColumnRule("day", dbanon.Role.QUASI, "bounds", at_least="month"),
+        dbanon.ColumnRule("disease", dbanon.Role.SENSITIVE),
+    )
+    table = dbanon.TableName("public", "odd")
+    policy = replace(patients_policy(table, l=None), columns=rules)
+    dbanon.set_policy(table, policy, settings=database.settings)
+    assert dbanon.publish(table, settings=database.settings).checks.passed
+    found = database.execute(COLUMNS.replace("patients", "odd"))
+    assert found[:4] == [
+        ('A"; --_min', "integer"),
+        ('A"; --_max', "integer"),
+        ("big one_min", "bigint"),
+        ("big one_max", "bigint"),
+    ]
+    days = database.execute("SELECT DISTINCT day_min, day_max FROM anon.odd")
+    assert {low.day for low, _ in days} == {1}
+    assert {date(2020, 1, 31), date(2020, 2, 29)} & {high for _, high in days}

@@ -1,0 +1,215 @@
+"""Several tables of the same persons, published together."""
+
+import json
+import sys
+
+import pytest
+from data.schemas import health
+from data.schemas.loading import load
+from linked_tables import DATASET, POLICIES, SHOWN, TABLES, store_policies
+from psycopg import sql
+
+import dbanon
+from dbanon.cli import main
+from dbanon.domain.checks import Verdict
+
+pytestmark = pytest.mark.one_server
+
+K = 5
+COLUMNS = """
+SELECT attname FROM pg_attribute
+ WHERE attrelid = to_regclass(%s) AND attnum > 0 ORDER BY attnum
+"""
+
+
+@pytest.fixture
+def clinic(database, tmp_path):
+    """Load health records with a policy for each table, and return the file of the dataset."""
+    load(database, health)
+    store_policies(database)
+    file = tmp_path / "clinic.toml"
+    file.write_text(DATASET)
+    return file
+
+
+@pytest.fixture
+def run(database, monkeypatch, capsys):
+    monkeypatch.setenv("DBANON_DSN", database.dsn)
+
+    def command(*words, code=0):
+        monkeypatch.setattr(sys, "argv", ["dbanon", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        finished = capsys.readouterr()
+        assert (ended.value.code or 0) == code, finished
+        return finished
+
+    return command
+
+
+def served(database):
+    releases = dbanon.list_releases(settings=database.settings)
+    return {release.relation.name: release for release in releases if release.served}
+
+
+def counted(database, table):
+    return database.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(*table)))[0][0]
+
+
+def test_persons_and_their_tables_are_published_by_one_partition(run, database, clinic):
+    printed = run("publish", "--dataset", clinic, "--k", K, "--l", 2).out
+    releases = served(database)
+    assert set(releases) == set(TABLES)
+    for table, release in releases.items():
+        assert f"of public.{table} is served as anon.{table}" in printed
+        assert release.checks.verdict is Verdict.PASSED
+        together = [r for r in release.checks.results if r.column == "person_id by all tables"]
+        assert [(r.model, r.required, r.achieved >= K) for r in together] == [
+            ("k-anonymity", K, True)
+        ]
+        shown = counted(database, ("anon", table)) + release.loss.n_suppressed
+        assert shown == release.loss.n_rows == counted(database, ("public", table))
+        columns = tuple(name for (name,) in database.execute(COLUMNS, (f"anon.{table}",)))
+        assert columns == SHOWN[table]
+    assert "passed" in run("check", "--all").out
+
+
+def test_all_tables_show_the_same_values_of_a_class(run, database, clinic):
+    run("publish", "--dataset", clinic, "--k", K)
+    shared = sql.SQL(", ").join(map(sql.Identifier, SHOWN["conditions"][:4]))
+    strangers = sql.SQL("SELECT {0} FROM anon.{1} EXCEPT SELECT {0} FROM anon.persons")
+    for table in TABLES[1:]:
+        assert database.execute(strangers.format(shared, sql.Identifier(table))) == []
+
+
+def test_json_holds_every_release(run, clinic):
+    found = json.loads(run("publish", "--dataset", clinic, "--k", K, "--json").out)
+    assert [release["relation"] for release in found] == [f"anon.{table}" for table in TABLES]
+    assert {tuple(release["dataset"]) for release in found} == {
+        tuple(f"public.{table}" for table in TABLES)
+    }
+
+
+def test_a_plan_costs_what_the_publication_does(run, database, clinic):
+    planned = json.loads(run("plan", "--dataset", clinic, "--k", K, "--json").out)
+    assert [plan["relation"] for plan in planned] == [f"anon.{table}" for table in TABLES]
+    assert served(database) == {}
+    done = json.loads(run("publish", "--dataset", clinic, "--k", K, "--json").out)
+    assert [plan["loss"] for plan in planned] == [release["loss"] for release in done]
+    shown = run("plan", "--dataset", clinic, "--k", K).out
+    assert shown.count("all (NCP)") == len(TABLES)
+    assert "no other policy" in run("plan", "--dataset", clinic, "--compare", code=2).err
+
+
+def test_a_dry_run_serves_nothing(run, database, clinic):
+    assert "rolled back" in run("publish", "--dataset", clinic, "--k", K, "--dry-run").out
+    assert served(database) == {}
+
+
+def test_a_table_of_a_dataset_gets_no_classes_of_its_own(run, database, clinic):
+    run("publish", "--dataset", clinic, "--k", K)
+    refused = run("publish", "encounters", "--k", K, code=1).err
+    assert "published together with public.persons, public.conditions" in refused
+    assert "publish --dataset" in refused
+    release = served(database)["encounters"]
+    run("release", "drop", release.id, "--yes")
+    run("publish", "encounters", "--k", K)
+    assert served(database)["encounters"].dataset == ()
+
+
+def test_one_that_fails_leaves_all_as_they_were(run, database, clinic):
+    run("publish", "--dataset", clinic, "--k", K)
+    before = {table: release.id for table, release in served(database).items()}
+    failed = run("publish", "--dataset", clinic, "--k", 500, code=1).err
+    assert "fewer than k" in failed or "do not meet" in failed
+    assert {table: release.id for table, release in served(database).items()} == before
+
+
+def test_rows_of_nobody_are_left_out_and_counted(run, database, clinic):
+    database.execute(
+        "CREATE VIEW public.elders AS SELECT * FROM public.persons WHERE birth_date < '1980-01-01'"
+    )
+    text = POLICIES["persons"].replace("public.persons", "public.elders")
+    text = 'key = ["person_id"]\n' + text
+    clinic.write_text(DATASET.replace('"persons"', '"elders"'))
+    (clinic.parent / "elders.toml").write_text(text)
+    run("policy", "set", "elders", "--file", clinic.parent / "elders.toml")
+    run("publish", "--dataset", clinic, "--k", K)
+    of_elders = "SELECT count(*) FROM public.encounters JOIN public.elders USING (person_id)"
+    ((expected,),) = database.execute(of_elders)
+    release = served(database)["encounters"]
+    assert 0 < expected < counted(database, ("public", "encounters"))
+    assert counted(database, ("anon", "encounters")) + release.loss.n_suppressed == expected
+    assert release.loss.n_filtered == counted(database, ("public", "encounters")) - expected
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "persons: is missing"),
+        ('persons = "persons"\ntables = []\n', "tables: must be a list of strings"),
+        ('persons = "persons"\ntables = ["persons"]\n', "names persons twice"),
+        ('persons = "persons"\ntable = ["encounters"]\n', "did you mean tables?"),
+        ("persons = [", "not valid TOML"),
+        ('persons = "persons"\ntables = ["nowhere"]\n', "nowhere"),
+        ('persons = "encounters"\ntables = ["persons"]\n', "which column names the person"),
+    ],
+)
+def test_a_file_that_is_wrong_says_where(run, database, clinic, text, why):
+    clinic.write_text(text)
+    assert why in run("publish", "--dataset", clinic, "--k", K, code=1).err
+    assert served(database) == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--name", "x"), "--name is about one table"),
+        (("--subject", "person_id"), "--subject is about one table"),
+        (("--as", "view"), "a live view cannot keep persons alike"),
+    ],
+)
+def test_options_of_one_table_are_refused(run, clinic, options, why):
+    assert why in run("publish", "--dataset", clinic, "--k", K, *options, code=1).err
+
+
+def test_either_a_table_or_a_dataset_is_published(run, clinic):
+    assert "--dataset FILE" in run("publish", "--k", K, code=2).err
+    assert "--dataset FILE" in run("publish", "persons", "--dataset", clinic, code=2).err
+
+
+def test_a_table_without_quasi_identifiers_needs_its_persons(run, clinic):
+    assert "--dataset FILE" in run("publish", "conditions", "--k", K, code=1).err
+
+
+def test_a_column_of_both_tables_is_named(run, clinic, database):
+    database.execute("ALTER TABLE public.conditions ADD COLUMN zip text DEFAULT '0'")
+    both = POLICIES["conditions"] + 'zip.role = "insensitive"\n'
+    (clinic.parent / "both.toml").write_text(both)
+    run("policy", "set", "conditions", "--file", clinic.parent / "both.toml")
+    failed = run("publish", "--dataset", clinic, "--k", K, code=1).err
+    assert "both have a column zip to publish" in failed
+
+
+def test_a_refresh_of_one_table_is_one_of_all(run, database, clinic):
+    run("publish", "--dataset", clinic, "--k", K)
+    before = served(database)
+    assert "unchanged" in run("refresh", "encounters", "--if-changed").out
+    assert served(database) == before
+    database.execute("DELETE FROM public.conditions WHERE condition_id = 1")
+    printed = run("refresh", "encounters", "--if-changed").out
+    assert printed.count("refreshed") == len(TABLES)
+    after = served(database)
+    assert all(after[table].id > before[table].id for table in TABLES)
+    assert {release.dataset for release in after.values()} == {before["persons"].dataset}
+    assert printed.count("unchanged") == 0
+    assert run("refresh", "--all", "--if-changed").out.count("unchanged") == len(TABLES)
+
+
+def test_a_dataset_that_lost_a_table_is_not_refreshed(run, database, clinic):
+    run("publish", "--dataset", clinic, "--k", K)
+    run("release", "drop", served(database)["encounters"].id, "--yes")
+    refused = run("refresh", "persons", code=1).err
+    assert "not all is served" in refused
+    run("publish", "--dataset", clinic, "--k", K)
+    assert set(served(database)) == set(TABLES)

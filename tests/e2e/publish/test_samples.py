@@ -1,0 +1,154 @@
+"""Persons are drawn by a secret key: the same ones each time, and what they are is not shown."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from tables import make_patients, patients_policy, rows_proved
+
+import dbanon
+from dbanon.domain.policy import Comparison, Condition
+
+SOURCE = "public.patients"
+NOTES = "SELECT note FROM anon.patients ORDER BY note"
+
+
+@pytest.fixture
+def patients(database):
+    """A table of 400 rows; each of 200 persons has two, which are alike."""
+    table = make_patients(database, rows=400)
+    database.execute("ALTER TABLE public.patients ADD person text NOT NULL DEFAULT 'x'")
+    database.execute(
+        "UPDATE public.patients AS p SET person = 'p' || p.id / 2, age = q.age, sex = q.sex,"
+        " born = q.born, weight = q.weight FROM public.patients AS q WHERE q.id = p.id / 2 * 2"
+    )
+    policy = patients_policy(table, rest="drop", l=None)
+    dbanon.set_policy(table, policy, settings=database.settings)
+    return database
+
+
+def stored(database, **changes):
+    policy = replace(dbanon.load_policy(SOURCE, settings=database.settings), **changes)
+    dbanon.set_policy(SOURCE, policy, settings=database.settings)
+    assert policy == dbanon.load_policy(SOURCE, settings=database.settings)
+
+
+def published(database, **changes):
+    stored(database, **changes)
+    return dbanon.publish(SOURCE, settings=database.settings)
+
+
+def notes(database):
+    return {note for (note,) in database.execute(NOTES)}
+
+
+def test_a_part_of_the_rows_is_published_proved_and_counted(patients):
+    stored(patients, sample=0.5)
+    planned = dbanon.plan(SOURCE, settings=patients.settings).loss
+    release = dbanon.publish(SOURCE, settings=patients.settings)
+    n_rows, n_not_drawn = release.loss.n_rows, release.loss.n_not_drawn
+    assert (planned.n_rows, planned.n_not_drawn) == (n_rows, n_not_drawn)
+    assert n_rows + n_not_drawn == 400
+    assert 140 < n_rows < 260
+    assert n_rows == rows_proved(release) == len(notes(patients))
+    assert release.loss.smallest_class >= 5
+    assert dbanon.check("anon.patients", settings=patients.settings).passed
+
+
+def test_persons_are_drawn_with_all_their_rows(patients):
+    release = published(patients, sample=0.4, subject="person")
+    drawn = patients.execute(
+        "SELECT person, count(*) FROM public.patients JOIN anon.patients USING (note) GROUP BY 1"
+    )
+    assert {count for _, count in drawn} == {2}
+    assert len(drawn) * 2 == release.loss.n_rows < 400
+
+
+def test_a_refresh_draws_the_same_persons_and_those_who_came(patients):
+    published(patients, sample=0.5, subject="person")
+    before = notes(patients)
+    patients.execute(
+        "INSERT INTO public.patients (id, age, sex, born, weight, disease, note, person)"
+        " SELECT id + 1000, age, sex, born, weight, disease, 'late ' || id, 'q' || id / 2"
+        " FROM public.patients"
+    )
+    dbanon.refresh(SOURCE, settings=patients.settings)
+    after = notes(patients)
+    assert before == {note for note in after if note.startswith("note")}
+    assert 140 < len(after - before) < 260
+
+
+@pytest.mark.one_server
+def test_a_larger_sample_holds_the_smaller(patients):
+    published(patients, sample=0.3)
+    small = notes(patients)
+    published(patients, sample=0.6)
+    assert small < notes(patients)
+
+
+@pytest.mark.one_server
+def test_conditions_come_first(patients):
+    where = (Condition("age", Comparison.BELOW, 50),)
+    release = published(patients, sample=0.5, where=where)
+    ((n_young,),) = patients.execute("SELECT count(*) FROM public.patients WHERE age < 50")
+    assert release.loss.n_filtered == 400 - n_young
+    assert release.loss.n_rows + release.loss.n_not_drawn == n_young
+    assert 0 < release.loss.n_not_drawn
+
+
+def test_persons_of_a_view_are_drawn_as_those_of_its_table(patients):
+    published(patients, sample=0.5, subject="person")
+    patients.execute("CREATE VIEW public.visits AS SELECT * FROM public.patients")
+    policy = dbanon.load_policy(SOURCE, settings=patients.settings)
+    policy = replace(policy, table=dbanon.TableName("public", "visits"), key=("id",))
+    dbanon.set_policy("visits", policy, settings=patients.settings)
+    release = dbanon.publish("visits", settings=patients.settings)
+    of_view = {note for (note,) in patients.execute("SELECT note FROM anon.visits")}
+    assert notes(patients) == of_view
+    assert len(of_view) == rows_proved(release)
+
+
+@pytest.mark.one_server
+def test_no_value_of_others_is_left_where_labels_and_counts_are_made(patients):
+    """The tree of a column without one, and what is warned of, know the drawn rows only."""
+    patients.execute("UPDATE public.patients SET sex = 'alone-' || id")
+    rules = dbanon.load_policy(SOURCE, settings=patients.settings).columns
+    rules = tuple(replace(r, recoding="set") if r.column == "sex" else r for r in rules)
+    published(patients, sample=0.5, columns=rules)
+    shown = {s for (row,) in patients.execute("SELECT sex FROM anon.patients") for s in row}
+    own = patients.execute("SELECT p.sex FROM public.patients AS p JOIN anon.patients USING (note)")
+    assert shown == {sex for (sex,) in own}
+
+
+def test_the_key_is_in_the_metadata_and_nowhere_else(patients):
+    published(patients, sample=0.5, subject="person")
+    ((key,),) = patients.execute("SELECT key FROM dbanon.sampling_key")
+    assert len(key) == 32
+    told = patients.execute(
+        "SELECT pg_get_viewdef('anon.patients'::regclass),"
+        " obj_description('anon.patients'::regclass),"
+        " (SELECT json_agg(r) FROM dbanon.release AS r),"
+        " (SELECT string_agg(prosrc, '') FROM pg_proc"
+        " WHERE pronamespace = 'dbanon_data'::regnamespace)"
+    )
+    assert key.hex() not in json.dumps(told, default=str)
+
+
+@pytest.mark.one_server
+def test_without_the_key_nothing_is_drawn_anew(patients):
+    published(patients, sample=0.5)
+    before = notes(patients)
+    patients.execute("DELETE FROM dbanon.sampling_key")
+    with pytest.raises(
+        dbanon.DatabaseError, match="key by which samples are drawn is gone"
+    ) as lost:
+        dbanon.refresh(SOURCE, settings=patients.settings)
+    assert "restore it from a backup" in lost.value.hint
+    assert before == notes(patients)
+
+
+@pytest.mark.one_server
+def test_a_live_view_refuses_a_sample(patients):
+    stored(patients, sample=0.5)
+    with pytest.raises(dbanon.ConfigError, match="a live view cannot keep a sample"):
+        dbanon.publish(SOURCE, kind="view", settings=patients.settings)
