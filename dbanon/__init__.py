@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dbanon.actions.grant import grant, revoke
     from dbanon.actions.init import init, init_sql
     from dbanon.actions.inspect import inspect, inspect_query
-    from dbanon.actions.plan import plan
+    from dbanon.actions.plan import plan, plan_dataset
     from dbanon.actions.policy import (
         check_policy,
         diff_policies,
@@ -32,7 +32,14 @@ if TYPE_CHECKING:
     )
     from dbanon.actions.publish import publish, publish_dataset
     from dbanon.actions.refresh import refresh
-    from dbanon.actions.release import drop_release, list_releases, list_verifications, load_release
+    from dbanon.actions.release import (
+        check_history,
+        drop_release,
+        history,
+        list_releases,
+        list_verifications,
+        load_release,
+    )
     from dbanon.actions.server import server_psql, server_status, server_stop, server_url
     from dbanon.actions.taxonomy import (
         derive_taxonomy,
@@ -72,12 +79,13 @@ _HOMES = {
     "actions.grant": "grant revoke",
     "actions.init": "init init_sql",
     "actions.inspect": "inspect inspect_query",
-    "actions.plan": "plan",
+    "actions.plan": "plan plan_dataset",
     "actions.policy": "check_policy diff_policies drop_policy export_policy list_policies"
     " load_policy policy_history set_policy suggest_policy",
     "actions.publish": "publish publish_dataset",
     "actions.refresh": "refresh",
-    "actions.release": "drop_release list_releases list_verifications load_release",
+    "actions.release": "check_history drop_release history list_releases list_verifications"
+    " load_release",
     "actions.server": "server_psql server_status server_stop server_url",
     "actions.taxonomy": "derive_taxonomy drop_taxonomy export_taxonomy import_taxonomy"
     " list_taxonomies load_taxonomy",
@@ -121,6 +129,7 @@ __all__ = [
     "anonymize",
     "check",
     "check_all",
+    "check_history",
     "check_policy",
     "compare",
     "demo",
@@ -134,6 +143,7 @@ __all__ = [
     "export_policy",
     "export_taxonomy",
     "grant",
+    "history",
     "import_taxonomy",
     "init",
     "init_sql",
@@ -147,6 +157,7 @@ __all__ = [
     "load_release",
     "load_taxonomy",
     "plan",
+    "plan_dataset",
     "policy_history",
     "publish",
     "publish_dataset",

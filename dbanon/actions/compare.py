@@ -114,7 +114,7 @@ def compare(
     where = table if isinstance(table, TableName) else TableName.parse(table)
     with (
         connect(settings or Settings.load()) as session,
-        looking(session, partial(find_published, session, where)) as info,
+        looking(session, partial(find_published, session, where)) as (info,),
     ):
         identity.admit(session, info)
         loaded = load(session, info, request.policy, draft=given)

@@ -1,15 +1,15 @@
-"""The whole story on real data, in one call."""
+"""The whole story, in one call: on real data, or on a clinic of linked tables."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon import resources
 from dbanon.actions.check import check
 from dbanon.actions.init import init
 from dbanon.actions.policy import set_policy
-from dbanon.actions.publish import publish
+from dbanon.actions.publish import publish, publish_dataset
 from dbanon.actions.taxonomy import import_taxonomy, list_taxonomies
 from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError
@@ -20,19 +20,30 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dbanon.actions.preparation.request import Options
     from dbanon.domain.checks import CheckReport
     from dbanon.domain.release import Release
 
 
 @dataclass(frozen=True, slots=True)
-class Dataset:
-    """Real data that ships with the package; ``taxonomies`` maps a name to its CSV file."""
+class Sample:
+    """Tables that ship with the package; ``taxonomies`` maps a name to its CSV file.
+
+    ``delimiter`` is that of the rows of real data; None where the tables are made up by SQL.
+    ``tables`` are several that are published together, that of the persons first.
+    """
 
     name: str
     origin: str
-    delimiter: str
-    taxonomies: Mapping[str, str]
     queries: tuple[str, ...]
+    delimiter: str | None = None
+    taxonomies: Mapping[str, str] = field(default_factory=dict)
+    tables: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[TableName, ...]:
+        """Return the tables."""
+        return tuple(TableName("public", name) for name in self.tables or (self.name,))
 
 
 _ADULT_TREES = (
@@ -46,8 +57,8 @@ _ADULT_TREES = (
     "workclass",
 )
 
-DATASETS: Mapping[str, Dataset] = {
-    "patients": Dataset(
+DATASETS: Mapping[str, Sample] = {
+    "patients": Sample(
         name="patients",
         origin="7,874 residents of Olmsted County, Minnesota (Kyle et al., NEJM 2006)",
         delimiter=",",
@@ -62,7 +73,7 @@ DATASETS: Mapping[str, Dataset] = {
   FROM anon.patients GROUP BY age ORDER BY age""",
         ),
     ),
-    "adult": Dataset(
+    "adult": Sample(
         name="adult",
         origin="30,162 persons of the 1994 US census (Becker & Kohavi, UCI, 1996)",
         delimiter=";",
@@ -75,14 +86,26 @@ DATASETS: Mapping[str, Dataset] = {
             """SELECT "native-country", count(*) FROM anon.adult GROUP BY 1 ORDER BY 2 DESC""",
         ),
     ),
+    "clinic": Sample(
+        name="clinic",
+        origin="2,000 invented persons, their visits, and what was found at these",
+        tables=("clinic_persons", "clinic_encounters", "clinic_conditions"),
+        queries=(
+            """SELECT condition, sex, count(*) FROM anon.clinic_conditions
+ GROUP BY 1, 2 ORDER BY 1, 2""",
+            """SELECT insurance, count(*) FROM anon.clinic_persons
+ WHERE birth_date && daterange('1940-01-01', '1960-01-01') GROUP BY 1""",
+            """SELECT sex, count(*), round(avg(cost)) AS cost FROM anon.clinic_encounters
+ GROUP BY sex""",
+        ),
+    ),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Demonstration:
-    """What the demonstration did: the release, its proof, some rows, and queries to run next."""
+class Published:
+    """One release of the demonstration, its proof, and some rows of it and of its source."""
 
-    dataset: Dataset
     source_columns: tuple[str, ...]
     source_rows: tuple[tuple[str | None, ...], ...]
     release: Release
@@ -91,10 +114,18 @@ class Demonstration:
     rows: tuple[tuple[str | None, ...], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Demonstration:
+    """What the demonstration did; the queries of its sample can be run next."""
+
+    sample: Sample
+    published: tuple[Published, ...]
+
+
 def demo(
     dataset: str = "patients", *, settings: Settings | None = None, stages: Stages | None = None
 ) -> Demonstration:
-    """Load a data set that ships with dbanon, publish it with k = 5 and l = 3, and prove it.
+    """Load tables that ship with dbanon, publish them with k = 5 and l = 3, and prove it.
 
     Idempotent. Raises ConfigError when a table of that name exists and is not the demo's.
     """
@@ -103,20 +134,30 @@ def demo(
     chosen = DATASETS[dataset]
     settings = settings or Settings.load()
     stages = stages or Stages()
-    table = TableName("public", chosen.name)
     with stages("install"):
         init(settings)
     with stages("load"):
-        _load(chosen, table, settings)
-        _define(chosen, table, settings)
-    release = publish(table, k=5, l=3, effort="fast", settings=settings, stages=stages)
+        for table in chosen.names:
+            _load(chosen, table, settings)
+            _define(chosen, table, settings)
+    asked: Options = {"k": 5, "l": 3, "effort": "fast"}
+    if chosen.tables:
+        file = resources.data(f"{chosen.name}/{chosen.name}.toml")
+        releases = publish_dataset(file, settings=settings, stages=stages, **asked)
+    else:
+        (table,) = chosen.names
+        releases = [publish(table, settings=settings, stages=stages, **asked)]
+    return Demonstration(chosen, tuple(_shown(release, settings, stages) for release in releases))
+
+
+def _shown(release: Release, settings: Settings, stages: Stages) -> Published:
     with stages("prove again"):
         report = check(release.relation, settings=settings)
-    before, after = _samples((table, release.relation), settings)
-    return Demonstration(chosen, *before, release, report, *after)
+    before, after = _samples((release.table, release.relation), settings)
+    return Published(*before, release, report, *after)
 
 
-def _load(dataset: Dataset, table: TableName, settings: Settings) -> None:
+def _load(sample: Sample, table: TableName, settings: Settings) -> None:
     import gzip
 
     from dbanon.db import demo_tables
@@ -126,16 +167,20 @@ def _load(dataset: Dataset, table: TableName, settings: Settings) -> None:
     with connect(settings, writes=True) as session, session.transaction(deed=deed):
         if demo_tables.is_loaded(session, table):
             return
-        with gzip.open(resources.data(f"{dataset.name}.csv.gz")) as file:
-            demo_tables.load(session, table, file.read(), delimiter=dataset.delimiter)
+        if sample.delimiter is None:
+            demo_tables.make(session, table)
+            return
+        with gzip.open(resources.data(f"{sample.name}.csv.gz")) as file:
+            demo_tables.load(session, table, file.read(), delimiter=sample.delimiter)
 
 
-def _define(dataset: Dataset, table: TableName, settings: Settings) -> None:
+def _define(sample: Sample, table: TableName, settings: Settings) -> None:
     known = {row["name"] for row in list_taxonomies(settings=settings)}
-    for name, file in dataset.taxonomies.items():
+    for name, file in sample.taxonomies.items():
         if name not in known:
             import_taxonomy(name, resources.data(file), settings=settings)
-    set_policy(table, resources.data(f"{dataset.name}.toml"), settings=settings)
+    file = f"{sample.name}/{table.name}.toml" if sample.tables else f"{table.name}.toml"
+    set_policy(table, resources.data(file), settings=settings)
 
 
 def _samples(

@@ -58,7 +58,7 @@ def inspect(
     name = table if isinstance(table, TableName) else TableName.parse(table)
     with (
         connect(settings or Settings.load()) as session,
-        looking(session, partial(catalog.describe, session, name)) as info,
+        looking(session, partial(catalog.describe, session, name)) as (info,),
     ):
         return _inspected(session, info, stages or Stages())
 

@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Unpack
 
 from dbanon.actions.preparation import drafts
 from dbanon.actions.preparation.prepare import prepare
+from dbanon.actions.preparation.request import Request
 from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
+from dbanon.formats.datasets import Dataset
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Prepared
-    from dbanon.actions.preparation.request import Options, Request
+    from dbanon.actions.preparation.request import Options
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
@@ -82,32 +84,65 @@ def plan(
     where = table if isinstance(table, TableName) else TableName.parse(table)
     with (
         connect(settings or Settings.load()) as session,
-        looking(session, partial(find_published, session, where)) as info,
+        looking(session, partial(find_published, session, where)) as infos,
     ):
-        loaded = _loaded(session, info, request, given)
+        (loaded,) = _loaded(session, infos, request, given)
         prepared = prepare(session, loaded, request, stages or Stages())
-        publication = _publication(prepared, request)
-        statements = tuple(_render(session, publication, request))
+        return _planned(session, prepared, request)
+
+
+def plan_dataset(
+    dataset: str | Path | Dataset,
+    *,
+    settings: Settings | None = None,
+    stages: Stages | None = None,
+    **options: Unpack[Options],
+) -> list[Plan]:
+    """Group the persons of a dataset and report what publishing its tables would cost.
+
+    Takes what ``publish_dataset`` takes and raises what it raises, but needs no right to create
+    anything and takes no lock.
+    """
+    from dbanon.actions.preparation.linked import prepare_linked
+    from dbanon.actions.preparation.loading import find_published, looking
+    from dbanon.actions.publication.datasets import asked, read
+    from dbanon.db.session import connect
+
+    chosen = dataset if isinstance(dataset, Dataset) else read(dataset)
+    request = asked(Request.of(options))
+    with connect(settings or Settings.load()) as session:
+        finds = [partial(find_published, session, name) for name in chosen.names]
+        with looking(session, *finds) as infos:
+            loaded = _loaded(session, infos, request, None)
+            prepared = prepare_linked(session, loaded, request, stages or Stages())
+            return [_planned(session, one, request) for one in prepared]
+
+
+def _loaded(
+    session: Session, infos: Sequence[TableInfo], request: Request, draft: Policy | None
+) -> list[Loaded]:
+    from dbanon.actions.preparation.loading import load, require_own_relation, require_unchanged
+    from dbanon.db import identity
+
+    loaded = [load(session, info, request.policy, draft=draft) for info in infos]
+    for one in loaded:
+        view = request.view(one.info.name)
+        require_own_relation(one, view)
+        require_unchanged(session, one, view)
+    identity.admit(session, *infos)
+    return loaded
+
+
+def _planned(session: Session, prepared: Prepared, request: Request) -> Plan:
+    publication = _publication(prepared, request)
     return Plan(
         policy=prepared.policy,
         relation=publication.view,
         columns=tuple(_columns(prepared, publication)),
         loss=prepared.outcome.loss,
-        statements=statements,
+        statements=tuple(_render(session, publication, request)),
         warnings=prepared.warnings,
     )
-
-
-def _loaded(session: Session, info: TableInfo, request: Request, draft: Policy | None) -> Loaded:
-    from dbanon.actions.preparation.loading import load, require_own_relation, require_unchanged
-    from dbanon.db import identity
-
-    loaded = load(session, info, request.policy, draft=draft)
-    view = request.view(info.name)
-    require_own_relation(loaded, view)
-    require_unchanged(session, loaded, view)
-    identity.admit(session, info)
-    return loaded
 
 
 def _publication(prepared: Prepared, request: Request) -> Publication:

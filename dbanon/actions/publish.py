@@ -54,7 +54,7 @@ def publish_in(
     """Do all of a publication inside the open transaction of ``publishing``."""
     previous = replaced(session, loaded.info, request)
     prepared = prepare(session, loaded, request, stages, strict=strict)
-    built = build(session, prepared, request, stages, previous=previous)
+    built = build(session, prepared, request, stages, previous=previous, strict=strict)
     with stages("record"):
         found = fingerprint(session, loaded, prepared.policy, request)
         return serve(session, loaded, built, request, fingerprint=found)

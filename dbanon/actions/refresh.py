@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.release import Release
 
-COMPOSITION_WARNING = (
-    "comparing releases may reveal individuals, however anonymous each release is by itself:"
-    " anyone who kept an earlier release can see what changed"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:

@@ -81,6 +81,7 @@ def _register() -> None:
     app.command("check")(check.check)
     app.command("describe")(check.describe)
     app.command("refresh")(refresh.refresh)
+    app.command("history")(release.history)
     app.add_typer(release.app, name="release")
     app.command("doctor")(doctor.doctor)
     app.add_typer(server.app, name="server")

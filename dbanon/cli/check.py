@@ -35,6 +35,10 @@ Sensitive = Annotated[
     typer.Option("--sensitive", metavar="COLUMN", show_default=False, help="a sensitive one"),
 ]
 
+History = Annotated[
+    bool, typer.Option("--history", help="all releases of the table, held against each other")
+]
+
 
 def check(
     relation: Relation = None,
@@ -44,6 +48,7 @@ def check(
     l: options.L = None,
     quasi: Quasi = None,
     sensitive: Sensitive = None,
+    history: History = False,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     json: options.Json = False,
@@ -53,14 +58,17 @@ def check(
 
     The database counts; whoever can read the relation can do this. Exit code 3 when it does not
     hold, or when there is nothing to check. What is found of a release is entered into the
-    ledger by a role that may write it.
+    ledger by a role that may write it. --history is for the role that publishes: exit code 3 also
+    when comparing all releases of the table reveals more than each of them promises.
 
     \b
     dbanon check anon.patients
+    dbanon check anon.patients --history
     dbanon check --all --quiet
     dbanon check some.table --quasi age --quasi sex --k 5 --sensitive disease --l 3
     """
     from dbanon.actions.check import check_all, check_one
+    from dbanon.actions.release import check_history
 
     settings = options.settings(dsn, owner=owner)
     if all_:
@@ -69,12 +77,16 @@ def check(
                 "goes alone: the ledger says what to check", param_hint="--all"
             )
         _show_all(check_all(settings=settings), json=json, quiet=quiet)
-        return
-    if relation is None:
+    elif relation is None:
         raise typer.BadParameter("name a relation, or pass --all", param_hint="RELATION")
-    found = check_one(
-        relation, k=k, l=l, quasi=quasi or (), sensitive=sensitive or (), settings=settings
-    )
+    else:
+        asked = {"quasi": quasi or (), "sensitive": sensitive or ()}
+        _show(check_one(relation, k=k, l=l, **asked, settings=settings), json=json, quiet=quiet)
+    if history:
+        check_history(relation, settings=settings)
+
+
+def _show(found: Checked, *, json: bool, quiet: bool) -> None:
     if json:
         console.document(found)
     elif not quiet or found.error is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -12,14 +12,18 @@ from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.interrupts import OnInterrupt, interruptible
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from dbanon.actions.plan import Plan
 
 
 @publication.asking(without={"keep_assignment"})
 def plan(
-    table: options.Table,
+    table: options.OneTable = None,
     *,
     asked: publication.Asked,
+    dataset: options.DatasetFile = None,
     file: options.Draft = None,
     on_interrupt: options.Interrupt = OnInterrupt.DISCARD,
     print_sql: options.PrintSql = False,
@@ -41,27 +45,44 @@ def plan(
     dbanon plan patients --file draft.toml
     dbanon plan patients --k 5 --compare
     dbanon plan patients --compare --algorithms auto,mondrian --plot loss.svg
+    dbanon plan --dataset clinic.toml --k 5 --l 3
     """
-    from dbanon.actions.plan import plan as action
-
+    options.require_one(table, dataset)
     wanted = None
     if compare or algorithms or ks or plot:
         _require_comparable(asked, print_sql=print_sql)
         wanted = comparison.wanted(algorithms, ks=ks, plot=plot)
-    steps = 4 if wanted is None else wanted.steps
-    settings = options.settings(dsn, owner=owner)
+    if dataset is not None and (file or wanted):
+        raise typer.BadParameter("goes with no other policy or search", param_hint="--dataset")
+    asked |= {"settings": options.settings(dsn, owner=owner)}
     with (
-        console.watched(timings=timings, steps=steps, progress=progress) as stages,
+        console.watched(
+            timings=timings, steps=wanted.steps if wanted else 4, progress=progress
+        ) as stages,
         interruptible(stages, on_interrupt),
     ):
         if wanted is None:
-            found = action(table, draft=file, settings=settings, stages=stages, **asked)
+            found = _planned(table, dataset, file, stages=stages, **asked)
         else:
-            compared = wanted.run(table, draft=file, settings=settings, stages=stages, **asked)
+            compared = wanted.run(table or "", draft=file, stages=stages, **asked)
     if wanted is None:
         _show(found, json=json, print_sql=print_sql)
     else:
         wanted.show(compared, json=json)
+
+
+def _planned(
+    table: str | None,
+    dataset: Path | None,
+    draft: Path | None,
+    **asked: Any,  # noqa: ANN401 - whatever the options ask for
+) -> list[Plan]:
+    from dbanon.actions.plan import plan as of_table
+    from dbanon.actions.plan import plan_dataset
+
+    if dataset is None:
+        return [of_table(table or "", draft=draft, **asked)]
+    return plan_dataset(dataset, **asked)
 
 
 def _require_comparable(asked: publication.Asked, *, print_sql: bool) -> None:
@@ -71,14 +92,17 @@ def _require_comparable(asked: publication.Asked, *, print_sql: bool) -> None:
         raise typer.BadParameter("a comparison has no statements", param_hint="--print-sql")
 
 
-def _show(found: Plan, *, json: bool, print_sql: bool) -> None:
-    console.caution(found.warnings)
+def _show(found: Sequence[Plan], *, json: bool, print_sql: bool) -> None:
+    for one in found:
+        console.caution(one.warnings)
     if json:
-        console.document(found)
-    elif print_sql:
-        console.verbatim(found.script)
-    else:
-        _draw(found)
+        console.document(found[0] if len(found) == 1 else found)
+        return
+    for one in found:
+        if print_sql:
+            console.verbatim(one.script)
+        else:
+            _draw(one)
 
 
 def _draw(found: Plan) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from dbanon.cli import options
 from dbanon.cli.options import publication
 from dbanon.cli.terminal import console, report
@@ -43,12 +41,10 @@ def publish(
     dbanon publish patients --k 10 --as view --name patients_live
     dbanon publish --dataset clinic.toml --k 5 --l 3
     """
-    if (table is None) == (dataset is None):
-        raise typer.BadParameter("one table, or --dataset FILE", param_hint="TABLE")
-    from dbanon.actions.refresh import COMPOSITION_WARNING
+    options.require_one(table, dataset)
 
     with (
-        console.watched(timings=timings, steps=8, progress=progress) as stages,
+        console.watched(timings=timings, steps=9, progress=progress) as stages,
         interruptible(stages, on_interrupt),
     ):
         releases = _published(
@@ -64,8 +60,6 @@ def publish(
         console.document(releases[0] if dataset is None else releases)
     for release in releases:
         _show(release, dry_run=dry_run, silent=json)
-    if any(release.earlier for release in releases):
-        console.warn(COMPOSITION_WARNING)
 
 
 def _published(
@@ -90,3 +84,4 @@ def _show(release: Release, *, dry_run: bool, silent: bool) -> None:
         else:
             console.say(f"release {release.id} of {release.table} is served as {release.relation}")
     console.caution(release.warnings)
+    report.composition(release.composition)

@@ -5,11 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dbanon.cli import options
-from dbanon.cli.terminal import console
+from dbanon.cli.terminal import console, report
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dbanon.actions.refresh import Refreshed
 
 
@@ -43,7 +41,7 @@ def refresh(
     """
     from dbanon.actions.refresh import refresh as action
 
-    with console.watched(timings=timings, steps=8, progress=progress, quiet=quiet) as stages:
+    with console.watched(timings=timings, steps=9, progress=progress, quiet=quiet) as stages:
         results = action(
             table,
             all_tables=all_,
@@ -56,21 +54,11 @@ def refresh(
         console.document(results)
     for result in results:
         _show(result, silent=json or quiet)
-    if not quiet:
-        _remind(results)
+    if not results and not quiet:
+        console.warn("nothing is published, so there was nothing to refresh")
     codes = [result.error.exit_code for result in results if result.error is not None]
     if codes:
         raise typer.Exit(max(codes))
-
-
-def _remind(results: "Sequence[Refreshed]") -> None:
-    """Say what is true of every refresh, and known to whoever asked for quiet."""
-    from dbanon.actions.refresh import COMPOSITION_WARNING
-
-    if not results:
-        console.warn("nothing is published, so there was nothing to refresh")
-    if any(result.changed for result in results):
-        console.warn(COMPOSITION_WARNING)
 
 
 def _show(result: "Refreshed", *, silent: bool) -> None:
@@ -81,3 +69,4 @@ def _show(result: "Refreshed", *, silent: bool) -> None:
         console.say(f"{result.relation}: {state}, release {result.release.id}")
     if result.changed:
         console.caution(result.release.warnings)
+        report.composition(result.release.composition)

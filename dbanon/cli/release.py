@@ -1,6 +1,8 @@
-"""``dbanon release``."""
+"""``dbanon release`` and ``dbanon history``."""
 
-from typing import Annotated
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -8,6 +10,9 @@ from dbanon.cli import options
 from dbanon.cli.terminal import console, report
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.progress import Stages
+
+if TYPE_CHECKING:
+    from dbanon.actions.release import History
 
 app = typer.Typer(help="Read the ledger of releases.", no_args_is_help=True)
 
@@ -110,3 +115,39 @@ def drop(
     console.say(f"{dropped.relation} is withdrawn; what was copied from it cannot be called back")
     for remark in stages.remarks:
         console.say(remark)
+
+
+def history(
+    table: options.Table,
+    *,
+    dsn: options.Dsn = None,
+    owner: options.Owner = None,
+    json: options.Json = False,
+) -> None:
+    """Show all releases of a table, and what comparing them reveals.
+
+    For the role that publishes: it counts anew from what releases left behind. Anyone who kept
+    several releases can do the same with the people they know.
+
+    \b
+    dbanon history patients
+    dbanon history patients --json
+    """
+    from dbanon.actions import release
+
+    found = release.history(table, settings=options.settings(dsn, owner=owner))
+    if json:
+        console.document(found)
+    else:
+        _show(found)
+
+
+def _show(found: History) -> None:
+    headers = ("release", "relation", "policy", "served", "rows", "changed", "NCP", "created")
+    rows = [
+        (c.release, c.relation, c.policy, c.served, c.published, c.changed, c.ncp, c.created_at)
+        for c in found.chapters
+    ]
+    console.table(headers, rows)
+    report.composition_in_full(found.composition)
+    report.composition(found.composition)

@@ -43,8 +43,18 @@ def load(session: Session, table: TableName, text: bytes, *, delimiter: str) -> 
     )
     with session.pg.cursor().copy(statement) as copy:
         copy.write(text)
+    _mark(session, table, "real data")
+
+
+def make(session: Session, table: TableName) -> None:
+    """Create a table with its rows from ``sql/templates/demo/create_demo_<name>.sql``."""
+    session.pg.execute(template(f"demo/create_demo_{table.name}", table=relation(table)))
+    _mark(session, table, "invented data")
+
+
+def _mark(session: Session, table: TableName, text: str) -> None:
     comment = sql.SQL("COMMENT ON TABLE {} IS {}")
-    session.pg.execute(comment.format(relation(table), sql.Literal(f"{_MARK}: real data")))
+    session.pg.execute(comment.format(relation(table), sql.Literal(f"{_MARK}: {text}")))
     session.pg.execute(sql.SQL("ANALYZE {}").format(relation(table)))
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.caution import Caution
-    from dbanon.domain.checks import CheckReport
+    from dbanon.domain.checks import CheckReport, Composition
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableName
 
@@ -55,9 +55,10 @@ class Release(Entry):
     ``policy`` is the policy in force, command-line overrides included; ``overrides`` are those
     the command line gave, so that a refresh repeats them; ``taxonomies`` the versions used;
     ``fingerprint`` tells whether the source has changed since; ``earlier`` how many releases of the
-    table came before, with which a reader may compare this one. ``warnings`` is what to think about
-    again, which is told when it is published and not kept. ``created_at`` and ``created_by`` are
-    None until the ledger has it.
+    table came before, with which a reader may compare this one. ``warnings`` is what to
+    think about again, ``composition`` what all releases of the table together reveal; both are told
+    when it is published and not kept. ``created_at`` and ``created_by`` are None until the ledger
+    has it.
     """
 
     policy: Policy
@@ -71,3 +72,4 @@ class Release(Entry):
     created_at: datetime | None = None
     created_by: str | None = None
     warnings: tuple[Caution, ...] = field(default=(), compare=False)
+    composition: Composition | None = field(default=None, compare=False)

@@ -158,7 +158,7 @@ def other_lines() -> Iterator[Row]:
 def starting(way: str) -> Iterator[None]:
     """Have the search begin in this way without trying both."""
 
-    def chosen(space, *, seed):
+    def chosen(space, *, seed, **_):
         if way == "blocks":
             return Start(start_in_blocks(space, seed=seed), way)
         return Start(start_by_peeling(space, lattice(space), seed=seed), way)

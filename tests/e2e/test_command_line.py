@@ -73,9 +73,13 @@ def test_the_whole_way_of_a_steward(run, database, tmp_path):
     assert "served as anon.patients" in run("publish", "patients", "--timings").stdout
     assert "passed" in run("check", "anon.patients").stdout
     assert "unchanged" in run("refresh", "patients", "--if-changed").stdout
-    assert "comparing releases" in run("refresh", "patients").stderr
+    assert run("refresh", "patients").stderr == ""  # nothing changed, so there is nothing to see
+    database.execute("DELETE FROM public.patients WHERE id = 17")
+    assert "comparing releases 1, 2, 3 reveals" in run("refresh", "patients").stderr
+    assert "against release" in run("check", "anon.patients", "--history", code=3).stderr
+    assert "to one value" in run("history", "patients").stdout
     releases = json.loads(run("release", "list", "--json").stdout)
-    assert [release["served"] for release in releases] == [True, False]
+    assert [release["served"] for release in releases] == [True, False, False]
     assert "k-anonymity" in run("release", "show", releases[0]["id"]).stdout
     assert "nothing leaks" in run("doctor").stdout
     run("release", "drop", releases[0]["id"])
@@ -113,8 +117,8 @@ def test_json_says_what_was_published(run, patients):
 
 def test_a_second_release_warns_that_the_two_can_be_compared(run, patients):
     assert "comparing releases" not in run("publish", "patients", "--k", 5).stderr
-    assert "comparing releases" in run("publish", "patients", "--k", 5).stderr
-    assert "comparing releases" in run("publish", "patients", "--k", 5, "--name", "other").stderr
+    assert "comparing releases" in run("publish", "patients", "--k", 7).stderr
+    assert "comparing releases" in run("publish", "patients", "--k", 9, "--name", "other").stderr
 
 
 def test_refresh_all_goes_on_after_a_failure_and_reports_the_worst_code(run, patients):
@@ -368,6 +372,16 @@ def test_the_demonstration_tells_the_whole_story_twice(run, database, dataset, r
         assert database.execute(statement)
 
 
+def test_the_demonstration_publishes_linked_tables_twice(run, database):
+    for _ in range(2):
+        shown = run("demo", "--dataset", "clinic").stdout
+        assert shown.count("dbanon publish --dataset clinic.toml published it as anon.clinic_") == 3
+    assert database.execute("SELECT count(*) FROM anon.clinic_persons") == [(2_000,)]
+    queries = shown.rpartition("What an analyst could run next")[2].partition(":\n")[2]
+    statements = [statement for statement in queries.split(";\n") if statement.strip()]
+    assert [len(database.execute(statement)) > 1 for statement in statements] == [True] * 3
+
+
 def test_the_demonstration_leaves_a_table_of_the_same_name_alone(run, database):
     database.execute("CREATE TABLE public.patients (id int PRIMARY KEY)")
     assert "not the demonstration's" in run("demo", code=1).stderr
@@ -391,6 +405,8 @@ def test_init_says_what_it_did(run, bare_database):
     assert f"brought up to date (revision {revision})" in run("init").stdout
     bare_database.execute(
         "DROP TABLE dbanon.publishing, dbanon.policy_version, dbanon.sampling_key;"
+        "DROP TABLE dbanon.history, dbanon.history_key, dbanon.history_member,"
+        " dbanon.history_value;"
         "ALTER TABLE dbanon.policy DROP COLUMN name;"
         "ALTER TABLE dbanon.policy ADD PRIMARY KEY (table_schema, table_name);"
         "UPDATE dbanon.alembic_version SET version_num = '0004';"

@@ -128,23 +128,25 @@ def find_published(session: Session, where: TableName) -> TableInfo:
 
 
 @contextmanager
-def looking(session: Session, find: Callable[[], TableInfo]) -> Iterator[TableInfo]:
-    """Open a transaction that writes nothing, on one snapshot of a relation that stays what it is.
+def looking(session: Session, *finds: Callable[[], TableInfo]) -> Iterator[list[TableInfo]]:
+    """Open a transaction that writes nothing, on one snapshot of relations that stay what they are.
 
-    find: describes the relation, in a transaction before. A view is locked before the snapshot is
+    finds: each describes one, in a transaction before. A view is locked before the snapshot is
     taken: of one that was replaced in between, the snapshot would show another definition than the
     one that is run.
     """
     from dbanon.db import catalog, identity
 
     with session.transaction(read_only=True, keep=False):
-        found = find()
+        found = [find() for find in finds]
     with session.transaction(snapshot=True, read_only=True, keep=False):
-        if found.relkind == "v":
-            identity.hold(session, found)
-        info = catalog.describe(session, found.name)
-        identity.require_same(found, info)
-        yield info
+        for one in found:
+            if one.relkind == "v":
+                identity.hold(session, one)
+        infos = [catalog.describe(session, one.name) for one in found]
+        for before, now in zip(found, infos, strict=True):
+            identity.require_same(before, now)
+        yield infos
         identity.require_admitted(session)
 
 

@@ -68,7 +68,7 @@ def publish_dataset_in(
     previous = [replaced(session, one.info, request) for one in loaded]
     prepared = prepare_linked(session, loaded, request, stages, strict=strict)
     built = [
-        build(session, one, request, stages, previous=entry)
+        build(session, one, request, stages, previous=entry, strict=strict)
         for one, entry in zip(prepared, previous, strict=True)
     ]
     with stages("check"):

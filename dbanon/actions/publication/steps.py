@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from dbanon.actions.release import require_safe
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.errors import ConfigError, DatabaseError
 from dbanon.domain.release import Release, ReleaseKind
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.request import Request
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
-    from dbanon.domain.checks import CheckReport
+    from dbanon.domain.checks import CheckReport, Composition
     from dbanon.domain.progress import Stages
     from dbanon.domain.release import Entry
     from dbanon.domain.table import TableInfo
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 class Built:
     """A release that is written and proved, and that no reader can reach yet.
 
-    ``candidate`` is the view that was proved; ``previous`` is the release to replace, if any.
+    ``candidate`` is the view that was proved; ``previous`` is the release to replace, if any;
+    ``composition`` is what all releases of the table reveal with this one.
     """
 
     publication: Publication
@@ -36,6 +38,7 @@ class Built:
     candidate: TableInfo
     previous: Entry | None
     report: CheckReport
+    composition: Composition
 
 
 def build(
@@ -45,8 +48,12 @@ def build(
     stages: Stages,
     *,
     previous: Entry | None,
+    strict: bool = False,
 ) -> Built:
-    """Write what was prepared and have the database prove it; raises CheckFailed."""
+    """Write what was prepared and have the database prove it; raises CheckFailed.
+
+    strict: also when comparing it with the releases before reveals more than each promises.
+    """
     publication = _publication(session, prepared, request)
     with stages("write"):
         publication = _write(session, publication, prepared)
@@ -54,7 +61,11 @@ def build(
         publication, candidate = _build(session, publication, previous)
     with stages("check"):
         report = _prove(session, publication, candidate, prepared)
-    return Built(publication, prepared, candidate, previous, report)
+    with stages("compare"):
+        composition = _compare(session, publication)
+        if strict:
+            require_safe([composition])
+    return Built(publication, prepared, candidate, previous, report, composition)
 
 
 def serve(
@@ -95,7 +106,7 @@ def serve(
     identity.require_admitted(session)
     if built.previous is not None:
         withdrawal.retire(session, built.previous, by=release)
-    return replace(release, warnings=prepared.warnings)
+    return replace(release, warnings=prepared.warnings, composition=built.composition)
 
 
 def replaced(session: Session, info: TableInfo, request: Request) -> Entry | None:
@@ -251,3 +262,16 @@ def _prove(
             hint=command("dbanon plan", publication.info.name),
         )
     return report
+
+
+def _compare(session: Session, publication: Publication) -> Composition:
+    """Remember whom a copy shows, and say what all releases of the table together reveal.
+
+    Nobody can remember whom a live view shows: that changes by itself.
+    """
+    from dbanon.db.histories import overlay
+
+    if publication.kind is ReleaseKind.VIEW:
+        live = {publication.id: publication.policy}
+        return overlay.recall(session, publication.info.name, live=live)
+    return overlay.remember(session, publication)

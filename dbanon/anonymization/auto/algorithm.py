@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from time import monotonic
+from math import sqrt
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from dbanon.anonymization.auto.clock import Clock
 from dbanon.anonymization.auto.distribution_cuts import (
     is_pressed,
     recut,
@@ -19,7 +20,14 @@ from dbanon.anonymization.auto.duplicates import freeze
 from dbanon.anonymization.auto.fallback import start_quickly
 from dbanon.anonymization.auto.outliers import leave_out
 from dbanon.anonymization.auto.precompile import rounds_made_ready
-from dbanon.anonymization.auto.rounds import HEAVY, LIGHT, coordinates, improve
+from dbanon.anonymization.auto.rounds import (
+    HEAVY,
+    LIGHT,
+    MOVES,
+    SELDOM,
+    coordinates,
+    improve,
+)
 from dbanon.anonymization.auto.space import make_space, total_cost
 from dbanon.anonymization.auto.start import BLOCKS, start
 from dbanon.anonymization.threads import GivenUp, aside, given_up
@@ -45,7 +53,8 @@ SHARES = "shares"
 class Plan(NamedTuple):
     """What an effort buys: rounds, as many as ``work`` allows, between fewest and most.
 
-    after_blocks: the fewest after a start in blocks, which leaves more to do than peeling.
+    after_blocks: the fewest after a start in blocks, which leaves more to do than peeling; of
+    tables of many rows fewer, with the root of their number. each: what a round does.
     """
 
     fewest: int
@@ -62,9 +71,19 @@ class Plan(NamedTuple):
         n = space.n_rows
         affordable = self.work * (1 + _SMALL / n) / (n * (1 + space.k / _HALF_AT))
         affordable *= min(max(space.k / _USUAL, _PAIRS_GAIN), _LARGE_GAIN)
-        fewest = self.after_blocks if begun == BLOCKS else self.fewest
+        fewest = self.fewest
+        if begun == BLOCKS:
+            fewest = max(fewest, round(self.after_blocks * min(1.0, sqrt(_MANY / n))))
         most = min(self.most, _FEW + n / _ROWS_OF_A_ROUND)
         return int(min(most, max(fewest, affordable)))
+
+    def round_of(self, number: int, space: Space, *, begun: str, rounds: int) -> Effort:
+        """Return what a round does: where rounds are few for so many rows, most only move rows.
+
+        rounds: how many there will be.
+        """
+        short = begun == BLOCKS and space.n_rows > _MANY and rounds >= SELDOM and self.each == LIGHT
+        return MOVES if short and (number + 1) % SELDOM > 0 else self.each
 
     def slow_rounds(self, rounds: int, n_clusters: int, space: Space) -> int:
         """Return how many of these rounds to run where sensitive values press."""
@@ -82,29 +101,22 @@ _HALF_AT = 80
 # Large clusters go on gaining for longer than pairs do, relative to clusters of this many rows.
 _USUAL, _PAIRS_GAIN, _LARGE_GAIN = 5, 0.5, 2.0
 _SMALL, _FEW, _ROWS_OF_A_ROUND = 10_000, 10, 50
+_MANY = 250_000
 # Where sensitive values press, a round takes longer, and for each row the more the larger its
 # cluster is.
 _SLOWER, _PAIRS = 4, 37
 _RECUTS, _FIRST = 4, 1_000_000  # passes before the first round, numbered apart from its own
 
 
-class _Clock:
-    """How much of a time limit has gone by; what is compiled once does not count.
+class Begun(NamedTuple):
+    """The clusters to begin with, (n,); how they were made, None if quickly and for good; shares.
 
-    limit: in seconds, None for none; waited: the seconds that do not count.
+    shares: of the sensitive values, if they press.
     """
 
-    def __init__(self, limit: float | None, waited: Callable[[], float]) -> None:
-        self._limit, self._waited = limit, waited
-        self._began = monotonic() - waited()
-
-    @property
-    def share(self) -> float:
-        """The share of the limit that is used up, 1 when time is over; 0 without a limit."""
-        if self._limit is None:
-            return 0.0
-        used = monotonic() - self._began - self._waited()
-        return used / self._limit if used < self._limit else 1.0
+    label: NDArray[np.int32]
+    name: str | None
+    shares: Shares | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +130,7 @@ class Auto:
     Rounds of local search in blocks with shifting borders then lower the total of rows * penalty.
 
     ``effort`` (fast, balanced, best) sets the number of rounds; with ``time_limit``, in seconds,
-    rounds go on until it is over instead, and a start that takes longer gives way to a quick one.
+    rounds go on until it is over instead, and what a start has not done by then is made quickly.
     ``loss`` is what is minimized: ncp (leaves below the common ancestor, or the share of values of
     a column published as sets) or il (height of the common ancestor). Rows may be left out, up to
     what the policy allows, where that lowers the total. The same table in any order, parameters
@@ -136,13 +148,13 @@ class Auto:
         from dbanon.kernels.compile import on_compile
 
         with on_compile(lambda: None) as compiled:
-            clock = _Clock(self.time_limit, lambda: compiled.seconds)
+            clock = Clock(self.time_limit, lambda: compiled.seconds)
             frozen = freeze(make_space(table, requirement, loss=self.loss))
             label = self._search(frozen.space, n_rows=table.n_rows, clock=clock, seed=seed)
             budget = requirement.budget(table.n_rows)
             if budget > 0:
                 task = partial(leave_out, frozen.space, label, budget=budget, seed=seed)
-                label = self._unless_over(task, clock, otherwise=label)
+                label = self._unless(clock.over, task, otherwise=label)
         _, of_frozen = np.unique(frozen.tuple_of_frozen, return_inverse=True)
         n_active = int(label.max()) + 1
         group = np.empty(table.n_rows, np.int32)
@@ -150,20 +162,16 @@ class Auto:
         group[frozen.frozen] = n_active + of_frozen
         return Assignment(group, n_active + int(of_frozen.max(initial=-1)) + 1)
 
-    def _search(self, space: Space, *, n_rows: int, clock: _Clock, seed: int) -> NDArray[np.int32]:
+    def _search(self, space: Space, *, n_rows: int, clock: Clock, seed: int) -> NDArray[np.int32]:
         if space.n_rows < 2 * space.k:
             return np.zeros(space.n_rows, np.int32)
         self.stages.step("start")
         cells = n_rows * sum(column.rule.weight for column in space.columns)
-        begin = partial(self._begin, space, seed=seed)
-        begun = self._unless_over(begin, clock, otherwise=None)
-        if begun is None:
-            self.stages.remark("start: quick, as time was out")
-            label = start_quickly(space)
+        label, name, shares = self._begin(space, clock, seed=seed)
+        if name is None:
             if not self.stages.stopped:
                 self.stages.progress(1.0, total_cost(space, label) / max(cells, 1.0))
             return label
-        label, name, shares = begun
         points, plan = coordinates(space), EFFORTS[self.effort]
         rounds = plan.rounds(space, begun=name)
         if shares is not None:
@@ -177,41 +185,68 @@ class Auto:
             self.stages.progress(min(done, 1.0), total_cost(space, label) / max(cells, 1.0))
             if done >= 1.0:
                 return label
+            effort = plan.round_of(number, space, begun=name, rounds=rounds)
             task = partial(
-                _round, space, label, points, shares, effort=plan.each, seed=seed, number=number
+                _round,
+                space,
+                label,
+                points,
+                shares,
+                effort=effort,
+                seed=seed,
+                number=number,
+                over=clock.over,
             )
-            better = self._unless_over(task, clock, otherwise=None)
+            better = self._unless(clock.overdue, task, otherwise=None)
             if better is None:
                 return label
             label = better
             number += 1
 
-    def _begin(self, space: Space, *, seed: int) -> tuple[NDArray[np.int32], str, Shares | None]:
-        """Return the clusters to begin with, how, and the shares if sensitive values press."""
-        with rounds_made_ready() as wait:
-            shares = shares_of(space) if is_pressed(space) else None
-            if shares is None:
-                label, name = start(space, seed=seed, before_rounds=wait)
-                self.stages.remark(f"start: {name}")
-                return label, name, None
-            self.stages.remark(f"start: {SHARES}")
-            label = start_by_shares(space, shares)
-            for number in range(_RECUTS):
-                label = recut(space, label, shares, seed=seed, number=_FIRST + number)
-            return label, SHARES, shares
-
-    def _unless_over(self, task: Callable[[], R], clock: _Clock, *, otherwise: R) -> R:
-        """Return a task's result, or something else once time is out or somebody has stopped it."""
-
-        def over() -> bool:
-            return self.stages.stopped or clock.share >= 1.0
-
+    def _begin(self, space: Space, clock: Clock, *, seed: int) -> Begun:
+        """Return the clusters to begin with."""
         try:
-            return aside(task, until=over)
+            with rounds_made_ready() as wait:
+                shares = aside(partial(_pressing, space), until=self._is_stopped)
+                if shares is None:
+                    task = partial(start, space, seed=seed, before_rounds=wait, clock=clock)
+                    label, name = aside(task, until=self._is_stopped)
+                    late = ", quick where time was out" if clock.over() else ""
+                    self.stages.remark(f"start: {name}{late}")
+                    return Begun(label, name, None)
+                self.stages.remark(f"start: {SHARES}")
+                cuts = partial(_start_by_cuts, space, shares, seed=seed)
+                label = aside(cuts, until=lambda: self._is_stopped() or clock.over())
+                return Begun(label, SHARES, shares)
+        except GivenUp:
+            if given_up():
+                raise
+            self.stages.remark("start: quick, as time was out")
+            return Begun(start_quickly(space), None, None)
+
+    def _is_stopped(self) -> bool:
+        return self.stages.stopped
+
+    def _unless(self, over: Callable[[], bool], task: Callable[[], R], *, otherwise: R) -> R:
+        """Return a task's result, or something else once time is out or somebody has stopped it."""
+        try:
+            return aside(task, until=lambda: self.stages.stopped or over())
         except GivenUp:
             if given_up():
                 raise
             return otherwise
+
+
+def _pressing(space: Space) -> Shares | None:
+    """Return the shares of sensitive values if they press."""
+    return shares_of(space) if is_pressed(space) else None
+
+
+def _start_by_cuts(space: Space, shares: Shares, *, seed: int) -> NDArray[np.int32]:
+    label = start_by_shares(space, shares)
+    for number in range(_RECUTS):
+        label = recut(space, label, shares, seed=seed, number=_FIRST + number)
+    return label
 
 
 def _round(
@@ -223,8 +258,9 @@ def _round(
     effort: Effort,
     seed: int,
     number: int,
+    over: Callable[[], bool],
 ) -> NDArray[np.int32]:
-    label = improve(space, label, points, effort=effort, seed=seed, number=number)
-    if shares is None:
+    label = improve(space, label, points, effort=effort, seed=seed, number=number, over=over)
+    if shares is None or over():
         return label
     return recut(space, label, shares, seed=seed, number=number)

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dbanon.anonymization.auto.fallback import start_quickly
 from dbanon.anonymization.auto.rounds import coordinates
 from dbanon.anonymization.threads import in_threads
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from dbanon.anonymization.auto.space import Space
@@ -17,8 +20,13 @@ if TYPE_CHECKING:
 SEGMENT = 4_000
 
 
-def start_in_blocks(space: Space, *, seed: int) -> NDArray[np.int32]:
-    """Return the cluster of each row; the space as a whole must keep the rules."""
+def start_in_blocks(
+    space: Space, *, seed: int, over: Callable[[], bool] = lambda: False
+) -> NDArray[np.int32]:
+    """Return the cluster of each row; the space as a whole must keep the rules.
+
+    over: whether time is, and segments that have not begun are cut as quickly as can be.
+    """
     from dbanon.kernels.auto.start import start_segment
 
     order, ends = segments(space, coordinates(space), most=max(SEGMENT, 40 * space.k))
@@ -26,6 +34,9 @@ def start_in_blocks(space: Space, *, seed: int) -> NDArray[np.int32]:
 
     def work(i: int) -> None:
         mine = order[ends[i] : ends[i + 1]]
+        if over():
+            label[mine] = start_quickly(space.take(mine)) + ends[i]
+            return
         part = start_segment(
             space.codes[mine],
             space.sensitive[mine],

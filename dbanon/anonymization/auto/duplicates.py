@@ -37,7 +37,9 @@ def freeze(space: Space) -> Frozen:
     from dbanon.kernels.auto.duplicates import distinct_rows, freeze_rows, sort_by
 
     number, first = distinct_rows(space.codes)
-    by_codes = np.lexsort(space.codes[first].T[::-1])
+    by_codes = np.arange(len(first))
+    for codes in np.ascontiguousarray(space.codes[first].T[::-1]):
+        by_codes = sort_by(by_codes, codes, int(codes.max()) + 1)
     rank = np.empty(len(first), np.int32)
     rank[by_codes] = np.arange(len(first), dtype=np.int32)
     tuple_of = rank[number]

@@ -36,7 +36,8 @@ def start_quickly(space: Space) -> NDArray[np.int32]:
             left, right = parts(start, middle), parts(middle, stop)
             if left is not None and right is not None:
                 return [*left, *right]
-        return [stop] if rows_hold(rules, order[start:stop]) else None
+        holds = not space.has_rules or rows_hold(rules, order[start:stop])
+        return [stop] if holds else None
 
     ends = parts(0, space.n_rows) or [space.n_rows]
     label = np.empty(space.n_rows, np.int32)

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.anonymization.auto.block_start import start_in_blocks
+from dbanon.anonymization.auto.clock import Clock
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from dbanon.anonymization.auto.space import Space
@@ -16,7 +19,9 @@ if TYPE_CHECKING:
     from dbanon.kernels.auto.diversity import Rules
 
 MAX_NODES = 120_000
-LOOKUPS = 200_000_000
+# Tuples looked up before peeling ends: of the whole table, and beyond that of each tuple.
+LOOKUPS, OF_EACH = 200_000_000, 20
+_A_SECOND = 4_000_000  # so many if they do not fit into a processor's cache
 _WIDTHS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 27, 33, 40, 50)
 
 
@@ -88,17 +93,46 @@ def _thin(chain: list[Level]) -> list[Level]:
     return [chain[0], *chain[2:-1:2], chain[-1]]
 
 
-def start_by_peeling(space: Space, levels: list[list[Level]], *, seed: int) -> NDArray[np.int32]:
+def start_by_peeling(
+    space: Space, levels: list[list[Level]], *, seed: int, clock: Clock | None = None
+) -> NDArray[np.int32]:
     """Return the cluster of each row; the space as a whole must keep the rules.
 
     space: rows in the order of their tuples. What no node takes in is grouped by blocks, together
     with the last classes, as many rows of them, where it does not keep the rules by itself.
     """
+    clock = clock or Clock()
+    peeled = peel_off(space, levels, lookups=affordable_lookups(tuples(space), clock))
+    return complete(space, peeled, seed=seed, over=clock.over)
+
+
+def tuples(space: Space) -> int:
+    """Return how many tuples the rows have, which are in the order of their tuples."""
+    return len(_bounds(space)) - 1
+
+
+def affordable_lookups(n_tuples: int, clock: Clock) -> int:
+    """Return how many tuples may be looked up, in a third of the time that is left at most."""
+    most = LOOKUPS + OF_EACH * n_tuples
+    return int(min(most, clock.left * _A_SECOND / 3))
+
+
+def _bounds(space: Space) -> NDArray[np.int64]:
+    """Return where the rows of each tuple begin, (u + 1,)."""
+    changes = (space.codes[1:] != space.codes[:-1]).any(axis=1)
+    return np.concatenate([[0], np.flatnonzero(changes) + 1, [space.n_rows]])
+
+
+def complete(
+    space: Space,
+    label: NDArray[np.int32],
+    *,
+    seed: int,
+    over: Callable[[], bool] = lambda: False,
+) -> NDArray[np.int32]:
+    """Return the cluster of each row, given the classes that were peeled off, -1 for the rest."""
     from dbanon.kernels.auto.diversity import make_rules
 
-    changes = (space.codes[1:] != space.codes[:-1]).any(axis=1)
-    bounds = np.concatenate([[0], np.flatnonzero(changes) + 1, [space.n_rows]])
-    label = np.repeat(_peel(space, levels, bounds), np.diff(bounds))
     rules = make_rules(*space.rules, space.sensitive)
     kept = int(label.max()) + 1
     left = np.flatnonzero(label < 0)
@@ -107,7 +141,7 @@ def start_by_peeling(space: Space, levels: list[list[Level]], *, seed: int) -> N
         while not _holds(space, rules, left := np.flatnonzero((label < 0) | (label >= kept))):
             kept //= 2
     if len(left) > 0:
-        label[left] = kept + start_in_blocks(space.take(left), seed=seed)
+        label[left] = kept + start_in_blocks(space.take(left), seed=seed, over=over)
     return label
 
 
@@ -131,14 +165,12 @@ def _worth(label: NDArray[np.int32], n_classes: int, n_rows: int) -> int:
     return max(0, n_classes - 1 - int(np.searchsorted(given_up, n_rows)))
 
 
-def _peel(space: Space, levels: list[list[Level]], bounds: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Return the class of each distinct tuple, -1 for what is left.
-
-    bounds: (u + 1,) where the rows of each tuple begin.
-    """
+def peel_off(space: Space, levels: list[list[Level]], *, lookups: int) -> NDArray[np.int32]:
+    """Return the class of each row, -1 for what is left after so many lookups of tuples."""
     from dbanon.kernels.auto.diversity import make_rules
     from dbanon.kernels.auto.peel import peel as peel_tuples
 
+    bounds = _bounds(space)
     costs = np.zeros(1)
     shape = [len(chain) for chain in levels]
     for chain in levels:
@@ -155,7 +187,7 @@ def _peel(space: Space, levels: list[list[Level]], bounds: NDArray[np.int64]) ->
             begin[j, i] = at
             marks.append(drawn[level.classes])
             at += len(level.classes)
-    return peel_tuples(
+    label = peel_tuples(
         np.concatenate(marks),
         begin,
         nodes,
@@ -163,5 +195,6 @@ def _peel(space: Space, levels: list[list[Level]], bounds: NDArray[np.int64]) ->
         bounds,
         make_rules(*space.rules, space.sensitive),
         space.k,
-        LOOKUPS + 20 * len(bounds),
+        lookups,
     )
+    return np.repeat(label, np.diff(bounds))

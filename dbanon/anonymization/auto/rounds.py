@@ -10,6 +10,8 @@ from dbanon.anonymization.threads import in_threads
 from dbanon.kernels.layout import START
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from dbanon.anonymization.auto.space import Space
@@ -31,6 +33,7 @@ class Effort(NamedTuple):
     pool: int
 
 
+MOVES = Effort(passes=1, tries=0, pool=6)  # what gains most in its time, at first
 LIGHT = Effort(passes=1, tries=1, pool=6)
 HEAVY = Effort(passes=1, tries=4, pool=6)
 
@@ -52,11 +55,13 @@ def improve(
     effort: Effort,
     seed: int,
     number: int,
+    over: Callable[[], bool] = lambda: False,
 ) -> NDArray[np.int32]:
     """Run one round; return the new labels.
 
     label: (n,) the cluster of each row, 0..g-1 without gaps; points: of ``coordinates``; seed and
-    number make the round's random choices.
+    number make the round's random choices; over: whether time is, and blocks that have not begun
+    are left as they are.
     """
     from dbanon.kernels.auto.improve import improve_block
 
@@ -68,6 +73,9 @@ def improve(
     def work(block: int) -> None:
         mine = rows[row_ends[block] : row_ends[block + 1]]
         owner: NDArray[np.int32] = np.unique(label[mine], return_inverse=True)[1].astype(np.int32)
+        if over():
+            new[mine] = owner + starts[block]
+            return
         tries = effort.tries if space.k >= OFTEN_REBUILT or number % SELDOM == 0 else 0
         numbers = (space.k, n_clusters[block], effort.passes, tries, effort.pool)
         draw = ((seed * 1_000_003 + number) % 2**63, block)

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.anonymization.auto.block_start import segments, start_in_blocks
-from dbanon.anonymization.auto.peel import lattice, start_by_peeling
+from dbanon.anonymization.auto.clock import Clock
+from dbanon.anonymization.auto.peel import (
+    affordable_lookups,
+    complete,
+    lattice,
+    peel_off,
+    start_by_peeling,
+    tuples,
+)
 from dbanon.anonymization.auto.rounds import LIGHT, coordinates, improve
 from dbanon.anonymization.auto.space import total_cost
 from dbanon.kernels.layout import DISTINCT
@@ -17,6 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from dbanon.anonymization.auto.peel import Level
     from dbanon.anonymization.auto.space import Space
 
 BLOCKS, PEELING = "blocks", "peeling"
@@ -24,6 +33,9 @@ BLOCKS, PEELING = "blocks", "peeling"
 _SAMPLE = 4_000
 _PLACES = 3
 _ROUNDS = 2
+# Peeling pays if it is through with most rows after so many lookups of each tuple: with dense
+# columns, most nodes take in next to nothing, and blocks lose less in the time that this costs.
+_LOOKUPS, _MOST_LEFT = 4_000, 0.1
 # Classes that must be so many times k rows on average do not come from peeling.
 _LARGE = 4
 
@@ -35,28 +47,55 @@ class Start(NamedTuple):
     name: str
 
 
-def start(space: Space, *, seed: int, before_rounds: Callable[[], None] = lambda: None) -> Start:
+def start(
+    space: Space,
+    *,
+    seed: int,
+    before_rounds: Callable[[], None] = lambda: None,
+    clock: Clock | None = None,
+) -> Start:
     """Make the clusters to begin with, in the way that loses less on a sample.
 
-    space: rows in the order of their tuples; before_rounds: called before a round is run. A rule
-    of thumb is not enough: on rows that are all distinct, peeling may win by 18 % or need a lattice
-    that is too large.
+    space: rows in the order of their tuples; before_rounds: called before a round is run; clock:
+    when its time is over, the rest is made as quickly as can be. That rows are all distinct is not
+    enough to tell: peeling may win by 18 % then, or get nowhere.
     """
-    ways: dict[str, Callable[[Space], NDArray[np.int32]]] = {
-        BLOCKS: lambda part: start_in_blocks(part, seed=seed)
-    }
-    levels = None if _is_scarce(space) else lattice(space)
+    clock = clock or Clock()
+    n_tuples = tuples(space)
+    lookups = min(_LOOKUPS, affordable_lookups(n_tuples, clock) // n_tuples)
+    levels = lattice(space) if lookups > 0 and not _is_scarce(space) else None
     if levels is not None:
-        ways[PEELING] = lambda part: start_by_peeling(part, levels, seed=seed)
-    loss = dict.fromkeys(ways, 0.0)
-    if len(ways) > 1:
-        for part in _samples(space):
-            labels = {name: way(part) for name, way in ways.items()}
-            before_rounds()
-            for name, label in labels.items():
-                loss[name] += _loss_after(part, label, seed=seed)
-    name = min(loss, key=lambda name: loss[name])
-    return Start(ways[name](space), name)
+        samples = _samples(space)
+        if _peeling_wins(samples, levels, lookups=lookups, seed=seed, before_rounds=before_rounds):
+            return Start(start_by_peeling(space, levels, seed=seed, clock=clock), PEELING)
+    return Start(start_in_blocks(space, seed=seed, over=clock.over), BLOCKS)
+
+
+def _peeling_wins(
+    samples: list[Space],
+    levels: list[list[Level]],
+    *,
+    lookups: int,
+    seed: int,
+    before_rounds: Callable[[], None],
+) -> bool:
+    """Whether peeling gets through samples, and loses less than blocks.
+
+    lookups: how many it has for each tuple.
+    """
+    lost = {PEELING: 0.0, BLOCKS: 0.0}
+    for part in samples:
+        peeled = peel_off(part, levels, lookups=lookups * tuples(part))
+        if (peeled < 0).mean() > _MOST_LEFT:
+            return False
+        labels = {
+            PEELING: complete(part, peeled, seed=seed),
+            BLOCKS: start_in_blocks(part, seed=seed),
+        }
+        before_rounds()
+        for name, label in labels.items():
+            lost[name] += _loss_after(part, label, seed=seed)
+    return lost[PEELING] < lost[BLOCKS]
 
 
 def _is_scarce(space: Space) -> bool:

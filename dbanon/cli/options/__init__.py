@@ -260,6 +260,12 @@ Seed = Annotated[
 ]
 
 
+def require_one(table: str | None, dataset: Path | None) -> None:
+    """Raise BadParameter unless either a table or a dataset is named."""
+    if (table is None) == (dataset is None):
+        raise typer.BadParameter("one table, or --dataset FILE", param_hint="TABLE")
+
+
 def settings(dsn: str | None, *, owner: str | None = None, superuser: bool = False) -> Settings:
     """Combine the flags with the environment."""
     from dbanon.settings import Settings

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.cli.terminal import console
+from dbanon.domain.checks import Exposure
 from dbanon.domain.policy import L_DIVERSITY
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.wording import MEANINGS, Meaning
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dbanon.domain.assignment import LossReport
-    from dbanon.domain.checks import CheckReport
+    from dbanon.domain.checks import CheckReport, Composition
     from dbanon.domain.policy import ModelSpec, Policy
 
 # Metrics from here on are read by their size, not by their decimals.
@@ -47,6 +48,42 @@ def checks(report: CheckReport) -> None:
         ],
         title=f"{report.relation}, proved in the database",
     )
+
+
+def composition(found: Composition | None) -> None:
+    """Warn of what all releases of a table together reveal, if they do."""
+    for line in () if found is None else found.told:
+        console.warn(line)
+
+
+def composition_in_full(found: Composition) -> None:
+    """Print what was counted of all releases of a table together."""
+    if not found.results:
+        console.say(f"there is nothing to compare: {len(found.releases)} release is remembered")
+        return
+    rows = [
+        (
+            one.release,
+            one.result.model,
+            one.result.column,
+            one.result.required,
+            one.result.achieved,
+            one.result.classes,
+            one.result.failing_classes,
+            one.result.verdict.value,
+        )
+        for one in found.results
+    ]
+    headers = ("release", "model", "column", "required", "achieved", "cells", "failing", "verdict")
+    title = f"{found.persons:,} persons of {found.table}, in cells of the same classes throughout"
+    console.table(headers, rows, title=title)
+    pairs = [
+        (one.release, one.in_both, one.smallest, one.below, e.column, e.below, e.to_one)
+        for one in found.against
+        for e in one.exposures or (Exposure("-", 0, 0, 0),)
+    ]
+    held = ("against", "in both", "smallest", "below k", "column", "below l", "to one value")
+    console.table(held, pairs, title=f"Release {found.releases[-1]}, held against each before")
 
 
 def loss(report: LossReport) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import JSONB, OID
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, OID, UUID
 
 SCHEMA = "dbanon"
 DATA_SCHEMA = "dbanon_data"
 
 # The newest revision under migrations/versions; a test holds the two together.
-REVISION = "0007"
+REVISION = "0008"
 
 metadata = sa.MetaData(
     schema=SCHEMA,
@@ -154,4 +154,49 @@ verification = sa.Table(
     sa.Column("verified_by", sa.Text, nullable=False, server_default=sa.text("session_user")),
     sa.CheckConstraint("verdict IN ('passed', 'failed', 'not checked')", name="verdict"),
     comment="The ledger's later pages: every check of a served release, and what it found.",
+)
+
+history_key = sa.Table(
+    "history_key",
+    metadata,
+    sa.Column("key_id", UUID, primary_key=True, server_default=sa.text("gen_random_uuid()")),
+    sa.Column("inner_key", sa.LargeBinary, nullable=False),
+    sa.Column("outer_key", sa.LargeBinary, nullable=False),
+    comment="The secret keys of the hashes that persons are remembered by (HMAC-SHA256).",
+)
+
+history = sa.Table(
+    "history",
+    metadata,
+    sa.Column("release_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("table_schema", sa.Text, nullable=False),
+    sa.Column("table_name", sa.Text, nullable=False),
+    sa.Column("relation_schema", sa.Text, nullable=False),
+    sa.Column("relation_name", sa.Text, nullable=False),
+    sa.Column("person", ARRAY(sa.Text), nullable=False),
+    sa.Column("key_id", UUID, nullable=False),
+    comment="The releases whose persons are remembered, and by which columns these are told.",
+)
+
+history_member = sa.Table(
+    "history_member",
+    metadata,
+    sa.Column("release_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("part", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("persons", ARRAY(UUID), nullable=False),
+    sa.Column("classes", ARRAY(sa.BigInteger), nullable=False),
+    sa.Column("value_ids", ARRAY(sa.Integer), nullable=False),
+    comment="The persons whose class or values are others than in the release before.",
+)
+
+history_value = sa.Table(
+    "history_value",
+    metadata,
+    sa.Column("value_id", sa.Integer, sa.Identity(always=True), primary_key=True),
+    sa.Column("table_schema", sa.Text, nullable=False),
+    sa.Column("table_name", sa.Text, nullable=False),
+    sa.Column("digest", sa.LargeBinary, nullable=False),
+    sa.Column("value", JSONB, nullable=False),
+    sa.UniqueConstraint("table_schema", "table_name", "digest"),
+    comment="The sensitive values that were published of a table, each combination once.",
 )

@@ -136,26 +136,11 @@ def prove_persons(
             continue  # distinct values are as many among rows as among persons
         used = [name for name in sensitive if name in {demand.column, *demand.quasi}]
         session.pg.execute(_create(publication, subject, quasi, used, more=more))
+        persons, column = publication.persons, f"{demand.column} by {by}"
         if MODELS[demand.spec.name].of_persons and set(demand.quasi) == set(every):
-            yield _safe(session, publication, demand, subject, by=by)
+            yield judge_persons(session, persons, demand, subject=subject, column=column)
         else:
-            persons = sql.SQL("{}::regclass").format(
-                sql.Literal(publication.persons.as_string(session.pg))
-            )
-            call = model_statement(persons, demand, trees=publication.trees)
-            row = session.pg.execute(call).fetchone()
-            assert row is not None  # noqa: S101 - an aggregate always has a row
-            required, achieved, classes, failing, members, verdict = row
-            yield CheckResult(
-                demand.spec.name,
-                f"{demand.column} by {by}",
-                required,
-                achieved,
-                classes,
-                failing,
-                members,
-                Verdict(verdict),
-            )
+            yield judge_rows(session, persons, demand, column=column, trees=publication.trees)
         session.pg.execute(sql.SQL("DROP TABLE {}").format(publication.persons))
 
 
@@ -192,6 +177,45 @@ def _create(
     )
 
 
+def judge_persons(
+    session: Session, persons: sql.Composable, demand: Demand, *, subject: str, column: str
+) -> CheckResult:
+    """Judge a table of persons by what a model means of them; column: as the result names it."""
+    statement = persons_statement(persons, demand, subject=subject)
+    found = session.pg.execute(statement).fetchone()
+    assert found is not None  # noqa: S101 - an aggregate always has a row
+    required, least, most, classes, below, above, members = found
+    at_most = MODELS[demand.spec.name].bound is Bound.AT_MOST
+    failing = above if at_most else below
+    return CheckResult(
+        demand.spec.name,
+        column,
+        required,
+        most if at_most else least,
+        classes,
+        failing,
+        members,
+        verdict(classes, failing),
+    )
+
+
+def judge_rows(
+    session: Session,
+    rows: sql.Identifier,
+    demand: Demand,
+    *,
+    column: str,
+    trees: Mapping[str, object],
+) -> CheckResult:
+    """Judge a private table by the check of a model; column: as the result names it."""
+    table = sql.SQL("{}::regclass").format(sql.Literal(rows.as_string(session.pg)))
+    row = session.pg.execute(model_statement(table, demand, trees=trees)).fetchone()
+    assert row is not None  # noqa: S101 - a check always has a row
+    required, achieved, classes, failing, members, found = row
+    name, found = demand.spec.name, Verdict(found)
+    return CheckResult(name, column, required, achieved, classes, failing, members, found)
+
+
 def persons_statement(persons: sql.Composable, demand: Demand, *, subject: str) -> sql.Composed:
     """Compose what judges a table of persons; it returns what ``prove_persons.sql`` says."""
     model = model_of(demand.spec)
@@ -204,25 +228,4 @@ def persons_statement(persons: sql.Composable, demand: Demand, *, subject: str) 
         subject=sql.Identifier(subject),
         achieved=_MEASURES[model.of_persons],
         required=sql.Literal(model.required),
-    )
-
-
-def _safe(
-    session: Session, publication: Publication, demand: Demand, subject: str, *, by: str
-) -> CheckResult:
-    statement = persons_statement(publication.persons, demand, subject=subject)
-    found = session.pg.execute(statement).fetchone()
-    assert found is not None  # noqa: S101 - an aggregate always has a row
-    required, least, most, classes, below, above, members = found
-    at_most = MODELS[demand.spec.name].bound is Bound.AT_MOST
-    failing = above if at_most else below
-    return CheckResult(
-        demand.spec.name,
-        f"{demand.column} by {by}",
-        required,
-        most if at_most else least,
-        classes,
-        failing,
-        members,
-        verdict(classes, failing),
     )

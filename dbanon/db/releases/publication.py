@@ -96,6 +96,11 @@ class Publication:
         return sql.Identifier("pg_temp", f"stage_{self.id}")
 
     @property
+    def codes(self) -> sql.Identifier:
+        """The temporary table of what the codes of values stand for; only within publishing."""
+        return sql.Identifier("pg_temp", f"codes_{self.id}")
+
+    @property
     def reading(self) -> sql.Identifier:
         """The table that is published, as publishing reads it."""
         return self.pin or self.source

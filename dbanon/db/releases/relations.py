@@ -38,18 +38,7 @@ def membership_id(release: Entry) -> int:
 
 def build_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield what makes the empty private tables."""
-    keys = sql.SQL(", ").join(
-        sql.SQL("{} AS {}").format(key, sql.Identifier(name))
-        for name, key in zip(publication.key_columns, publication.keys(of="s"), strict=True)
-    )
-    apart = publication.kind is ReleaseKind.VIEW and publication.info.leaves
-    yield template(
-        "releases/create_rows",
-        rows=publication.rows,
-        keys=keys,
-        leaf=sql.SQL(", 0 AS leaf" if apart else ""),
-        source=publication.reading,
-    )
+    yield _rows_statement(publication)
     recoded = sql.SQL(",\n    ").join(
         sql.SQL("{} {}{}").format(
             sql.Identifier(f"q{i}"),
@@ -75,6 +64,23 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
             columns=sql.SQL("").join(kept),
             source=publication.reading,
         )
+
+
+def _rows_statement(publication: Publication) -> sql.Composed:
+    keys = sql.SQL(", ").join(
+        sql.SQL("{} AS {}").format(key, sql.Identifier(name))
+        for name, key in zip(publication.key_columns, publication.keys(of="s"), strict=True)
+    )
+    last = ", 0 AS value"
+    if publication.kind is ReleaseKind.VIEW:
+        last = ", 0 AS leaf" if publication.info.leaves else ""
+    return template(
+        "releases/create_rows",
+        rows=publication.rows,
+        keys=keys,
+        last=sql.SQL(last),
+        source=publication.reading,
+    )
 
 
 def serve_statements(publication: Publication) -> Iterator[sql.Composed]:

@@ -14,6 +14,7 @@ from psycopg import sql
 
 from dbanon.db import identity
 from dbanon.db.queries import template
+from dbanon.db.releases import value_codes
 from dbanon.db.transfer import ROWS_AT_ONCE, copy_statement, write
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.release import ReleaseKind
@@ -39,7 +40,8 @@ def copy_statements(publication: Publication) -> Iterator[sql.Composed]:
 
 
 def _row_columns(publication: Publication) -> list[str]:
-    return [*publication.key_columns, "group_id"]
+    value = ["value"] if publication.kind is ReleaseKind.TABLE else []
+    return [*publication.key_columns, "group_id", *value]
 
 
 def _group_columns(publication: Publication) -> list[str]:
@@ -113,7 +115,12 @@ def fill(
     number = np.empty(values.n_groups + 1, np.int32)
     number[order], number[-1] = np.arange(values.n_groups), -1
     group = number[assignment.group]
-    rows = _rows(source.keys, group, _row_columns(publication))
+    numbers = [group]
+    if publication.kind is ReleaseKind.TABLE:
+        codes, objects = value_codes.number(source.columns, publication.info)
+        _write_codes(session, publication, objects)
+        numbers.append(codes)
+    rows = _rows(source.keys, numbers, _row_columns(publication))
     write(session, publication.rows, rows, columns=_row_columns(publication))
     try:
         groups = _groups(values, order, _group_columns(publication))
@@ -135,12 +142,21 @@ def _parts(size: int) -> Iterator[slice]:
     return (slice(i, min(i + ROWS_AT_ONCE, size)) for i in range(0, size, ROWS_AT_ONCE))
 
 
-def _rows(keys: pa.Table, group: NDArray[np.int32], names: list[str]) -> Iterator[pa.Table]:
-    for part in _parts(len(group)):
-        table = keys.slice(part.start, part.stop - part.start)
-        columns = [*table.columns, pa.array(group[part])]
+def _write_codes(session: Session, publication: Publication, objects: list[str]) -> None:
+    """Write what the codes of values stand for, for whoever remembers the release."""
+    session.pg.execute(template("histories/codes", codes=publication.codes))
+    table = pa.table({"code": np.arange(len(objects), dtype=np.int32), "value": objects})
+    parts = (table.slice(part.start, ROWS_AT_ONCE) for part in _parts(len(table)))
+    write(session, publication.codes, parts, columns=table.column_names)
+
+
+def _rows(keys: pa.Table, numbers: list[NDArray[np.int32]], names: list[str]) -> Iterator[pa.Table]:
+    """Yield the rows that are shown, by the first of their numbers."""
+    for part in _parts(len(keys)):
+        table, shown = keys.slice(part.start, part.stop - part.start), numbers[0][part] >= 0
+        columns = [*table.columns, *(pa.array(number[part]) for number in numbers)]
         table = pa.table(columns, names=names)
-        yield table if group[part].min() >= 0 else table.filter(pa.array(group[part] >= 0))
+        yield table if shown.all() else table.filter(pa.array(shown))
 
 
 def _groups(values: GroupValues, order: NDArray[np.int64], names: list[str]) -> Iterator[pa.Table]:

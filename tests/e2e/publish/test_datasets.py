@@ -90,6 +90,17 @@ def test_json_holds_every_release(run, clinic):
     }
 
 
+def test_a_plan_costs_what_the_publication_does(run, database, clinic):
+    planned = json.loads(run("plan", "--dataset", clinic, "--k", K, "--json").out)
+    assert [plan["relation"] for plan in planned] == [f"anon.{table}" for table in TABLES]
+    assert served(database) == {}
+    done = json.loads(run("publish", "--dataset", clinic, "--k", K, "--json").out)
+    assert [plan["loss"] for plan in planned] == [release["loss"] for release in done]
+    shown = run("plan", "--dataset", clinic, "--k", K).out
+    assert shown.count("all (NCP)") == len(TABLES)
+    assert "no other policy" in run("plan", "--dataset", clinic, "--compare", code=2).err
+
+
 def test_a_dry_run_serves_nothing(run, database, clinic):
     assert "rolled back" in run("publish", "--dataset", clinic, "--k", K, "--dry-run").out
     assert served(database) == {}

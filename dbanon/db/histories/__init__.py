@@ -1,0 +1,1 @@
+"""What is remembered of releases, so that they can be compared."""

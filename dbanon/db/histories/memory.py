@@ -1,0 +1,138 @@
+"""Remember who was published in which class, by keyed hashes, and read it back.
+
+A release leaves what it changed: the persons whose class or values are not those of the relation's
+release before. A person is an HMAC-SHA256 of the subject, else of the key, whose own key no query
+returns; a class is the hash of what is published of it, so one that stays keeps its number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from psycopg import sql
+
+from dbanon.db.queries import query, template, text_of
+from dbanon.domain.table import TableName
+
+if TYPE_CHECKING:
+    from dbanon.db.releases.publication import Publication
+    from dbanon.db.session import Session
+
+ENTRIES = sql.Identifier("pg_temp", "history_entries")
+_PRESENT = sql.Identifier("pg_temp", "history_present")
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The releases of a table that can be compared, oldest first, each with its relation."""
+
+    table: TableName
+    relations: dict[int, TableName]
+
+
+def remember(session: Session, publication: Publication) -> Memory:
+    """Note whom a table release shows, in which class; return it with what it can be compared with.
+
+    What is remembered of all of them is in ENTRIES until the transaction ends or it is forgotten.
+    """
+    table, view = publication.info.name, publication.view
+    person = _person(publication)
+    known = _latest(session, table)
+    key = known["key"] if known is not None and known["exists"] else _new_key(session)
+    _present(session, publication, key)
+    where = {"schema": table.schema, "name": table.name, "person": person, "key": key}
+    memory = _unpacked(session, table, where)
+    noted = {
+        **where,
+        "release": publication.id,
+        "view_schema": view.schema,
+        "view_name": view.name,
+    }
+    for name in ("histories/add_entries", "histories/add_history", "histories/pack"):
+        session.pg.execute(query(name), noted)
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(_PRESENT))
+    session.pg.execute(sql.SQL("ALTER TABLE {} DROP COLUMN value").format(publication.rows))
+    return Memory(table, {**memory.relations, publication.id: view})
+
+
+def recall(session: Session, table: TableName) -> Memory:
+    """Return what is remembered of a table, as ``remember`` does, and note nothing."""
+    known = _latest(session, table)
+    if known is None or not known["exists"]:
+        return _unpacked(session, table, None)
+    where = {"schema": table.schema, "name": table.name, **known}
+    return _unpacked(session, table, where)
+
+
+def changes(session: Session, table: TableName) -> dict[int, int]:
+    """Return how many rows each remembered release of a table changed."""
+    named = {"schema": table.schema, "name": table.name}
+    return dict(session.pg.execute(query("histories/changes"), named).fetchall())
+
+
+def forget(session: Session) -> None:
+    """Drop what ``remember`` or ``recall`` unpacked."""
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(ENTRIES))
+
+
+def _person(publication: Publication) -> list[str]:
+    """Return the columns that tell a person."""
+    subject = publication.policy.subject
+    return [*publication.info.primary_key] if subject is None else [subject]
+
+
+def _latest(session: Session, table: TableName) -> dict[str, Any] | None:
+    """Return the columns and the key by which persons were remembered last."""
+    named = {"schema": table.schema, "name": table.name}
+    row = session.pg.execute(query("histories/latest_history"), named).fetchone()
+    return None if row is None else {"person": row[0], "key": row[1], "exists": row[2]}
+
+
+def _new_key(session: Session) -> object:
+    row = session.pg.execute(query("histories/create_key")).fetchone()
+    assert row is not None  # noqa: S101 - an INSERT of one row returns it
+    return row[0]
+
+
+def _unpacked(session: Session, table: TableName, where: dict[str, Any] | None) -> Memory:
+    found = []
+    if where is not None:
+        found = session.pg.execute(query("histories/comparable"), where).fetchall()
+    relations = {number: TableName(schema, name) for number, schema, name in found}
+    session.pg.execute(query("histories/unpack"), {"releases": list(relations)})
+    return Memory(table, relations)
+
+
+def _present(session: Session, publication: Publication, key: object) -> None:
+    """Write whom the release shows into a temporary table."""
+    table = publication.info.name
+    slots = {"table_schema": sql.Literal(table.schema), "table_name": sql.Literal(table.name)}
+    session.pg.execute(template("histories/add_values", codes=publication.codes, **slots))
+    subject = publication.policy.subject
+    members = sql.SQL("{} AS r").format(publication.rows)
+    if subject is not None:
+        persons = [text_of(publication.info.column(subject), sql.Identifier("s", subject))]
+        members = sql.SQL("{} AS s JOIN {} ON {}").format(
+            publication.reading, members, publication.join
+        )
+    else:
+        columns = zip(publication.key_columns, publication.info.primary_key, strict=True)
+        persons = [
+            text_of(publication.info.column(column), sql.Identifier("r", name))
+            for name, column in columns
+        ]
+    quasi = sql.Literal(repr([column for column, _ in publication.recodings]))
+    session.pg.execute(
+        template(
+            "histories/present",
+            columns=quasi,
+            groups=publication.groups,
+            key=sql.Literal(key),
+            person=sql.SQL(", ").join(persons),
+            members=members,
+            codes=publication.codes,
+            **slots,
+        )
+    )
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(publication.codes))

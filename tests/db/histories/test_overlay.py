@@ -1,0 +1,244 @@
+"""What comparing releases reveals, every figure of it, against definitions in Python."""
+
+from collections import Counter, defaultdict
+
+import pytest
+from histories import TABLE, make_people, note
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import dbanon
+from dbanon.domain.checks import Verdict
+
+BOB, ALICE, ANDY, DAVID, EMILY, NOBODY = range(6)
+FIRST = [
+    (BOB, "1", "dyspepsia", None),
+    (ALICE, "1", "bronchitis", None),
+    (ANDY, "2", "flu", None),
+    (DAVID, "2", "gastritis", None),
+]
+
+
+@pytest.fixture
+def people(database):
+    make_people(database)
+    return database
+
+
+def figures(found, model, column=None):
+    """Return (release, required, achieved, cells, failing) of a model by release."""
+    return [
+        (one.release, r.required, r.achieved, r.classes, r.failing_classes)
+        for one in found.results
+        if ((r := one.result).model, r.column) == (model, column)
+    ]
+
+
+def exposed(found, column="disease"):
+    """Return (release, below l, to one) of a column against each release before."""
+    return [
+        (one.release, e.below, e.to_one)
+        for one in found.against
+        for e in one.exposures
+        if e.column == column
+    ]
+
+
+def test_a_regrouping_of_who_stayed_is_named_as_the_literature_does(people):
+    first = note(people, 1, FIRST)
+    assert (True, (), ()) == (first.holds, first.told, first.results)
+    second = [(BOB, "3", "dyspepsia", None), (DAVID, "3", "gastritis", None)]
+    found = note(people, 2, second)
+    assert [(2, 2, 1, 4, 4)] == figures(found, "k-anonymity")  # Bob, Alice, Andy and David alone
+    assert [(1, 2, 1, 4, 4)] == figures(found, "l-diversity", "disease")[:1]
+    (against,) = found.against
+    assert (4, 2, 1, 4) == (against.persons, against.in_both, against.smallest, against.below)
+    assert [(1, 2, 2)] == exposed(found)
+    assert "by disease, 2 of 2 fall below 2 values, 2 to one" in found.told[0]
+
+
+def test_counterfeits_leave_both_values_to_each(people):
+    note(people, 1, FIRST)
+    repaired = [
+        (BOB, "3", "dyspepsia", None),
+        (NOBODY, "3", "bronchitis", None),
+        (DAVID, "4", "gastritis", None),
+        (EMILY, "4", "flu", None),
+    ]
+    assert [(1, 0, 0)] == exposed(note(people, 2, repaired))
+
+
+def test_a_release_that_changes_nothing_is_remembered_in_no_row(people):
+    note(people, 1, FIRST)
+    found = note(people, 2, FIRST)
+    assert (True, (1, 2)) == (found.holds, found.releases)
+    sizes = "SELECT release_id, sum(cardinality(persons)) FROM dbanon.history_member GROUP BY 1"
+    assert [(1, 4), (2, 0)] == sorted(people.execute(sizes))
+
+
+def test_whole_classes_may_come_go_and_come_back(people):
+    pairs = [[(2 * i, str(i), "a", "1"), (2 * i + 1, str(i), "b", "2")] for i in range(4)]
+    shown = [pairs[:2], pairs[1:3], pairs[:4], pairs[3:]]
+    for number, release in enumerate(shown, 1):
+        found = note(people, number, [row for pair in release for row in pair])
+        assert (True, ()) == (found.holds, found.told)
+    assert [(4, 2, 2, 4, 0)] == figures(found, "k-anonymity")
+
+
+@pytest.mark.one_server
+def test_a_newcomer_in_a_class_that_was_there_is_alone(people):
+    note(people, 1, FIRST)
+    found = note(people, 2, [*FIRST, (EMILY, "2", "cancer", None)])
+    assert [(2, 2, 1, 3, 1)] == figures(found, "k-anonymity")
+
+
+@pytest.mark.one_server
+def test_whose_value_changes_is_a_cell_of_its_own(people):
+    note(people, 1, FIRST)
+    changed = [(BOB, "1", "cancer", None), *FIRST[1:]]
+    found = note(people, 2, changed)
+    assert [(2, 2, 1, 3, 2)] == figures(found, "k-anonymity")
+
+
+def test_two_views_are_compared_like_two_releases(people):
+    note(people, 1, FIRST)
+    other = [(person, "12"[person in {BOB, DAVID}], *rest) for person, _, *rest in FIRST]
+    found = note(people, 2, other, view="others")
+    assert [(2, 2, 1, 4, 4)] == figures(found, "k-anonymity")
+    again = note(people, 3, FIRST)  # the first view stays as it is; the other still tells
+    assert [(3, 2, 1, 4, 4)] == figures(again, "k-anonymity")
+
+
+@pytest.mark.one_server
+def test_releases_whose_persons_are_told_otherwise_are_said_to_be_unknown(people):
+    note(people, 1, FIRST)
+    found = note(people, 2, FIRST, subject="person")
+    assert ((2,), (1,), False) == (found.releases, found.unknown, found.holds)
+    assert "release 1 of public.people left nothing to compare with" in found.told[0]
+
+
+@pytest.mark.one_server
+@pytest.mark.parametrize("lost", ["history_key", "history_member", "history"])
+def test_what_was_lost_is_said_to_be_unknown(people, lost):
+    note(people, 1, FIRST)
+    people.execute(f"DELETE FROM dbanon.{lost}")
+    found = note(people, 2, FIRST)
+    assert ((2,), (1,)) == (found.releases, found.unknown)
+
+
+@pytest.mark.one_server
+def test_no_person_and_no_key_can_be_read_where_persons_are_remembered(people):
+    note(people, 1, [(i, *row) for i, (_, *row) in enumerate(FIRST, 4711)])
+    (persons,) = people.execute("SELECT persons FROM dbanon.history_member")[0]
+    (key,) = people.execute("SELECT inner_key FROM dbanon.history_key")[0]
+    assert (4, 64) == (len(set(persons)), len(key))
+    make_people_again = "TRUNCATE dbanon.history, dbanon.history_member, dbanon.history_key"
+    people.execute(make_people_again)
+    note(people, 2, [(i, *row) for i, (_, *row) in enumerate(FIRST, 4711)])
+    (others,) = people.execute("SELECT persons FROM dbanon.history_member")[0]
+    assert not set(persons) & set(others)  # the key is another one, and so is every hash
+
+
+@pytest.mark.one_server
+def test_a_person_is_remembered_in_less_than_40_bytes(people):
+    rows = [(i, str(i // 4), "abcd"[i % 4], str(i % 7)) for i in range(20_000)]
+    note(people, 1, rows)
+    note(people, 2, rows)
+    size = "SELECT pg_total_relation_size('dbanon.history_member')"
+    assert people.execute(size)[0][0] / len(rows) < 40
+
+
+def test_several_rows_of_a_person_are_one_person(people):
+    rows = [(person, zip_, disease, None) for person, zip_, disease, _ in FIRST]
+    twice = [*rows, *rows]
+    note(people, 1, twice, subject="person")
+    assert note(people, 2, twice, subject="person").holds
+    found = note(people, 3, [*twice, (BOB, "1", "flu", None)], subject="person")
+    assert [(3, 2, 1, 3, 2)] == figures(found, "k-anonymity")
+
+
+# Random streams: what each release shows of eight persons, by two views.
+
+CLASSES, VALUES = st.sampled_from(["a", "b", "c", None]), st.sampled_from(["x", "y", "z", None])
+RELEASES = st.lists(
+    st.tuples(
+        st.sampled_from(["people", "others"]),
+        st.lists(st.tuples(CLASSES, VALUES), min_size=8, max_size=8).filter(
+            lambda shown: any(zip_ for zip_, _ in shown)
+        ),
+    ),
+    min_size=2,
+    max_size=4,
+)
+
+
+def cells_of(stream):
+    """Return the cell of each person: the classes of all releases, and when values changed."""
+    vectors, last = defaultdict(list), {}
+    for view, shown in stream:
+        for person, (zip_, value) in enumerate(shown):
+            now = (zip_, value if zip_ else None)
+            before = last.get((view, person), (None, None))
+            changed = zip_ is not None and before[0] is not None and before[1] != now[1]
+            vectors[person].append((zip_, changed))
+            last[view, person] = now
+    seen = {p for _, shown in stream for p, (zip_, _) in enumerate(shown) if zip_}
+    return {person: tuple(vectors[person]) for person in seen}
+
+
+def values_of(cells, shown):
+    """Return the values of each cell in a release."""
+    found = defaultdict(set)
+    for person, (zip_, value) in enumerate(shown):
+        if zip_:
+            found[cells[person]].add(value)
+    return found.values()
+
+
+def held_against(before, now, l):
+    """Return (persons, in both, smallest, below 2, below l, to one) of two releases."""
+    pairs = [(a[0], b[0]) for a, b in zip(before, now, strict=True) if a[0] or b[0]]
+    sizes, shown = Counter(pairs), [defaultdict(set), defaultdict(set)]
+    for release, values in zip((before, now), shown, strict=True):
+        for zip_, value in release:
+            values[zip_].add(value)
+    both = [(a, b) for a, b in pairs if a and b]
+    left = [len(shown[0][a] & shown[1][b]) for a, b in both]
+    return (
+        len(pairs),
+        len(both),
+        min(sizes.values()),
+        sum(sizes[pair] < 2 for pair in pairs),
+        sum(0 < n < l for n in left),
+        left.count(1),
+    )
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(stream=RELEASES)
+def test_every_figure_is_that_of_the_definition(people, stream):
+    for table in ("history", "history_member", "history_value", "history_key", "release"):
+        people.execute(f"TRUNCATE dbanon.{table} CASCADE")
+    people.execute("DROP SCHEMA dbanon_data CASCADE")
+    people.execute("CREATE SCHEMA dbanon_data")
+    for number, (view, shown) in enumerate(stream, 1):
+        rows = [(i, zip_, v, "1") for i, (zip_, v) in enumerate(shown) if zip_]
+        found = note(people, number, rows, view=view)
+    cells = cells_of(stream)
+    sizes = Counter(cells.values())
+    few = sum(size < 2 for size in sizes.values())
+    assert [(len(stream), 2, min(sizes.values()), len(sizes), few)] == figures(found, "k-anonymity")
+    of_values = [[len(v) for v in values_of(cells, shown)] for _, shown in stream]
+    assert [
+        (i, 2, min(n), len(n), sum(value < 2 for value in n)) for i, n in enumerate(of_values, 1)
+    ] == figures(found, "l-diversity", "disease")
+    newest = stream[-1][1]
+    assert [held_against(shown, newest, 2) for _, shown in stream[:-1]] == [
+        (one.persons, one.in_both, one.smallest, one.below, e.below, e.to_one)
+        for one in found.against
+        for e in one.exposures
+        if e.column == "disease"
+    ]
+    again = dbanon.history(TABLE, settings=people.settings).composition
+    assert found == again
+    assert {Verdict.PASSED, Verdict.FAILED} >= {one.result.verdict for one in found.results}
