@@ -112,7 +112,8 @@ def _defined(
     session: Session, release: Release, published: TableInfo, *, repair: str
 ) -> Iterator[Finding]:
     """Yield how a release differs from what was published, as far as the catalogs tell."""
-    from dbanon.db.releases import immutability, marks
+    from dbanon.db.releases import immutability
+    from dbanon.db.releases.live import marks
 
     subject = str(release.relation)
     if release.content is None:
@@ -170,8 +171,8 @@ def _live(session: Session, release: Release, published: TableInfo) -> Iterator[
     from dbanon.actions.check import explain
     from dbanon.db.hidden import hidden
     from dbanon.db.proofs import checks
-    from dbanon.db.releases import marks
     from dbanon.db.releases.guarantee import read_promise
+    from dbanon.db.releases.live import marks
 
     subject, repair = str(release.relation), command("dbanon refresh", release.table)
     promise = read_promise(session, published)
