@@ -120,15 +120,7 @@ def _anew(present: Release, reason: str) -> ConfigError:
 
 def _taken(source: Source, places: NDArray[np.int64]) -> Source:
     """Return some rows of a source, on the scales of the whole."""
-    rows = source.rows
-    kept = None if rows.kept is None else rows.kept.take(places)
-    return replace(
-        source,
-        rows=replace(
-            rows, keys=rows.keys.take(places), columns=rows.columns.take(places), kept=kept
-        ),
-        encoded=source.encoded.take(places),
-    )
+    return replace(source, rows=source.rows.take(places), encoded=source.encoded.take(places))
 
 
 def _search(born: Source, policy: Policy, *, seed: int, stages: Stages) -> Outcome:

@@ -217,7 +217,7 @@ def _serve(session: Session, built: Built, *, grants: Sequence[str]) -> None:
     """Let readers have what was proved. It comes last: they may have to wait until the end."""
     from dbanon.db import catalog, identity, rights
     from dbanon.db.locks import Held
-    from dbanon.db.releases import relations, views
+    from dbanon.db.releases import labels, relations, views
 
     publication, previous = built.publication, built.previous
     view = publication.view
@@ -238,6 +238,7 @@ def _serve(session: Session, built: Built, *, grants: Sequence[str]) -> None:
         session.pg.execute(statement)
     for statement in rights.grant_statements(view, grants):
         session.pg.execute(statement)
+    labels.publish(session, publication, built.prepared.outcome.values.columns)
     for name in (view, built.candidate.name):
         identity.dismiss(session, name)
     published = catalog.describe_source(session, view)

@@ -117,6 +117,7 @@ def test_a_refresh_waits_for_no_reader_and_no_reader_for_it(published, kind):
     assert [] == [f for f in dbanon.doctor(settings=published.settings) if f.level != "ok"]
 
 
+@pytest.mark.one_server
 @KINDS
 def test_a_dump_that_has_begun_finds_every_relation_that_it_has_listed(published, kind):
     listed = (
@@ -192,6 +193,7 @@ def test_a_snapshot_older_than_the_tables_of_a_release_gets_an_error(patients, k
     assert [(200,)] == answer(old, COUNT)
 
 
+@pytest.mark.one_server
 @KINDS
 def test_a_change_of_columns_gives_up_in_time_and_names_who_is_in_the_way(
     published, kind, monkeypatch
@@ -273,6 +275,7 @@ def test_a_release_is_withdrawn_whoever_reads_it(patients, kind, level):
         dbanon.drop_release(release.id, settings=patients.settings)
 
 
+@pytest.mark.one_server
 @KINDS
 def test_after_an_unfinished_withdrawal_the_name_can_be_published_again(
     published, kind, monkeypatch
@@ -286,6 +289,7 @@ def test_after_an_unfinished_withdrawal_the_name_can_be_published_again(
     assert [] == [f for f in dbanon.doctor(settings=published.settings) if f.level != "ok"]
 
 
+@pytest.mark.one_server
 @KINDS
 def test_an_idle_reader_keeps_nobody_from_granting_and_revoking(patients, kind):
     analyst = patients.role(f"analyst_revoked_{kind}")
@@ -297,6 +301,7 @@ def test_an_idle_reader_keeps_nobody_from_granting_and_revoking(patients, kind):
     assert [(200,)] == answer(idle, COUNT)
 
 
+@pytest.mark.one_server
 def test_a_dry_run_keeps_nobody_waiting_and_leaves_nothing(published_table):
     state = "SELECT count(*), max(xmin::text) FROM dbanon_data.release_1"
     before, idle = published_table.execute(state), begin(published_table)
@@ -308,6 +313,7 @@ def test_a_dry_run_keeps_nobody_waiting_and_leaves_nothing(published_table):
     assert [] == [f for f in dbanon.doctor(settings=published_table.settings) if f.level != "ok"]
 
 
+@pytest.mark.one_server
 @KINDS
 def test_readers_need_no_right_on_what_tells_an_old_snapshot(patients, kind):
     patients.execute("ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC")
