@@ -49,12 +49,14 @@ def grant(
     With ``dry_run`` it is undone in any case. Raises NotPermitted, ConfigError, DatabaseError.
     """
     from dbanon.db import catalog, rights
+    from dbanon.db.releases import labels
 
     def work(session: Session) -> list[Access]:
         rights.require_roles(session, roles)
         given = []
         for release, published in _published(session, _served(session, relation)):
             statements = list(rights.grant_statements(release.relation, roles))
+            statements += labels.grant_statements(session, release.relation, roles)
             given.append(_run(session, release, published, roles, statements=statements))
             source = catalog.describe(session, release.table)
             rights.require_readable(session, roles, published=published)
@@ -78,12 +80,14 @@ def revoke(
     else gave, ConfigError, DatabaseError.
     """
     from dbanon.db import rights
+    from dbanon.db.releases import labels
 
     def work(session: Session) -> list[Access]:
         rights.require_roles(session, roles)
         taken = []
         for release, published in _published(session, _served(session, relation)):
             statements = [rights.revoke_statement(release.relation, role) for role in roles]
+            statements += labels.revoke_statements(session, release.relation, roles)
             taken.append(_run(session, release, published, roles, statements=statements))
             _require_gone(session, release, roles, published=published)
         return [_with_schemas(session, one) for one in taken]

@@ -48,6 +48,30 @@ class Entry:
     dataset: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """What became of a release in the next one, when that was made class by class.
+
+    kept: rows that stay as they were published; born: rows of new classes; withdrawn: classes that
+    went, as one of their members did; waiting: rows that were never published and are too few or
+    too much alike for a class; withheld: rows of classes that went.
+    """
+
+    kept: int
+    born: int
+    withdrawn: int
+    waiting: int
+    withheld: int
+
+    def __str__(self) -> str:
+        """Say it in one clause."""
+        classes = "class" if self.withdrawn == 1 else "classes"
+        return (
+            f"{self.kept:,} rows as before, {self.born:,} new, {self.withdrawn:,} {classes}"
+            f" withdrawn; {self.waiting:,} rows wait, {self.withheld:,} are withheld"
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release(Entry):
     """One line of the ledger.
@@ -56,9 +80,9 @@ class Release(Entry):
     the command line gave, so that a refresh repeats them; ``taxonomies`` the versions used;
     ``fingerprint`` tells whether the source has changed since; ``earlier`` how many releases of the
     table came before, with which a reader may compare this one. ``warnings`` is what to
-    think about again, ``composition`` what all releases of the table together reveal; both are told
-    when it is published and not kept. ``created_at`` and ``created_by`` are None until the ledger
-    has it.
+    think about again, ``composition`` what all releases of the table together reveal, ``growth``
+    what became of the release before; all are told when it is published and not kept.
+    ``created_at`` and ``created_by`` are None until the ledger has it.
     """
 
     policy: Policy
@@ -73,3 +97,4 @@ class Release(Entry):
     created_by: str | None = None
     warnings: tuple[Caution, ...] = field(default=(), compare=False)
     composition: Composition | None = field(default=None, compare=False)
+    growth: Growth | None = field(default=None, compare=False)

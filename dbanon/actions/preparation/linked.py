@@ -124,7 +124,8 @@ def _members(loaded: Sequence[Loaded], request: Request) -> list[_Member]:
     first = _Member(loaded[0], policies[0], policies[0], persons)
     rest = []
     for one, own in zip(loaded[1:], policies[1:], strict=True):
-        kept = _apart(own, one.info, persons, names={rule.column for rule in shared})
+        names = {name for rule in shared for name in (rule.column, *rule.published_as)}
+        kept = _apart(own, one.info, persons, names=names)
         rules = {rule.column for rule in kept}
         columns = [persons.column(rule.column) for rule in shared]
         columns += [column for column in one.info.columns if column.name in rules]
@@ -194,7 +195,7 @@ def _apart(
     """Return the rules of a table without those of names that the persons' columns have."""
     for rule in own.columns:
         shown = rule.role is not Role.IDENTIFIER or rule.column in {own.subject, *info.primary_key}
-        if rule.column in names and shown:
+        if shown and names.intersection((rule.column, *rule.published_as)):
             raise PolicyError(
                 f"{own.table} and {persons.name} both have a column"
                 f" {quote_identifier(rule.column)} to publish",

@@ -31,7 +31,8 @@ def publishing(
     from dbanon.actions.preparation.loading import find_source
     from dbanon.db import identity
     from dbanon.db.metadata.migrate import require_current
-    from dbanon.db.releases import guards, turns, withdrawal
+    from dbanon.db.releases import turns, withdrawal
+    from dbanon.db.releases.live import guards
     from dbanon.db.session import connect
 
     requests = [request for _, request in wanted]
@@ -85,7 +86,7 @@ def _loaded(session: Session, found: TableInfo, request: Request) -> Loaded:
 
 
 def _require_guardable(session: Session, info: TableInfo) -> None:
-    from dbanon.db.releases import marks
+    from dbanon.db.releases.live import marks
 
     foreign = [part.name for part in info.leaves if part.relkind != "r"]
     if foreign:

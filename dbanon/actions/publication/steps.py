@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.checks import CheckReport, Composition
     from dbanon.domain.progress import Stages
-    from dbanon.domain.release import Entry
+    from dbanon.domain.release import Entry, Growth
     from dbanon.domain.table import TableInfo
 
 
@@ -30,7 +30,8 @@ class Built:
     """A release that is written and proved, and that no reader can reach yet.
 
     ``candidate`` is the view that was proved; ``previous`` is the release to replace, if any;
-    ``composition`` is what all releases of the table reveal with this one.
+    ``composition`` is what all releases of the table reveal with this one; ``growth`` what became
+    of the release before, if this one is made of it.
     """
 
     publication: Publication
@@ -39,6 +40,7 @@ class Built:
     previous: Entry | None
     report: CheckReport
     composition: Composition
+    growth: Growth | None = None
 
 
 def build(
@@ -49,12 +51,15 @@ def build(
     *,
     previous: Entry | None,
     strict: bool = False,
+    withdrawn: tuple[int, ...] | None = None,
 ) -> Built:
     """Write what was prepared and have the database prove it; raises CheckFailed.
 
-    strict: also when comparing it with the releases before reveals more than each promises.
+    strict: also when comparing it with the releases before reveals more than each promises;
+    withdrawn: the classes that the copy of the release before loses, when it keeps all others.
     """
     publication = _publication(session, prepared, request)
+    publication = replace(publication, withdrawn=withdrawn)
     with stages("write"):
         publication = _write(session, publication, prepared)
     with stages("publish"):
@@ -106,7 +111,9 @@ def serve(
     identity.require_admitted(session)
     if built.previous is not None:
         withdrawal.retire(session, built.previous, by=release)
-    return replace(release, warnings=prepared.warnings, composition=built.composition)
+    return replace(
+        release, warnings=prepared.warnings, composition=built.composition, growth=built.growth
+    )
 
 
 def replaced(session: Session, info: TableInfo, request: Request) -> Entry | None:
@@ -196,9 +203,11 @@ def _build(
 ) -> tuple[Publication, TableInfo]:
     """Make all that readers are to be served from, and a view of it that they cannot reach yet."""
     from dbanon.db import catalog
+    from dbanon.db.histories import standing
     from dbanon.db.releases import copies, relations
 
-    publication = copies.make(session, publication, previous)
+    make = copies.make if publication.withdrawn is None else standing.extend
+    publication = make(session, publication, previous)
     session.pg.execute(relations.view_statement(publication, publication.candidate))
     session.pg.execute(relations.comment_statement(publication, publication.candidate))
     return publication, catalog.describe_source(session, publication.candidate)
@@ -208,7 +217,7 @@ def _serve(session: Session, built: Built, *, grants: Sequence[str]) -> None:
     """Let readers have what was proved. It comes last: they may have to wait until the end."""
     from dbanon.db import catalog, identity, rights
     from dbanon.db.locks import Held
-    from dbanon.db.releases import relations, views
+    from dbanon.db.releases import labels, relations, views
 
     publication, previous = built.publication, built.previous
     view = publication.view
@@ -229,6 +238,7 @@ def _serve(session: Session, built: Built, *, grants: Sequence[str]) -> None:
         session.pg.execute(statement)
     for statement in rights.grant_statements(view, grants):
         session.pg.execute(statement)
+    labels.publish(session, publication, built.prepared.outcome.values.columns)
     for name in (view, built.candidate.name):
         identity.dismiss(session, name)
     published = catalog.describe_source(session, view)

@@ -73,17 +73,14 @@ class Plan(NamedTuple):
         affordable *= min(max(space.k / _USUAL, _PAIRS_GAIN), _LARGE_GAIN)
         fewest = self.fewest
         if begun == BLOCKS:
-            fewest = max(fewest, round(self.after_blocks * min(1.0, sqrt(_MANY / n))))
+            fewest = max(fewest, int(self.after_blocks * min(1.0, sqrt(_MANY / n))))
         most = min(self.most, _FEW + n / _ROWS_OF_A_ROUND)
         return int(min(most, max(fewest, affordable)))
 
-    def round_of(self, number: int, space: Space, *, begun: str, rounds: int) -> Effort:
-        """Return what a round does: where rounds are few for so many rows, most only move rows.
-
-        rounds: how many there will be.
-        """
-        short = begun == BLOCKS and space.n_rows > _MANY and rounds >= SELDOM and self.each == LIGHT
-        return MOVES if short and (number + 1) % SELDOM > 0 else self.each
+    def round_of(self, number: int, space: Space, *, begun: str) -> Effort:
+        """Return what a round does: most rounds of many rows only move them where k is small."""
+        many = begun == BLOCKS and space.n_rows > _MANY and space.k < _REBUILT
+        return MOVES if many and self.each == LIGHT and (number + 1) % SELDOM > 0 else self.each
 
     def slow_rounds(self, rounds: int, n_clusters: int, space: Space) -> int:
         """Return how many of these rounds to run where sensitive values press."""
@@ -101,7 +98,8 @@ _HALF_AT = 80
 # Large clusters go on gaining for longer than pairs do, relative to clusters of this many rows.
 _USUAL, _PAIRS_GAIN, _LARGE_GAIN = 5, 0.5, 2.0
 _SMALL, _FEW, _ROWS_OF_A_ROUND = 10_000, 10, 50
-_MANY = 250_000
+# So many rows have fewer rounds; clusters below this k gain most in the time by moves alone.
+_MANY, _REBUILT = 250_000, 10
 # Where sensitive values press, a round takes longer, and for each row the more the larger its
 # cluster is.
 _SLOWER, _PAIRS = 4, 37
@@ -185,7 +183,7 @@ class Auto:
             self.stages.progress(min(done, 1.0), total_cost(space, label) / max(cells, 1.0))
             if done >= 1.0:
                 return label
-            effort = plan.round_of(number, space, begun=name, rounds=rounds)
+            effort = plan.round_of(number, space, begun=name)
             task = partial(
                 _round,
                 space,

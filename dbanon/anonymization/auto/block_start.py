@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymization.auto.fallback import start_quickly
-from dbanon.anonymization.auto.rounds import coordinates
+from dbanon.anonymization.auto.rounds import coordinates, without_gaps
 from dbanon.anonymization.threads import in_threads
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def start_in_blocks(
         label[mine] = part + ends[i]
 
     in_threads(work, range(len(ends) - 1))
-    return np.unique(label, return_inverse=True)[1].astype(np.int32)
+    return without_gaps(label)
 
 
 def segments(

@@ -91,7 +91,14 @@ def improve(
         new[mine] = owner + starts[block]
 
     in_threads(work, range(len(n_clusters)))
-    return np.unique(new, return_inverse=True)[1].astype(np.int32)
+    return without_gaps(new)
+
+
+def without_gaps(label: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return new numbers of the clusters, in the same order, none without a row."""
+    used = np.zeros(int(label.max()) + 1, np.bool_)
+    used[label] = True
+    return (np.cumsum(used, dtype=np.int32) - np.int32(1))[label]
 
 
 def _blocks(
@@ -101,6 +108,8 @@ def _blocks(
     random: np.random.Generator,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows by block, where each block ends, and how many clusters it has."""
+    from dbanon.kernels.auto.duplicates import sort_by
+
     n, n_clusters = len(label), int(label.max()) + 1
     shuffled = random.permutation(n)
     representative = np.empty(n_clusters, np.int64)
@@ -110,7 +119,7 @@ def _blocks(
     block_of = np.empty(n_clusters, np.int32)
     block_of[order] = np.repeat(np.arange(len(sizes)), sizes)
     of_row = block_of[label]
-    rows = np.argsort(of_row, kind="stable")
+    rows = sort_by(np.arange(n), of_row, len(sizes))
     row_ends = np.concatenate([[0], np.cumsum(np.bincount(of_row, minlength=len(sizes)))])
     return rows, row_ends, sizes
 
