@@ -7,6 +7,7 @@ import pytest
 from tables import make_patients, patients_policy, rows_proved
 
 import dbanon
+from dbanon.cli import main
 from dbanon.domain.policy import Comparison, Condition
 
 pytestmark = pytest.mark.one_server
@@ -131,6 +132,27 @@ def test_the_key_is_in_the_metadata_and_nowhere_else(patients):
         " WHERE pronamespace = 'dbanon_data'::regnamespace)"
     )
     assert key.hex() not in json.dumps(told, default=str)
+
+
+def test_nobody_reads_a_sample_who_can_read_the_key(patients):
+    stored(patients, sample=0.5)
+    reader = patients.role("samples_reader")
+    patients.execute(
+        f"GRANT USAGE ON SCHEMA dbanon TO {reader}; GRANT SELECT ON dbanon.sampling_key TO {reader}"
+    )
+    with pytest.raises(dbanon.NotPermitted, match=r"gets at what it hides: .*sampling_key"):
+        dbanon.publish(SOURCE, grants=[reader], settings=patients.settings)
+
+
+def test_what_a_policy_says_of_a_sample_and_of_labels_is_shown(patients, monkeypatch, capsys):
+    stored(patients, sample=0.5, labels=True)
+    monkeypatch.setenv("DBANON_DSN", patients.dsn)
+    monkeypatch.setattr("sys.argv", ["dbanon", "policy", "show", "patients"])
+    with pytest.raises(SystemExit):
+        main()
+    shown = capsys.readouterr().out
+    assert "sample: 0.5 of the persons" in shown
+    assert "labels: published beside the release" in shown
 
 
 def test_without_the_key_nothing_is_drawn_anew(patients):
