@@ -15,7 +15,7 @@ from dbanon.actions.publication.steps import serve
 from dbanon.actions.publish import publish_in
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.progress import Stages
-from dbanon.domain.release import Growth
+from dbanon.domain.release import Growth, Leavers
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.settings import Settings
@@ -49,7 +49,7 @@ def refresh(
     *,
     all_tables: bool = False,
     if_changed: bool = False,
-    incremental: bool = False,
+    incremental: Leavers | str | None = None,
     strict: bool = False,
     settings: Settings | None = None,
     stages: Stages | None = None,
@@ -58,11 +58,12 @@ def refresh(
 
     The stored policy as it stands now is used, under the same k, l and options that published
     the served release. With ``if_changed`` a relation whose rows, policy and taxonomies are the
-    same is left alone. With ``incremental`` classes stay as they are published, values included:
-    those of rows that are gone are withdrawn, and rows that were never published form classes of
-    their own. With ``all_tables`` one failure does not keep the others from being tried: it is
-    reported in ``error``. With ``strict`` nothing is published that would be warned of. Raises
-    ConfigError when nothing is served, and what ``publish`` raises.
+    same is left alone. With ``incremental`` classes stay as they are published, values included,
+    and rows that were never published form classes of their own; a class is withdrawn when a row
+    of it is gone (``retire``), or when k are (``defer``). With ``all_tables`` one failure does not
+    keep the others from being tried: it is reported in ``error``. With ``strict`` nothing is
+    published that would be warned of. Raises ConfigError when nothing is served, and what
+    ``publish`` raises.
     """
     if (table is None) != all_tables:
         raise ConfigError("name one table, or pass --all", hint="dbanon refresh --all")
@@ -75,7 +76,7 @@ def refresh(
             _again,
             releases,
             if_changed=if_changed,
-            incremental=incremental,
+            incremental=None if incremental is None else Leavers(incremental),
             strict=strict,
             settings=settings,
             stages=stages,
@@ -127,7 +128,7 @@ def _again(
     releases: Sequence[Release],
     *,
     if_changed: bool,
-    incremental: bool,
+    incremental: Leavers | None,
     strict: bool,
     settings: Settings,
     stages: Stages,
@@ -148,8 +149,10 @@ def _again(
             if if_changed and _is_same(session, loaded, releases, asked, stages):
                 session.deeds.withdraw()
                 return [Refreshed(one.relation, one, changed=False) for one in releases]
-            if incremental:
-                return [_grown(session, loaded, request, stages, strict=strict, present=present)]
+            if incremental is not None:
+                defer = incremental is Leavers.DEFER
+                grown = partial(_grown, present=present, defer=defer, strict=strict)
+                return [grown(session, loaded, request, stages)]
             new = _published(session, loaded, request, stages, strict=strict)
             return [Refreshed(one.relation, one, changed=True) for one in new]
         session.deeds.withdraw()
@@ -169,14 +172,15 @@ def _grown(
     request: Request,
     stages: Stages,
     *,
-    strict: bool,
     present: Sequence[Release],
+    defer: bool,
+    strict: bool,
 ) -> Refreshed:
     """Refresh one relation class by class; raises ConfigError for those of a dataset."""
     from dbanon.db import identity
 
     (one,), (before,) = loaded[:1], present[:1]
-    built = grow(session, one, request, stages, present=before, strict=strict)
+    built = grow(session, one, request, stages, present=before, defer=defer, strict=strict)
     if isinstance(built, Growth):
         identity.require_admitted(session)
         session.deeds.withdraw()

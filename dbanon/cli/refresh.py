@@ -6,6 +6,7 @@ import typer
 
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
+from dbanon.domain.release import Leavers
 
 if TYPE_CHECKING:
     from dbanon.actions.refresh import Refreshed
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 def refresh(
     table: Annotated[
-        str | None, typer.Argument(metavar="[TABLE]", show_default=False, help="or --all")
+        str | None, typer.Argument(metavar="TABLE", show_default=False, help="or --all")
     ] = None,
     *,
     all_: Annotated[bool, typer.Option("--all", help="every table that is published")] = False,
@@ -21,9 +22,12 @@ def refresh(
         bool, typer.Option("--if-changed", help="leave alone what would come out the same")
     ] = False,
     incremental: Annotated[
-        bool,
-        typer.Option("--incremental", help="keep classes as they are; whole ones come and go"),
-    ] = False,
+        Leavers | None,
+        typer.Option(
+            show_default=False,
+            help="keep classes as they are; withdraw those that one, or k, have left",
+        ),
+    ] = None,
     strict: options.Strict = False,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
@@ -41,7 +45,7 @@ def refresh(
 
     \b
     dbanon refresh patients
-    dbanon refresh patients --incremental
+    dbanon refresh patients --incremental defer
     dbanon refresh --all --if-changed --quiet
     """
     from dbanon.actions.refresh import refresh as action

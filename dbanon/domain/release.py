@@ -48,13 +48,24 @@ class Entry:
     dataset: tuple[str, ...] = ()
 
 
+class Leavers(StrEnum):
+    """What becomes of a class, refreshed as a whole, when somebody of it is gone from the table.
+
+    It is withdrawn at once, or once k of it are gone; until then it is shown as it was.
+    """
+
+    RETIRE = "retire"
+    DEFER = "defer"
+
+
 @dataclass(frozen=True, slots=True)
 class Growth:
     """What became of a release in the next one, when that was made class by class.
 
     kept: rows that stay as they were published; born: rows of new classes; withdrawn: classes that
-    went, as one of their members did; waiting: rows that were never published and are too few or
-    too much alike for a class; withheld: rows of classes that went.
+    went, as members of them did; waiting: rows that were never published and are too few or too
+    much alike for a class; withheld: rows of classes that went; deferred: rows that are gone from
+    the table and still published.
     """
 
     kept: int
@@ -62,13 +73,15 @@ class Growth:
     withdrawn: int
     waiting: int
     withheld: int
+    deferred: int = 0
 
     def __str__(self) -> str:
         """Say it in one clause."""
         classes = "class" if self.withdrawn == 1 else "classes"
         return (
             f"{self.kept:,} rows as before, {self.born:,} new, {self.withdrawn:,} {classes}"
-            f" withdrawn; {self.waiting:,} rows wait, {self.withheld:,} are withheld"
+            f" withdrawn; {self.waiting:,} rows wait, {self.withheld:,} are withheld,"
+            f" {self.deferred:,} are shown though they are gone"
         )
 
 

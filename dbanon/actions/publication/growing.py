@@ -43,9 +43,12 @@ def grow(
     stages: Stages,
     *,
     present: Release,
+    defer: bool = False,
     strict: bool = False,
 ) -> Built | Growth:
     """Build the next release of a relation from the one that it serves.
+
+    defer: keep the rows of leavers until k of their class have left.
 
     Returns what there is to wait for when no class comes or goes. Raises ConfigError when the
     release can only be grouped anew, CheckFailed when comparing would reveal more than before.
@@ -58,11 +61,10 @@ def grow(
     _require_growing(policy, request, present)
     source = read_source(session, loaded, policy, stages, kind=request.kind)
     warnings = of_rows(session, policy, info, source.rows.columns)
-    if strict:
-        require_none(warnings)
+    require_none(warnings if strict else [])
     with stages("compare"):
         before = overlay.recall(session, info.name)
-        found = _standing(session, present, source)
+        found = _standing(session, present, source, leavers=policy.k if defer else 1)
     born = _taken(source, found.fresh)
     outcome = _search(born, policy, seed=request.seed, stages=stages)
     growth = _growth(found, outcome)
@@ -83,13 +85,13 @@ def grow(
     return replace(built, growth=growth)
 
 
-def _standing(session: Session, present: Release, source: Source) -> Standing:
+def _standing(session: Session, present: Release, source: Source, *, leavers: int) -> Standing:
     """Tell how the rows of a source stand to a release; raises ConfigError if that is not known."""
     from dbanon.db.histories import standing
 
     if source.taxonomies != dict(present.taxonomies):
         raise _anew(present, "a taxonomy has another version")
-    found = standing.stand(session, present, source.rows.keys)
+    found = standing.stand(session, present, source.rows.keys, leavers=leavers)
     if found is None:
         raise _anew(present, "who is in it is not remembered")
     return found
@@ -112,7 +114,7 @@ def _require_growing(policy: Policy, request: Request, present: Release) -> None
 def _anew(present: Release, reason: str) -> ConfigError:
     return ConfigError(
         f"{present.relation} cannot be refreshed class by class: {reason}",
-        hint=command("dbanon refresh", present.table, options="without --incremental"),
+        hint=command("dbanon refresh", present.table),
     )
 
 
@@ -163,6 +165,7 @@ def _growth(found: Standing, outcome: Outcome) -> Growth:
         withdrawn=len(found.withdrawn),
         waiting=waiting,
         withheld=found.withheld,
+        deferred=found.deferred,
     )
 
 
@@ -172,11 +175,12 @@ def _loss(present: Release, of_born: LossReport, growth: Growth, source: Source)
     The classes that stay are taken to lose as much in the mean as all of the release before: which
     of them went is not in its report. Metrics that need every row are left out.
     """
-    total = source.encoded.n_rows
-    left_out = total - growth.kept - growth.born
+    stays = growth.kept + growth.deferred
+    total = source.encoded.n_rows + growth.deferred
+    left_out = total - stays - growth.born
 
     def whole(kept: float, born: float) -> float:
-        return (growth.kept * kept + growth.born * born + left_out) / max(total, 1)
+        return (stays * kept + growth.born * born + left_out) / max(total, 1)
 
     before, columns = present.loss, {}
     for name in before.columns:

@@ -35,17 +35,22 @@ class Standing:
 
     fresh: (m,) the places of those who were never published; withdrawn: the classes of whom is
     gone, by number; kept: rows that stay as they are published; withheld: rows that were published
-    and are not any more, since a class goes as a whole.
+    and are not any more, since a class goes as a whole; deferred: rows that are published still
+    though they are gone, as too few of their class are.
     """
 
     fresh: NDArray[np.int64]
     withdrawn: tuple[int, ...]
     kept: int
     withheld: int
+    deferred: int
 
 
-def stand(session: Session, release: Entry, keys: pa.Table) -> Standing | None:
-    """Tell how rows, by their keys, stand to a release; None if it is not remembered by these."""
+def stand(session: Session, release: Entry, keys: pa.Table, *, leavers: int) -> Standing | None:
+    """Tell how rows, by their keys, stand to a release; None if it is not remembered by these.
+
+    leavers: how many rows of a class have to be gone for it to be withdrawn.
+    """
     known = memory.recall(session, release.table)
     found = None
     if release.id in known.relations and known.person == tuple(keys.column_names):
@@ -55,7 +60,7 @@ def stand(session: Session, release: Entry, keys: pa.Table) -> Standing | None:
         person = template("histories/person_hash", person=sql.SQL(", ").join(columns))
         slots = {"person": person, "read": _READ, "key": sql.Literal(known.key)}
         session.pg.execute(template("histories/standing", **slots))
-        found = _counted(session)
+        found = _counted(session, leavers)
         for table in (_READ, _BEFORE, _STANDING):
             session.pg.execute(sql.SQL("DROP TABLE {}").format(table))
     memory.forget(session)
@@ -74,13 +79,14 @@ def _read(session: Session, keys: pa.Table) -> None:
     write(session, _READ, parts, columns=table.column_names)
 
 
-def _counted(session: Session) -> Standing:
-    withdrawn = [row[0] for row in session.pg.execute(query("standing/withdrawn"))]
+def _counted(session: Session, leavers: int) -> Standing:
+    gone = session.pg.execute(query("standing/withdrawn"), {"leavers": leavers})
+    withdrawn = [row[0] for row in gone]
     fresh = [row[0] for row in session.pg.execute(query("standing/fresh"))]
     asked = {"withdrawn": withdrawn}
     row = session.pg.execute(query("standing/count_standing"), asked).fetchone()
-    kept, withheld = row or (0, 0)
-    return Standing(np.array(fresh, np.int64), tuple(withdrawn), kept, withheld)
+    assert row is not None  # noqa: S101 - an aggregate always has a row
+    return Standing(np.array(fresh, np.int64), tuple(withdrawn), *row)
 
 
 def extend(session: Session, publication: Publication, previous: Entry | None) -> Publication:
