@@ -193,6 +193,24 @@ class ValueColumn:
     loss: NDArray[np.float64]
     nodes: tuple[LabelNode, ...] = ()
 
+    def of_groups(self, groups: NDArray[np.int32]) -> ValueColumn:
+        """Return what is published of some groups, in this order, and no other label."""
+        import numpy as np
+
+        used, index = np.unique(self.index[groups], return_inverse=True)
+        labels = tuple(self.labels[i] for i in used.tolist())
+        parents = {node.label: node.parent for node in self.nodes}
+        shown = set(labels)
+        for label in labels:
+            above = parents.get(label) if label is not None else None
+            while above is not None and above not in shown:
+                shown.add(above)
+                above = parents[above]
+        nodes = tuple(node for node in self.nodes if node.label in shown)
+        return replace(
+            self, index=index.astype(np.int32), labels=labels, loss=self.loss[used], nodes=nodes
+        )
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GroupValues:

@@ -5,8 +5,8 @@ from contextlib import suppress
 
 import pytest
 from data.schemas import health
+from data.schemas.clinic import POLICIES, TABLES, store_policies
 from data.schemas.loading import load
-from linked_tables import POLICIES, TABLES, store_policies
 from psycopg import sql
 
 import dbanon

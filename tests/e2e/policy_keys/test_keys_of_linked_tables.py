@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 from data.schemas import health
+from data.schemas.clinic import DATASET, TABLES, store_policies
 from data.schemas.loading import load
-from linked_tables import DATASET, TABLES, store_policies
 
 import dbanon
 from dbanon.domain.policy import Role
