@@ -88,10 +88,11 @@ def run_linked(
 ) -> list[Outcome]:
     """Group the persons, and let the rows of each inherit its group in every table.
 
-    persons: one row each; policy: what must hold of them; tables: one or more. Returns what is published of the persons
-    and of each table, in which the quasi-identifiers of the persons come before its own. k persons
-    share each combination of classes, and the models of each table hold of its classes, by rows and
-    by persons. Persons that too few are like have rows left out, as few as possible.
+    persons: one row each; policy: what must hold of them; tables: one or more. Returns what is
+    published of the persons and of each table, in which the quasi-identifiers of the persons come
+    before its own. k persons share each combination of classes, and the models of each table hold
+    of its classes, by rows and by persons. Persons that too few are like have rows left out, as few
+    as possible.
 
     Raises PolicyError, and Unsatisfiable when no partition meets all that is asked.
     """

@@ -80,7 +80,7 @@ def _described(session: Session, release: Release) -> Iterator[Finding]:
         return
     yield from _served(session, release, published, source)
     yield from _drifted(session, release, source)
-    yield from _suspected(session, release, published, source)
+    yield from _suspected(session, release, published)
 
 
 def _served(
@@ -219,7 +219,7 @@ def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[
     except PolicyError as error:
         yield Finding(Level.FAILURE, subject, str(error), error.hint, DriftError.exit_code)
         return
-    yield from _as_drift(release, source, [*gained_rights(session, source, release), *found])
+    yield from _as_drift(release, source, [*gained_rights(session, release), *found])
     for note in notes(loaded):
         yield Finding(Level.OK, subject, f"{source.name} changed: {note.message}", note.hint)
 
@@ -232,13 +232,13 @@ def _as_drift(release: Release, source: TableInfo, changes: Iterable[Change]) ->
         )
 
 
-def _suspected(
-    session: Session, release: Release, published: TableInfo, source: TableInfo
-) -> Iterator[Finding]:
+def _suspected(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
     """Yield what may lead readers to what is hidden, for somebody to look at."""
     from dbanon.db import reach
+    from dbanon.db.releases import views
 
-    for sign in reach.signs_of_reach(session, published=published.oid, source=source.oid):
+    sources = views.oids_of(session, release.sources)
+    for sign in reach.signs_of_reach(session, published=published.oid, sources=sources):
         yield Finding(Level.WARNING, str(release.relation), str(sign), sign.remedy)
 
 

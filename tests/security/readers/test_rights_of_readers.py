@@ -483,7 +483,7 @@ def reach_after(database, statements):
         published, source = session.pg.execute(
             "SELECT 'anon.people'::regclass::oid, 'public.people'::regclass::oid"
         ).fetchone()
-        found = reach.private_reach(session, published=published, source=source)
+        found = reach.private_reach(session, published=published, sources=[source])
     return [str(way) for way in found]
 
 

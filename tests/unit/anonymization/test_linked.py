@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from dbanon.anonymization.linked import Linked, run_linked
 from dbanon.domain.errors import Unsatisfiable
+from dbanon.domain.policy import ModelSpec
 from dbanon.domain.progress import Stages
 
 # A person: its own quasi-identifier and sensitive value, its visits, and its findings.
@@ -25,7 +27,7 @@ MOST = st.sampled_from([None, "group", 1, 2])
 INTERVAL = re.compile(r"([\[(])(\d*),(\d*)([\])])")
 
 
-def published(people, *, most=(None, None), k=2, l=1, max_suppressed=0.0):
+def published(people, *, most=(None, None), k=2, l=1, max_suppressed=0.0, models=((), ())):
     """Return for each table what is published: (person, label, quasi-identifiers, value)."""
     persons = [(i, (x,), s) for i, (x, s, _, _) in enumerate(people)]
     visits = [(i, (x, y), s) for i, (x, _, of, _) in enumerate(people) for y, s in of]
@@ -37,10 +39,12 @@ def published(people, *, most=(None, None), k=2, l=1, max_suppressed=0.0):
             own = {name: [row[1][j] for row in rows] for j, name in enumerate(names) if j}
             table = encoded(own, {"s": [s for *_, s in rows]})
             policy = policy_of(names, ["s"], subject="person", rows_per_subject=number, **asked)
+            policy = replace(policy, models=(*policy.models, *models[1]))
             subjects = np.array([i for i, *_ in rows], np.int32)
             tables.append(Linked(table, policy, subjects, np.arange(len(rows), dtype=np.uint64)))
     table = encoded({"x": [x for _, (x,), _ in persons]}, {"s": [s for *_, s in persons]})
     policy = policy_of(["x"], ["s"], subject="person", **asked)
+    policy = replace(policy, models=(*policy.models, *models[0]))
     outcomes = run_linked(table, policy, tables, seed=0, stages=Stages())
     found = iter(outcomes)
     return [shown(rows, next(found)) if rows else [] for rows in (persons, visits, findings)]
@@ -143,3 +147,14 @@ def test_a_table_of_which_no_row_can_be_published_is_no_defect():
     people = [(i, "m", [], ["u", "v"] if i < 2 else []) for i in range(9)]
     with pytest.raises(Unsatisfiable):
         published(people, k=3)
+
+
+@pytest.mark.parametrize("of", ["persons", "findings"])
+def test_distances_from_the_whole_table_are_met_where_some_have_other_numbers_of_rows(of):
+    """Each number of rows is grouped apart, and the values of each are not quite those of all."""
+    draw = np.random.default_rng(1).integers
+    people = [(i % 50, "mno"[draw(3)], [], ["uvw"[draw(3)]] * int(draw(3))) for i in range(200)]
+    near = ModelSpec("t-closeness", {"t": 0.3})
+    models = {"persons": ([near], []), "findings": ([], [near])}[of]
+    tables = published(people, most=(None, "group"), models=models)
+    assert len(tables[0]) == len(people)
