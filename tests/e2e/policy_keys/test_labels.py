@@ -9,6 +9,8 @@ from tables import make_patients, patients_policy
 import dbanon
 from dbanon.domain.policy import ColumnRule
 
+pytestmark = pytest.mark.one_server
+
 SOURCE = "public.patients"
 LABELS = "SELECT column_name, label, parent, level FROM anon.patients_labels"
 THERE = "SELECT to_regclass('anon.patients_labels') IS NOT NULL"
@@ -107,7 +109,6 @@ def test_they_go_with_the_release_and_with_the_key_of_the_policy(patients):
     assert [(False,)] == patients.execute(THERE)
 
 
-@pytest.mark.one_server
 def test_who_reads_them_keeps_no_publication_waiting(patients):
     analyst = patients.role("labels_reader")
     publish(patients, grants=[analyst])
@@ -124,7 +125,6 @@ def test_who_reads_them_keeps_no_publication_waiting(patients):
     assert [(False,)] == patients.execute(THERE)
 
 
-@pytest.mark.one_server
 def test_a_relation_of_somebody_else_is_left_alone(patients):
     patients.execute("CREATE SCHEMA IF NOT EXISTS anon")
     patients.execute("CREATE TABLE anon.patients_labels AS SELECT 1 AS mine")
@@ -133,7 +133,6 @@ def test_a_relation_of_somebody_else_is_left_alone(patients):
     assert [(1,)] == patients.execute("SELECT mine FROM anon.patients_labels")
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize(
     "change",
     [
@@ -149,7 +148,6 @@ def test_doctor_names_what_was_done_to_them(patients, change):
     assert ["its labels are gone, or others can change them"] == [f.message for f in failures]
 
 
-@pytest.mark.one_server
 def test_a_plan_prints_the_statement(patients):
     script = dbanon.plan(SOURCE, settings=patients.settings).script
     assert 'CREATE TABLE "anon"."patients_labels"' in script
