@@ -62,6 +62,7 @@ def schema() -> Schema:
         "name": {"type": "string", "pattern": f"^{NAME.pattern}$", "default": DEFAULT_NAME},
         "rest": {"const": DROP},
         "where": {"type": "array", "minItems": 1, "items": _condition()},
+        "labels": {"type": "boolean", "default": False},
         "sample": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
         "columns": {"type": "object", "minProperties": 1, "additionalProperties": _column()},
         "models": _models(),

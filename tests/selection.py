@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,6 +20,23 @@ def exhaustive_after(count: int, values: Iterable[object]) -> list[object]:
 def one_server_after(count: int, values: Iterable[object]) -> list[object]:
     """Try the first values on every server, the others on one server."""
     return _marked_after(count, values, pytest.mark.one_server)
+
+
+def each_once(*axes: Iterable[object], everywhere: int = 3) -> list[object]:
+    """Try each value of each axis once, and the other combinations in the exhaustive run.
+
+    The first ones that are tried, as many as ``everywhere`` says, are tried on every server.
+    """
+    values = [list(axis) for axis in axes]
+    longest = max(map(len, values))
+    once = [tuple(axis[i % len(axis)] for axis in values) for i in range(longest)]
+    rest = [way for way in product(*values) if way not in once]
+    return [*one_server_after(everywhere, once), *exhaustive_after(0, rest)]
+
+
+def some() -> settings:
+    """Try fewer examples than usual, where all values of a grid get some."""
+    return settings(max_examples=settings().max_examples * 2 // 5)
 
 
 def _marked_after(count: int, values: Iterable[object], mark: pytest.MarkDecorator) -> list[object]:

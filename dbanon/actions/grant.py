@@ -49,16 +49,18 @@ def grant(
     With ``dry_run`` it is undone in any case. Raises NotPermitted, ConfigError, DatabaseError.
     """
     from dbanon.db import catalog, rights
+    from dbanon.db.releases import labels
 
     def work(session: Session) -> list[Access]:
         rights.require_roles(session, roles)
         given = []
         for release, published in _published(session, _served(session, relation)):
             statements = list(rights.grant_statements(release.relation, roles))
+            statements += labels.grant_statements(session, release.relation, roles)
             given.append(_run(session, release, published, roles, statements=statements))
-            source = catalog.describe(session, release.table)
+            sources = [catalog.describe(session, name).oid for name in release.sources]
             rights.require_readable(session, roles, published=published)
-            rights.require_separation(session, published=published, source=source.oid)
+            rights.require_separation(session, published=published, sources=sources)
         return given
 
     return _settled(_deed(relation, "granted"), work, settings, keep=not dry_run)
@@ -78,12 +80,14 @@ def revoke(
     else gave, ConfigError, DatabaseError.
     """
     from dbanon.db import rights
+    from dbanon.db.releases import labels
 
     def work(session: Session) -> list[Access]:
         rights.require_roles(session, roles)
         taken = []
         for release, published in _published(session, _served(session, relation)):
             statements = [rights.revoke_statement(release.relation, role) for role in roles]
+            statements += labels.revoke_statements(session, release.relation, roles)
             taken.append(_run(session, release, published, roles, statements=statements))
             _require_gone(session, release, roles, published=published)
         return [_with_schemas(session, one) for one in taken]

@@ -172,7 +172,7 @@ def _render(session: Session, publication: Publication, request: Request) -> Ite
     from dbanon.db import rights
     from dbanon.db.printing import printed
     from dbanon.db.proofs import checks
-    from dbanon.db.releases import relations, release_rows, views
+    from dbanon.db.releases import labels, relations, release_rows, views
 
     statements = [
         *relations.build_statements(publication),
@@ -183,6 +183,7 @@ def _render(session: Session, publication: Publication, request: Request) -> Ite
         relations.comment_statement(publication),
         *relations.wording_statements(publication),
         *rights.grant_statements(publication.view, request.grants),
+        *labels.statements(publication),
     ]
     for statement in statements:
         yield printed(statement).strip()

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, cast
 from dbanon.actions.preparation.prepare import fingerprint
 from dbanon.actions.preparation.request import Request
 from dbanon.actions.publication.datasets import joint_fingerprint, publish_dataset_in
+from dbanon.actions.publication.growing import grow
 from dbanon.actions.publication.opening import publishing
+from dbanon.actions.publication.steps import serve
 from dbanon.actions.publish import publish_in
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.progress import Stages
+from dbanon.domain.release import Growth, Leavers
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.settings import Settings
@@ -30,13 +33,15 @@ if TYPE_CHECKING:
 class Refreshed:
     """What became of one relation: ``release`` is the one now served.
 
-    ``changed`` tells whether it is a new one; ``error`` is why it could not be.
+    ``changed`` tells whether it is a new one; ``error`` is why it could not be; ``growth`` what
+    came and went, where it was refreshed class by class.
     """
 
     relation: TableName
     release: Release
     changed: bool
     error: DbanonError | None = None
+    growth: Growth | None = None
 
 
 def refresh(
@@ -44,6 +49,7 @@ def refresh(
     *,
     all_tables: bool = False,
     if_changed: bool = False,
+    incremental: Leavers | str | None = None,
     strict: bool = False,
     settings: Settings | None = None,
     stages: Stages | None = None,
@@ -52,9 +58,11 @@ def refresh(
 
     The stored policy as it stands now is used, under the same k, l and options that published
     the served release. With ``if_changed`` a relation whose rows, policy and taxonomies are the
-    same is left alone. With ``all_tables`` one failure does not keep the others from being
-    tried: it is reported in ``error``. With ``strict`` nothing is published that would be warned
-    of. Raises ConfigError when nothing is served, and what
+    same is left alone. With ``incremental`` classes stay as they are published, values included,
+    and rows that were never published form classes of their own; a class is withdrawn when a row
+    of it is gone (``retire``), or when k are (``defer``). With ``all_tables`` one failure does not
+    keep the others from being tried: it is reported in ``error``. With ``strict`` nothing is
+    published that would be warned of. Raises ConfigError when nothing is served, and what
     ``publish`` raises.
     """
     if (table is None) != all_tables:
@@ -68,6 +76,7 @@ def refresh(
             _again,
             releases,
             if_changed=if_changed,
+            incremental=None if incremental is None else Leavers(incremental),
             strict=strict,
             settings=settings,
             stages=stages,
@@ -119,6 +128,7 @@ def _again(
     releases: Sequence[Release],
     *,
     if_changed: bool,
+    incremental: Leavers | None,
     strict: bool,
     settings: Settings,
     stages: Stages,
@@ -139,10 +149,46 @@ def _again(
             if if_changed and _is_same(session, loaded, releases, asked, stages):
                 session.deeds.withdraw()
                 return [Refreshed(one.relation, one, changed=False) for one in releases]
+            if incremental is not None:
+                defer = incremental is Leavers.DEFER
+                grown = partial(_grown, present=present, defer=defer, strict=strict)
+                return [grown(session, loaded, request, stages)]
             new = _published(session, loaded, request, stages, strict=strict)
             return [Refreshed(one.relation, one, changed=True) for one in new]
         session.deeds.withdraw()
-    return _again(present, if_changed=if_changed, strict=strict, settings=settings, stages=stages)
+    return _again(
+        present,
+        if_changed=if_changed,
+        incremental=incremental,
+        strict=strict,
+        settings=settings,
+        stages=stages,
+    )
+
+
+def _grown(
+    session: Session,
+    loaded: Sequence[Loaded],
+    request: Request,
+    stages: Stages,
+    *,
+    present: Sequence[Release],
+    defer: bool,
+    strict: bool,
+) -> Refreshed:
+    """Refresh one relation class by class; raises ConfigError for those of a dataset."""
+    from dbanon.db import identity
+
+    (one,), (before,) = loaded[:1], present[:1]
+    built = grow(session, one, request, stages, present=before, defer=defer, strict=strict)
+    if isinstance(built, Growth):
+        identity.require_admitted(session)
+        session.deeds.withdraw()
+        return Refreshed(before.relation, before, changed=False, growth=built)
+    with stages("record"):
+        found = fingerprint(session, one, built.publication.policy, request)
+        new = serve(session, one, built, request, fingerprint=found)
+    return Refreshed(new.relation, new, changed=True, growth=built.growth)
 
 
 def _present(session: Session, release: Release) -> Release:
@@ -172,7 +218,7 @@ def _is_same(
 ) -> bool:
     """Whether nothing changed that the releases depend on, their guards included."""
     from dbanon.db import identity
-    from dbanon.db.releases import marks
+    from dbanon.db.releases.live import marks
 
     with stages("compare"):
         same = not any(marks.alterations(session, release) for release in releases)

@@ -6,6 +6,7 @@ import typer
 
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
+from dbanon.domain.release import Leavers
 
 if TYPE_CHECKING:
     from dbanon.actions.refresh import Refreshed
@@ -13,13 +14,20 @@ if TYPE_CHECKING:
 
 def refresh(
     table: Annotated[
-        str | None, typer.Argument(metavar="[TABLE]", show_default=False, help="or --all")
+        str | None, typer.Argument(metavar="TABLE", show_default=False, help="or --all")
     ] = None,
     *,
     all_: Annotated[bool, typer.Option("--all", help="every table that is published")] = False,
     if_changed: Annotated[
         bool, typer.Option("--if-changed", help="leave alone what would come out the same")
     ] = False,
+    incremental: Annotated[
+        Leavers | None,
+        typer.Option(
+            show_default=False,
+            help="keep classes as they are; withdraw those that one, or k, have left",
+        ),
+    ] = None,
     strict: options.Strict = False,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
@@ -37,6 +45,7 @@ def refresh(
 
     \b
     dbanon refresh patients
+    dbanon refresh patients --incremental defer
     dbanon refresh --all --if-changed --quiet
     """
     from dbanon.actions.refresh import refresh as action
@@ -46,10 +55,15 @@ def refresh(
             table,
             all_tables=all_,
             if_changed=if_changed,
+            incremental=incremental,
             strict=strict,
             settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
             stages=stages,
         )
+    _show_all(results, json=json, quiet=quiet)
+
+
+def _show_all(results: "list[Refreshed]", *, json: bool, quiet: bool) -> None:
     if json:
         console.document(results)
     for result in results:
@@ -67,6 +81,8 @@ def _show(result: "Refreshed", *, silent: bool) -> None:
     elif not silent:
         state = "refreshed" if result.changed else "unchanged"
         console.say(f"{result.relation}: {state}, release {result.release.id}")
+        if result.growth is not None:
+            console.say(f"  {result.growth}")
     if result.changed:
         console.caution(result.release.warnings)
         report.composition(result.release.composition)

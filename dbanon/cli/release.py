@@ -78,6 +78,8 @@ def show(number: Number, *, dsn: options.Dsn = None, json: options.Json = False)
         f" {'served' if found.served else 'not served'}, by {found.created_by}"
         f" at {found.created_at:%Y-%m-%d %H:%M:%S %Z}"
     )
+    if found.dataset:
+        console.say(f"published together: {', '.join(found.dataset)}")
     report.checks(found.checks)
     report.loss(found.loss)
     if later:

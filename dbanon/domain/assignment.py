@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbanon.domain.table import ColumnKind, Structure
 
@@ -167,13 +167,22 @@ class Assignment:
         return int((self.group < 0).sum())
 
 
+class LabelNode(NamedTuple):
+    """A label with the one above it, None for the root, and how many steps below the root it is."""
+
+    label: str
+    parent: str | None
+    level: int
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class ValueColumn:
     """The published value of one quasi-identifier for each group.
 
     index: (n_groups,) int32 into ``labels``; labels: the distinct published values in
     PostgreSQL's text input form of the published type, None for NULL; loss: (len(labels),)
-    float64, the normalized certainty penalty of each label in [0, 1].
+    float64, the normalized certainty penalty of each label in [0, 1]; nodes: those labels and all
+    above them, from the root on, where they are nodes of a tree.
     """
 
     name: str
@@ -182,6 +191,7 @@ class ValueColumn:
     index: NDArray[np.int32]
     labels: tuple[str | None, ...]
     loss: NDArray[np.float64]
+    nodes: tuple[LabelNode, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -173,7 +173,8 @@ class Policy:
 
     ``name`` tells the policies of one table apart; ``rest`` says what becomes of columns that are
     not named, which must not be without it; ``where`` lists what rows must meet to be read at all;
-    ``sample`` is the share of the persons in these rows, in (0, 1), that is drawn, None for all.
+    ``sample`` is the share of the persons in these rows, in (0, 1), that is drawn, None for all;
+    with ``labels`` readers get what is above each published label in a relation of its own.
     ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be left out;
     ``key`` names the columns that tell rows apart in place of a primary key, which is proved of the
     rows that are read;
@@ -203,6 +204,7 @@ class Policy:
     rest: str | None = None
     where: tuple[Condition, ...] = ()
     sample: float | None = None
+    labels: bool = False
 
     def completed(self, info: TableInfo) -> Policy:
         """Return the policy with a rule for every column that ``rest`` leaves out."""

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from dbanon.domain.policy import DEFAULT_NAME
+from dbanon.domain.table import TableName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from dbanon.domain.caution import Caution
     from dbanon.domain.checks import CheckReport, Composition
     from dbanon.domain.policy import Policy
-    from dbanon.domain.table import TableName
 
 
 class ReleaseKind(StrEnum):
@@ -47,6 +47,48 @@ class Entry:
     policy_name: str = DEFAULT_NAME
     dataset: tuple[str, ...] = ()
 
+    @property
+    def sources(self) -> tuple[TableName, ...]:
+        """The tables that it shows something of."""
+        return tuple(map(TableName.parse, self.dataset)) or (self.table,)
+
+
+class Leavers(StrEnum):
+    """What becomes of a class, refreshed as a whole, when somebody of it is gone from the table.
+
+    It is withdrawn at once, or once k of it are gone; until then it is shown as it was.
+    """
+
+    RETIRE = "retire"
+    DEFER = "defer"
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """What became of a release in the next one, when that was made class by class.
+
+    kept: rows that stay as they were published; born: rows of new classes; withdrawn: classes that
+    went, as members of them did; waiting: rows that were never published and are too few or too
+    much alike for a class; withheld: rows of classes that went; deferred: rows that are gone from
+    the table and still published.
+    """
+
+    kept: int
+    born: int
+    withdrawn: int
+    waiting: int
+    withheld: int
+    deferred: int = 0
+
+    def __str__(self) -> str:
+        """Say it in one clause."""
+        classes = "class" if self.withdrawn == 1 else "classes"
+        return (
+            f"{self.kept:,} rows as before, {self.born:,} new, {self.withdrawn:,} {classes}"
+            f" withdrawn; {self.waiting:,} rows wait, {self.withheld:,} are withheld,"
+            f" {self.deferred:,} are shown though they are gone"
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release(Entry):
@@ -56,9 +98,9 @@ class Release(Entry):
     the command line gave, so that a refresh repeats them; ``taxonomies`` the versions used;
     ``fingerprint`` tells whether the source has changed since; ``earlier`` how many releases of the
     table came before, with which a reader may compare this one. ``warnings`` is what to
-    think about again, ``composition`` what all releases of the table together reveal; both are told
-    when it is published and not kept. ``created_at`` and ``created_by`` are None until the ledger
-    has it.
+    think about again, ``composition`` what all releases of the table together reveal, ``growth``
+    what became of the release before; all are told when it is published and not kept.
+    ``created_at`` and ``created_by`` are None until the ledger has it.
     """
 
     policy: Policy
@@ -73,3 +115,4 @@ class Release(Entry):
     created_by: str | None = None
     warnings: tuple[Caution, ...] = field(default=(), compare=False)
     composition: Composition | None = field(default=None, compare=False)
+    growth: Growth | None = field(default=None, compare=False)

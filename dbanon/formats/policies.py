@@ -136,6 +136,8 @@ def _scalars(policy: Policy) -> dict[str, object]:
         document["where"] = conditions.documents(policy)
     if policy.sample is not None:
         document["sample"] = policy.sample
+    if policy.labels:
+        document["labels"] = True
     if policy.key:
         document["key"] = list(policy.key)
     for key in ("subject", "rows_per_subject", "population", "block", "class_label", "rest"):
@@ -178,10 +180,7 @@ def _policy(
     table = _table(top, "table")
     algorithm = top.text("algorithm", among=known.algorithms)
     class_label = top.text("class_label")
-    of_rows: dict[str, Any] = {"where": conditions.read(top), "sample": _sample(top)}
-    named_key = top.texts("key")
-    allow = column_rules.allowances(top, of_column=False)
-    rest = top.text("rest", among=[DROP])
+    own = _own(top)
     settings = _settings(top)
     specs = [_model(name, section, known) for name, section in models]
     rules = [
@@ -199,12 +198,21 @@ def _policy(
         models=tuple(specs),
         algorithm=algorithm or _DEFAULT.algorithm,
         class_label=class_label,
-        key=named_key or (),
-        allow=allow,
-        rest=rest,
-        **of_rows,
+        **own,
         **settings,
     )
+
+
+def _own(top: Section) -> dict[str, Any]:
+    """Read what a policy says beyond its columns and models, and nobody may say instead."""
+    return {
+        "where": conditions.read(top),
+        "sample": _sample(top),
+        "labels": bool(top.boolean("labels")),
+        "key": top.texts("key") or (),
+        "allow": column_rules.allowances(top, of_column=False),
+        "rest": top.text("rest", among=[DROP]),
+    }
 
 
 def _settings(top: Section) -> dict[str, Any]:

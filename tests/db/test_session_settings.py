@@ -5,7 +5,7 @@ import time
 import pytest
 from adbc_driver_manager import AdbcStatement
 from psycopg import sql
-from tables import make_patients, patients_policy
+from tables import define_patients, patients_policy
 
 import dbanon
 from dbanon.anonymization import pipeline
@@ -36,11 +36,9 @@ NEWER = {"idle_session_timeout": 140_000, "transaction_timeout": 170_000}
 
 
 @pytest.fixture
-def patients(database):
+def patients(copied):
     """A table with a policy."""
-    table = make_patients(database)
-    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
-    return database
+    return copied(define_patients)
 
 
 def set_for_role(database, **settings):
@@ -55,20 +53,20 @@ def set_for_role(database, **settings):
 
 def slowly(read):
     def slow(session, info):
-        return sql.SQL("(SELECT pg_sleep(0.8)) AS nap, {}").format(read(session, info))
+        return sql.SQL("(SELECT pg_sleep(0.6)) AS nap, {}").format(read(session, info))
 
     return slow
 
 
 def publish_slowly(patients, monkeypatch):
-    """Publish with statements and a search that each take most of a second.
+    """Publish with statements and a search that each take longer than a timeout.
 
     Returns how many rows the release should show, and how many it shows.
     """
     run = pipeline.run
 
     def search(*arguments, **options):
-        time.sleep(0.8)
+        time.sleep(0.6)
         return run(*arguments, **options)
 
     for name in ("readable", "readable_elsewhere"):
@@ -80,6 +78,7 @@ def publish_slowly(patients, monkeypatch):
     return 200 - release.loss.n_suppressed, shown
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize("name", ["statement_timeout", "idle_in_transaction_session_timeout"])
 def test_a_long_publication_is_not_ended_by_a_timeout(patients, monkeypatch, name):
     set_for_role(patients, **{name: "500ms"})
@@ -122,6 +121,7 @@ def test_every_session_goes_by_settings_of_its_own(patients, server):
             assert ("0",) == other.execute("SELECT current_setting('statement_timeout')").fetchone()
 
 
+@pytest.mark.one_server
 def test_what_is_published_does_not_depend_on_settings(patients):
     columns = tuple(
         ColumnRule("weight", Role.QUASI, recoding="set") if rule.column == "weight" else rule
@@ -151,6 +151,7 @@ def test_what_cannot_be_undone_is_refused_with_a_hint(patients):
     assert "RESET" in refused.value.hint
 
 
+@pytest.mark.one_server
 def test_a_connection_that_waits_for_the_search_is_kept_alive(patients):
     with connect(patients.settings) as session:
         assert "60" == session.pg.info.get_parameters()["keepalives_idle"]

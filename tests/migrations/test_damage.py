@@ -11,6 +11,8 @@ from dbanon.cli import main
 from dbanon.db.metadata import tables
 from dbanon.formats import policies
 
+pytestmark = pytest.mark.one_server
+
 POLICY = """
 table = "public.people"
 algorithm = "mdav"
@@ -94,7 +96,6 @@ def test_init_mends_what_was_damaged(published, run, damage, told):
         ("DROP SCHEMA dbanon CASCADE", ("check", "anon.people")),
     ],
 )
-@pytest.mark.one_server
 def test_a_command_that_meets_the_damage_names_the_next_one(published, run, damage, words):
     published.execute(damage)
     code, printed = run(*words)
@@ -113,7 +114,6 @@ def test_release_data_that_was_dropped_is_named_and_can_be_published_again(publi
     assert 0 == run("doctor")[0]
 
 
-@pytest.mark.one_server
 def test_what_nobody_can_mend_is_named(published, run):
     published.execute("ALTER TABLE dbanon.release DROP COLUMN policy")
     code, printed = run("init")
@@ -142,7 +142,6 @@ def test_views_that_outlive_the_ledger_are_named(published, run, kind):
 
 
 @pytest.mark.parametrize("kind", ["table", "view"])
-@pytest.mark.one_server
 def test_what_is_filled_anew_is_in_the_ledger(published, kind):
     for _ in range(2):
         dbanon.publish("people", kind=kind, settings=published.settings)

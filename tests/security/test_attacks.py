@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from live import wait_for_lock
 from psycopg import sql
-from selection import one_server_after
+from selection import each_once, exhaustive_after, one_server_after
 from servers import Database
 from tables import make_patients, patients_policy, rows_proved
 
@@ -30,7 +30,7 @@ def policy_of(k=5, l=2, subject=None, **columns):
     pairs = {c: rule if isinstance(rule, tuple) else (rule, {}) for c, rule in columns.items()}
     rules = tuple(ColumnRule(c, ROLES[role], **more) for c, (role, more) in pairs.items())
     models = [ModelSpec(K_ANONYMITY, {"k": k})] + ([ModelSpec(L_DIVERSITY, {"l": l})] if l else [])
-    return Policy(TABLE, rules, tuple(models), subject=subject)
+    return Policy(TABLE, rules, tuple(models), "mondrian", subject=subject)
 
 
 def publish(database, policy=None, **options):
@@ -83,8 +83,10 @@ def runs(attacker):
     return attacker.execute("SELECT is_called FROM public.runs").fetchone()[0]
 
 
-@pytest.mark.parametrize("kind", ["table", "view"])
-@pytest.mark.parametrize("role", one_server_after(1, ["quasi", "sensitive", "insensitive"]))
+@pytest.mark.parametrize(
+    ("role", "kind"),
+    each_once(["quasi", "sensitive", "insensitive"], ["table", "view"], everywhere=2),
+)
 def test_a_cast_of_the_source_s_type_is_not_run(database, attacker, role, kind):
     make(database, "public.mood", "(ARRAY['a', 'b', 'c'])[1 + i % 3]::public.mood")
     release = publish(database, policy_of(**PEOPLE | {"odd": role}), kind=kind)
@@ -114,26 +116,31 @@ def test_a_range_type_of_the_user_s_is_refused(database, attacker):
         publish(database, policy_of(**PEOPLE | {"odd": "insensitive"}))
 
 
+KEYS = [
+    ("public.size", "'s' || i"),
+    ("public.short", "'s' || i"),
+    ("public.word", "('s' || i)::public.size"),
+    ("public.few", "ARRAY[i, i]"),
+    ("char(6)", "'s' || i"),
+    ("bit(12)", "i::bit(12)"),
+    ("bytea", "int4send(i)"),
+    ("numeric", "i / 7.0"),
+    ("float8", "i / 7.0"),
+    ("timestamptz(3)", "to_timestamp(i / 7.0)"),
+    ("interval", "i * interval '1 day 1 second'"),
+    ("int4range", "int4range(i, i + 1)"),
+    ("inet", "'10.0.0.0'::inet + i"),
+    ('text COLLATE "C"', "chr(34) || chr(92) || chr(10) || i || ',é'"),
+]
+
+
 @pytest.mark.parametrize(
-    ("key_type", "key"),
+    ("key_type", "key", "kind"),
     [
-        ("public.size", "'s' || i"),
-        ("public.short", "'s' || i"),
-        ("public.word", "('s' || i)::public.size"),
-        ("public.few", "ARRAY[i, i]"),
-        ("char(6)", "'s' || i"),
-        ("bit(12)", "i::bit(12)"),
-        ("bytea", "int4send(i)"),
-        ("numeric", "i / 7.0"),
-        ("float8", "i / 7.0"),
-        ("timestamptz(3)", "to_timestamp(i / 7.0)"),
-        ("interval", "i * interval '1 day 1 second'"),
-        ("int4range", "int4range(i, i + 1)"),
-        ("inet", "'10.0.0.0'::inet + i"),
-        ('text COLLATE "C"', "chr(34) || chr(92) || chr(10) || i || ',é'"),
+        *one_server_after(7, [(*key, "view") for key in KEYS]),
+        *exhaustive_after(1, [(*key, "table") for key in KEYS]),
     ],
 )
-@pytest.mark.parametrize("kind", one_server_after(1, ["view", "table"]))
 def test_a_key_of_any_type_finds_its_rows_again(database, key_type, key, kind):
     database.execute(
         "DO $$ BEGIN EXECUTE 'CREATE TYPE public.size AS ENUM (' || "
@@ -155,12 +162,14 @@ def test_a_key_of_any_type_finds_its_rows_again(database, key_type, key, kind):
 # What a reader sees.
 
 
+@pytest.mark.one_server
 def test_the_whole_key_is_never_published_as_it_is(database):
     make(database, "text", "'x'")
     with pytest.raises(dbanon.PolicyError, match="its key would be published"):
         publish(database, policy_of(**PEOPLE | {"id": "insensitive"}))
 
 
+@pytest.mark.one_server
 def test_columns_that_a_key_only_includes_are_no_key(database):
     make(database, "text", "CASE WHEN i % 2 = 0 THEN 'x' END")
     database.execute(
@@ -237,6 +246,7 @@ def test_bands_that_no_range_can_hold_are_refused_by_column(database, declared, 
 # The encoding of texts.
 
 
+@pytest.mark.one_server
 def test_the_role_s_client_encoding_changes_no_text(database):
     # Read as latin1, these are the utf-8 bytes of other texts.
     make(database, "text", "'Ã¼' || i % 2", key="'Ã¼' || i", key_type="text")
@@ -338,6 +348,7 @@ def test_a_dsn_that_is_misread_shows_no_part_of_its_password(dsn):
     assert "s3cret" not in str(caught.value)
 
 
+@pytest.mark.one_server
 def test_a_lost_connection_is_one_error_and_no_traceback(database, caplog):
     from dbanon.db.session import connect
 
@@ -389,6 +400,7 @@ def test_the_source_of_a_live_view_cannot_be_given_a_parent(database, adopt):
     assert not [finding for finding in findings if finding.exit_code]
 
 
+@pytest.mark.one_server
 def test_rows_of_a_later_child_are_not_shown(database):
     hierarchy(database, None)
     database.execute(
@@ -404,6 +416,7 @@ def test_rows_of_a_later_child_are_not_shown(database):
     assert found[0][0] is None or found[0][0] >= 5
 
 
+@pytest.mark.one_server
 def test_doctor_tells_the_guards_of_one_release_from_those_of_another(database):
     table = make_patients(database)
     dbanon.set_policy(table, patients_policy(table), settings=database.settings)
@@ -436,6 +449,7 @@ def test_a_guard_cannot_be_set_on_another_table(database):
 # Time.
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize("kind", ["table", "view"])
 def test_columns_that_change_their_names_meanwhile_are_not_mistaken(database, kind):
     make(database, "text", "'secret ' || i")

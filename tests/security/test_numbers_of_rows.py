@@ -8,6 +8,8 @@ import dbanon
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 
+pytestmark = pytest.mark.one_server
+
 TABLE = TableName("public", "visits")
 K, L, PERSONS = 5, 3, 1500
 COLUMNS = (
@@ -33,9 +35,7 @@ ALL = "public.visits"
 PUBLISHED = "public.visits JOIN dbanon_data.rows_1 ON k1 = id"
 
 
-@pytest.fixture
-def visits(database):
-    """One to twenty visits of each person, for one of twenty diseases; few come often."""
+def make_visits(database):
     source = random.Random(3)  # noqa: S311 - people, not secrets
     database.execute(
         "CREATE TABLE public.visits (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
@@ -47,7 +47,12 @@ def visits(database):
             row = (person, source.randint(18, 90), source.randint(0, 99), source.randint(1, 20))
             for _ in range(min(20, 1 + int(source.expovariate(0.25)))):
                 rows.write_row(row)
-    return database
+
+
+@pytest.fixture
+def visits(copied):
+    """One to twenty visits of each person, for one of twenty diseases; few come often."""
+    return copied(make_visits)
 
 
 def publish(database, *, keep=False, **changes):

@@ -15,6 +15,8 @@ from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 from dbanon.models.registry import MODELS
 
+pytestmark = pytest.mark.one_server
+
 K2, K4 = (ModelSpec("k-anonymity", {"k": k}) for k in (2, 4))
 L3 = ModelSpec("l-diversity", {"l": 3})
 # What fails of classes that nearly all have one value of the sensitive column.
@@ -79,9 +81,7 @@ def failures(database, table, **options):
     return {(r.model, r.column) for r in results if r.verdict is Verdict.FAILED}
 
 
-@pytest.fixture
-def patients(database):
-    """200 patients of 600 people, with a policy of k = 4 and no other model."""
+def define_patients(database):
     table = make_patients(database)
     database.execute(
         "CREATE TABLE public.people AS SELECT age, sex, born, weight FROM public.patients"
@@ -90,7 +90,12 @@ def patients(database):
     )
     policy = patients_policy(table, k=4, l=None)
     dbanon.set_policy(table, policy, settings=database.settings)
-    return database
+
+
+@pytest.fixture
+def patients(copied):
+    """200 patients of 600 people, with a policy of k = 4 and no other model."""
+    return copied(define_patients)
 
 
 def test_classes_below_k_are_refused_and_the_release_before_is_served_on(patients, monkeypatch):
@@ -123,7 +128,6 @@ def test_classes_that_fail_a_model_are_refused(patients, monkeypatch):
     assert patients.execute("SELECT to_regclass('anon.patients')") == [(None,)]
 
 
-@pytest.mark.one_server
 def test_classes_of_like_numbers_are_refused(database, monkeypatch):
     table = TableName("public", "wages")
     database.execute(
@@ -139,9 +143,7 @@ def test_classes_of_like_numbers_are_refused(database, monkeypatch):
         assert failures(database, table, kind=kind) == {("k-e-anonymity", "wage")}
 
 
-@pytest.fixture
-def visits(database):
-    """24 persons of different ages: three or four visits, for three diseases or always the same."""
+def make_visits(database):
     database.execute(
         "CREATE TABLE public.visits (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
         " person int NOT NULL, age int, disease text);"
@@ -149,7 +151,12 @@ def visits(database):
         " SELECT p, 20 + p, 'd' || CASE WHEN p % 2 = 0 THEN v % 3 ELSE 0 END"
         " FROM generate_series(0, 23) AS p, generate_series(1, 3 + p % 2) AS v"
     )
-    return database
+
+
+@pytest.fixture
+def visits(copied):
+    """24 persons of different ages: three or four visits, for three diseases or always the same."""
+    return copied(make_visits)
 
 
 @pytest.mark.parametrize("kind", ["table", "view"])
@@ -164,7 +171,6 @@ def test_classes_that_hold_of_rows_and_not_of_persons_are_refused(visits, monkey
         assert failures(visits, policy.table, kind=kind) == {expected}
 
 
-@pytest.mark.one_server
 def test_a_share_that_holds_of_rows_and_not_of_persons_is_refused(visits, monkeypatch):
     policy = visits_policy([K2, ModelSpec("alpha-k-anonymity", {"alpha": 0.8})])
     dbanon.set_policy(policy.table, policy, settings=visits.settings)
@@ -172,7 +178,6 @@ def test_a_share_that_holds_of_rows_and_not_of_persons_is_refused(visits, monkey
     assert failures(visits, policy.table) == {("alpha-k-anonymity", "disease by person")}
 
 
-@pytest.mark.one_server
 def test_classes_whose_persons_have_different_numbers_of_rows_are_refused(visits, monkeypatch):
     policy = visits_policy([K2], rows_per_subject="group")
     dbanon.set_policy(policy.table, policy, settings=visits.settings)

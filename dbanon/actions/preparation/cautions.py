@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.domain.caution import Contents
@@ -73,9 +74,11 @@ def of_release(session: Session, release: Release) -> list[Caution]:
     except TableNotFound:
         return []
     there = {column.name for column in source.columns}
-    if not there.issuperset(rule.column for rule in release.policy.columns):
+    own = tuple(rule for rule in release.policy.columns if rule.column in there)
+    if len(own) < len(release.policy.columns) and not release.dataset:
         return []
-    return of_table(session, release.policy, source, complete=True)
+    # In a dataset, the other columns are those of the persons.
+    return of_table(session, replace(release.policy, columns=own), source, complete=True)
 
 
 def of_rows(session: Session, policy: Policy, info: TableInfo, columns: pa.Table) -> list[Caution]:

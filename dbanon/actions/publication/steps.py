@@ -9,6 +9,7 @@ from dbanon.actions.release import require_safe
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.errors import ConfigError, DatabaseError
 from dbanon.domain.release import Release, ReleaseKind
+from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.checks import CheckReport, Composition
     from dbanon.domain.progress import Stages
-    from dbanon.domain.release import Entry
+    from dbanon.domain.release import Entry, Growth
     from dbanon.domain.table import TableInfo
 
 
@@ -30,7 +31,8 @@ class Built:
     """A release that is written and proved, and that no reader can reach yet.
 
     ``candidate`` is the view that was proved; ``previous`` is the release to replace, if any;
-    ``composition`` is what all releases of the table reveal with this one.
+    ``composition`` is what all releases of the table reveal with this one; ``growth`` what became
+    of the release before, if this one is made of it.
     """
 
     publication: Publication
@@ -39,6 +41,7 @@ class Built:
     previous: Entry | None
     report: CheckReport
     composition: Composition
+    growth: Growth | None = None
 
 
 def build(
@@ -49,12 +52,15 @@ def build(
     *,
     previous: Entry | None,
     strict: bool = False,
+    withdrawn: tuple[int, ...] | None = None,
 ) -> Built:
     """Write what was prepared and have the database prove it; raises CheckFailed.
 
-    strict: also when comparing it with the releases before reveals more than each promises.
+    strict: also when comparing it with the releases before reveals more than each promises;
+    withdrawn: the classes that the copy of the release before loses, when it keeps all others.
     """
     publication = _publication(session, prepared, request)
+    publication = replace(publication, withdrawn=withdrawn)
     with stages("write"):
         publication = _write(session, publication, prepared)
     with stages("publish"):
@@ -102,11 +108,13 @@ def serve(
     release = ledger.add_release(session, release)
     if loaded.now is not None:
         store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
-    _serve(session, built, grants=request.grants)
+    _serve(session, built, release, grants=request.grants)
     identity.require_admitted(session)
     if built.previous is not None:
         withdrawal.retire(session, built.previous, by=release)
-    return replace(release, warnings=prepared.warnings, composition=built.composition)
+    return replace(
+        release, warnings=prepared.warnings, composition=built.composition, growth=built.growth
+    )
 
 
 def replaced(session: Session, info: TableInfo, request: Request) -> Entry | None:
@@ -127,12 +135,7 @@ def replaced(session: Session, info: TableInfo, request: Request) -> Entry | Non
             f"{view} serves release {latest.id} of {latest.table}",
             hint="publish under another --name or --schema",
         )
-    if latest is not None and latest.served and latest.dataset and not request.dataset:
-        others = ", ".join(name for name in latest.dataset if name != str(latest.table))
-        raise ConfigError(
-            f"{view} was published together with {others}, and classes of its own would tell more",
-            hint=f"dbanon publish --dataset, or first: dbanon release drop {latest.id}",
-        )
+    _require_no_dataset(session, info, request)
     present = views.oid_of(session, view)
     if present is not None and not (latest and identity.serves(session, present, latest.data_id)):
         raise ConfigError(
@@ -145,6 +148,25 @@ def replaced(session: Session, info: TableInfo, request: Request) -> Entry | Non
         identity.hold(session, held)
         identity.admit(session, held)
     return latest
+
+
+def _require_no_dataset(session: Session, info: TableInfo, request: Request) -> None:
+    """Raise ConfigError if a table is served beside others that would keep their classes.
+
+    Those of a dataset are proved together. Other classes of its persons would tell more of them.
+    """
+    from dbanon.db.metadata import ledger
+
+    names = request.dataset or (str(info.name),)
+    replaced = {request.view(TableName.parse(name)) for name in names}
+    for entry in ledger.served_entries(session):
+        if str(info.name) in entry.dataset and entry.relation not in replaced:
+            raise ConfigError(
+                f"{entry.relation} was published together with {info.name} (release {entry.id}),"
+                " and other classes of these persons would tell more of them",
+                hint="dbanon publish --dataset with all of these tables, or first:"
+                f" dbanon release drop {entry.id}",
+            )
 
 
 def _publication(session: Session, prepared: Prepared, request: Request) -> Publication:
@@ -196,19 +218,21 @@ def _build(
 ) -> tuple[Publication, TableInfo]:
     """Make all that readers are to be served from, and a view of it that they cannot reach yet."""
     from dbanon.db import catalog
+    from dbanon.db.histories import standing
     from dbanon.db.releases import copies, relations
 
-    publication = copies.make(session, publication, previous)
+    make = copies.make if publication.withdrawn is None else standing.extend
+    publication = make(session, publication, previous)
     session.pg.execute(relations.view_statement(publication, publication.candidate))
     session.pg.execute(relations.comment_statement(publication, publication.candidate))
     return publication, catalog.describe_source(session, publication.candidate)
 
 
-def _serve(session: Session, built: Built, *, grants: Sequence[str]) -> None:
+def _serve(session: Session, built: Built, release: Release, *, grants: Sequence[str]) -> None:
     """Let readers have what was proved. It comes last: they may have to wait until the end."""
     from dbanon.db import catalog, identity, rights
     from dbanon.db.locks import Held
-    from dbanon.db.releases import relations, views
+    from dbanon.db.releases import labels, relations, views
 
     publication, previous = built.publication, built.previous
     view = publication.view
@@ -229,12 +253,14 @@ def _serve(session: Session, built: Built, *, grants: Sequence[str]) -> None:
         session.pg.execute(statement)
     for statement in rights.grant_statements(view, grants):
         session.pg.execute(statement)
+    labels.publish(session, publication, built.prepared.outcome.values.columns)
     for name in (view, built.candidate.name):
         identity.dismiss(session, name)
     published = catalog.describe_source(session, view)
     identity.require_release(session, published, publication.data_id)
     rights.require_readable(session, grants, published=published.oid)
-    rights.require_separation(session, published=published.oid, source=publication.info.oid)
+    sources = views.oids_of(session, release.sources)
+    rights.require_separation(session, published=published.oid, sources=sources)
 
 
 def _prove(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dbanon.anonymization.recodings.groups import column_boxes, distinct_pairs, value_column
+from dbanon.domain.assignment import LabelNode
 from dbanon.domain.table import Structure, quote_identifier
 
 if TYPE_CHECKING:
@@ -45,9 +46,28 @@ class Label:
             None if low == column.size else taxonomy.labels[node]
             for low, node in zip(lo.tolist(), nodes.tolist(), strict=True)
         ]
-        return value_column(
+        published = value_column(
             column, "label", labels=labels, place=place, loss=boxes.loss, size=boxes.size
         )
+        return replace(published, nodes=_with_all_above(taxonomy, nodes[lo < column.size]))
+
+
+def _with_all_above(taxonomy: Taxonomy, nodes: NDArray[np.int64]) -> tuple[LabelNode, ...]:
+    """Return some nodes and those above them, which say no more of the values than they do."""
+    found = set(nodes.tolist())
+    for node in nodes.tolist():
+        above = int(taxonomy.parent[node])
+        while above >= 0 and above not in found:
+            found.add(above)
+            above = int(taxonomy.parent[above])
+    return tuple(
+        LabelNode(
+            taxonomy.labels[node],
+            taxonomy.labels[above] if (above := int(taxonomy.parent[node])) >= 0 else None,
+            int(taxonomy.depth[node]),
+        )
+        for node in sorted(found)
+    )
 
 
 def common_ancestors(

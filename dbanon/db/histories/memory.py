@@ -7,13 +7,15 @@ returns; a class is the hash of what is published of it, so one that stays keeps
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from psycopg import sql
 
 from dbanon.db.queries import query, template, text_of
+from dbanon.domain.errors import DatabaseError
 from dbanon.domain.table import TableName
+from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from dbanon.db.releases.publication import Publication
@@ -25,10 +27,16 @@ _PRESENT = sql.Identifier("pg_temp", "history_present")
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The releases of a table that can be compared, oldest first, each with its relation."""
+    """The releases of a table that can be compared, oldest first, each with its relation.
+
+    person: the columns that tell their persons; key: by which these are remembered, None where
+    nobody is.
+    """
 
     table: TableName
     relations: dict[int, TableName]
+    person: tuple[str, ...] = ()
+    key: object = None
 
 
 def remember(session: Session, publication: Publication) -> Memory:
@@ -38,8 +46,7 @@ def remember(session: Session, publication: Publication) -> Memory:
     """
     table, view = publication.info.name, publication.view
     person = _person(publication)
-    known = _latest(session, table)
-    key = known["key"] if known is not None and known["exists"] else _new_key(session)
+    key = key_of(session, table) or _new_key(session)
     _present(session, publication, key)
     where = {"schema": table.schema, "name": table.name, "person": person, "key": key}
     memory = _unpacked(session, table, where)
@@ -49,11 +56,15 @@ def remember(session: Session, publication: Publication) -> Memory:
         "view_schema": view.schema,
         "view_name": view.name,
     }
+    if publication.withdrawn is not None:
+        kept = {**noted, "withdrawn": list(publication.withdrawn)}
+        session.pg.execute(query("histories/retain"), kept)
+        _require_same_members(session, publication, key)
     for name in ("histories/add_entries", "histories/add_history", "histories/pack"):
         session.pg.execute(query(name), noted)
     session.pg.execute(sql.SQL("DROP TABLE {}").format(_PRESENT))
     session.pg.execute(sql.SQL("ALTER TABLE {} DROP COLUMN value").format(publication.rows))
-    return Memory(table, {**memory.relations, publication.id: view})
+    return replace(memory, relations={**memory.relations, publication.id: view})
 
 
 def recall(session: Session, table: TableName) -> Memory:
@@ -63,6 +74,59 @@ def recall(session: Session, table: TableName) -> Memory:
         return _unpacked(session, table, None)
     where = {"schema": table.schema, "name": table.name, **known}
     return _unpacked(session, table, where)
+
+
+def state(session: Session, known: Memory, number: int, name: sql.Identifier) -> None:
+    """Write who was shown in a release, and how, into a temporary table of that name."""
+    view = known.relations[number]
+    session.pg.execute(
+        template(
+            "histories/state",
+            state=name,
+            relation_schema=sql.Literal(view.schema),
+            relation_name=sql.Literal(view.name),
+            release=sql.Literal(number),
+        )
+    )
+    session.pg.execute(sql.SQL("ANALYZE {}").format(name))
+
+
+def class_number(publication: Publication, published: sql.Composable) -> sql.Composed:
+    """Compose the number of a class by its values, a jsonb object of q1, q2 and so on."""
+    columns = sql.Literal(repr([column for column, _ in publication.recodings]))
+    return template("histories/class_number", columns=columns, published=published)
+
+
+def number_in_copy(publication: Publication) -> sql.Composed:
+    """Compose the number of the class of a row ``s`` of the private copy."""
+    values = [
+        sql.SQL("{}, s.{}").format(sql.Literal(f"q{i}"), sql.Identifier(column))
+        for i, (column, _) in enumerate(publication.recodings, 1)
+    ]
+    built = sql.SQL("jsonb_build_object({})").format(sql.SQL(", ").join(values))
+    return class_number(publication, built)
+
+
+def _require_same_members(session: Session, publication: Publication, key: object) -> None:
+    """Raise DatabaseError when a copy shows other classes than are remembered of it."""
+    same = template(
+        "histories/same_members",
+        **{"class": number_in_copy(publication)},
+        release=publication.release,
+        key=sql.Literal(key),
+    )
+    if session.pg.execute(same).fetchone() != (True,):
+        raise DatabaseError(
+            f"{publication.view} shows other classes than are remembered of it; nothing was"
+            " published",
+            hint=command("dbanon publish", publication.info.name),
+        )
+
+
+def key_of(session: Session, table: TableName) -> object:
+    """Return the key by which the persons of a table were remembered last, None if it is gone."""
+    known = _latest(session, table)
+    return known["key"] if known is not None and known["exists"] else None
 
 
 def changes(session: Session, table: TableName) -> dict[int, int]:
@@ -101,7 +165,9 @@ def _unpacked(session: Session, table: TableName, where: dict[str, Any] | None) 
         found = session.pg.execute(query("histories/comparable"), where).fetchall()
     relations = {number: TableName(schema, name) for number, schema, name in found}
     session.pg.execute(query("histories/unpack"), {"releases": list(relations)})
-    return Memory(table, relations)
+    if where is None:
+        return Memory(table, relations)
+    return Memory(table, relations, tuple(where["person"]), where["key"])
 
 
 def _present(session: Session, publication: Publication, key: object) -> None:
@@ -122,14 +188,14 @@ def _present(session: Session, publication: Publication, key: object) -> None:
             text_of(publication.info.column(column), sql.Identifier("r", name))
             for name, column in columns
         ]
-    quasi = sql.Literal(repr([column for column, _ in publication.recodings]))
+    published = sql.SQL("to_jsonb(g) - '{group_id,shown,version,release}'::text[]")
     session.pg.execute(
         template(
             "histories/present",
-            columns=quasi,
+            **{"class": class_number(publication, published)},
             groups=publication.groups,
             key=sql.Literal(key),
-            person=sql.SQL(", ").join(persons),
+            person=template("histories/person_hash", person=sql.SQL(", ").join(persons)),
             members=members,
             codes=publication.codes,
             **slots,

@@ -79,16 +79,16 @@ def _compared(
     session: Session, known: Memory, policies: Mapping[int, Policy], found: Composition
 ) -> Composition:
     session.pg.execute(sql.SQL("ANALYZE {}").format(memory.ENTRIES))
-    session.pg.execute(query("histories/cells"))
+    session.pg.execute(query("overlays/cells"))
     session.pg.execute(sql.SQL("ANALYZE {}").format(_CELLS))
     newest = max(policies)
     k = max(policy.k for policy in policies.values())
     of_k, persons = _of_k(session, k)
     results = [CellResult(newest, known.relations[newest], of_k)]
     against = []
-    _state(session, known, newest, _NOW)
+    memory.state(session, known, newest, _NOW)
     for number, policy in policies.items():
-        _state(session, known, number, _BEFORE)
+        memory.state(session, known, number, _BEFORE)
         results += [
             CellResult(number, known.relations[number], result)
             for result in _of_values(session, known.table, policy)
@@ -103,7 +103,7 @@ def _compared(
 
 def _of_k(session: Session, k: int) -> tuple[CheckResult, int]:
     """Count the persons of every cell; return how many there are as well."""
-    row = session.pg.execute(query("histories/count_cells"), {"k": k}).fetchone()
+    row = session.pg.execute(query("overlays/count_cells"), {"k": k}).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always has a row
     cells, smallest, failing, persons = row
     verdict = Verdict.FAILED if failing else Verdict.PASSED
@@ -125,7 +125,7 @@ def _of_values(session: Session, table: TableName, policy: Policy) -> Iterator[C
     if not asked:
         return
     session.pg.execute(_overlay(session, table, sensitive, cell=cell, person=person))
-    several = session.pg.execute(query("histories/has_several")).fetchone() == (True,)
+    several = session.pg.execute(query("overlays/has_several")).fetchone() == (True,)
     for demand in asked:
         if several and MODELS[demand.spec.name].of_persons and demand.quasi == (cell,):
             yield judge_persons(session, _OVERLAY, demand, subject=person, column=demand.column)
@@ -139,7 +139,7 @@ def _overlay(
 ) -> sql.Composed:
     """Compose the table of what was published of each person, by cell."""
     named = {"schema": table.schema, "name": table.name}
-    numbers = {row[0] for row in session.pg.execute(query("histories/numbers"), named)}
+    numbers = {row[0] for row in session.pg.execute(query("overlays/numbers"), named)}
     columns = [
         sql.SQL(", (v.value ->> {}){} AS {}").format(
             sql.Literal(name),
@@ -164,13 +164,13 @@ def _against(
     """Hold the newest release, in ``_NOW``, against the one in ``_BEFORE``."""
     newest = max(policies)
     k = max(policies[earlier].k, policies[newest].k)
-    row = session.pg.execute(query("histories/compare"), {"k": k}).fetchone()
+    row = session.pg.execute(query("overlays/compare"), {"k": k}).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always has a row
     persons, smallest, below, in_both = row
     exposures = []
     for column, l in _both(policies[earlier], policies[newest]).items():
         asked = {"column": column, "l": l}
-        few, to_one = session.pg.execute(query("histories/intersect"), asked).fetchone() or (0, 0)
+        few, to_one = session.pg.execute(query("overlays/intersect"), asked).fetchone() or (0, 0)
         exposures.append(Exposure(column, l, few, to_one))
     return Against(
         release=earlier,
@@ -194,21 +194,6 @@ def _both(earlier: Policy, newest: Policy) -> dict[str, int]:
             asked = set(sensitive_of(spec, both)) & required.keys()
             required |= dict.fromkeys(asked, cast("int", arguments(spec)["l"]))
     return required
-
-
-def _state(session: Session, known: Memory, number: int, state: sql.Identifier) -> None:
-    """Write who was shown in a release, and how, into a temporary table."""
-    view = known.relations[number]
-    session.pg.execute(
-        template(
-            "histories/state",
-            state=state,
-            relation_schema=sql.Literal(view.schema),
-            relation_name=sql.Literal(view.name),
-            release=sql.Literal(number),
-        )
-    )
-    session.pg.execute(sql.SQL("ANALYZE {}").format(state))
 
 
 def _drop(session: Session, table: sql.Identifier) -> None:

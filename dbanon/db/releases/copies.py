@@ -16,7 +16,8 @@ import psycopg
 from psycopg import sql
 
 from dbanon.db.queries import query, relation, template
-from dbanon.db.releases import guards, immutability, relations, views
+from dbanon.db.releases import immutability, relations, views
+from dbanon.db.releases.live import guards
 from dbanon.db.releases.publication import data_table
 from dbanon.domain.release import ReleaseKind
 
@@ -39,7 +40,7 @@ def make(session: Session, publication: Publication, previous: Entry | None) -> 
         if publication.kind is ReleaseKind.VIEW and _guarded(session, publication, former):
             _move(session, publication, former)
             return former
-        if publication.kind is ReleaseKind.TABLE and _sealed(session, publication, previous):
+        if publication.kind is ReleaseKind.TABLE and is_sealed(session, publication, previous):
             _refill(session, former)
             return former
     for statement in relations.serve_statements(publication):
@@ -47,7 +48,7 @@ def make(session: Session, publication: Publication, previous: Entry | None) -> 
     return publication
 
 
-def _sealed(session: Session, publication: Publication, previous: Entry) -> bool:
+def is_sealed(session: Session, publication: Publication, previous: Entry) -> bool:
     """Whether the former copy is as publishing left it, and has the columns that are needed."""
     published = views.oid_of(session, previous.relation)
     if published is None or previous.content is None:

@@ -40,6 +40,9 @@ class Publication:
     pin: sql.Identifier | None = None
     """The name by which publishing reads the source, if it is not its own."""
 
+    withdrawn: tuple[int, ...] | None = None
+    """The classes that the former copy loses, when it keeps all others; None when it is new."""
+
     @property
     def data_id(self) -> int:
         """The number of the private tables that are served."""

@@ -19,7 +19,8 @@ from dbanon.db import identity, rights
 from dbanon.db.locks import Held, patiently
 from dbanon.db.metadata import ledger
 from dbanon.db.queries import query, template
-from dbanon.db.releases import copies, guards, immutability, relations, views
+from dbanon.db.releases import copies, immutability, labels, relations, views
+from dbanon.db.releases.live import guards
 from dbanon.db.releases.publication import data_table
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.release import ReleaseKind
@@ -60,6 +61,7 @@ def withdraw(session: Session, release: Entry) -> bool:
         granted = views.grants(session, release.relation)
         for role in {grant.grantee or "public" for grant in granted}:
             session.pg.execute(rights.revoke_statement(release.relation, role))
+        labels.withdraw(session, release.relation)
     if release.kind is ReleaseKind.TABLE:
         _empty_copy(session, release)
     else:
@@ -99,6 +101,8 @@ def drop(session: Session, release: Entry) -> None:
 
     def act() -> None:
         if not shared:
+            if ledger.served_release(session, release.relation) is None:
+                labels.drop(session, release.relation)
             views.drop(session, release.relation, data_id=release.data_id)
             relations.drop_copy(session, release.data_id)
         if not shared or release.kind is ReleaseKind.TABLE:
@@ -119,7 +123,9 @@ def left(session: Session, release: Entry) -> list[int]:
         of_release = view is not None and identity.serves(session, view, release.data_id)
         numbers["id"] = relations.membership_id(release)
         numbers |= {"data_id": release.data_id, "view": view if of_release else None}
-    return [row[0] for row in session.pg.execute(query("releases/left_of_release"), numbers)]
+    found = [row[0] for row in session.pg.execute(query("releases/left_of_release"), numbers)]
+    of_view = labels.find(session, release.relation) if numbers["view"] is not None else None
+    return found if of_view is None else [*found, of_view]
 
 
 def sweep(session: Session) -> None:

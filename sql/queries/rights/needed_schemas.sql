@@ -14,8 +14,11 @@ served (oid) AS (
     SELECT c.oid
       FROM dbanon.release AS r
       JOIN pg_namespace AS n ON n.nspname = r.relation_schema
-      JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = r.relation_name
+      JOIN pg_class AS c ON c.relnamespace = n.oid
+                        AND c.relname IN (r.relation_name, r.relation_name || '_labels')
      WHERE r.served
+       AND (c.relname = r.relation_name
+            OR obj_description(c.oid, 'pg_class') ~ '^what is above the labels of .*; made by dbanon$')
 ),
 given (role, schema, object) AS (
     SELECT a.grantee, n.nspname::text, format('%%I.%%I', n.nspname, c.relname)

@@ -117,6 +117,7 @@ def test_a_refresh_waits_for_no_reader_and_no_reader_for_it(published, kind):
     assert [] == [f for f in dbanon.doctor(settings=published.settings) if f.level != "ok"]
 
 
+@pytest.mark.one_server
 @KINDS
 def test_a_dump_that_has_begun_finds_every_relation_that_it_has_listed(published, kind):
     listed = (
@@ -177,7 +178,7 @@ def answer(connection, question):
 
 
 @KINDS
-@pytest.mark.parametrize("before", ["nothing", "other columns"])
+@pytest.mark.parametrize("before", one_server_after(1, ["other columns", "nothing"]))
 def test_a_snapshot_older_than_the_tables_of_a_release_gets_an_error(patients, kind, before):
     if before == "other columns":
         publish_other_columns(patients, kind)
@@ -192,11 +193,12 @@ def test_a_snapshot_older_than_the_tables_of_a_release_gets_an_error(patients, k
     assert [(200,)] == answer(old, COUNT)
 
 
+@pytest.mark.one_server
 @KINDS
 def test_a_change_of_columns_gives_up_in_time_and_names_who_is_in_the_way(
     published, kind, monkeypatch
 ):
-    monkeypatch.setattr("dbanon.db.releases.views.PATIENCE", 3.0)
+    monkeypatch.setattr("dbanon.db.releases.views.PATIENCE", 1.0)
     idle = begin(published)
     pid = idle.info.backend_pid
     failure = pytest.raises(dbanon.DatabaseError, match="release 1 is served on")
@@ -241,8 +243,11 @@ def test_an_idle_reader_of_the_source_does_not_keep_a_live_view_from_being_repla
 
 
 @KINDS
-@pytest.mark.parametrize("level", [IsolationLevel.READ_COMMITTED, IsolationLevel.REPEATABLE_READ])
-def test_a_release_is_withdrawn_whoever_reads_it(patients, kind, level):
+@pytest.mark.parametrize(
+    "level", one_server_after(1, [IsolationLevel.REPEATABLE_READ, IsolationLevel.READ_COMMITTED])
+)
+def test_a_release_is_withdrawn_whoever_reads_it(patients, kind, level, monkeypatch):
+    monkeypatch.setattr("dbanon.db.releases.withdrawal.PATIENCE", 0.5)
     analyst = patients.role(f"analyst_{kind}")
     release = publish(patients, kind, grants=[analyst])
     idle = patients.connect_as(analyst, autocommit=False)
@@ -273,6 +278,7 @@ def test_a_release_is_withdrawn_whoever_reads_it(patients, kind, level):
         dbanon.drop_release(release.id, settings=patients.settings)
 
 
+@pytest.mark.one_server
 @KINDS
 def test_after_an_unfinished_withdrawal_the_name_can_be_published_again(
     published, kind, monkeypatch
@@ -286,6 +292,7 @@ def test_after_an_unfinished_withdrawal_the_name_can_be_published_again(
     assert [] == [f for f in dbanon.doctor(settings=published.settings) if f.level != "ok"]
 
 
+@pytest.mark.one_server
 @KINDS
 def test_an_idle_reader_keeps_nobody_from_granting_and_revoking(patients, kind):
     analyst = patients.role(f"analyst_revoked_{kind}")
@@ -297,6 +304,7 @@ def test_an_idle_reader_keeps_nobody_from_granting_and_revoking(patients, kind):
     assert [(200,)] == answer(idle, COUNT)
 
 
+@pytest.mark.one_server
 def test_a_dry_run_keeps_nobody_waiting_and_leaves_nothing(published_table):
     state = "SELECT count(*), max(xmin::text) FROM dbanon_data.release_1"
     before, idle = published_table.execute(state), begin(published_table)
@@ -308,6 +316,7 @@ def test_a_dry_run_keeps_nobody_waiting_and_leaves_nothing(published_table):
     assert [] == [f for f in dbanon.doctor(settings=published_table.settings) if f.level != "ok"]
 
 
+@pytest.mark.one_server
 @KINDS
 def test_readers_need_no_right_on_what_tells_an_old_snapshot(patients, kind):
     patients.execute("ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC")
@@ -350,6 +359,7 @@ def test_a_writer_with_a_snapshot_older_than_a_refresh_cannot_slip_past_the_guar
         assert "40001" == answer(writer, statement)
 
 
+@pytest.mark.one_server
 @KINDS
 def test_rows_that_no_snapshot_needs_are_freed(published, kind):
     for _ in range(2):

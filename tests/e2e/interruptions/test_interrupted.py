@@ -1,8 +1,6 @@
 """Ctrl-C in a real process: nothing is published, or what was found so far, and always proved."""
 
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -76,12 +74,11 @@ def published(copied, monkeypatch):
     return database
 
 
-def interrupt(stage, when, *words, times=1, until=lambda: True):
-    """Run a command, press Ctrl-C each time it is ready; return its code and what it printed."""
-    command = [sys.executable, "-c", WAITER, stage, when, *words]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, text=True, **pipes) as process:
-        try:
+@pytest.fixture
+def interrupt(fork):
+    def interrupt(stage, when, *words, times=1, until=lambda: True):
+        """Run a command, press Ctrl-C each time it is ready; return its code and its output."""
+        with fork(WAITER, stage, when, *words) as process:
             for _ in range(times):
                 assert "ready\n" == process.stdout.readline()
                 deadline = time.monotonic() + 30
@@ -89,11 +86,11 @@ def interrupt(stage, when, *words, times=1, until=lambda: True):
                     assert time.monotonic() < deadline
                     time.sleep(0.01)
                 process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=60)
-        finally:
-            process.kill()
-    assert "Traceback" not in err, err
-    return process.returncode, out, err
+            code, out, err = process.ended(timeout=60)
+        assert "Traceback" not in err, err
+        return code, out, err
+
+    return interrupt
 
 
 def served(database):
@@ -104,7 +101,7 @@ def served(database):
 
 
 @pytest.mark.parametrize("stage", ["read", "cluster", "record"])
-def test_ctrl_c_publishes_nothing_and_leaves_no_lock(published, stage):
+def test_ctrl_c_publishes_nothing_and_leaves_no_lock(published, interrupt, stage):
     code, out, err = interrupt(stage, "begins", *PUBLISH)
     assert (130, "") == (code, out)
     assert err.endswith("interrupted; nothing was published\n")
@@ -113,7 +110,7 @@ def test_ctrl_c_publishes_nothing_and_leaves_no_lock(published, stage):
     assert served(published) == 7
 
 
-def test_ctrl_c_ends_a_query_that_the_server_is_running(published):
+def test_ctrl_c_ends_a_query_that_the_server_is_running(published, interrupt):
     def is_reading():
         query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
         return published.execute(query) != [(0,)]
@@ -125,14 +122,14 @@ def test_ctrl_c_ends_a_query_that_the_server_is_running(published):
     assert served(published) == 5
 
 
-def test_ctrl_c_ends_a_search_that_would_not_end_by_itself(published):
+def test_ctrl_c_ends_a_search_that_would_not_end_by_itself(published, interrupt):
     code, _, err = interrupt("search", "once", *PUBLISH)
     assert 130 == code
     assert "nothing was published" in err
     assert served(published) == 5
 
 
-def test_ctrl_c_publishes_what_was_found_if_that_was_asked_for(published):
+def test_ctrl_c_publishes_what_was_found_if_that_was_asked_for(published, interrupt):
     code, out, err = interrupt("search", "once", *PUBLISH, "--on-interrupt", "publish")
     assert 0 == code
     assert "what was found so far is used" in err
@@ -141,14 +138,14 @@ def test_ctrl_c_publishes_what_was_found_if_that_was_asked_for(published):
     assert served(published) == 7
 
 
-def test_a_second_ctrl_c_gives_up(published):
+def test_a_second_ctrl_c_gives_up(published, interrupt):
     code, _, err = interrupt("search", "twice", *PUBLISH, "--on-interrupt", "publish", times=2)
     assert 130 == code
     assert "nothing was published" in err
     assert served(published) == 5
 
 
-def test_what_an_interrupted_search_found_is_proved_like_any_other(published):
+def test_what_an_interrupted_search_found_is_proved_like_any_other(published, interrupt):
     failing = (*PUBLISH, "--l", "50", "--on-interrupt", "publish")
     code, _, err = interrupt("read", "begins", *failing)
     assert 1 == code
@@ -156,7 +153,7 @@ def test_what_an_interrupted_search_found_is_proved_like_any_other(published):
     assert served(published) == 5
 
 
-def test_the_commit_is_not_cut_off(published):
+def test_the_commit_is_not_cut_off(published, interrupt):
     code, out, err = interrupt("record", "ended", *PUBLISH)
     assert 0 == code
     assert "too late to stop" in err
@@ -164,7 +161,7 @@ def test_the_commit_is_not_cut_off(published):
     assert served(published) == 7
 
 
-def test_a_plan_shows_what_was_found(published):
+def test_a_plan_shows_what_was_found(published, interrupt):
     plan = ("plan", "patients", "--k", "7", "--algorithm", "auto")
     code, out, _ = interrupt("search", "once", *plan, "--on-interrupt", "publish")
     assert 0 == code
@@ -174,7 +171,7 @@ def test_a_plan_shows_what_was_found(published):
     assert err.endswith("interrupted; nothing was changed\n")
 
 
-def test_a_comparison_leaves_out_what_comes_after(published):
+def test_a_comparison_leaves_out_what_comes_after(published, interrupt):
     words = ("plan", "patients", "--algorithms", "auto,mondrian", "--on-interrupt", "publish")
     code, out, _ = interrupt("search", "once", *words)
     assert 0 == code
@@ -182,7 +179,7 @@ def test_a_comparison_leaves_out_what_comes_after(published):
     assert "mondrian, k = 5: not run" in out
 
 
-def test_a_refresh_publishes_nothing_either(published):
+def test_a_refresh_publishes_nothing_either(published, interrupt):
     code, _, err = interrupt("read", "begins", "refresh", "--all")
     assert 130 == code
     assert err.endswith("interrupted; nothing was published\n")

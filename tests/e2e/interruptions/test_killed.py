@@ -1,9 +1,8 @@
 """A publication killed at any moment leaves the old release or the new one."""
 
 import signal
-import subprocess
-import sys
 import time
+from contextlib import suppress
 
 import pytest
 from selection import exhaustive_after
@@ -11,7 +10,14 @@ from tables import publish_patients
 
 import dbanon
 
-PUBLISH = [sys.executable, "-m", "dbanon", "publish", "patients"]
+pytestmark = pytest.mark.one_server
+
+PUBLISH = """
+import sys
+sys.argv = ["dbanon", "publish", "patients", *sys.argv[1:]]
+from dbanon.cli import main
+main()
+"""
 TRIES = 6
 # Nothing is written, rows are, all is, all is proved, all but the commit is done; then the others.
 MOMENTS = [
@@ -71,28 +77,29 @@ def served(database):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("stage", "when"), exhaustive_after(5, MOMENTS))
-def test_killed_at_a_stage_the_old_release_stays_and_the_next_run_succeeds(published, stage, when):
-    run = subprocess.run(
-        [sys.executable, "-c", STOPPER, stage, when], capture_output=True, check=False
-    )
-    assert run.returncode == -signal.SIGKILL, run.stderr
+def test_killed_at_a_stage_the_old_release_stays_and_the_next_run_succeeds(
+    published, fork, stage, when
+):
+    with fork(STOPPER, stage, when) as process:
+        code, _, error = process.ended()
+    assert code == -signal.SIGKILL, error
     assert served(published) == 5
     dbanon.publish("patients", k=7, settings=published.settings)
     assert served(published) == 7
 
 
 @pytest.mark.slow
-def test_killed_at_any_time_it_leaves_the_old_or_the_new_release(published):
+def test_killed_at_any_time_it_leaves_the_old_or_the_new_release(published, fork):
     start = time.perf_counter()
-    subprocess.run([*PUBLISH, "--k", "5"], capture_output=True, check=True)
+    with fork(PUBLISH, "--k", "5") as process:
+        assert process.wait() == 0
     usual = time.perf_counter() - start
     for moment in range(TRIES):
-        process = subprocess.Popen(
-            [*PUBLISH, "--k", "7"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        time.sleep(usual * (moment + 1) / TRIES)
-        process.kill()
-        process.wait()
+        with fork(PUBLISH, "--k", "7") as process:
+            time.sleep(usual * (moment + 1) / TRIES)
+            with suppress(ProcessLookupError):  # it may have ended by then
+                process.send_signal(signal.SIGKILL)
+            process.wait()
         assert served(published) in {5, 7}
         dbanon.publish("patients", k=5, settings=published.settings)
         assert served(published) == 5

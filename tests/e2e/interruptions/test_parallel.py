@@ -46,6 +46,7 @@ def test_of_inits_at_once_one_installs_and_the_others_wait(bare_database, monkey
     assert [False, False, False, True] == sorted(results)
 
 
+@pytest.mark.one_server
 def test_imports_of_one_name_at_once_are_versions_of_it(database, tmp_path, monkeypatch):
     file = tmp_path / "tree.csv"
     file.write_text("a;*\nb;*\n")

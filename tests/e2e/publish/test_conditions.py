@@ -8,12 +8,13 @@ from tables import make_patients, patients_policy, rows_proved
 import dbanon
 from dbanon.domain.policy import Comparison, Condition
 
+pytestmark = pytest.mark.one_server
+
 SOURCE = "public.patients"
 HOSTILE = "x' OR true; DROP TABLE public.patients; --"
 
 
-@pytest.fixture
-def patients(database):
+def define_patients(database):
     table = make_patients(database)
     database.execute(
         "ALTER TABLE public.patients ADD ward text, ADD seen timestamptz, ADD alive boolean,"
@@ -25,7 +26,11 @@ def patients(database):
         " alive = id % 2 = 0, share = 0.1 * (id % 5), cost = id * 1.5"
     )
     dbanon.set_policy(table, patients_policy(table, rest="drop"), settings=database.settings)
-    return database
+
+
+@pytest.fixture
+def patients(copied):
+    return copied(define_patients)
 
 
 def published(database, *conditions):
@@ -88,7 +93,6 @@ def test_a_refresh_sees_who_comes_to_meet_a_condition_and_who_no_longer_does(pat
     assert ("note 2" in notes, "note 4" in notes) == (True, False)
 
 
-@pytest.mark.one_server
 def test_a_live_view_refuses_conditions(patients):
     policy = dbanon.load_policy(SOURCE, settings=patients.settings)
     where = (Condition("age", Comparison.ABOVE, 20),)
@@ -97,7 +101,6 @@ def test_a_live_view_refuses_conditions(patients):
         dbanon.publish(SOURCE, kind="view", settings=patients.settings)
 
 
-@pytest.mark.one_server
 def test_persons_are_counted_among_the_rows_that_are_left(patients):
     patients.execute("ALTER TABLE public.patients ADD person int NOT NULL DEFAULT 0")
     patients.execute("UPDATE public.patients SET person = id / 2, sex = 'F', born = '2000-01-01'")

@@ -109,10 +109,10 @@ def test_a_dry_run_serves_nothing(run, database, clinic):
 def test_a_table_of_a_dataset_gets_no_classes_of_its_own(run, database, clinic):
     run("publish", "--dataset", clinic, "--k", K)
     refused = run("publish", "encounters", "--k", K, code=1).err
-    assert "published together with public.persons, public.conditions" in refused
+    assert "was published together with public.encounters" in refused
     assert "publish --dataset" in refused
-    release = served(database)["encounters"]
-    run("release", "drop", release.id, "--yes")
+    for table in ("persons", "conditions"):
+        run("release", "drop", served(database)[table].id, "--yes")
     run("publish", "encounters", "--k", K)
     assert served(database)["encounters"].dataset == ()
 
@@ -213,3 +213,21 @@ def test_a_dataset_that_lost_a_table_is_not_refreshed(run, database, clinic):
     assert "not all is served" in refused
     run("publish", "--dataset", clinic, "--k", K)
     assert set(served(database)) == set(TABLES)
+
+
+def test_what_is_thought_of_a_table_alone_is_thought_of_it_in_a_dataset(run, database, clinic):
+    database.execute("ALTER TABLE public.conditions ADD COLUMN email text")
+    database.execute("UPDATE public.conditions SET email = condition_id || '@example.org'")
+    more = POLICIES["conditions"] + 'email.role = "sensitive"\n'
+    (clinic.parent / "more.toml").write_text(more)
+    run("policy", "set", "conditions", "--file", clinic.parent / "more.toml")
+    assert "email" in run("publish", "--dataset", clinic, "--k", K).err
+    assert "email" in run("doctor").out
+    refused = run("publish", "--dataset", clinic, "--k", K, "--strict", code=1).err
+    assert "email" in refused
+
+
+def test_a_release_says_with_what_it_was_published(run, database, clinic):
+    run("publish", "--dataset", clinic, "--k", K)
+    shown = run("release", "show", served(database)["conditions"].id).out
+    assert "published together: public.persons, public.encounters, public.conditions" in shown

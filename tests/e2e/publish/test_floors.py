@@ -35,11 +35,14 @@ def policy_of(table, *, k=3, **changes):
     )
 
 
-@pytest.fixture
-def patients(database):
+def define_patients(database):
     table = make_patients(database, rows=300)
     dbanon.set_policy(table, policy_of(table), settings=database.settings)
-    return database
+
+
+@pytest.fixture
+def patients(copied):
+    return copied(define_patients)
 
 
 @pytest.mark.parametrize("kind", ["table", "view"])

@@ -105,6 +105,7 @@ def test_a_promise_that_does_not_hold_fails(patients):
     assert math.inf in achieved.values()
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize(
     "comment",
     ["", "hello", 'dbanon: {"models": []}', 'dbanon: {"models": [{"name": "drop table"}]}'],
@@ -155,6 +156,7 @@ ANSWERS = {
 }
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_an_answer_about_less_than_the_promise_publishes_nothing(patients, answer):
     rows, is_enough = ANSWERS[answer]
@@ -170,6 +172,7 @@ def test_an_answer_about_less_than_the_promise_publishes_nothing(patients, answe
     assert [(is_enough,)] == patients.execute("SELECT to_regclass('anon.patients') IS NOT NULL")
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize("c", [1e16, 1e300])
 def test_a_number_is_what_it_is_however_it_is_written(patients, c):
     factor = dbanon.ModelSpec("recursive-l-diversity", {"c": c, "l": 2})
@@ -261,9 +264,7 @@ def test_what_a_model_lacks_is_named_with_an_example(monkeypatch, capsys):
     assert "needed by --l-kind recursive, such as --c 3" in capsys.readouterr().err
 
 
-@pytest.fixture
-def visits(database):
-    """One to five visits of each of 60 persons, who have one age and one disease."""
+def make_visits(database):
     with database.connect() as connection:
         connection.execute(
             "CREATE TABLE public.visits (id int PRIMARY KEY, person text NOT NULL, age int,"
@@ -287,7 +288,12 @@ def visits(database):
     table = dbanon.TableName("public", "visits")
     policy = dbanon.Policy(table, columns, models, subject="person")
     dbanon.set_policy(table, policy, settings=database.settings)
-    return database
+
+
+@pytest.fixture
+def visits(copied):
+    """One to five visits of each of 60 persons, who have one age and one disease."""
+    return copied(make_visits)
 
 
 @pytest.mark.one_server
@@ -310,6 +316,7 @@ def test_k_counts_persons_and_all_rows_of_one_share_a_class(visits):
     assert groups == [(1, 180)]
 
 
+@pytest.mark.one_server
 def test_models_hold_of_persons_as_well_as_of_rows(visits):
     asked = [
         dbanon.ModelSpec("t-closeness", {"t": 0.3}),
@@ -338,6 +345,7 @@ def test_what_counts_rows_once_is_refused_for_several_rows_a_person(visits):
         dbanon.publish("visits", models=asked, settings=visits.settings)
 
 
+@pytest.mark.one_server
 def test_a_live_view_counts_persons_too(visits):
     release = dbanon.publish("visits", kind="view", settings=visits.settings)
     assert rows_proved(release) == 180

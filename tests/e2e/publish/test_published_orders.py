@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import psycopg
 import pytest
-from selection import one_server_after
 
 import dbanon
 from dbanon import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
+
+pytestmark = pytest.mark.one_server
 
 LEVELS = ("low", "medium", "high")
 # Two classes: 50 low and 1 medium, 50 high and 1 medium.
@@ -72,7 +73,7 @@ def test_no_class_is_served_that_is_too_far_by_the_declared_order(database):
     assert closeness(publish(database, policy_of(0.3))).classes == 1
 
 
-@pytest.mark.parametrize("declared", one_server_after(1, ["text", "varchar(10)", "public.level"]))
+@pytest.mark.parametrize("declared", ["text", "varchar(10)", "public.level"])
 @pytest.mark.parametrize(
     "order", [LEVELS, pytest.param(("medium", "low", "high"), marks=pytest.mark.one_server)]
 )
@@ -90,7 +91,6 @@ def test_closeness_goes_by_the_order_that_the_policy_lists(database, declared, o
     assert checked.results == release.checks.results
 
 
-@pytest.mark.one_server
 def test_texts_without_an_order_are_refused(database):
     make(database, "text")
     with pytest.raises(dbanon.PolicyError, match="needs the order of sensitive column level"):
@@ -103,7 +103,6 @@ def test_texts_without_an_order_are_refused(database):
     assert (pytest.approx(DISTANCE), "failed") == found
 
 
-@pytest.mark.one_server
 def test_a_value_that_the_order_lacks_is_an_error_that_does_not_show_it(database):
     make(database, "text")
     for role in (Role.SENSITIVE, Role.QUASI):
@@ -117,7 +116,6 @@ def test_a_value_that_the_order_lacks_is_an_error_that_does_not_show_it(database
         database.connect().execute(f"{CHECK}, %s)", ("people", document))
 
 
-@pytest.mark.one_server
 def test_the_comment_lists_no_value_that_is_not_shown(database):
     rows = [*ROWS, (90, "fatal")]
     make(database, "text", rows)
@@ -151,7 +149,6 @@ def test_an_enum_is_published_by_its_order(database, recoding, expected, kind):
     assert (6, 2) == (release.checks.results[0].achieved, release.checks.results[0].classes)
 
 
-@pytest.mark.one_server
 def test_a_refresh_takes_the_order_of_the_enum_as_it_is_by_then(database):
     make(database, "public.level")
     publish(database, policy_of(0.5))

@@ -11,14 +11,14 @@ import dbanon
 from dbanon.cli import main
 from dbanon.domain.policy import Role
 
+pytestmark = pytest.mark.one_server
+
 K_MAP = dbanon.ModelSpec("k-map", {"k": 12})
 PRESENCE = dbanon.ModelSpec("delta-presence", {"dmax": 0.5})
 LINKED = dbanon.ModelSpec("x-y-anonymity", {"k": 3, "x": ("age",), "y": ("disease",)})
 
 
-@pytest.fixture
-def patients(database):
-    """200 patients, and 600 people of whom they are a part."""
+def define_patients(database):
     table = make_patients(database, rows=200)
     database.execute(
         "CREATE TABLE public.people AS SELECT age, sex, born FROM public.patients"
@@ -38,7 +38,12 @@ def patients(database):
     )
     dbanon.derive_taxonomy("sexes", "sex", table=table, kind="flat", settings=database.settings)
     dbanon.set_policy(table, policy, settings=database.settings)
-    return database
+
+
+@pytest.fixture
+def patients(copied):
+    """200 patients, and 600 people of whom they are a part."""
+    return copied(define_patients)
 
 
 def publish(database, *models, **options):
@@ -94,7 +99,6 @@ def test_x_and_y_are_proved_by_an_auditor(patients):
     assert ("x-y-anonymity", "disease", 3, result.achieved, "passed") == rows.fetchall()[-1]
 
 
-@pytest.mark.one_server
 def test_a_check_says_what_it_could_not_prove(patients):
     auditor = patients.role("auditor")
     publish(patients, K_MAP, grants=[auditor])
@@ -115,7 +119,6 @@ def test_a_check_says_what_it_could_not_prove(patients):
         dbanon.check("anon.patients", settings=patients.settings)
 
 
-@pytest.mark.one_server
 def test_a_refresh_sees_a_population_that_changed(patients):
     publish(patients, K_MAP)
     (same,) = dbanon.refresh("patients", if_changed=True, settings=patients.settings)
@@ -139,14 +142,12 @@ def test_a_refresh_sees_a_population_that_changed(patients):
         ),
     ],
 )
-@pytest.mark.one_server
 def test_a_table_that_is_no_population_is_refused(patients, change, message):
     patients.execute(change)
     with pytest.raises(dbanon.PolicyError, match=message):
         publish(patients, K_MAP)
 
 
-@pytest.mark.one_server
 def test_a_table_is_not_its_own_population(patients):
     with pytest.raises(dbanon.PolicyError, match="it is the table itself"):
         dbanon.publish(
@@ -163,14 +164,12 @@ def test_a_population_that_cannot_be_read_is_refused(patients):
         )
 
 
-@pytest.mark.one_server
 def test_a_live_view_is_refused(patients):
     for spec in (K_MAP, PRESENCE, LINKED):
         with pytest.raises(dbanon.ConfigError, match="a live view cannot keep"):
             publish(patients, spec, kind="view")
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize(
     ("words", "models"),
     [
@@ -197,7 +196,6 @@ def test_the_command_line_asks_for_them(patients, monkeypatch, capsys, words, mo
     assert "id" == policy["subject"]
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize(
     "words",
     [

@@ -9,13 +9,13 @@ import dbanon
 from dbanon.cli import main
 from dbanon.domain.policy import Role
 
+pytestmark = pytest.mark.one_server
+
 TABLE = dbanon.TableName("public", "visits")
 K3, L2 = dbanon.ModelSpec("k-anonymity", {"k": 3}), dbanon.ModelSpec("l-diversity", {"l": 2})
 
 
-@pytest.fixture
-def visits(database):
-    """One to five visits of each of 60 persons, who have one age and one disease."""
+def make_visits(database):
     database.execute(
         "CREATE TABLE public.visits (id int PRIMARY KEY, person text NOT NULL, age int,"
         " disease text);"
@@ -31,7 +31,12 @@ def visits(database):
     )
     policy = dbanon.Policy(TABLE, columns, (K3, L2), "mondrian", subject="person")
     dbanon.set_policy(TABLE, policy, settings=database.settings)
-    return database
+
+
+@pytest.fixture
+def visits(copied):
+    """One to five visits of each of 60 persons, who have one age and one disease."""
+    return copied(make_visits)
 
 
 def publish(database, **options):

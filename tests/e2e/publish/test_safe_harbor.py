@@ -44,8 +44,7 @@ def record(source, number):
     )
 
 
-@pytest.fixture
-def records(database):
+def make_records(database):
     database.execute(
         """
         CREATE TABLE public.health_records (
@@ -63,7 +62,11 @@ def records(database):
             copy.write_row(record(source, number))
     (text,) = GUIDE.blocks("toml")
     dbanon.set_policy("health_records", policies.parse(text), settings=database.settings)
-    return database
+
+
+@pytest.fixture
+def records(copied):
+    return copied(make_records)
 
 
 @pytest.mark.parametrize("algorithm", ["mondrian", "auto"])

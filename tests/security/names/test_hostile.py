@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 from psycopg import sql
-from selection import one_server_after
+from selection import each_once, exhaustive_after
 from tables import rows_proved
 
 import dbanon
@@ -49,7 +49,7 @@ def make(database, table, columns):
     roles = (Role.IDENTIFIER, Role.QUASI, Role.QUASI, Role.SENSITIVE, Role.INSENSITIVE)
     rules = tuple(ColumnRule(name, role) for name, role in zip(columns, roles, strict=True))
     models = (ModelSpec(K_ANONYMITY, {"k": 5}), ModelSpec(L_DIVERSITY, {"l": 3}))
-    policy = Policy(table, rules, models)
+    policy = Policy(table, rules, models, "mondrian")
     dbanon.set_policy(table, policy, settings=database.settings)
     return policy
 
@@ -60,9 +60,9 @@ def variants(name):
     return [name, *(f"{i}{room}" for i in range(1, 5))]
 
 
-@pytest.mark.parametrize("kind", ["table", "view"])
-@pytest.mark.parametrize("name", one_server_after(2, NAMES.values()), ids=NAMES)
-def test_hostile_names_publish_and_check(database, name, kind):
+@pytest.mark.parametrize(("key", "kind"), each_once(NAMES, ["table", "view"]))
+def test_hostile_names_publish_and_check(database, key, kind):
+    name = NAMES[key]
     table = TableName(name, name)
     columns = variants(name)
     make(database, table, columns)
@@ -97,63 +97,74 @@ def test_a_hostile_role_is_granted(database):
         database.server.run(sql.SQL("DROP ROLE {}").format(sql.Identifier(role)))
 
 
-def publish_column(database, declared, values, *, role, taxonomy=None):
-    """Publish a table whose column ``odd`` has that type and cycles through those values."""
+def publish_columns(database, columns, *, role):
+    """Publish a table whose columns ``odd``, ``odd1`` ... cycle through the values of their type.
+
+    ``columns`` are pairs of a type and values.
+    """
+    names = [f"odd{i or ''}" for i in range(len(columns))]
+    types = [sql.SQL(declared) for declared, _ in columns]
     connection = database.connect()
+    declared = [
+        sql.SQL("{} {}").format(sql.Identifier(n), t) for n, t in zip(names, types, strict=True)
+    ]
     connection.execute(
-        sql.SQL(
-            "CREATE TABLE public.odd (id int PRIMARY KEY, age int, odd {}, disease text)"
-        ).format(sql.SQL(declared))
-    )
-    for i in range(100):
-        value = values[i % len(values)]
-        connection.execute(
-            sql.SQL("INSERT INTO public.odd VALUES (%s, %s, %s::{}, %s)").format(sql.SQL(declared)),
-            (i, i % 20, value, f"d{i % 7}"),
+        sql.SQL("CREATE TABLE public.odd (id int PRIMARY KEY, age int, {}, disease text)").format(
+            sql.SQL(", ").join(declared)
         )
+    )
+    casts = sql.SQL(", ").join(sql.SQL("%s::{}").format(t) for t in types)
+    insert = sql.SQL("INSERT INTO public.odd VALUES (%s, %s, {}, %s)").format(casts)
+    for i in range(100):
+        row = [values[i % len(values)] for _, values in columns]
+        connection.execute(insert, (i, i % 20, *row, f"d{i % 7}"))
     rules = (
         ColumnRule("id", Role.IDENTIFIER),
         ColumnRule("age", Role.QUASI),
-        ColumnRule("odd", role, taxonomy=taxonomy),
+        *(ColumnRule(name, role) for name in names),
         ColumnRule("disease", Role.SENSITIVE if role is not Role.SENSITIVE else Role.INSENSITIVE),
     )
     table = TableName("public", "odd")
-    l_diversity = ModelSpec(L_DIVERSITY, {"l": min(2, len(set(values)))})
+    fewest = min(len(set(values)) for _, values in columns)
+    l_diversity = ModelSpec(L_DIVERSITY, {"l": min(2, fewest)})
     models = (ModelSpec(K_ANONYMITY, {"k": 5}), l_diversity)
     dbanon.set_policy(table, Policy(table, rules, models), settings=database.settings)
     return dbanon.publish(table, settings=database.settings)
 
 
+ODD = [
+    ("text", ["", "NULL", None, "a,b", '"', "\\", "{x}", "\\.", "line\nbreak", "'"]),
+    ("varchar(3)", ["", "abc", None]),
+    ("char(4)", ["a", "b   ", None]),
+    ("numeric", ["1", "1.0", "1.00", "-0.000001", None]),
+    ("numeric(30, 10)", ["12345.0000000001", "0.1", None]),
+    ("real", ["0.1", "3.14159", "-0", None]),
+    ("double precision", ["0.1", "1e300", "-1e-300", None]),
+    ("bigint", ["9223372036854775806", "-9223372036854775807", None]),
+    ("smallint", ["-32768", "32766", None]),
+    ("date", ["0001-01-01", "2020-02-29", "9999-12-30", None]),
+    ("timestamp", ["1999-12-31 23:59:59.999999", "2020-02-29", None]),
+    ("timestamptz", ["1999-12-31 23:59:59+05:30", "2020-02-29Z", None]),
+    ("boolean", ["true", "false", None]),
+    ("uuid", ["00000000-0000-0000-0000-000000000001", None]),
+    ("inet", ["10.0.0.1", "::1", None]),
+]
+
+
+# All at once, and each alone, where it decides who shares a class.
 @pytest.mark.parametrize(
-    ("declared", "values"),
-    one_server_after(
-        6,
-        [
-            ("text", ["", "NULL", None, "a,b", '"', "\\", "{x}", "\\.", "line\nbreak", "'"]),
-            ("varchar(3)", ["", "abc", None]),
-            ("char(4)", ["a", "b   ", None]),
-            ("numeric", ["1", "1.0", "1.00", "-0.000001", None]),
-            ("numeric(30, 10)", ["12345.0000000001", "0.1", None]),
-            ("real", ["0.1", "3.14159", "-0", None]),
-            ("double precision", ["0.1", "1e300", "-1e-300", None]),
-            ("bigint", ["9223372036854775806", "-9223372036854775807", None]),
-            ("smallint", ["-32768", "32766", None]),
-            ("date", ["0001-01-01", "2020-02-29", "9999-12-30", None]),
-            ("timestamp", ["1999-12-31 23:59:59.999999", "2020-02-29", None]),
-            ("timestamptz", ["1999-12-31 23:59:59+05:30", "2020-02-29Z", None]),
-            ("boolean", ["true", "false", None]),
-            ("uuid", ["00000000-0000-0000-0000-000000000001", None]),
-            ("inet", ["10.0.0.1", "::1", None]),
-        ],
-    ),
-    ids=lambda value: value if isinstance(value, str) else "",
+    "columns",
+    [ODD, *exhaustive_after(0, [[column] for column in ODD])],
+    ids=["all", *(declared for declared, _ in ODD)],
 )
-def test_odd_values_of_a_quasi_identifier_are_published_truly(database, declared, values):
-    release = publish_column(database, declared, values, role=Role.QUASI)
+def test_odd_values_of_a_quasi_identifier_are_published_truly(database, columns):
+    release = publish_columns(database, columns, role=Role.QUASI)
     assert rows_proved(release) == 100
     assert release.loss.n_rows == 100
+    assert release.loss.n_classes > 1
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize(
     ("declared", "value"),
     [
@@ -171,21 +182,22 @@ def test_odd_values_of_a_quasi_identifier_are_published_truly(database, declared
 )
 def test_values_without_a_place_on_a_line_are_refused_by_column(database, declared, value):
     with pytest.raises(dbanon.DbanonError, match="odd") as caught:
-        publish_column(database, declared, [value, None], role=Role.QUASI)
+        publish_columns(database, [(declared, [value, None])], role=Role.QUASI)
     assert caught.value.hint
     if value[0].isdigit():
         assert value not in str(caught.value)
 
 
+@pytest.mark.one_server
 @pytest.mark.pg(">= 14")
 def test_infinite_numerics_are_refused_by_column(database):
     with pytest.raises(dbanon.DbanonError, match="odd"):
-        publish_column(database, "numeric", ["Infinity", "1"], role=Role.QUASI)
+        publish_columns(database, [("numeric", ["Infinity", "1"])], role=Role.QUASI)
 
 
-@pytest.mark.parametrize(
-    ("declared", "values"),
-    [
+@pytest.mark.parametrize("role", [Role.SENSITIVE, Role.INSENSITIVE])
+def test_any_value_of_another_column_is_published_as_it_is(database, role):
+    columns = [
         ("double precision", ["NaN", "Infinity", "-Infinity", "0", None]),
         ("date", ["infinity", "-infinity", "2020-01-01"]),
         ("numeric", ["NaN", "9" * 100, "1.00", "1.0"]),
@@ -193,21 +205,20 @@ def test_infinite_numerics_are_refused_by_column(database):
         ("jsonb", ['{"a": 1}', "null", None]),
         ("int4range", ["[1,5)", "empty", None]),
         ("text[]", ["{}", '{"a",NULL}', None]),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-@pytest.mark.parametrize("role", one_server_after(1, [Role.SENSITIVE, Role.INSENSITIVE]))
-def test_any_value_of_another_column_is_published_as_it_is(database, declared, values, role):
-    assert rows_proved(publish_column(database, declared, values, role=role)) == 100
-    compare = "SELECT odd::text FROM {} GROUP BY odd::text ORDER BY odd::text"
-    found = database.execute(compare.format("anon.odd"))
-    assert found == database.execute(compare.format("public.odd"))
+    ]
+    assert rows_proved(publish_columns(database, columns, role=role)) == 100
+    compare = "SELECT odd{0}::text FROM {1} GROUP BY 1 ORDER BY 1"
+    for i, (declared, values) in enumerate(columns):
+        found = database.execute(compare.format(i or "", "anon.odd"))
+        assert found == database.execute(compare.format(i or "", "public.odd")), declared
+        assert len(values) == len(found), declared
 
 
 @pytest.mark.one_server
 def test_a_megabyte_in_an_insensitive_column_is_published(database):
     values = ["x" * 1_000_000, "short"]
-    assert rows_proved(publish_column(database, "text", values, role=Role.INSENSITIVE)) == 100
+    release = publish_columns(database, [("text", values)], role=Role.INSENSITIVE)
+    assert rows_proved(release) == 100
     found = database.execute("SELECT max(length(odd)), min(length(odd)) FROM anon.odd")
     assert found == [(1_000_000, 5)]
 
@@ -218,19 +229,20 @@ def test_a_megabyte_in_an_insensitive_column_is_published(database):
 @pytest.mark.one_server
 def test_types_that_cannot_be_quasi_identifiers_are_refused_by_name(database, declared):
     with pytest.raises(dbanon.PolicyError, match="odd"):
-        publish_column(database, declared, [None], role=Role.QUASI)
+        publish_columns(database, [(declared, [None])], role=Role.QUASI)
 
 
 @pytest.mark.parametrize("declared", ["json", "xml", "point"])
 @pytest.mark.one_server
 def test_a_sensitive_type_without_equality_is_refused(database, declared):
     with pytest.raises(dbanon.PolicyError, match="odd"):
-        publish_column(database, declared, [None], role=Role.SENSITIVE)
+        publish_columns(database, [(declared, [None])], role=Role.SENSITIVE)
 
 
+@pytest.mark.one_server
 def test_a_label_cannot_be_run(database):
     labels = ["x'); DROP SCHEMA dbanon CASCADE; --", '"; DROP TABLE public.odd; --', "{}%s"]
-    assert rows_proved(publish_column(database, "text", labels, role=Role.QUASI)) == 100
+    assert rows_proved(publish_columns(database, [("text", labels)], role=Role.QUASI)) == 100
     assert database.execute("SELECT to_regnamespace('dbanon') IS NOT NULL") == [(True,)]
 
 
@@ -258,6 +270,7 @@ def test_the_source_s_own_functions_are_not_run_with_search_path_tricks(database
     assert database.execute("SELECT pg_catalog.count(*) FROM anon.people") == [(300,)]
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize("relkind", ["view", "materialized view"])
 def test_a_view_as_source_needs_a_key(database, relkind):
     make(database, TableName("public", "people"), ["id", "age", "kind", "disease", "plain"])
@@ -271,6 +284,7 @@ def test_a_view_as_source_needs_a_key(database, relkind):
         )
 
 
+@pytest.mark.one_server
 def test_row_level_security_stops_publication(database):
     table = TableName("public", "people")
     make(database, table, ["id", "age", "kind", "disease", "plain"])
@@ -279,6 +293,7 @@ def test_row_level_security_stops_publication(database):
         dbanon.publish(table, settings=database.settings)
 
 
+@pytest.mark.one_server
 def test_a_connection_error_shows_no_password(server):
     parts = psycopg.conninfo.conninfo_to_dict(server.admin_dsn)
     dsn = psycopg.conninfo.make_conninfo(

@@ -95,7 +95,7 @@ def test_no_name_label_comment_or_taxonomy_is_run(database, tmp_path, texts, kin
     roles = (Role.IDENTIFIER, Role.QUASI, Role.QUASI, Role.SENSITIVE, Role.INSENSITIVE)
     rules = [ColumnRule(name, role) for name, role in zip(names, roles, strict=True)]
     rules[2] = ColumnRule(names[2], Role.QUASI, taxonomy=tree, weight=0.001)
-    policy = Policy(table, tuple(rules), (ModelSpec(K_ANONYMITY, {"k": 10}),))
+    policy = Policy(table, tuple(rules), (ModelSpec(K_ANONYMITY, {"k": 10}),), "mondrian")
     dbanon.set_policy(table, policy, settings=given_settings)
     dbanon.inspect(table, settings=given_settings)
     assert dbanon.suggest_policy(table, settings=given_settings)
@@ -123,6 +123,7 @@ FIELDS = (
 )
 
 
+@pytest.mark.one_server
 @settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(text=PAYLOADS, field=st.sampled_from(FIELDS))
 def test_no_field_of_a_policy_file_is_run(database, tmp_path, text, field):
@@ -144,6 +145,7 @@ CONTROLS = {*map(chr, range(32)), *map(chr, range(127, 160)), "\u202e", *HIDDEN}
 FAKE = "error: forged"
 
 
+@pytest.mark.one_server
 def test_nothing_that_is_printed_commands_the_terminal(database, monkeypatch, capsys):
     obeyed = OBEYED[:18] + HIDDEN + f"\n{FAKE}"
     table = TableName("public", f"people{obeyed}")

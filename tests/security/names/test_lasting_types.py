@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 from psycopg import sql
-from selection import one_server_after
+from selection import each_once
 from tables import patients_policy
 
 import dbanon
@@ -11,7 +11,6 @@ from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import TableName
 
 TABLE = TableName("public", "people")
-KINDS = pytest.mark.parametrize("kind", ["table", "view"])
 SHOWN = "SELECT odd::text, count(*) FROM anon.people GROUP BY 1 ORDER BY 1"
 # Each owner's type, how a value of it is made of the number i, and what it is published as.
 TYPES = {
@@ -64,9 +63,10 @@ def type_shown(database):
     )[0][0]
 
 
-@KINDS
-@pytest.mark.parametrize("role", one_server_after(1, [Role.SENSITIVE, Role.INSENSITIVE]))
-@pytest.mark.parametrize("name", one_server_after(3, TYPES))
+@pytest.mark.parametrize(
+    ("name", "role", "kind"),
+    each_once(TYPES, [Role.SENSITIVE, Role.INSENSITIVE], ["table", "view"]),
+)
 def test_values_are_published_in_built_in_types(database, serve, name, role, kind):
     declared, value, shown = TYPES[name]
     serve(f"dealer.{declared}", value, role=role, kind=kind)
@@ -78,6 +78,7 @@ def test_values_are_published_in_built_in_types(database, serve, name, role, kin
     assert "failure" not in levels
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize("role", [Role.SENSITIVE, Role.INSENSITIVE])
 def test_who_owns_an_enum_cannot_change_a_released_value(database, serve, role):
     declared, value, _ = TYPES["an enum"]
@@ -87,6 +88,7 @@ def test_who_owns_an_enum_cannot_change_a_released_value(database, serve, role):
     assert [("high", 50), ("low", 50)] == before == database.execute(SHOWN)
 
 
+@pytest.mark.one_server
 def test_who_owns_a_domain_cannot_run_code_on_released_values(database, serve):
     dealer = serve("dealer.size", "(i % 2)::dealer.size", role=Role.SENSITIVE)
     database.execute("ALTER TABLE public.people ALTER odd TYPE numeric")
@@ -119,12 +121,14 @@ def test_who_drops_a_type_or_collation_drops_nothing_of_a_release(
         database.execute("SELECT odd FROM public.people")
 
 
+@pytest.mark.one_server
 def test_names_of_objects_are_published_as_they_were(database, serve):
     dealer = serve("regtype", "'dealer.size'::regtype", role=Role.INSENSITIVE)
     dealer.execute("ALTER DOMAIN dealer.size RENAME TO other")
     assert [("dealer.size", 100)] == database.execute(SHOWN)
 
 
+@pytest.mark.one_server
 def test_doctor_names_a_release_whose_type_has_an_owner(database, serve, monkeypatch):
     from dbanon.db.releases import publication
 

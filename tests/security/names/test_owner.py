@@ -2,6 +2,7 @@
 
 import psycopg
 import pytest
+from selection import one_server_after
 from tables import rows_proved
 
 import dbanon
@@ -126,7 +127,7 @@ def make(owner, database, kind=""):
     owner.execute(PEOPLE.format(kind) + KEY)
     owner.execute(f'GRANT ALL ON public.people TO "{database.server.owner}"')
     rules = tuple(ColumnRule(column, role) for column, role in ROLES.items())
-    policy = Policy(TABLE, rules, (ModelSpec(K_ANONYMITY, {"k": 5}),))
+    policy = Policy(TABLE, rules, (ModelSpec(K_ANONYMITY, {"k": 5}),), "mondrian")
     dbanon.set_policy(TABLE, policy, settings=database.settings)
 
 
@@ -148,7 +149,7 @@ def everything_that_reads(database):
     yield lambda: dbanon.publish(TABLE, settings=settings)
 
 
-@pytest.mark.parametrize("trap", HARMLESS)
+@pytest.mark.parametrize("trap", one_server_after(3, HARMLESS))
 def test_what_is_published_runs_nothing_of_its_owner(owner, database, trap):
     set_up, naive = HARMLESS[trap]
     make(owner, database)
@@ -161,7 +162,7 @@ def test_what_is_published_runs_nothing_of_its_owner(owner, database, trap):
     assert not caught(owner)
 
 
-@pytest.mark.parametrize("trap", REFUSED)
+@pytest.mark.parametrize("trap", one_server_after(3, REFUSED))
 def test_a_table_that_cannot_be_read_without_running_others_code_is_not_read(owner, database, trap):
     make(owner, database)
     owner.execute(REFUSED[trap])

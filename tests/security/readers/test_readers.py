@@ -16,12 +16,15 @@ from dbanon.server.binaries import bundled_binaries
 SYSTEM_COLUMNS = ("ctid", "xmin", "cmin", "xmax", "cmax", "tableoid")
 
 
-@pytest.fixture
-def patients(database):
+def define_patients(database):
     table = make_patients(database)
     dbanon.set_policy(table, patients_policy(table), settings=database.settings)
     database.execute("CREATE SCHEMA naive; GRANT USAGE ON SCHEMA naive TO PUBLIC")
-    return database
+
+
+@pytest.fixture
+def patients(copied):
+    return copied(define_patients)
 
 
 @pytest.fixture
@@ -90,6 +93,7 @@ def test_two_releases_cannot_be_joined_row_by_row(patients, analyst):
     assert analyst.execute(PAIRS.format("anon", "anon")).fetchone()[0] < 20
 
 
+@pytest.mark.one_server
 def test_a_refresh_does_not_show_which_row_is_new(patients, analyst):
     naive(patients, "CREATE TABLE naive.all AS SELECT note FROM public.patients")
     patients.execute("INSERT INTO naive.all VALUES ('the new one')")
@@ -222,6 +226,7 @@ SELECT string_agg(t, ' ')
 """
 
 
+@pytest.mark.one_server
 def test_no_text_that_everybody_reads_holds_a_value(patients, analyst):
     naive(
         patients,
@@ -239,6 +244,7 @@ def test_no_text_that_everybody_reads_holds_a_value(patients, analyst):
     assert [secret for secret in secrets if secret in text] == []
 
 
+@pytest.mark.one_server
 def test_a_taxonomy_in_the_comment_names_no_value_that_is_left_out(patients, analyst):
     settings = patients.settings
     patients.execute("UPDATE public.patients SET disease = coalesce(disease, 'gout')")
@@ -349,6 +355,7 @@ def dumped(database, *options):
     return run.returncode, run.stdout + run.stderr
 
 
+@pytest.mark.one_server
 def test_a_dump_holds_the_definition_and_no_row(patients, analyst):
     naive(patients, "CREATE TABLE naive.all AS SELECT note, disease FROM public.patients")
     code, text = dumped(patients, "--table=naive.all")

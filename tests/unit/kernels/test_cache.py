@@ -42,10 +42,24 @@ def run(*arguments, cwd=None, **environment):
     return result.stdout.strip()
 
 
-def test_compiled_code_is_kept_in_the_user_cache_and_the_setting_is_put_back(tmp_path):
-    assert "[2] '' compiled" == run(XDG_CACHE_HOME=str(tmp_path))
-    assert list(tmp_path.glob("dbanon/numba/boxes.costs-*/**/*.nbi"))
-    assert "[2] '' cached" == run(XDG_CACHE_HOME=str(tmp_path))
+@pytest.fixture(scope="module")
+def once(tmp_path_factory):
+    """A folder in which code was kept once, and what was printed of it."""
+    folder = tmp_path_factory.mktemp("once")
+    return folder, run(XDG_CACHE_HOME=str(folder))
+
+
+@pytest.fixture
+def kept(once, tmp_path):
+    """A copy of that folder."""
+    shutil.copytree(once[0], tmp_path / "kept")
+    return tmp_path / "kept"
+
+
+def test_compiled_code_is_kept_in_the_user_cache_and_the_setting_is_put_back(once, kept):
+    assert "[2] '' compiled" == once[1]
+    assert list(kept.glob("dbanon/numba/boxes.costs-*/**/*.nbi"))
+    assert "[2] '' cached" == run(XDG_CACHE_HOME=str(kept))
 
 
 def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path):
@@ -62,10 +76,9 @@ tempfile.TemporaryFile = refuse
 """
 
 
-def test_a_cache_that_can_be_read_only_is_read(tmp_path, monkeypatch):
-    assert "[2] '' compiled" == run(XDG_CACHE_HOME=str(tmp_path))
+def test_a_cache_that_can_be_read_only_is_read(kept, monkeypatch):
     monkeypatch.setitem(globals(), "CODE", READ_ONLY + CODE)
-    assert "[2] '' cached" == run(XDG_CACHE_HOME=str(tmp_path))
+    assert "[2] '' cached" == run(XDG_CACHE_HOME=str(kept))
 
 
 @pytest.mark.parametrize("may_write", [True, False])
@@ -102,14 +115,13 @@ def test_a_disk_that_fills_between_index_and_code_leaves_no_index(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
-def test_a_damaged_file_of_the_cache_is_compiled_again(tmp_path, ending):
-    run(XDG_CACHE_HOME=str(tmp_path))
-    damaged = list(tmp_path.rglob(f"*.{ending}"))
+def test_a_damaged_file_of_the_cache_is_compiled_again(kept, ending):
+    damaged = list(kept.rglob(f"*.{ending}"))
     for path in damaged:
         path.write_bytes(b"")
     assert damaged
-    assert "[2] '' compiled" == run(XDG_CACHE_HOME=str(tmp_path))
-    assert "[2] '' cached" == run(XDG_CACHE_HOME=str(tmp_path))
+    assert "[2] '' compiled" == run(XDG_CACHE_HOME=str(kept))
+    assert "[2] '' cached" == run(XDG_CACHE_HOME=str(kept))
 
 
 def test_the_folder_that_the_user_names_is_taken(tmp_path):

@@ -235,6 +235,20 @@ def test_suppress_publishes_a_star():
     assert [("*", 1), ("*", 1)] == published("suppress", column_of([1, 2]), 0, 1)
 
 
+def test_a_label_comes_with_all_that_is_above_it_and_nothing_beside_or_below():
+    column = column_of([*"bcef", None], taxonomy="letters")
+    result = RECODINGS["label"].publish(column, groups(0, 0, 1, 1, 2))
+    assert ("P", "Y", None) == result.labels
+    assert result.nodes == (
+        ("*", None, 0),
+        ("P", "*", 1),
+        ("U", "*", 1),
+        ("X", "U", 2),
+        ("Y", "X", 3),
+    )
+    assert () == RECODINGS["set"].publish(column, groups(0, 0, 1, 1, 2)).nodes
+
+
 def test_bounds_are_grouped_as_intervals_are():
     column = column_of([3, 7, 9])
     assert published("interval", column, 0, 0, 1) == published("bounds", column, 0, 0, 1)

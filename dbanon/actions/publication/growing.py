@@ -1,0 +1,230 @@
+"""Refresh a copy by whole classes: those of leavers go, newcomers form others, the rest stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dbanon.actions.preparation.prepare import Prepared, in_force, read_source, search
+from dbanon.actions.publication.steps import build
+from dbanon.domain.checks import CheckFailed, CheckReport
+from dbanon.domain.errors import ConfigError, Unsatisfiable
+from dbanon.domain.policy import K_ANONYMITY
+from dbanon.domain.release import Growth, ReleaseKind
+from dbanon.domain.text import command
+from dbanon.models.base import Scope
+from dbanon.models.registry import MODELS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbanon.actions.preparation.loading import Loaded
+    from dbanon.actions.preparation.prepare import Source
+    from dbanon.actions.preparation.request import Request
+    from dbanon.actions.publication.steps import Built
+    from dbanon.anonymization.pipeline import Outcome
+    from dbanon.db.histories.standing import Standing
+    from dbanon.db.session import Session
+    from dbanon.domain.assignment import LossReport
+    from dbanon.domain.checks import Composition
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.progress import Stages
+    from dbanon.domain.release import Release
+
+
+def grow(
+    session: Session,
+    loaded: Loaded,
+    request: Request,
+    stages: Stages,
+    *,
+    present: Release,
+    defer: bool = False,
+    strict: bool = False,
+) -> Built | Growth:
+    """Build the next release of a relation from the one that it serves.
+
+    defer: keep the rows of leavers until k of their class have left.
+
+    Returns what there is to wait for when no class comes or goes. Raises ConfigError when the
+    release can only be grouped anew, CheckFailed when comparing would reveal more than before.
+    """
+    from dbanon.actions.preparation.cautions import of_rows, require_none
+    from dbanon.actions.preparation.loading import notes
+    from dbanon.db.histories import overlay
+
+    policy, info = in_force(loaded, request), loaded.info
+    _require_growing(policy, request, present)
+    source = read_source(session, loaded, policy, stages, kind=request.kind)
+    warnings = of_rows(session, policy, info, source.rows.columns)
+    require_none(warnings if strict else [])
+    with stages("compare"):
+        before = overlay.recall(session, info.name)
+        found = _standing(session, present, source, leavers=policy.k if defer else 1)
+    born = _taken(source, found.fresh)
+    outcome = _search(born, policy, seed=request.seed, stages=stages)
+    growth = _growth(found, outcome)
+    if not growth.born and not found.withdrawn:
+        return growth
+    prepared = Prepared(
+        info=info,
+        policy=policy,
+        taxonomies=source.taxonomies,
+        source=born.rows,
+        outcome=replace(outcome, loss=_loss(present, outcome.loss, growth, source)),
+        trees={},
+        warnings=(*warnings, *notes(loaded)),
+    )
+    make = partial(build, previous=present, strict=strict, withdrawn=found.withdrawn)
+    built = make(session, prepared, request, stages)
+    _require_no_worse(before, built.composition, present)
+    return replace(built, growth=growth)
+
+
+def _standing(session: Session, present: Release, source: Source, *, leavers: int) -> Standing:
+    """Tell how the rows of a source stand to a release; raises ConfigError if that is not known."""
+    from dbanon.db.histories import standing
+
+    if source.taxonomies != dict(present.taxonomies):
+        raise _anew(present, "a taxonomy has another version")
+    found = standing.stand(session, present, source.rows.keys, leavers=leavers)
+    if found is None:
+        raise _anew(present, "who is in it is not remembered")
+    return found
+
+
+def _require_growing(policy: Policy, request: Request, present: Release) -> None:
+    """Raise ConfigError for what keeps the classes of a release from staying as they are."""
+    if request.kind is ReleaseKind.VIEW or request.dataset:
+        raise _anew(present, "it is live, or one of several tables")
+    if policy != present.policy:
+        raise _anew(present, "the policy is another one by now")
+    if policy.subject is not None:
+        raise _anew(present, "its policy names a subject, whose rows are published together")
+    for spec in policy.models:
+        model = MODELS[spec.name]
+        if model.of_whole or model.scope in {Scope.POPULATION, Scope.LINKS}:
+            raise _anew(present, f"{spec.name} compares classes with what lies outside of them")
+
+
+def _anew(present: Release, reason: str) -> ConfigError:
+    return ConfigError(
+        f"{present.relation} cannot be refreshed class by class: {reason}",
+        hint=command("dbanon refresh", present.table),
+    )
+
+
+def _taken(source: Source, places: NDArray[np.int64]) -> Source:
+    """Return some rows of a source, on the scales of the whole."""
+    return replace(source, rows=source.rows.take(places), encoded=source.encoded.take(places))
+
+
+def _search(born: Source, policy: Policy, *, seed: int, stages: Stages) -> Outcome:
+    """Group those who were never published; nobody, where they are too few or too much alike."""
+    try:
+        return search(born, policy, seed=seed, stages=stages)
+    except Unsatisfiable:
+        return _nobody(born)
+
+
+def _nobody(born: Source) -> Outcome:
+    import numpy as np
+
+    from dbanon.anonymization.pipeline import Outcome, recoding_of
+    from dbanon.domain.assignment import Assignment, GroupValues, LossReport, ValueColumn
+
+    columns = tuple(
+        ValueColumn(
+            name=column.name,
+            recoding=recoding_of(column),
+            kind=column.kind,
+            index=np.zeros(0, np.int32),
+            labels=(),
+            loss=np.zeros(0),
+        )
+        for column in born.encoded.quasi
+    )
+    size = born.encoded.n_rows
+    names = dict.fromkeys((column.name for column in columns), 0.0)
+    return Outcome(
+        Assignment(np.full(size, -1, np.int32), 0),
+        GroupValues(columns, 0),
+        LossReport(size, size, 0, 0, 0.0, names, sensitive_aware=False),
+    )
+
+
+def _growth(found: Standing, outcome: Outcome) -> Growth:
+    waiting = outcome.assignment.n_suppressed
+    return Growth(
+        kept=found.kept,
+        born=len(found.fresh) - waiting,
+        withdrawn=len(found.withdrawn),
+        waiting=waiting,
+        withheld=found.withheld,
+        deferred=found.deferred,
+    )
+
+
+def _loss(present: Release, of_born: LossReport, growth: Growth, source: Source) -> LossReport:
+    """Return the loss of the whole copy.
+
+    The classes that stay are taken to lose as much in the mean as all of the release before: which
+    of them went is not in its report. Metrics that need every row are left out.
+    """
+    stays = growth.kept + growth.deferred
+    total = source.encoded.n_rows + growth.deferred
+    left_out = total - stays - growth.born
+
+    def whole(kept: float, born: float) -> float:
+        return (stays * kept + growth.born * born + left_out) / max(total, 1)
+
+    before, columns = present.loss, {}
+    for name in before.columns:
+        kept = _of_published(before, before.columns[name])
+        columns[name] = whole(kept, _of_published(of_born, of_born.columns[name]))
+    weighted = None
+    if before.weighted_ncp is not None:
+        kept = _of_published(before, before.weighted_ncp)
+        weighted = whole(kept, _of_published(of_born, of_born.asked))
+    return replace(
+        before,
+        n_rows=total,
+        n_suppressed=left_out,
+        ncp=sum(columns.values()) / max(len(columns), 1),
+        columns=columns,
+        metrics={},
+        sensitive_aware=before.sensitive_aware or of_born.sensitive_aware,
+        weighted_ncp=weighted,
+        n_filtered=source.n_filtered,
+        n_not_drawn=source.n_not_drawn,
+    )
+
+
+def _of_published(loss: LossReport, mean: float) -> float:
+    """Return the mean of what is published, of a mean in which each other row counts 1."""
+    published = loss.n_rows - loss.n_suppressed
+    return (mean * loss.n_rows - loss.n_suppressed) / published if published else 0.0
+
+
+def _require_no_worse(before: Composition, now: Composition, present: Release) -> None:
+    """Raise CheckFailed when more cells fail than did before; what was revealed stays revealed."""
+    former = dict(_failing(before, present.id))
+    worse = [name for name, n in _failing(now, present.id) if n > former.get(name, 0)]
+    if worse:
+        raise CheckFailed(
+            "\n  ".join(now.told) or "comparing releases would reveal individuals",
+            CheckReport(present.relation, tuple(one.result for one in now.failed)),
+            hint=command("dbanon history", present.table),
+        )
+
+
+def _failing(found: Composition, newest: int) -> Iterator[tuple[tuple[int, str, str | None], int]]:
+    """Yield how many cells fail by release, model and column; later ones count as the newest."""
+    for one in found.results:
+        result = one.result
+        number = 0 if result.model == K_ANONYMITY else min(one.release, newest)
+        yield (number, result.model, result.column), result.failing_classes

@@ -1,0 +1,155 @@
+"""Readers look up what is above the labels of a release, and learn of no other value."""
+
+from dataclasses import replace
+
+import psycopg
+import pytest
+from tables import make_patients, patients_policy
+
+import dbanon
+from dbanon.domain.policy import ColumnRule
+
+SOURCE = "public.patients"
+LABELS = "SELECT column_name, label, parent, level FROM anon.patients_labels"
+THERE = "SELECT to_regclass('anon.patients_labels') IS NOT NULL"
+TOWNS = {"Ayr": "West", "Bute": "West", "Crail": "East", "Dunbar": "East"}
+KNOWN = {
+    "*": (None, 0),
+    "West": ("*", 1),
+    "East": ("*", 1),
+    **{town: (part, 2) for town, part in TOWNS.items()},
+}
+
+
+@pytest.fixture
+def patients(database, tmp_path):
+    """The patients of three of four towns; nobody lives in Dunbar."""
+    table = make_patients(database)
+    database.execute("ALTER TABLE public.patients ADD town text")
+    database.execute(
+        "UPDATE public.patients SET town = (ARRAY['Ayr', 'Ayr', 'Bute', 'Crail'])[1 + id % 4]"
+    )
+    file = tmp_path / "town.csv"
+    file.write_text("".join(f"{town};{part};*\n" for town, part in TOWNS.items()))
+    dbanon.import_taxonomy("town", file, settings=database.settings)
+    policy = patients_policy(table, labels=True)
+    town = ColumnRule("town", dbanon.Role.QUASI, taxonomy="town")
+    policy = replace(policy, columns=(*policy.columns, town))
+    dbanon.set_policy(table, policy, settings=database.settings)
+    return database
+
+
+def publish(database, **options):
+    return dbanon.publish(SOURCE, settings=database.settings, **options)
+
+
+def labels(database):
+    return {row[1]: row[2:] for row in database.execute(LABELS) if row[0] == "town"}
+
+
+def can_read(database, role):
+    ((found,),) = database.execute(
+        f"SELECT has_table_privilege('{role}', 'anon.patients_labels', 'SELECT')"
+    )
+    return found
+
+
+@pytest.mark.parametrize("kind", ["table", "view"])
+def test_published_labels_and_those_above_them_are_there_and_no_other(patients, kind):
+    publish(patients, kind=kind)
+    found = labels(patients)
+    expected = {town for (town,) in patients.execute("SELECT DISTINCT town FROM anon.patients")}
+    for label in [*expected]:
+        while (label := KNOWN[label][0]) is not None:
+            expected.add(label)
+    assert {label: KNOWN[label] for label in expected} == found
+    assert "Dunbar" not in found
+    assert [] == [f for f in dbanon.doctor(settings=patients.settings) if f.level == "failure"]
+
+
+def test_labels_come_and_go_with_the_rights_on_the_release(patients):
+    analyst, other = patients.role("labels_analyst"), patients.role("labels_other")
+    publish(patients, grants=[analyst])
+    assert can_read(patients, analyst)
+    dbanon.refresh(SOURCE, settings=patients.settings)
+    assert can_read(patients, analyst)
+    dbanon.grant("anon.patients", [other], settings=patients.settings)
+    assert can_read(patients, other)
+    (taken,) = dbanon.revoke("anon.patients", [other], settings=patients.settings)
+    assert taken.remarks == ()
+    assert not can_read(patients, other)
+    ((use,),) = patients.execute(f"SELECT has_schema_privilege('{other}', 'anon', 'USAGE')")
+    assert not use
+    patients.execute(f"REVOKE SELECT ON anon.patients FROM {analyst}")
+    dbanon.refresh(SOURCE, settings=patients.settings)
+    assert not can_read(patients, analyst)
+
+
+def test_a_refresh_fills_them_anew_while_others_read(patients):
+    publish(patients)
+    patients.execute("UPDATE public.patients SET town = 'Dunbar' WHERE town = 'Crail'")
+    with psycopg.connect(patients.dsn) as reader:
+        assert reader.execute(LABELS).fetchall()
+        dbanon.refresh(SOURCE, settings=patients.settings)
+    assert "Crail" not in labels(patients)
+
+
+def test_they_go_with_the_release_and_with_the_key_of_the_policy(patients):
+    publish(patients)
+    policy = dbanon.load_policy(SOURCE, settings=patients.settings)
+    dbanon.set_policy(SOURCE, replace(policy, labels=False), settings=patients.settings)
+    dbanon.refresh(SOURCE, settings=patients.settings)
+    assert [(False,)] == patients.execute(THERE)
+    dbanon.set_policy(SOURCE, policy, settings=patients.settings)
+    (again,) = dbanon.refresh(SOURCE, settings=patients.settings)
+    assert [(True,)] == patients.execute(THERE)
+    dbanon.drop_release(again.release.id, settings=patients.settings)
+    assert [(False,)] == patients.execute(THERE)
+
+
+@pytest.mark.one_server
+def test_who_reads_them_keeps_no_publication_waiting(patients):
+    analyst = patients.role("labels_reader")
+    publish(patients, grants=[analyst])
+    policy = dbanon.load_policy(SOURCE, settings=patients.settings)
+    dbanon.set_policy(SOURCE, replace(policy, labels=False), settings=patients.settings)
+    with psycopg.connect(patients.dsn) as reader:
+        assert reader.execute(LABELS).fetchall()
+        (done,) = dbanon.refresh(SOURCE, settings=patients.settings)
+        assert done.changed
+        assert reader.execute(THERE).fetchall() == [(True,)]
+    assert patients.execute(LABELS) == []
+    assert not can_read(patients, analyst)
+    dbanon.refresh(SOURCE, settings=patients.settings)
+    assert [(False,)] == patients.execute(THERE)
+
+
+@pytest.mark.one_server
+def test_a_relation_of_somebody_else_is_left_alone(patients):
+    patients.execute("CREATE SCHEMA IF NOT EXISTS anon")
+    patients.execute("CREATE TABLE anon.patients_labels AS SELECT 1 AS mine")
+    with pytest.raises(dbanon.ConfigError, match="is no relation of labels"):
+        publish(patients)
+    assert [(1,)] == patients.execute("SELECT mine FROM anon.patients_labels")
+
+
+@pytest.mark.one_server
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DROP TABLE anon.patients_labels",
+        "GRANT INSERT ON anon.patients_labels TO PUBLIC",
+        "COMMENT ON TABLE anon.patients_labels IS 'mine'",
+    ],
+)
+def test_doctor_names_what_was_done_to_them(patients, change):
+    publish(patients)
+    patients.execute(change)
+    failures = [f for f in dbanon.doctor(settings=patients.settings) if f.level == "failure"]
+    assert ["its labels are gone, or others can change them"] == [f.message for f in failures]
+
+
+@pytest.mark.one_server
+def test_a_plan_prints_the_statement(patients):
+    script = dbanon.plan(SOURCE, settings=patients.settings).script
+    assert 'CREATE TABLE "anon"."patients_labels"' in script

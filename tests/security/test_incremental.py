@@ -1,0 +1,238 @@
+"""What somebody learns who kept every release of a table that is refreshed class by class."""
+
+import random
+from collections import Counter, defaultdict
+from dataclasses import replace
+
+import pytest
+from selection import exhaustive_after
+from tables import make_patients, patients_policy, unseal
+
+import dbanon
+from dbanon.domain.errors import ConfigError, DatabaseError
+from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.release import Growth
+
+K, L = 4, 2
+ROWS = "SELECT age::text, sex::text, born::text, weight::text, disease, note FROM anon.patients"
+
+
+@pytest.fixture
+def patients(database):
+    """Return a table of 120 people who are published, and 60 more who are not in it yet."""
+    table = make_patients(database, rows=180)
+    database.execute("CREATE TABLE public.others AS SELECT * FROM public.patients WHERE id >= 120")
+    database.execute("DELETE FROM public.patients WHERE id >= 120")
+    policy = patients_policy(table, k=K, l=L, algorithm="mdav")
+    dbanon.set_policy(table, policy, settings=database.settings)
+    dbanon.publish(table, settings=database.settings)
+    return database
+
+
+def refresh(database, leavers="retire"):
+    (found,) = dbanon.refresh("patients", incremental=leavers, settings=database.settings)
+    return found
+
+
+def arrive(database, *numbers):
+    database.execute(
+        "INSERT INTO public.patients SELECT * FROM public.others WHERE id = ANY (%s)",
+        (list(numbers),),
+    )
+
+
+def published(database):
+    """Return what readers see, counted."""
+    return Counter(database.execute(ROWS))
+
+
+def classes(rows):
+    """Return the diseases of each class."""
+    found = defaultdict(Counter)
+    for row, n in rows.items():
+        found[row[:4]][row[4]] += n
+    return found
+
+
+def is_safe(values):
+    """Tell whether a class, or what two releases differ by, hides everybody in it."""
+    return not values or (values.total() >= K and len(values) >= L)
+
+
+@pytest.mark.one_server
+def test_nobody_who_stays_is_published_otherwise(patients):
+    before = published(patients)
+    patients.execute("UPDATE public.patients SET age = age + 1, disease = 'plague'")
+    arrive(patients, *range(120, 160))
+    found = refresh(patients)
+    assert before <= published(patients)
+    assert (True, 120, ()) == (found.changed, found.growth.kept, found.release.composition.told)
+    assert 120 + found.growth.born == published(patients).total() > 120
+    assert found.release.checks.passed
+
+
+@pytest.mark.one_server
+def test_newcomers_wait_until_they_are_enough(patients):
+    before = published(patients)
+    arrive(patients, 120, 121, 122)
+    found = refresh(patients)
+    assert (False, Growth(120, 0, 0, 3, 0)) == (found.changed, found.growth)
+    assert before == published(patients)
+    arrive(patients, *range(123, 150))
+    found = refresh(patients)
+    assert (True, 30) == (found.changed, found.growth.born + found.growth.waiting)
+
+
+@pytest.mark.one_server
+def test_the_class_of_who_leaves_goes_as_a_whole(patients):
+    before = published(patients)
+    patients.execute("DELETE FROM public.patients WHERE id = 17")
+    found = refresh(patients)
+    gone = before - published(patients)
+    assert (1, 0) == (found.growth.withdrawn, (published(patients) - before).total())
+    assert gone.total() == found.growth.withheld + 1
+    assert 1 == len(classes(gone))
+    assert all(is_safe(values) for values in classes(gone).values())
+    again = refresh(patients)  # and nobody of it comes back
+    assert (False, found.growth.withheld) == (again.changed, again.growth.withheld)
+
+
+@pytest.mark.one_server
+def test_a_class_may_stay_until_enough_of_it_have_left(patients):
+    before = published(patients)
+    (members,) = patients.execute(
+        "SELECT array_agg(s.id) FROM anon.patients AS a"
+        "  JOIN public.patients AS s ON s.note = a.note GROUP BY a.age, a.sex, a.born, a.weight"
+        " ORDER BY count(*) DESC LIMIT 1"
+    )[0]
+    patients.execute("DELETE FROM public.patients WHERE id = ANY (%s)", (members[: K - 1],))
+    waiting = refresh(patients, "defer")
+    assert (False, K - 1, 0) == (waiting.changed, waiting.growth.deferred, waiting.growth.withheld)
+    assert before == published(patients)
+    patients.execute("DELETE FROM public.patients WHERE id = %s", (members[K - 1],))
+    found = refresh(patients, "defer")
+    assert (True, 1, 0) == (found.changed, found.growth.withdrawn, found.growth.deferred)
+    assert len(members) == (before - published(patients)).total()
+    assert (0, True) == (
+        found.release.loss.n_suppressed - len(members) + K,
+        found.release.checks.passed,
+    )
+
+
+@pytest.mark.one_server
+@pytest.mark.parametrize(
+    "types",
+    ["uuid", "numeric(6, 2)", "timestamptz", "char(5)", "date", "bool", "float8"],
+)
+def test_persons_are_known_again_by_keys_of_every_type(database, types):
+    values = {
+        "uuid": "md5(i::text)::uuid",
+        "numeric(6, 2)": "i * 1.10",
+        "timestamptz": "now() + i * interval '1 second 17 microseconds'",
+        "char(5)": "i::text",
+        "date": "date '2020-02-27' + i",
+        "bool": "i % 2 = 0",
+        "float8": "i / 7.0",
+    }
+    database.execute(
+        f"CREATE DOMAIN public.tag AS {types};"
+        "CREATE TABLE public.keyed (a public.tag, b int, c text, age int, PRIMARY KEY (a, b, c));"
+        f"INSERT INTO public.keyed SELECT {values[types]}, i, 'é\"'' ' || i, i % 7"
+        "  FROM generate_series(1, 60) AS i"
+    )
+    rules = [ColumnRule(name, Role.IDENTIFIER) for name in "abc"]
+    rules += [ColumnRule("age", Role.QUASI)]
+    table = dbanon.TableName("public", "keyed")
+    models = (ModelSpec("k-anonymity", {"k": 3}),)
+    policy = Policy(table, tuple(rules), models, algorithm="mdav")
+    dbanon.set_policy(table, policy, settings=database.settings)
+    dbanon.publish(table, settings=database.settings)
+    (found,) = dbanon.refresh(table, incremental="retire", settings=database.settings)
+    assert (False, Growth(60, 0, 0, 0, 0)) == (found.changed, found.growth)
+
+
+def test_nothing_is_learnt_from_all_releases_together(patients):
+    play(patients, 0, leavers="defer")
+
+
+@pytest.mark.one_server
+@pytest.mark.parametrize("leavers", ["retire", "defer"])
+@pytest.mark.parametrize("seed", exhaustive_after(1, range(1, 26)))
+def test_an_attacker_who_compares_everything_learns_nothing(patients, seed, leavers):
+    play(patients, seed, leavers=leavers)
+
+
+def play(database, seed, *, leavers):
+    """Let people come and go at random, and hold each release against all before."""
+    chance = random.Random(seed)  # noqa: S311 - people, not secrets
+    waiting, releases = list(range(120, 180)), [classes(published(database))]
+    for _ in range(6):
+        coming = [waiting.pop() for _ in range(min(chance.randint(0, 25), len(waiting)))]
+        arrive(database, *coming)
+        for statement in (
+            "DELETE FROM public.patients WHERE id %% 40 = %s AND %s < 5",
+            "UPDATE public.patients SET disease = 'cancer' WHERE id %% 9 = %s AND %s < 7",
+        ):
+            database.execute(statement, (chance.randint(0, 39), chance.randint(0, 9)))
+        found = refresh(database, leavers)
+        if not found.changed:
+            continue
+        assert () == found.release.composition.told
+        now = classes(published(database))
+        assert all(is_safe(values) for values in now.values())
+        for before in releases:
+            for class_ in before.keys() | now.keys():
+                assert is_safe(before[class_] - now[class_])
+                assert is_safe(now[class_] - before[class_])
+                if before[class_] and now[class_]:
+                    assert len(before[class_] & now[class_]) >= L
+        releases.append(now)
+    assert len(releases) > 1
+    assert dbanon.check_history("anon.patients", settings=database.settings)[0].holds
+
+
+@pytest.mark.one_server
+def test_a_copy_that_was_changed_is_not_extended(patients):
+    unseal(patients, 1)
+    patients.execute("DELETE FROM dbanon_data.release_1 WHERE disease = 'flu'")
+    arrive(patients, *range(120, 160))
+    with pytest.raises(DatabaseError, match="not as it was published"):
+        refresh(patients)
+
+
+@pytest.mark.one_server
+def test_a_copy_that_shows_others_than_are_remembered_is_not_extended(patients):
+    patients.execute(
+        "UPDATE dbanon.history_member SET persons = persons[2:], classes = classes[2:],"
+        " value_ids = value_ids[2:]"
+    )
+    arrive(patients, *range(120, 160))
+    with pytest.raises(DatabaseError, match="other classes than are remembered"):
+        refresh(patients)
+    assert 120 == published(patients).total()
+
+
+@pytest.mark.one_server
+def test_a_changed_policy_groups_anew(patients):
+    stored = dbanon.load_policy("patients", settings=patients.settings)
+    changed = replace(stored, models=(ModelSpec("k-anonymity", {"k": 5}),))
+    dbanon.set_policy(stored.table, changed, settings=patients.settings)
+    with pytest.raises(ConfigError, match="the policy is another one"):
+        refresh(patients)
+
+
+@pytest.mark.one_server
+def test_models_of_the_whole_group_anew(patients):
+    stored = dbanon.load_policy("patients", settings=patients.settings)
+    models = (*stored.models, ModelSpec("t-closeness", {"t": 0.9}))
+    dbanon.set_policy(stored.table, replace(stored, models=models), settings=patients.settings)
+    dbanon.publish("patients", settings=patients.settings)
+    with pytest.raises(ConfigError, match="t-closeness compares classes"):
+        refresh(patients)
+
+
+@pytest.mark.one_server
+def test_without_memory_there_is_nothing_to_extend(patients):
+    patients.execute("TRUNCATE dbanon.history_key")
+    with pytest.raises(ConfigError, match="is not remembered"):
+        refresh(patients)
