@@ -6,6 +6,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,6 +32,11 @@ def each_once(*axes: Iterable[object], everywhere: int = 3) -> list[object]:
     once = [tuple(axis[i % len(axis)] for axis in values) for i in range(longest)]
     rest = [way for way in product(*values) if way not in once]
     return [*one_server_after(everywhere, once), *exhaustive_after(0, rest)]
+
+
+def some() -> settings:
+    """Try fewer examples than usual, where all values of a grid get some."""
+    return settings(max_examples=settings().max_examples * 2 // 5)
 
 
 def _marked_after(count: int, values: Iterable[object], mark: pytest.MarkDecorator) -> list[object]:

@@ -58,9 +58,9 @@ def grant(
             statements = list(rights.grant_statements(release.relation, roles))
             statements += labels.grant_statements(session, release.relation, roles)
             given.append(_run(session, release, published, roles, statements=statements))
-            source = catalog.describe(session, release.table)
+            sources = [catalog.describe(session, name).oid for name in release.sources]
             rights.require_readable(session, roles, published=published)
-            rights.require_separation(session, published=published, source=source.oid)
+            rights.require_separation(session, published=published, sources=sources)
         return given
 
     return _settled(_deed(relation, "granted"), work, settings, keep=not dry_run)

@@ -94,16 +94,16 @@ def inspect_query(
 
 def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
     from dbanon.db import catalog, identity
-    from dbanon.formats.persons import find
+    from dbanon.formats.persons import candidates, find
     from dbanon.formats.suggestions import differing, key_of, suggest
 
     identity.admit(session, info)
     with stages("count"):
-        n_rows, stats = catalog.statistics(session, info)
-        persons = find(info, catalog.foreign_keys(session, info), stats)
-        pairs = {}
-        if persons is not None and persons.is_sure:
-            pairs = catalog.distinct_pairs(session, info, persons.column)
+        keys = catalog.foreign_keys(session, info)
+        paired = candidates(info, keys, sure=True)
+        n_rows, stats, pairs_of = catalog.statistics_and_pairs(session, info, paired)
+    persons = find(info, keys, stats)
+    pairs = {} if persons is None else pairs_of.get(persons.column, {})
     key = info.primary_key
     if not key and not info.volatile:  # else what tells rows apart now would not the next time
         key = key_of(info, stats, persons, pairs=pairs)

@@ -218,7 +218,7 @@ def _is_same(
 ) -> bool:
     """Whether nothing changed that the releases depend on, their guards included."""
     from dbanon.db import identity
-    from dbanon.db.releases import marks
+    from dbanon.db.releases.live import marks
 
     with stages("compare"):
         same = not any(marks.alterations(session, release) for release in releases)

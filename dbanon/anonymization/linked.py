@@ -19,12 +19,19 @@ from dbanon.anonymization.adjusting.repair import failing
 from dbanon.anonymization.loss.metrics import publication, report
 from dbanon.anonymization.occurrences import places
 from dbanon.anonymization.parameters import timed
-from dbanon.anonymization.persons import Persons, is_possible, profiles, require_safe
+from dbanon.anonymization.persons import (
+    Persons,
+    is_possible,
+    of_profiles,
+    profiles,
+    require_safe,
+)
 from dbanon.anonymization.pipeline import Outcome, certify, check_feasible, published_values, run
 from dbanon.anonymization.registry import METRICS
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.table import quote_identifier
+from dbanon.models.demands import all_demands, linked_demands
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,10 +88,11 @@ def run_linked(
 ) -> list[Outcome]:
     """Group the persons, and let the rows of each inherit its group in every table.
 
-    persons: one row each; policy: what must hold of them. Returns what is published of the persons
-    and of each table, in which the quasi-identifiers of the persons come before its own. k persons
-    share each combination of classes, and the models of each table hold of its classes, by rows and
-    by persons. Persons that too few are like have rows left out, as few as possible.
+    persons: one row each; policy: what must hold of them; tables: one or more. Returns what is
+    published of the persons and of each table, in which the quasi-identifiers of the persons come
+    before its own. k persons share each combination of classes, and the models of each table hold
+    of its classes, by rows and by persons. Persons that too few are like have rows left out, as few
+    as possible.
 
     Raises PolicyError, and Unsatisfiable when no partition meets all that is asked.
     """
@@ -112,7 +120,8 @@ class _Whole:
         """Return how many rows of each table each person keeps, (p, t).
 
         All that it has, where the persons with as many in every table meet the policies among
-        themselves. Otherwise these and the nearest others keep what they have in common.
+        themselves. Otherwise as many of the most similar others as are needed keep no more than
+        what they have in common.
         """
         known: dict[tuple[bytes, int], bool] = {}
         while True:
@@ -130,13 +139,45 @@ class _Whole:
             if len(vectors) == 1:
                 msg = "all persons together do not meet what is asked of their tables"
                 raise Unsatisfiable(msg, hint="ask for less, or publish fewer tables together")
-            shared = np.minimum(vectors[i], vectors)
-            lost = size[i] * (vectors[i] - shared).sum(axis=1)
-            lost += size * (vectors - shared).sum(axis=1)
-            lost[i] = lost.max() + 1
-            other = int(lost.argmin())
-            level = level.copy()
-            level[(number == i) | (number == other)] = shared[other]
+            level = self._lowered(level, vectors, number, waiting=i)
+
+    def _lowered(
+        self,
+        level: NDArray[np.int64],
+        vectors: NDArray[np.int64],
+        number: NDArray[np.int64],
+        *,
+        waiting: int,
+    ) -> NDArray[np.int64]:
+        """Return levels at which those who wait have others beside them, at least loss of rows.
+
+        vectors: (v, t) the different levels; number: (p,) which of them is each person's. Those who
+        wait become k, or twice as many where k do not suffice.
+        """
+        size = np.bincount(number)
+        k = self._policy.k
+        need = k - size[waiting] if size[waiting] < k else size[waiting]
+        shared = np.minimum(vectors[waiting], vectors)
+        given = np.where(size - need < k, size, need)
+        lost = size[waiting] * (vectors[waiting] - shared).sum(axis=1)
+        lost += given * (vectors - shared).sum(axis=1)
+        lost[waiting] = lost.max() + 1
+        other = int(lost.argmin())
+        members, others = np.flatnonzero(number == waiting), np.flatnonzero(number == other)
+        near = others[np.argsort(self._distances(members, others), kind="stable")]
+        level = level.copy()
+        level[members] = level[near[: given[other]]] = shared[other]
+        return level
+
+    def _distances(
+        self, members: NDArray[np.int64], others: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return how far others are from the middle of some persons, by their codes."""
+        found = np.zeros(len(others))
+        for column in self._persons.quasi:
+            middle = np.median(column.codes[members])
+            found += np.abs(column.codes[others] - middle) / max(column.size, 1)
+        return found
 
     def alike(self, level: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Return the persons of each combination of levels."""
@@ -163,6 +204,12 @@ class _Whole:
         found = [_outcome(self._persons, self._policy, assignment, values, n_kept=None)]
         for i, (table, joined) in enumerate(zip(self._tables, self._joined, strict=True)):
             kept = table.kept(level[:, i])
+            if not kept.any():
+                raise Unsatisfiable(
+                    f"no row of {quote_identifier(table.policy.table.name)} can be published: too"
+                    " few persons have any",
+                    hint="ask for less, or leave the table out of the dataset",
+                )
             of_rows = np.where(kept, assignment.group[table.subjects], -1)
             own = numbered(of_rows)
             groups = np.unique(of_rows[of_rows >= 0])
@@ -190,15 +237,22 @@ class _Part:
 
         Raises Unsatisfiable when all as one group do.
         """
-        requirement = check_feasible(self.joined, self.policy)
-        varying = require_safe(self.joined, self.policy, self.subjects)
-        persons = Persons(self.joined, self.policy, self.subjects, varying)
-        everyone = Assignment(np.zeros(self.joined.n_rows, np.int32), 1)
-        persons.require_possible(everyone, requirement)
+        table, policy, subjects = self.joined, self.policy, self.subjects
+        requirement = check_feasible(table, policy)
+        of_rows = (*all_demands(table, policy), *linked_demands(table, policy))
+        varying = require_safe(table, policy, subjects)
+        persons = Persons(table, policy, subjects, varying)
+        persons.require_possible(Assignment(np.zeros(table.n_rows, np.int32), 1), requirement)
+        # Where all rows of a person have one value, models hold of persons with one row each.
+        one_each = table.take(np.unique(subjects, return_index=True)[1])
+        profiled = replace(policy, models=tuple(of_profiles(policy, table, varying)))
+        of_persons = all_demands(one_each, profiled)
 
         def fail(groups: Assignment) -> NDArray[np.bool_]:
-            rows = Assignment(groups.group[self.subjects], groups.n_groups)
-            return failing(self.joined, rows, requirement) | persons.failing(rows)[0]
+            rows = Assignment(groups.group[subjects], groups.n_groups)
+            bad = failing(table, rows, replace(requirement, demands=of_rows))
+            bad |= failing(one_each, groups, replace(requirement, demands=of_persons))
+            return bad | persons.failing(rows)[0]
 
         return fail
 

@@ -58,7 +58,7 @@ def run_by_subject(
     varying = require_safe(encoded, policy, subjects)
     requirement = check_feasible(encoded, policy)
     first = np.unique(subjects, return_index=True)[1]
-    by_profile = replace(policy, models=tuple(_ofprofiles(policy, encoded, varying)))
+    by_profile = replace(policy, models=tuple(of_profiles(policy, encoded, varying)))
     outcome = run(profiles(encoded, subjects), by_profile, seed=seed, stages=stages)
     assignment = Assignment(outcome.assignment.group[subjects], outcome.assignment.n_groups)
     assignment = Persons(encoded, policy, subjects, varying).merged(assignment, requirement)
@@ -119,7 +119,7 @@ def is_possible(encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int3
         return False
     try:
         varying = require_safe(encoded, policy, subjects)
-        by_profile = replace(policy, models=tuple(_ofprofiles(policy, encoded, varying)))
+        by_profile = replace(policy, models=tuple(of_profiles(policy, encoded, varying)))
         profiles = encoded.take(first)
         rows_in_reach(profiles, check_feasible(profiles, by_profile))
         everyone = Assignment(np.zeros(encoded.n_rows, np.int32), 1)
@@ -166,7 +166,7 @@ def _require_safe(
             _require_same(codes, subjects, first, name=name, model=title(spec))
 
 
-def _ofprofiles(
+def of_profiles(
     policy: Policy, encoded: EncodedTable, varying: Collection[str]
 ) -> Iterator[ModelSpec]:
     """Yield the models of the columns in which a person has one value."""

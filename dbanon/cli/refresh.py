@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def refresh(
     table: Annotated[
-        str | None, typer.Argument(metavar="[TABLE]", show_default=False, help="or --all")
+        str | None, typer.Argument(metavar="TABLE", show_default=False, help="or --all")
     ] = None,
     *,
     all_: Annotated[bool, typer.Option("--all", help="every table that is published")] = False,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.queries import query
 from dbanon.db.releases.guarantee import read_promise
-from dbanon.db.releases.guards import triggers
+from dbanon.db.releases.live.guards import triggers
 from dbanon.db.releases.relations import needed_tables
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import quote_identifier

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db.identity import admit, harmless, readable
-from dbanon.db.queries import query, text_of
+from dbanon.db.queries import identifiers, query, text_of
 from dbanon.domain.errors import TableNotFound
 from dbanon.domain.table import (
     Below,
@@ -207,30 +207,52 @@ def statistics(
 
     names: of the columns to look at, None for all.
     """
+    n_rows, stats, _ = statistics_and_pairs(session, info, (), names=names)
+    return n_rows, stats
+
+
+def statistics_and_pairs(
+    session: Session,
+    info: TableInfo,
+    paired: Sequence[str],
+    *,
+    names: Collection[str] | None = None,
+) -> tuple[int, dict[str, ColumnStats], dict[str, dict[str, int]]]:
+    """Count the same, and the distinct pairs of some columns with every other one; exact.
+
+    What is made when it is read is made once. paired: of the columns that can be compared.
+    """
     wanted = [column for column in info.columns if names is None or column.name in names]
-    comparable = [column for column in wanted if column.has_equality]
-    counts: list[sql.Composable] = [sql.SQL("count(*)")]
-    for column in comparable:
-        name = sql.Identifier(column.name)
-        counts.append(sql.SQL("count({0}), count(DISTINCT {0})").format(name))
-    statement = sql.SQL("SELECT {} FROM {}").format(
-        sql.SQL(", ").join(counts), readable(session, info)
+    known = [column.name for column in wanted if column.has_equality]
+    others = {name: [other for other in known if other != name] for name in paired}
+    parts = [_counts(known)]
+    parts += [_pairs(i, name, others[name]) for i, name in enumerate(paired) if others[name]]
+    statement = sql.SQL("WITH seen AS {} (SELECT {} FROM {}) SELECT * FROM {}").format(
+        sql.SQL("MATERIALIZED" if info.is_computed else "NOT MATERIALIZED"),
+        identifiers(known),
+        readable(session, info),
+        sql.SQL(" CROSS JOIN ").join(parts),
     )
     with harmless(session):
         row = session.pg.execute(statement).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always returns a row
-    n_rows = row[0]
-    return n_rows, {
-        column.name: ColumnStats(n_rows, n_rows - row[1 + 2 * i], row[2 + 2 * i])
-        for i, column in enumerate(comparable)
+    n_rows, numbers = row[0], iter(row[1:])
+    stats = {name: ColumnStats(n_rows, n_rows - next(numbers), next(numbers)) for name in known}
+    pairs = {
+        name: {other: int(next(numbers) or 0) for other in those} for name, those in others.items()
     }
+    return n_rows, stats, pairs
 
 
-def distinct_pairs(session: Session, info: TableInfo, column: str) -> dict[str, int]:
-    """Count the distinct pairs of a column with every other that can be compared; exact."""
-    others = [other.name for other in info.columns if other.has_equality and other.name != column]
-    if not others:
-        return {}
+def _counts(names: Sequence[str]) -> sql.Composed:
+    counts: list[sql.Composable] = [sql.SQL("count(*)")]
+    counts += [
+        sql.SQL("count({0}), count(DISTINCT {0})").format(sql.Identifier(name)) for name in names
+    ]
+    return sql.SQL("(SELECT {} FROM seen) AS counted").format(sql.SQL(", ").join(counts))
+
+
+def _pairs(number: int, column: str, others: Sequence[str]) -> sql.Composed:
     # The values of one person are few, and faster to sort than all pairs.
     counts = [
         sql.SQL("count(DISTINCT {0}) + (count(*) > count({0}))::integer AS {0}").format(
@@ -238,16 +260,12 @@ def distinct_pairs(session: Session, info: TableInfo, column: str) -> dict[str, 
         )
         for name in others
     ]
-    statement = sql.SQL("SELECT {} FROM (SELECT {} FROM {} GROUP BY {}) AS of_one").format(
+    return sql.SQL("(SELECT {} FROM (SELECT {} FROM seen GROUP BY {}) AS of_one) AS {}").format(
         sql.SQL(", ").join(sql.SQL("sum({})").format(sql.Identifier(name)) for name in others),
         sql.SQL(", ").join(counts),
-        readable(session, info),
         sql.Identifier(column),
+        sql.Identifier(f"pairs_{number}"),
     )
-    with harmless(session):
-        row = session.pg.execute(statement).fetchone()
-    assert row is not None  # noqa: S101 - an aggregate always returns a row
-    return {name: int(count or 0) for name, count in zip(others, row, strict=True)}
 
 
 def distinct_values(session: Session, info: TableInfo, column: str, limit: int) -> list[str]:

@@ -96,21 +96,29 @@ class Reach(NamedTuple):
         return _REMEDIES.get(self.kind, "take the right from {acting}").format(acting=acting)
 
 
-def private_reach(session: Session, *, published: int, source: int) -> list[Reach]:
+def private_reach(session: Session, *, published: int, sources: Sequence[int]) -> list[Reach]:
     """Return every way by which a reader of a release also gets at what it hides.
 
-    Of a live view that includes to look at it between two rows of one statement.
+    sources: the tables that it shows something of. Of a live view that includes to look at it
+    between two rows of one statement.
     """
+    found: set[Reach] = set()
     with session.sparing_memory():
-        subject = _subject(session, published=published, source=source)
-        ways = _WAYS + (_WAYS_OF_LIVE_VIEWS if subject["live"] else ())
-        return _found(session, ways, subject)
+        for source in sources:
+            subject = _subject(session, published=published, source=source)
+            ways = _WAYS + (_WAYS_OF_LIVE_VIEWS if subject["live"] else ())
+            found.update(_found(session, ways, subject))
+    return sorted(found, key=_gravity)
 
 
-def signs_of_reach(session: Session, *, published: int, source: int) -> list[Reach]:
+def signs_of_reach(session: Session, *, published: int, sources: Sequence[int]) -> list[Reach]:
     """Return what looks like such a way, though the catalogs do not know whether it is one."""
+    found: set[Reach] = set()
     with session.sparing_memory():
-        return _found(session, _SIGNS, _subject(session, published=published, source=source))
+        for source in sources:
+            subject = _subject(session, published=published, source=source)
+            found.update(_found(session, _SIGNS, subject))
+    return sorted(found, key=_gravity)
 
 
 def _subject(session: Session, *, published: int, source: int) -> dict[str, object]:
@@ -154,8 +162,7 @@ def _found(session: Session, ways: Iterable[str], subject: Mapping[str, object])
             order = (not given, reach.acting != reach.reader, reach.acting)
             thing = reach._replace(acting="")
             found[thing] = min(order, found.get(thing, order))
-    named = [thing._replace(acting=acting) for thing, (_, _, acting) in found.items()]
-    return sorted(named, key=_gravity)
+    return [thing._replace(acting=acting) for thing, (_, _, acting) in found.items()]
 
 
 def _gravity(reach: Reach) -> tuple[str, int, bool, str, str]:

@@ -97,9 +97,9 @@ def require_readable(session: Session, roles: Sequence[str], *, published: int) 
         )
 
 
-def require_separation(session: Session, *, published: int, source: int) -> None:
+def require_separation(session: Session, *, published: int, sources: Sequence[int]) -> None:
     """Raise NotPermitted naming who gets at what the release hides, and through what."""
-    found = private_reach(session, published=published, source=source)
+    found = private_reach(session, published=published, sources=sources)
     if found:
         told = "; ".join(str(reach) for reach in found[:5])
         more = f"; and {len(found) - 5} more" if len(found) > 5 else ""  # noqa: PLR2004

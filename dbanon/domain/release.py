@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from dbanon.domain.policy import DEFAULT_NAME
+from dbanon.domain.table import TableName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from dbanon.domain.caution import Caution
     from dbanon.domain.checks import CheckReport, Composition
     from dbanon.domain.policy import Policy
-    from dbanon.domain.table import TableName
 
 
 class ReleaseKind(StrEnum):
@@ -46,6 +46,11 @@ class Entry:
     data_id: int = 0
     policy_name: str = DEFAULT_NAME
     dataset: tuple[str, ...] = ()
+
+    @property
+    def sources(self) -> tuple[TableName, ...]:
+        """The tables that it shows something of."""
+        return tuple(map(TableName.parse, self.dataset)) or (self.table,)
 
 
 class Leavers(StrEnum):

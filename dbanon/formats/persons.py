@@ -64,9 +64,13 @@ class _Candidate(NamedTuple):
     is_sure: bool
 
 
-def candidates(info: TableInfo, keys: Sequence[ForeignKey]) -> list[str]:
-    """Return the columns that may tell persons apart, and are to be counted."""
-    return [candidate.column for candidate in _candidates(info, keys)]
+def candidates(info: TableInfo, keys: Sequence[ForeignKey], *, sure: bool = False) -> list[str]:
+    """Return the columns that may tell persons apart, and are to be counted.
+
+    sure: only those that have a word for a person.
+    """
+    found = _candidates(info, keys)
+    return [candidate.column for candidate in found if candidate.is_sure or not sure]
 
 
 def find(

@@ -74,14 +74,14 @@ TARGETS = {
         "tests/db/proofs/test_model_checks.py",
         "tests/db/proofs/test_verify.py",
     ],
-    "dbanon/db/releases/guards.py": _GUARDS,
+    "dbanon/db/releases/live/guards.py": _GUARDS,
     "dbanon/db/identity.py": [*_OPENED, *_NAMES, "tests/security/names/test_owner.py"],
-    "dbanon/db/releases/guard_conditions.py": [
+    "dbanon/db/releases/live/guard_conditions.py": [
         "tests/db/releases/test_guarded_models.py",
         *_GUARDS,
     ],
     "dbanon/db/proofs/keys.py": ["tests/security/test_keys.py"],
-    "dbanon/db/releases/marks.py": ["tests/db/releases/test_altered_sources.py"],
+    "dbanon/db/releases/live/marks.py": ["tests/db/releases/test_altered_sources.py"],
     "dbanon/db/proofs/population.py": ["tests/db/proofs/test_population_checks.py", *_PROOF],
     "dbanon/db/reach.py": _REACH,
     "dbanon/db/releases/immutability.py": ["tests/security/test_immutable.py", *_NAMES],

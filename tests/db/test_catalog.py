@@ -160,7 +160,21 @@ def test_distinct_pairs_of_a_column_count_null_as_a_value(database):
     )
     with connect(database.settings) as session, session.transaction():
         info = catalog.describe_source(session, TableName("public", "t"))
-        assert catalog.distinct_pairs(session, info, "a") == {"b": 4, "d": 3}
+        assert catalog.statistics_and_pairs(session, info, ["a"])[2] == {"a": {"b": 4, "d": 3}}
+
+
+@pytest.mark.one_server
+def test_what_a_view_makes_is_made_once_however_much_is_counted(database):
+    database.execute("CREATE TABLE public.t (a int, i int)")
+    database.execute("INSERT INTO public.t SELECT i % 50, i FROM generate_series(1, 2000) AS i")
+    database.execute(
+        "CREATE VIEW public.v AS SELECT a, i, random() AS r FROM public.t WHERE random() < 0.5"
+    )
+    with connect(database.settings) as session, session.transaction():
+        info = catalog.describe_source(session, TableName("public", "v"))
+        n_rows, stats, pairs = catalog.statistics_and_pairs(session, info, ["a", "i"])
+    assert 800 < n_rows < 1200
+    assert n_rows == stats["i"].n_distinct == pairs["a"]["i"] == pairs["a"]["r"] == pairs["i"]["r"]
 
 
 @pytest.mark.parametrize(

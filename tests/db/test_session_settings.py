@@ -53,20 +53,20 @@ def set_for_role(database, **settings):
 
 def slowly(read):
     def slow(session, info):
-        return sql.SQL("(SELECT pg_sleep(0.8)) AS nap, {}").format(read(session, info))
+        return sql.SQL("(SELECT pg_sleep(0.6)) AS nap, {}").format(read(session, info))
 
     return slow
 
 
 def publish_slowly(patients, monkeypatch):
-    """Publish with statements and a search that each take most of a second.
+    """Publish with statements and a search that each take longer than a timeout.
 
     Returns how many rows the release should show, and how many it shows.
     """
     run = pipeline.run
 
     def search(*arguments, **options):
-        time.sleep(0.8)
+        time.sleep(0.6)
         return run(*arguments, **options)
 
     for name in ("readable", "readable_elsewhere"):

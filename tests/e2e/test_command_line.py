@@ -297,7 +297,8 @@ def test_no_metadata_schema(run, bare_database):
 
 
 def test_wrong_usage_exits_2(run, patients):
-    assert "Missing argument" in run("publish", code=2).stderr
+    assert "Missing argument" in run("release", "show", code=2).stderr
+    assert "one table, or --dataset FILE" in run("publish", code=2).stderr
     assert "'--k'" in run("publish", "patients", "--k", "many", code=2).stderr
     assert "table or view" in run("publish", "patients", "--as", "carpet", code=2).stderr
     assert "frobnicate" in run("frobnicate", code=2).stderr

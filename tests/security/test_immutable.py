@@ -174,6 +174,7 @@ OPENED = {
 }  # fmt: skip
 
 
+@pytest.mark.one_server
 def test_doctor_tells_what_a_determined_owner_opened(patients):
     release, found = 1, []
     for statement, expected in OPENED.items():

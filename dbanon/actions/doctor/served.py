@@ -80,7 +80,7 @@ def _described(session: Session, release: Release) -> Iterator[Finding]:
         return
     yield from _served(session, release, published, source)
     yield from _drifted(session, release, source)
-    yield from _suspected(session, release, published, source)
+    yield from _suspected(session, release, published)
 
 
 def _served(
@@ -112,7 +112,8 @@ def _defined(
     session: Session, release: Release, published: TableInfo, *, repair: str
 ) -> Iterator[Finding]:
     """Yield how a release differs from what was published, as far as the catalogs tell."""
-    from dbanon.db.releases import immutability, marks
+    from dbanon.db.releases import immutability
+    from dbanon.db.releases.live import marks
 
     subject = str(release.relation)
     if release.content is None:
@@ -170,8 +171,8 @@ def _live(session: Session, release: Release, published: TableInfo) -> Iterator[
     from dbanon.actions.check import explain
     from dbanon.db.hidden import hidden
     from dbanon.db.proofs import checks
-    from dbanon.db.releases import marks
     from dbanon.db.releases.guarantee import read_promise
+    from dbanon.db.releases.live import marks
 
     subject, repair = str(release.relation), command("dbanon refresh", release.table)
     promise = read_promise(session, published)
@@ -218,7 +219,7 @@ def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[
     except PolicyError as error:
         yield Finding(Level.FAILURE, subject, str(error), error.hint, DriftError.exit_code)
         return
-    yield from _as_drift(release, source, [*gained_rights(session, source, release), *found])
+    yield from _as_drift(release, source, [*gained_rights(session, release), *found])
     for note in notes(loaded):
         yield Finding(Level.OK, subject, f"{source.name} changed: {note.message}", note.hint)
 
@@ -231,13 +232,13 @@ def _as_drift(release: Release, source: TableInfo, changes: Iterable[Change]) ->
         )
 
 
-def _suspected(
-    session: Session, release: Release, published: TableInfo, source: TableInfo
-) -> Iterator[Finding]:
+def _suspected(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
     """Yield what may lead readers to what is hidden, for somebody to look at."""
     from dbanon.db import reach
+    from dbanon.db.releases import views
 
-    for sign in reach.signs_of_reach(session, published=published.oid, source=source.oid):
+    sources = views.oids_of(session, release.sources)
+    for sign in reach.signs_of_reach(session, published=published.oid, sources=sources):
         yield Finding(Level.WARNING, str(release.relation), str(sign), sign.remedy)
 
 

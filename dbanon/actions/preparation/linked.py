@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from dbanon.actions.preparation.loading import Loaded
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from dbanon.domain.caution import Caution
     from dbanon.domain.policy import ColumnRule, Policy
     from dbanon.domain.progress import Stages
-    from dbanon.domain.table import TableInfo
+    from dbanon.domain.table import TableInfo, TableName
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -68,8 +67,8 @@ def prepare_linked(
     members = _members(loaded, request)
     make_algorithm(members[0].policy, stages=stages)
     sources = [
-        read_source(session, m.loaded, m.own, stages, kind=ReleaseKind.TABLE, linked=i > 0)
-        for i, m in enumerate(members)
+        read_source(session, m.loaded, m.own, stages, kind=ReleaseKind.TABLE, linked=True)
+        for m in members
     ]
     warnings = [
         (*of_rows(session, m.own, m.loaded.info, source.rows.columns), *notes(m.loaded))
@@ -81,10 +80,10 @@ def prepare_linked(
     for i, member in enumerate(members[1:], 1):
         sources[i], linked = _linked(sources[0], sources[i], member, seed=request.seed)
         tables.append(linked)
-    persons = members[0].policy
-    outcomes = run_linked(sources[0].encoded, persons, tables, seed=request.seed, stages=stages)
+    policy, versions = members[0].policy, sources[0].taxonomies
+    outcomes = run_linked(sources[0].encoded, policy, tables, seed=request.seed, stages=stages)
     return [
-        _prepared(member, source, outcome, found, versions=sources[0].taxonomies)
+        _prepared(member, source, outcome, found, versions=versions, persons=loaded[0].info.name)
         for member, source, outcome, found in zip(members, sources, outcomes, warnings, strict=True)
     ]
 
@@ -96,6 +95,7 @@ def _prepared(
     warnings: tuple[Caution, ...],
     *,
     versions: Mapping[str, int],
+    persons: TableName,
 ) -> Prepared:
     from dbanon.actions.preparation.prepare import Prepared
     from dbanon.db.models.statements import shown_trees
@@ -109,7 +109,7 @@ def _prepared(
         source=source.rows,
         outcome=replace(outcome, loss=loss),
         trees=shown_trees(source.trees, source.rows.columns, group=group),
-        several=source.subjects is not None,
+        several=member.info.name != persons,
         warnings=warnings,
     )
 
@@ -214,9 +214,7 @@ def _linked(
     from dbanon.actions.preparation.subjects import draws
     from dbanon.anonymization.linked import Linked
 
-    assert source.subjects is not None  # noqa: S101 - those of a linked table are read
-    known = _places(source.owners, persons.rows.keys.column(0))
-    subjects = known[source.subjects]
+    subjects = _places(source, persons)
     rows = np.flatnonzero(subjects >= 0)
     left_out = len(subjects) - len(rows)
     if not len(rows):
@@ -229,7 +227,6 @@ def _linked(
             source,
             rows=source.rows.take(rows),
             encoded=source.encoded.take(rows),
-            subjects=source.subjects[rows],
             n_filtered=source.n_filtered + left_out,
         )
         subjects = subjects[rows]
@@ -239,11 +236,25 @@ def _linked(
     return source, Linked(source.encoded, member.policy, subjects, drawn)
 
 
-def _places(owners: pa.Array, keys: pa.ChunkedArray) -> NDArray[np.int32]:
-    """Return the row of each owner among the persons, -1 where there is none."""
+def _places(source: Source, persons: Source) -> NDArray[np.int32]:
+    """Return the person of each row, by its row in the table of the persons, -1 for nobody.
+
+    Keys are read as they are written, and subjects as they compare, those of the persons, too.
+    """
+    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = pc.index_in(owners.cast(pa.string()), value_set=keys.cast(pa.string()))
-    places: NDArray[np.int32] = found.fill_null(-1).to_numpy()
+    assert source.owners is not None  # noqa: S101 - they are read of all tables of a dataset
+    assert persons.owners is not None  # noqa: S101
+    if len(persons.owners) < persons.encoded.n_rows:
+        raise PolicyError(
+            "the key of the persons names some of them twice",
+            hint="name a column that tells them apart: key = [...] in their policy",
+        )
+    rows = np.full(len(persons.owners) + 1, -1, np.int32)
+    rows[persons.subjects] = np.arange(persons.encoded.n_rows)
+    texts = [values.cast(pa.string()) for values in (source.owners, persons.owners)]
+    found = pc.index_in(texts[0], value_set=texts[1]).fill_null(-1).to_numpy()
+    places: NDArray[np.int32] = rows[found][source.subjects]
     return places

@@ -182,7 +182,7 @@ def require_unchanged(session: Session, loaded: Loaded, relation: TableName) -> 
     if not served:
         return
     replaced = next((entry for entry in served if entry.relation == relation), None)
-    found = [*changes(loaded), *(gained_rights(session, info, replaced) if replaced else ())]
+    found = [*changes(loaded), *(gained_rights(session, replaced) if replaced else ())]
     if found:
         kind = AccessDrift if any(change.of_rights for change in found) else DriftError
         release = replaced or served[0]
@@ -214,7 +214,7 @@ def notes(loaded: Loaded) -> Iterator[Caution]:
             yield note
 
 
-def gained_rights(session: Session, info: TableInfo, release: Entry) -> Iterator[Change]:
+def gained_rights(session: Session, release: Entry) -> Iterator[Change]:
     """Yield who can read a release and, by now, gets at what it hides."""
     from dbanon.db import reach
     from dbanon.db.releases import views
@@ -222,7 +222,8 @@ def gained_rights(session: Session, info: TableInfo, release: Entry) -> Iterator
     published = views.oid_of(session, release.relation)
     if published is None:
         return
-    for found in reach.private_reach(session, published=published, source=info.oid):
+    sources = views.oids_of(session, release.sources)
+    for found in reach.private_reach(session, published=published, sources=sources):
         revoke = command("dbanon revoke", release.relation, options="ROLE")
         hint = f"{found.remedy}, or {revoke}"
         yield Change(None, f"{found}, and may read {release.relation}", hint, of_rights=True)

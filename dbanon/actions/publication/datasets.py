@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.progress import Stages
     from dbanon.domain.release import Release
+    from dbanon.domain.table import TableName
     from dbanon.formats.datasets import Dataset
 
 _OF_ONE_TABLE = ("name", "subject", "population")
@@ -65,6 +66,7 @@ def publish_dataset_in(
 ) -> list[Release]:
     """Do all of a publication inside the open transaction of ``publishing``."""
     request = replace(request, dataset=tuple(str(one.info.name) for one in loaded))
+    _require_apart(loaded, request)
     previous = [replaced(session, one.info, request) for one in loaded]
     prepared = prepare_linked(session, loaded, request, stages, strict=strict)
     built = [
@@ -79,6 +81,18 @@ def publish_dataset_in(
             serve(session, one, done, request, fingerprint=found)
             for one, done in zip(loaded, built, strict=True)
         ]
+
+
+def _require_apart(loaded: Sequence[Loaded], request: Request) -> None:
+    """Raise ConfigError if two tables would be served under one name."""
+    seen: dict[TableName, TableName] = {}
+    for one in loaded:
+        table, view = one.info.name, request.view(one.info.name)
+        if seen.setdefault(view, table) != table:
+            raise ConfigError(
+                f"{seen[view]} and {table} would both be published as {view}",
+                hint="name a view of one of them in the dataset",
+            )
 
 
 def joint_fingerprint(session: Session, loaded: Sequence[Loaded], request: Request) -> str:

@@ -31,30 +31,23 @@ def publishing(
     from dbanon.actions.preparation.loading import find_source
     from dbanon.db import identity
     from dbanon.db.metadata.migrate import require_current
-    from dbanon.db.releases import guards, turns, withdrawal
+    from dbanon.db.releases import turns, withdrawal
+    from dbanon.db.releases.live import guards
     from dbanon.db.session import connect
 
     requests = [request for _, request in wanted]
     with connect(settings, writes=True) as session:
         require_current(session)
         found = [find_source(session, _name(table)) for table, _ in wanted]
-        live = [
-            info
-            for info, request in zip(found, requests, strict=True)
-            if request.kind is ReleaseKind.VIEW
-        ]
+        asked = [*zip(found, requests, strict=True)]
+        live = [info for info, request in asked if request.kind is ReleaseKind.VIEW]
         for info in live:
             guards.require_owner(session, info)
-        views = [
-            str(request.view(info.name)) for info, request in zip(found, requests, strict=True)
-        ]
+        views = [str(request.view(info.name)) for info, request in asked]
         deed = Deed(", ".join(views), "published")
         with turns.alone(session, found, exclude_writers=bool(live), keep=keep, deed=deed):
             session.allow_memory()
-            loaded = [
-                _loaded(session, info, request)
-                for info, request in zip(found, requests, strict=True)
-            ]
+            loaded = [_loaded(session, info, request) for info, request in asked]
             # All of them are open already, and none may be read before all are admitted.
             identity.admit(session, *(one.info for one in loaded))
             for one, request in zip(loaded, requests, strict=True):
@@ -85,7 +78,7 @@ def _loaded(session: Session, found: TableInfo, request: Request) -> Loaded:
 
 
 def _require_guardable(session: Session, info: TableInfo) -> None:
-    from dbanon.db.releases import marks
+    from dbanon.db.releases.live import marks
 
     foreign = [part.name for part in info.leaves if part.relkind != "r"]
     if foreign:

@@ -9,6 +9,7 @@ from dbanon.actions.release import require_safe
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.errors import ConfigError, DatabaseError
 from dbanon.domain.release import Release, ReleaseKind
+from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def serve(
     release = ledger.add_release(session, release)
     if loaded.now is not None:
         store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
-    _serve(session, built, grants=request.grants)
+    _serve(session, built, release, grants=request.grants)
     identity.require_admitted(session)
     if built.previous is not None:
         withdrawal.retire(session, built.previous, by=release)
@@ -134,12 +135,7 @@ def replaced(session: Session, info: TableInfo, request: Request) -> Entry | Non
             f"{view} serves release {latest.id} of {latest.table}",
             hint="publish under another --name or --schema",
         )
-    if latest is not None and latest.served and latest.dataset and not request.dataset:
-        others = ", ".join(name for name in latest.dataset if name != str(latest.table))
-        raise ConfigError(
-            f"{view} was published together with {others}, and classes of its own would tell more",
-            hint=f"dbanon publish --dataset, or first: dbanon release drop {latest.id}",
-        )
+    _require_no_dataset(session, info, request)
     present = views.oid_of(session, view)
     if present is not None and not (latest and identity.serves(session, present, latest.data_id)):
         raise ConfigError(
@@ -152,6 +148,25 @@ def replaced(session: Session, info: TableInfo, request: Request) -> Entry | Non
         identity.hold(session, held)
         identity.admit(session, held)
     return latest
+
+
+def _require_no_dataset(session: Session, info: TableInfo, request: Request) -> None:
+    """Raise ConfigError if a table is served beside others that would keep their classes.
+
+    Those of a dataset are proved together. Other classes of its persons would tell more of them.
+    """
+    from dbanon.db.metadata import ledger
+
+    names = request.dataset or (str(info.name),)
+    replaced = {request.view(TableName.parse(name)) for name in names}
+    for entry in ledger.served_entries(session):
+        if str(info.name) in entry.dataset and entry.relation not in replaced:
+            raise ConfigError(
+                f"{entry.relation} was published together with {info.name} (release {entry.id}),"
+                " and other classes of these persons would tell more of them",
+                hint="dbanon publish --dataset with all of these tables, or first:"
+                f" dbanon release drop {entry.id}",
+            )
 
 
 def _publication(session: Session, prepared: Prepared, request: Request) -> Publication:
@@ -213,7 +228,7 @@ def _build(
     return publication, catalog.describe_source(session, publication.candidate)
 
 
-def _serve(session: Session, built: Built, *, grants: Sequence[str]) -> None:
+def _serve(session: Session, built: Built, release: Release, *, grants: Sequence[str]) -> None:
     """Let readers have what was proved. It comes last: they may have to wait until the end."""
     from dbanon.db import catalog, identity, rights
     from dbanon.db.locks import Held
@@ -244,7 +259,8 @@ def _serve(session: Session, built: Built, *, grants: Sequence[str]) -> None:
     published = catalog.describe_source(session, view)
     identity.require_release(session, published, publication.data_id)
     rights.require_readable(session, grants, published=published.oid)
-    rights.require_separation(session, published=published.oid, source=publication.info.oid)
+    sources = views.oids_of(session, release.sources)
+    rights.require_separation(session, published=published.oid, sources=sources)
 
 
 def _prove(

@@ -24,7 +24,7 @@ Table = Annotated[
     ),
 ]
 OneTable = Annotated[
-    str | None, typer.Argument(metavar="[TABLE]", show_default=False, help="or --dataset FILE")
+    str | None, typer.Argument(metavar="TABLE", show_default=False, help="or --dataset FILE")
 ]
 DatasetFile = Annotated[
     Path | None,

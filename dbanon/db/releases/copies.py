@@ -16,7 +16,8 @@ import psycopg
 from psycopg import sql
 
 from dbanon.db.queries import query, relation, template
-from dbanon.db.releases import guards, immutability, relations, views
+from dbanon.db.releases import immutability, relations, views
+from dbanon.db.releases.live import guards
 from dbanon.db.releases.publication import data_table
 from dbanon.domain.release import ReleaseKind
 

@@ -6,11 +6,14 @@ shows. So there is nothing in it to guard, and it may be filled anew while other
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon.db import rights
+from dbanon.db import identity, rights
+from dbanon.db.locks import Held, patiently
 from dbanon.db.queries import identifiers, query, relation, template
 from dbanon.db.releases import views
 from dbanon.domain.assignment import LabelNode
@@ -80,7 +83,7 @@ def publish(session: Session, publication: Publication, columns: Iterable[ValueC
     """
     view = publication.view
     if not publication.policy.labels:
-        drop(session, view)
+        _retire(session, view)
         return
     name = name_beside(view)
     oid, is_ours = _looked_up(session, view)
@@ -96,6 +99,18 @@ def publish(session: Session, publication: Publication, columns: Iterable[ValueC
     made = find(session, view)
     if made is not None:
         session.admitted[made] = name
+
+
+def _retire(session: Session, view: TableName) -> None:
+    """Take labels away that the policy asks for no more; who reads them keeps nobody waiting."""
+    oid = find(session, view)
+    if oid is None:
+        return
+    withdraw(session, view)
+    session.admitted[oid] = name_beside(view)
+    with suppress(Held):
+        patiently(session, partial(drop, session, view), on=[], budget=0)
+        identity.dismiss(session, name_beside(view))
 
 
 def _fill(session: Session, name: TableName, columns: Iterable[ValueColumn]) -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db.queries import identifiers, relation, template
-from dbanon.db.releases import marks
 from dbanon.db.releases.guarantee import describe_promise
-from dbanon.db.releases.guards import drop_guards, guard_statements
 from dbanon.db.releases.immutability import seal_statements, seen, seen_body, shape
+from dbanon.db.releases.live import marks
+from dbanon.db.releases.live.guards import drop_guards, guard_statements
 from dbanon.db.releases.publication import data_table
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.wording import in_words

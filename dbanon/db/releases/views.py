@@ -14,7 +14,7 @@ from dbanon.db.queries import query, relation
 from dbanon.domain.errors import DatabaseError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from dbanon.db.session import Session
     from dbanon.domain.table import TableName
@@ -48,6 +48,11 @@ class Privilege:
 
 class DependedOn(DatabaseError):
     """Other objects depend on a view that was to be dropped."""
+
+
+def oids_of(session: Session, names: Iterable[TableName]) -> list[int]:
+    """Return the OIDs of those relations that exist."""
+    return [oid for name in names if (oid := oid_of(session, name)) is not None]
 
 
 def oid_of(session: Session, name: TableName) -> int | None:

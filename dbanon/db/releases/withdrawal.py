@@ -19,7 +19,8 @@ from dbanon.db import identity, rights
 from dbanon.db.locks import Held, patiently
 from dbanon.db.metadata import ledger
 from dbanon.db.queries import query, template
-from dbanon.db.releases import copies, guards, immutability, labels, relations, views
+from dbanon.db.releases import copies, immutability, labels, relations, views
+from dbanon.db.releases.live import guards
 from dbanon.db.releases.publication import data_table
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.release import ReleaseKind

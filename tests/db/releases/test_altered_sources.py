@@ -11,7 +11,7 @@ from selection import one_server_after
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.db.releases import guards, marks
+from dbanon.db.releases.live import guards, marks
 from dbanon.db.session import connect
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.release import ReleaseKind

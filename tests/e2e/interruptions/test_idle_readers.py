@@ -178,7 +178,7 @@ def answer(connection, question):
 
 
 @KINDS
-@pytest.mark.parametrize("before", ["nothing", "other columns"])
+@pytest.mark.parametrize("before", one_server_after(1, ["other columns", "nothing"]))
 def test_a_snapshot_older_than_the_tables_of_a_release_gets_an_error(patients, kind, before):
     if before == "other columns":
         publish_other_columns(patients, kind)
@@ -198,7 +198,7 @@ def test_a_snapshot_older_than_the_tables_of_a_release_gets_an_error(patients, k
 def test_a_change_of_columns_gives_up_in_time_and_names_who_is_in_the_way(
     published, kind, monkeypatch
 ):
-    monkeypatch.setattr("dbanon.db.releases.views.PATIENCE", 3.0)
+    monkeypatch.setattr("dbanon.db.releases.views.PATIENCE", 1.0)
     idle = begin(published)
     pid = idle.info.backend_pid
     failure = pytest.raises(dbanon.DatabaseError, match="release 1 is served on")
@@ -243,8 +243,11 @@ def test_an_idle_reader_of_the_source_does_not_keep_a_live_view_from_being_repla
 
 
 @KINDS
-@pytest.mark.parametrize("level", [IsolationLevel.READ_COMMITTED, IsolationLevel.REPEATABLE_READ])
-def test_a_release_is_withdrawn_whoever_reads_it(patients, kind, level):
+@pytest.mark.parametrize(
+    "level", one_server_after(1, [IsolationLevel.REPEATABLE_READ, IsolationLevel.READ_COMMITTED])
+)
+def test_a_release_is_withdrawn_whoever_reads_it(patients, kind, level, monkeypatch):
+    monkeypatch.setattr("dbanon.db.releases.withdrawal.PATIENCE", 0.5)
     analyst = patients.role(f"analyst_{kind}")
     release = publish(patients, kind, grants=[analyst])
     idle = patients.connect_as(analyst, autocommit=False)
@@ -356,6 +359,7 @@ def test_a_writer_with_a_snapshot_older_than_a_refresh_cannot_slip_past_the_guar
         assert "40001" == answer(writer, statement)
 
 
+@pytest.mark.one_server
 @KINDS
 def test_rows_that_no_snapshot_needs_are_freed(published, kind):
     for _ in range(2):

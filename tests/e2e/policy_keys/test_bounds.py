@@ -8,6 +8,8 @@ from tables import make_patients, patients_policy, rows_proved
 
 import dbanon
 
+pytestmark = pytest.mark.one_server
+
 SOURCE = "public.patients"
 COLUMNS = (
     "SELECT attname, format_type(atttypid, NULL) FROM pg_attribute"
@@ -79,7 +81,6 @@ def test_what_has_no_bound_is_null_and_cells_are_whole(patients):
     assert dbanon.check("anon.patients", settings=patients.settings).passed
 
 
-@pytest.mark.one_server
 def test_readers_are_told_what_the_columns_are(patients):
     published(patients, "born")
     told = {
@@ -92,7 +93,6 @@ def test_readers_are_told_what_the_columns_are(patients):
     assert ("quasi", True) == (role, "the greatest value of the class" in words)
 
 
-@pytest.mark.one_server
 def test_odd_names_and_narrow_types_are_kept(database):
     database.execute(
         'CREATE TABLE public.odd (id int PRIMARY KEY, "A""; --" smallint, "big one" bigint,'

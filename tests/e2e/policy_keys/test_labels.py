@@ -108,6 +108,23 @@ def test_they_go_with_the_release_and_with_the_key_of_the_policy(patients):
 
 
 @pytest.mark.one_server
+def test_who_reads_them_keeps_no_publication_waiting(patients):
+    analyst = patients.role("labels_reader")
+    publish(patients, grants=[analyst])
+    policy = dbanon.load_policy(SOURCE, settings=patients.settings)
+    dbanon.set_policy(SOURCE, replace(policy, labels=False), settings=patients.settings)
+    with psycopg.connect(patients.dsn) as reader:
+        assert reader.execute(LABELS).fetchall()
+        (done,) = dbanon.refresh(SOURCE, settings=patients.settings)
+        assert done.changed
+        assert reader.execute(THERE).fetchall() == [(True,)]
+    assert patients.execute(LABELS) == []
+    assert not can_read(patients, analyst)
+    dbanon.refresh(SOURCE, settings=patients.settings)
+    assert [(False,)] == patients.execute(THERE)
+
+
+@pytest.mark.one_server
 def test_a_relation_of_somebody_else_is_left_alone(patients):
     patients.execute("CREATE SCHEMA IF NOT EXISTS anon")
     patients.execute("CREATE TABLE anon.patients_labels AS SELECT 1 AS mine")

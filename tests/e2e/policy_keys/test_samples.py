@@ -7,7 +7,10 @@ import pytest
 from tables import make_patients, patients_policy, rows_proved
 
 import dbanon
+from dbanon.cli import main
 from dbanon.domain.policy import Comparison, Condition
+
+pytestmark = pytest.mark.one_server
 
 SOURCE = "public.patients"
 NOTES = "SELECT note FROM anon.patients ORDER BY note"
@@ -78,7 +81,6 @@ def test_a_refresh_draws_the_same_persons_and_those_who_came(patients):
     assert 140 < len(after - before) < 260
 
 
-@pytest.mark.one_server
 def test_a_larger_sample_holds_the_smaller(patients):
     published(patients, sample=0.3)
     small = notes(patients)
@@ -86,7 +88,6 @@ def test_a_larger_sample_holds_the_smaller(patients):
     assert small < notes(patients)
 
 
-@pytest.mark.one_server
 def test_conditions_come_first(patients):
     where = (Condition("age", Comparison.BELOW, 50),)
     release = published(patients, sample=0.5, where=where)
@@ -108,7 +109,6 @@ def test_persons_of_a_view_are_drawn_as_those_of_its_table(patients):
     assert len(of_view) == rows_proved(release)
 
 
-@pytest.mark.one_server
 def test_no_value_of_others_is_left_where_labels_and_counts_are_made(patients):
     """The tree of a column without one, and what is warned of, know the drawn rows only."""
     patients.execute("UPDATE public.patients SET sex = 'alone-' || id")
@@ -134,7 +134,27 @@ def test_the_key_is_in_the_metadata_and_nowhere_else(patients):
     assert key.hex() not in json.dumps(told, default=str)
 
 
-@pytest.mark.one_server
+def test_nobody_reads_a_sample_who_can_read_the_key(patients):
+    stored(patients, sample=0.5)
+    reader = patients.role("samples_reader")
+    patients.execute(
+        f"GRANT USAGE ON SCHEMA dbanon TO {reader}; GRANT SELECT ON dbanon.sampling_key TO {reader}"
+    )
+    with pytest.raises(dbanon.NotPermitted, match=r"gets at what it hides: .*sampling_key"):
+        dbanon.publish(SOURCE, grants=[reader], settings=patients.settings)
+
+
+def test_what_a_policy_says_of_a_sample_and_of_labels_is_shown(patients, monkeypatch, capsys):
+    stored(patients, sample=0.5, labels=True)
+    monkeypatch.setenv("DBANON_DSN", patients.dsn)
+    monkeypatch.setattr("sys.argv", ["dbanon", "policy", "show", "patients"])
+    with pytest.raises(SystemExit):
+        main()
+    shown = capsys.readouterr().out
+    assert "sample: 0.5 of the persons" in shown
+    assert "labels: published beside the release" in shown
+
+
 def test_without_the_key_nothing_is_drawn_anew(patients):
     published(patients, sample=0.5)
     before = notes(patients)
@@ -147,7 +167,6 @@ def test_without_the_key_nothing_is_drawn_anew(patients):
     assert before == notes(patients)
 
 
-@pytest.mark.one_server
 def test_a_live_view_refuses_a_sample(patients):
     stored(patients, sample=0.5)
     with pytest.raises(dbanon.ConfigError, match="a live view cannot keep a sample"):

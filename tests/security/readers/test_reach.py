@@ -167,7 +167,7 @@ def reach_after(database, statements):
         oids = session.pg.execute(
             "SELECT 'anon.patients'::regclass::oid, 'public.patients'::regclass::oid"
         ).fetchone()
-        found = reach.private_reach(session, published=oids[0], source=oids[1])
+        found = reach.private_reach(session, published=oids[0], sources=[oids[1]])
     return [str(way) for way in found]
 
 

@@ -78,7 +78,6 @@ def shuffled(table, seed):
     return replace(table, quasi=quasi, sensitive=table.sensitive[order])
 
 
-@settings(max_examples=60)
 @given(
     problems(most=60),
     st.sampled_from(list(EFFORTS)),
@@ -156,7 +155,6 @@ def test_a_column_of_nulls_beside_values_is_not_mixed_with_them():
     assert not set(group[:10].tolist()) & set(group[10:].tolist())
 
 
-@settings(max_examples=60)
 @given(tables(rows=st.integers(1, 40)), st.data())
 def test_what_can_be_met_as_a_whole_is_met_by_every_group(table, data):
     distinct = len(np.unique(table.sensitive))

@@ -9,7 +9,7 @@ from psycopg import sql
 from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.printing import Body
 from dbanon.db.queries import identifiers, query, relation, template
-from dbanon.db.releases import guard_conditions, marks
+from dbanon.db.releases.live import guard_conditions, marks
 from dbanon.db.session import VALUE_SETTINGS
 from dbanon.domain.errors import ConfigError, NotPermitted
 from dbanon.domain.policy import Role

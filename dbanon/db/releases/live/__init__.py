@@ -1,0 +1,1 @@
+"""What keeps a live view from showing a class that no longer holds."""
