@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.prepare import Prepared, in_force, read_source, search
-from dbanon.actions.publication.steps import build
+from dbanon.actions.publication.steps import build, replaced
 from dbanon.domain.checks import CheckFailed, CheckReport
 from dbanon.domain.errors import ConfigError, Unsatisfiable
 from dbanon.domain.policy import K_ANONYMITY, Role
@@ -50,7 +50,7 @@ def grow(
 ) -> Built | Growth:
     """Build the next release of a relation from the one that it serves.
 
-    defer: keep the rows of leavers until k of their class have left.
+    defer: keep the rows of leavers until those of a class are a valid class themselves.
 
     Returns what there is to wait for when no class comes or goes. Raises ConfigError when the
     release can only be grouped anew, CheckFailed when comparing would reveal more than before.
@@ -61,6 +61,7 @@ def grow(
 
     policy, info = in_force(loaded, request), loaded.info
     _require_growing(policy, request, present)
+    previous = replaced(session, info, request)
     source = read_source(session, loaded, policy, stages, kind=request.kind)
     warnings = of_rows(session, policy, info, source.rows.columns)
     require_none(warnings if strict else [])
@@ -68,10 +69,9 @@ def grow(
         before = overlay.recall(session, info.name)
         found = _standing(session, present, source, info, terms=_terms(policy, defer=defer))
     born, outcome = _search(source, found.pools, policy, seed=request.seed, stages=stages)
-    growth = _growth(found, outcome)
+    growth = _growth(found, outcome, present)
     if not growth.born and not found.withdrawn:
         return growth
-    _require_somebody(growth, present)
     prepared = Prepared(
         info=info,
         policy=policy,
@@ -81,7 +81,7 @@ def grow(
         trees={},
         warnings=(*warnings, *notes(loaded)),
     )
-    make = partial(build, previous=present, strict=strict, withdrawn=found.withdrawn)
+    make = partial(build, previous=previous, strict=strict, withdrawn=found.withdrawn)
     built = make(session, prepared, request, stages)
     _require_no_worse(before, built.composition, present)
     return replace(built, growth=growth)
@@ -155,11 +155,12 @@ def _search(
     return _taken(source, np.concatenate(pools)), join(outcomes)
 
 
-def _growth(found: Standing, outcome: Outcome) -> Growth:
+def _growth(found: Standing, outcome: Outcome, present: Release) -> Growth:
+    """Count what stays, comes and goes; raises Unsatisfiable when nobody would be left to prove."""
     shown = outcome.assignment.group >= 0
     fresh = shown[: len(found.pools[0])]
     moved = int(shown[len(fresh) :].sum())
-    return Growth(
+    growth = Growth(
         kept=found.kept,
         born=int(fresh.sum()),
         withdrawn=len(found.withdrawn),
@@ -168,15 +169,12 @@ def _growth(found: Standing, outcome: Outcome) -> Growth:
         deferred=found.deferred,
         moved=moved,
     )
-
-
-def _require_somebody(growth: Growth, present: Release) -> None:
-    """Raise Unsatisfiable for a release that would be empty, of which nothing can be proved."""
     if not growth.shown:
         raise Unsatisfiable(
             f"{present.relation} would show nobody: too few of its classes stay",
             hint=command("dbanon publish", present.table, options="--dry-run"),
         )
+    return growth
 
 
 def _loss(present: Release, of_born: LossReport, growth: Growth, source: Source) -> LossReport:
