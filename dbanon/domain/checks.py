@@ -183,7 +183,7 @@ class Composition:
         lines = []
         if self.failed:
             worst = max(self.against, key=lambda one: (one.gravity, one.release), default=None)
-            lines += [] if worst is None else [str(worst)]
+            lines += [str(worst)] if worst is not None and any(worst.gravity) else []
             lines.append(self._of_all)
         if self.unknown:
             numbers = ", ".join(map(str, self.unknown))

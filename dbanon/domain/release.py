@@ -70,7 +70,7 @@ class Growth:
     kept: rows that stay as they were published; born: rows of new classes; withdrawn: classes that
     went, as members of them did; waiting: rows that were never published and are too few or too
     much alike for a class; withheld: rows of classes that went; deferred: rows that are gone from
-    the table and still published.
+    the table and still published; moved: rows of classes that went which form others.
     """
 
     kept: int
@@ -79,14 +79,20 @@ class Growth:
     waiting: int
     withheld: int
     deferred: int = 0
+    moved: int = 0
+
+    @property
+    def shown(self) -> int:
+        """How many rows are published now."""
+        return self.kept + self.born + self.deferred + self.moved
 
     def __str__(self) -> str:
         """Say it in one clause."""
         classes = "class" if self.withdrawn == 1 else "classes"
         return (
             f"{self.kept:,} rows as before, {self.born:,} new, {self.withdrawn:,} {classes}"
-            f" withdrawn; {self.waiting:,} rows wait, {self.withheld:,} are withheld,"
-            f" {self.deferred:,} are shown though they are gone"
+            f" withdrawn, of which {self.moved:,} rows form others; {self.waiting:,} rows wait,"
+            f" {self.withheld:,} are withheld, {self.deferred:,} are shown though they are gone"
         )
 
 

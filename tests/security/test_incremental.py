@@ -9,7 +9,7 @@ from selection import exhaustive_after
 from tables import make_patients, patients_policy, unseal
 
 import dbanon
-from dbanon.domain.errors import ConfigError, DatabaseError
+from dbanon.domain.errors import ConfigError, DatabaseError, Unsatisfiable
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.release import Growth
 
@@ -117,6 +117,57 @@ def test_a_class_may_stay_until_enough_of_it_have_left(patients):
         found.release.loss.n_suppressed - len(members) + K,
         found.release.checks.passed,
     )
+
+
+@pytest.fixture
+def alike(database):
+    """Return a table of 16 people of one class."""
+    table = dbanon.TableName("public", "alike")
+    database.execute(
+        "CREATE TABLE public.alike (id int PRIMARY KEY, age int, disease text);"
+        "INSERT INTO public.alike SELECT i, 30, (ARRAY['flu', 'cold'])[1 + i % 2]"
+        "  FROM generate_series(1, 16) AS i"
+    )
+    rules = (
+        ColumnRule("id", Role.IDENTIFIER),
+        ColumnRule("age", Role.QUASI),
+        ColumnRule("disease", Role.SENSITIVE),
+    )
+    models = (ModelSpec("k-anonymity", {"k": 4}), ModelSpec("l-diversity", {"l": 2}))
+    policy = Policy(table, rules, models, algorithm="mdav")
+    dbanon.set_policy(table, policy, settings=database.settings)
+    dbanon.publish(table, settings=database.settings)
+    return database
+
+
+@pytest.mark.one_server
+@pytest.mark.parametrize(
+    ("gone", "changed", "growth"),
+    [
+        ("id <= 4", "false", Growth(0, 0, 1, 0, 0, 0, 12)),
+        ("id <= 4", "id > 14", Growth(0, 0, 1, 0, 2, 0, 10)),
+        ("id <= 3", "false", Growth(13, 0, 0, 0, 0, 3, 0)),
+        ("id % 2 = 0", "false", Growth(8, 0, 0, 0, 0, 8, 0)),
+    ],
+    ids=["valid leavers", "changed values", "too few", "of one value"],
+)
+def test_who_stays_comes_back_when_those_who_left_are_a_class(alike, gone, changed, growth):
+    alike.execute(f"UPDATE public.alike SET disease = 'plague' WHERE {changed}")
+    alike.execute(f"DELETE FROM public.alike WHERE {gone}")
+    (found,) = dbanon.refresh("alike", incremental="defer", settings=alike.settings)
+    assert growth == found.growth
+    shown = alike.execute("SELECT count(*) FROM anon.alike")[0][0]
+    assert shown == growth.kept + growth.deferred + growth.moved
+    assert found.release.composition is None or found.release.composition.holds
+    assert dbanon.check_history("anon.alike", settings=alike.settings)[0].holds
+
+
+@pytest.mark.one_server
+def test_a_release_that_would_show_nobody_is_served_on(alike):
+    alike.execute("DELETE FROM public.alike WHERE id <= 14")
+    with pytest.raises(Unsatisfiable, match="would show nobody"):
+        dbanon.refresh("alike", incremental="defer", settings=alike.settings)
+    assert [(16,)] == alike.execute("SELECT count(*) FROM anon.alike")
 
 
 @pytest.mark.one_server

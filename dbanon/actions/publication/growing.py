@@ -7,17 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.prepare import Prepared, in_force, read_source, search
-from dbanon.actions.publication.steps import build
+from dbanon.actions.publication.steps import build, replaced
 from dbanon.domain.checks import CheckFailed, CheckReport
 from dbanon.domain.errors import ConfigError, Unsatisfiable
-from dbanon.domain.policy import K_ANONYMITY
+from dbanon.domain.policy import K_ANONYMITY, Role
 from dbanon.domain.release import Growth, ReleaseKind
 from dbanon.domain.text import command
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS
+from dbanon.models.specs import is_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -27,13 +28,14 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.request import Request
     from dbanon.actions.publication.steps import Built
     from dbanon.anonymization.pipeline import Outcome
-    from dbanon.db.histories.standing import Standing
+    from dbanon.db.histories.standing import Standing, Terms
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.checks import Composition
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
     from dbanon.domain.release import Release
+    from dbanon.domain.table import TableInfo
 
 
 def grow(
@@ -48,7 +50,7 @@ def grow(
 ) -> Built | Growth:
     """Build the next release of a relation from the one that it serves.
 
-    defer: keep the rows of leavers until k of their class have left.
+    defer: keep the rows of leavers until those of a class are a valid class themselves.
 
     Returns what there is to wait for when no class comes or goes. Raises ConfigError when the
     release can only be grouped anew, CheckFailed when comparing would reveal more than before.
@@ -59,15 +61,15 @@ def grow(
 
     policy, info = in_force(loaded, request), loaded.info
     _require_growing(policy, request, present)
+    previous = replaced(session, info, request)
     source = read_source(session, loaded, policy, stages, kind=request.kind)
     warnings = of_rows(session, policy, info, source.rows.columns)
     require_none(warnings if strict else [])
     with stages("compare"):
         before = overlay.recall(session, info.name)
-        found = _standing(session, present, source, leavers=policy.k if defer else 1)
-    born = _taken(source, found.fresh)
-    outcome = _search(born, policy, seed=request.seed, stages=stages)
-    growth = _growth(found, outcome)
+        found = _standing(session, present, source, info, terms=_terms(policy, defer=defer))
+    born, outcome = _search(source, found.pools, policy, seed=request.seed, stages=stages)
+    growth = _growth(found, outcome, present)
     if not growth.born and not found.withdrawn:
         return growth
     prepared = Prepared(
@@ -79,19 +81,31 @@ def grow(
         trees={},
         warnings=(*warnings, *notes(loaded)),
     )
-    make = partial(build, previous=present, strict=strict, withdrawn=found.withdrawn)
+    make = partial(build, previous=previous, strict=strict, withdrawn=found.withdrawn)
     built = make(session, prepared, request, stages)
     _require_no_worse(before, built.composition, present)
     return replace(built, growth=growth)
 
 
-def _standing(session: Session, present: Release, source: Source, *, leavers: int) -> Standing:
+def _terms(policy: Policy, *, defer: bool) -> Terms:
+    """Return when a class goes, and when those who stay of it may come back."""
+    from dbanon.db.histories.standing import Terms
+
+    required: dict[str, int] | None = None
+    if all(is_plain(spec) for spec in policy.models):
+        required = {rule.column: policy.l for rule in policy.with_role(Role.SENSITIVE)}
+    return Terms(policy.k if defer else 1, policy.k, required, patient=defer)
+
+
+def _standing(
+    session: Session, present: Release, source: Source, info: TableInfo, *, terms: Terms
+) -> Standing:
     """Tell how the rows of a source stand to a release; raises ConfigError if that is not known."""
     from dbanon.db.histories import standing
 
     if source.taxonomies != dict(present.taxonomies):
         raise _anew(present, "a taxonomy has another version")
-    found = standing.stand(session, present, source.rows.keys, leavers=leavers)
+    found = standing.stand(session, present, source.rows, info, terms=terms)
     if found is None:
         raise _anew(present, "who is in it is not remembered")
     return found
@@ -123,50 +137,44 @@ def _taken(source: Source, places: NDArray[np.int64]) -> Source:
     return replace(source, rows=source.rows.take(places), encoded=source.encoded.take(places))
 
 
-def _search(born: Source, policy: Policy, *, seed: int, stages: Stages) -> Outcome:
-    """Group those who were never published; nobody, where they are too few or too much alike."""
-    try:
-        return search(born, policy, seed=seed, stages=stages)
-    except Unsatisfiable:
-        return _nobody(born)
-
-
-def _nobody(born: Source) -> Outcome:
+def _search(
+    source: Source, pools: Sequence[NDArray[np.int64]], policy: Policy, *, seed: int, stages: Stages
+) -> tuple[Source, Outcome]:
+    """Group the rows of each pool; return all of them, one pool after the other."""
     import numpy as np
 
-    from dbanon.anonymization.pipeline import Outcome, recoding_of
-    from dbanon.domain.assignment import Assignment, GroupValues, LossReport, ValueColumn
+    from dbanon.anonymization.refreshing import join, nobody
 
-    columns = tuple(
-        ValueColumn(
-            name=column.name,
-            recoding=recoding_of(column),
-            kind=column.kind,
-            index=np.zeros(0, np.int32),
-            labels=(),
-            loss=np.zeros(0),
-        )
-        for column in born.encoded.quasi
-    )
-    size = born.encoded.n_rows
-    names = dict.fromkeys((column.name for column in columns), 0.0)
-    return Outcome(
-        Assignment(np.full(size, -1, np.int32), 0),
-        GroupValues(columns, 0),
-        LossReport(size, size, 0, 0, 0.0, names, sensitive_aware=False),
-    )
+    outcomes = []
+    for places in pools:
+        part = _taken(source, places)
+        try:
+            outcomes.append(search(part, policy, seed=seed, stages=stages))
+        except Unsatisfiable:  # they are too few, or too much alike
+            outcomes.append(nobody(part.encoded))
+    return _taken(source, np.concatenate(pools)), join(outcomes)
 
 
-def _growth(found: Standing, outcome: Outcome) -> Growth:
-    waiting = outcome.assignment.n_suppressed
-    return Growth(
+def _growth(found: Standing, outcome: Outcome, present: Release) -> Growth:
+    """Count what stays, comes and goes; raises Unsatisfiable when nobody would be left to prove."""
+    shown = outcome.assignment.group >= 0
+    fresh = shown[: len(found.pools[0])]
+    moved = int(shown[len(fresh) :].sum())
+    growth = Growth(
         kept=found.kept,
-        born=len(found.fresh) - waiting,
+        born=int(fresh.sum()),
         withdrawn=len(found.withdrawn),
-        waiting=waiting,
-        withheld=found.withheld,
+        waiting=len(fresh) - int(fresh.sum()),
+        withheld=found.withheld - moved,
         deferred=found.deferred,
+        moved=moved,
     )
+    if not growth.shown:
+        raise Unsatisfiable(
+            f"{present.relation} would show nobody: too few of its classes stay",
+            hint=command("dbanon publish", present.table, options="--dry-run"),
+        )
+    return growth
 
 
 def _loss(present: Release, of_born: LossReport, growth: Growth, source: Source) -> LossReport:
@@ -177,10 +185,11 @@ def _loss(present: Release, of_born: LossReport, growth: Growth, source: Source)
     """
     stays = growth.kept + growth.deferred
     total = source.encoded.n_rows + growth.deferred
-    left_out = total - stays - growth.born
+    added = growth.born + growth.moved
+    left_out = total - stays - added
 
     def whole(kept: float, born: float) -> float:
-        return (stays * kept + growth.born * born + left_out) / max(total, 1)
+        return (stays * kept + added * born + left_out) / max(total, 1)
 
     before, columns = present.loss, {}
     for name in before.columns:

@@ -14,11 +14,11 @@ from psycopg import sql
 
 from dbanon.db import identity
 from dbanon.db.queries import template
-from dbanon.db.releases import value_codes
 from dbanon.db.transfer import ROWS_AT_ONCE, copy_statement, write
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import quote_identifier
+from dbanon.formats.values import combinations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,7 +117,7 @@ def fill(
     group = number[assignment.group]
     numbers = [group]
     if publication.kind is ReleaseKind.TABLE:
-        codes, objects = value_codes.number(source.columns, publication.info)
+        codes, objects = combinations.number(source.columns, publication.info)
         _write_codes(session, publication, objects)
         numbers.append(codes)
     rows = _rows(source.keys, numbers, _row_columns(publication))
