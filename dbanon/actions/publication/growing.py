@@ -10,7 +10,7 @@ from dbanon.actions.preparation.prepare import Prepared, in_force, read_source, 
 from dbanon.actions.publication.steps import build
 from dbanon.domain.checks import CheckFailed, CheckReport
 from dbanon.domain.errors import ConfigError, Unsatisfiable
-from dbanon.domain.policy import K_ANONYMITY
+from dbanon.domain.policy import BOUNDS, K_ANONYMITY, Role
 from dbanon.domain.release import Growth, ReleaseKind
 from dbanon.domain.text import command
 from dbanon.models.base import Scope
@@ -105,6 +105,13 @@ def _require_growing(policy: Policy, request: Request, present: Release) -> None
         raise _anew(present, "the policy is another one by now")
     if policy.subject is not None:
         raise _anew(present, "its policy names a subject, whose rows are published together")
+    if policy.labels:
+        raise _anew(present, "its labels are those of all classes")
+    if not request.forgets:
+        raise _anew(present, "its assignment is kept, which is that of all rows")
+    bounds = [rule.column for rule in policy.with_role(Role.QUASI) if rule.recoding == BOUNDS]
+    if bounds:
+        raise _anew(present, f"{', '.join(bounds)} is published as bounds")
     for spec in policy.models:
         model = MODELS[spec.name]
         if model.of_whole or model.scope in {Scope.POPULATION, Scope.LINKS}:
