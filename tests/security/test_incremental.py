@@ -268,6 +268,15 @@ def test_a_kept_assignment_groups_anew(patients):
 
 
 @pytest.mark.one_server
+def test_the_loss_counts_the_classes_that_are_served(patients):
+    arrive(patients, *range(120, 180))
+    patients.execute("DELETE FROM public.patients WHERE id = 17")
+    loss = refresh(patients).release.loss
+    sizes = [values.total() for values in classes(published(patients)).values()]
+    assert (len(sizes), min(sizes)) == (loss.n_classes, loss.smallest_class)
+
+
+@pytest.mark.one_server
 def test_without_memory_there_is_nothing_to_extend(patients):
     patients.execute("TRUNCATE dbanon.history_key")
     with pytest.raises(ConfigError, match="is not remembered"):

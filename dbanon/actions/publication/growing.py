@@ -17,8 +17,6 @@ from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -82,7 +80,7 @@ def grow(
     make = partial(build, previous=present, strict=strict, withdrawn=found.withdrawn)
     built = make(session, prepared, request, stages)
     _require_no_worse(before, built.composition, present)
-    return replace(built, growth=growth)
+    return replace(built, prepared=_counted(prepared, built.report), growth=growth)
 
 
 def _standing(session: Session, present: Release, source: Source, *, leavers: int) -> Standing:
@@ -217,21 +215,20 @@ def _of_published(loss: LossReport, mean: float) -> float:
     return (mean * loss.n_rows - loss.n_suppressed) / published if published else 0.0
 
 
+def _counted(prepared: Prepared, report: CheckReport) -> Prepared:
+    """Return what was prepared with the classes of the whole copy, as the database counted them."""
+    (of_k,) = (result for result in report.results if result.model == K_ANONYMITY)
+    loss = replace(
+        prepared.outcome.loss, n_classes=of_k.classes, smallest_class=int(of_k.achieved or 0)
+    )
+    return replace(prepared, outcome=replace(prepared.outcome, loss=loss))
+
+
 def _require_no_worse(before: Composition, now: Composition, present: Release) -> None:
     """Raise CheckFailed when more cells fail than did before; what was revealed stays revealed."""
-    former = dict(_failing(before, present.id))
-    worse = [name for name, n in _failing(now, present.id) if n > former.get(name, 0)]
-    if worse:
+    if now.is_worse_than(before, grown=present.id):
         raise CheckFailed(
             "\n  ".join(now.told) or "comparing releases would reveal individuals",
             CheckReport(present.relation, tuple(one.result for one in now.failed)),
             hint=command("dbanon history", present.table),
         )
-
-
-def _failing(found: Composition, newest: int) -> Iterator[tuple[tuple[int, str, str | None], int]]:
-    """Yield how many cells fail by release, model and column; later ones count as the newest."""
-    for one in found.results:
-        result = one.result
-        number = 0 if result.model == K_ANONYMITY else min(one.release, newest)
-        yield (number, result.model, result.column), result.failing_classes
