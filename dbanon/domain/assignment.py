@@ -236,7 +236,8 @@ class LossReport:
     None where all columns weigh the same; n_sampled: how many of the suppressed rows were left out
     because their persons have more than are published of anyone; no budget limits these;
     n_filtered: how many rows of the table are none of ``n_rows``, as the policy's conditions say;
-    n_not_drawn: how many more are none of them, as their persons are not in the policy's sample.
+    n_not_drawn: how many more are none of them, as their persons are not in the policy's sample;
+    n_of_nobody: how many more, as their persons are none of those of the dataset.
     """
 
     n_rows: int
@@ -251,6 +252,7 @@ class LossReport:
     n_sampled: int = 0
     n_filtered: int = 0
     n_not_drawn: int = 0
+    n_of_nobody: int = 0
 
     @property
     def asked(self) -> float:

@@ -101,7 +101,12 @@ def _prepared(
     from dbanon.db.models.statements import shown_trees
 
     group = outcome.assignment.group
-    loss = replace(outcome.loss, n_filtered=source.n_filtered, n_not_drawn=source.n_not_drawn)
+    loss = replace(
+        outcome.loss,
+        n_filtered=source.n_filtered,
+        n_not_drawn=source.n_not_drawn,
+        n_of_nobody=source.n_of_nobody,
+    )
     return Prepared(
         info=member.info,
         policy=member.policy,
@@ -228,7 +233,7 @@ def _linked(
             source,
             rows=source.rows.take(rows),
             encoded=source.encoded.take(rows),
-            n_filtered=source.n_filtered + left_out,
+            n_of_nobody=left_out,
         )
         subjects = subjects[rows]
     drawn = np.zeros(len(subjects), np.uint64)

@@ -27,7 +27,7 @@ def prove_linked(
 
     publications: tables whose subjects are the same persons. A cell of persons has the same class
     in each table, or no row in it, and equally many rows where the policy keeps their number from
-    telling: k persons share each, and the models of each table hold of its rows of each.
+    telling: k persons share each, and the models of each table hold of the persons of each.
     """
     cells = data_table("cells", publications[0].id)
     members = [_members(publication, i) for i, publication in enumerate(publications)]

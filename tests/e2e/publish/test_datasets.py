@@ -140,7 +140,7 @@ def test_rows_of_nobody_are_left_out_and_counted(run, database, clinic):
     release = served(database)["encounters"]
     assert 0 < expected < counted(database, ("public", "encounters"))
     assert counted(database, ("anon", "encounters")) + release.loss.n_suppressed == expected
-    assert release.loss.n_filtered == counted(database, ("public", "encounters")) - expected
+    assert release.loss.n_of_nobody == counted(database, ("public", "encounters")) - expected
 
 
 @pytest.mark.parametrize(
