@@ -8,6 +8,7 @@ from tables import make_patients, patients_policy
 
 import dbanon
 from dbanon.domain.policy import ColumnRule
+from dbanon.domain.progress import Stages
 
 pytestmark = pytest.mark.one_server
 
@@ -122,6 +123,21 @@ def test_who_reads_them_keeps_no_publication_waiting(patients):
     assert patients.execute(LABELS) == []
     assert not can_read(patients, analyst)
     dbanon.refresh(SOURCE, settings=patients.settings)
+    assert [(False,)] == patients.execute(THERE)
+
+
+def test_labels_that_a_view_of_others_needs_are_emptied_and_stay(patients):
+    release = publish(patients)
+    patients.execute("CREATE VIEW public.towns AS SELECT label FROM anon.patients_labels")
+    policy = dbanon.load_policy(SOURCE, settings=patients.settings)
+    dbanon.set_policy(SOURCE, replace(policy, labels=False), settings=patients.settings)
+    (done,) = dbanon.refresh(SOURCE, settings=patients.settings)
+    assert (True, []) == (done.changed, patients.execute("SELECT label FROM public.towns"))
+    stages = Stages()
+    dbanon.drop_release(release.id + 1, settings=patients.settings, stages=stages)
+    assert "other objects depend on anon.patients_labels: drop these" in stages.remarks[0]
+    patients.execute("DROP VIEW public.towns")
+    dbanon.drop_release(release.id + 1, settings=patients.settings)
     assert [(False,)] == patients.execute(THERE)
 
 
