@@ -106,7 +106,7 @@ def test_a_dry_run_serves_nothing(run, database, clinic):
     assert served(database) == {}
 
 
-def test_a_table_of_a_dataset_gets_no_classes_of_its_own(run, database, clinic):
+def test_a_table_is_published_alone_once_no_other_of_its_dataset_is_served(run, database, clinic):
     run("publish", "--dataset", clinic, "--k", K)
     refused = run("publish", "encounters", "--k", K, code=1).err
     assert "was published together with public.encounters" in refused
