@@ -110,14 +110,26 @@ def test_persons_of_a_view_are_drawn_as_those_of_its_table(patients):
 
 
 def test_no_value_of_others_is_left_where_labels_and_counts_are_made(patients):
-    """The tree of a column without one, and what is warned of, know the drawn rows only."""
+    """The tree of a column without one knows the drawn rows only."""
     patients.execute("UPDATE public.patients SET sex = 'alone-' || id")
     rules = dbanon.load_policy(SOURCE, settings=patients.settings).columns
     rules = tuple(replace(r, recoding="set") if r.column == "sex" else r for r in rules)
-    published(patients, sample=0.5, columns=rules)
-    shown = {s for (row,) in patients.execute("SELECT sex FROM anon.patients") for s in row}
+    release = published(patients, sample=0.5, columns=rules)
+    rows = [set(row) for (row,) in patients.execute("SELECT sex FROM anon.patients")]
     own = patients.execute("SELECT p.sex FROM public.patients AS p JOIN anon.patients USING (note)")
-    assert shown == {sex for (sex,) in own}
+    assert set().union(*rows) == {sex for (sex,) in own}
+    parts = [len(row) / len(rows) for row in rows]  # of the values that were drawn
+    assert release.loss.columns["sex"] == pytest.approx(sum(parts) / len(parts))
+
+
+def test_nobody_is_warned_of_values_that_only_others_have(patients):
+    published(patients, sample=0.5)
+    patients.execute(
+        "UPDATE public.patients SET disease = 'alone-' || id"
+        " WHERE note NOT IN (SELECT note FROM anon.patients)"
+    )
+    release = dbanon.publish(SOURCE, settings=patients.settings)
+    assert [] == [warning for warning in release.warnings if warning.column == "disease"]
 
 
 def test_the_key_is_in_the_metadata_and_nowhere_else(patients):
