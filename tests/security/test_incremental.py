@@ -319,6 +319,20 @@ def test_a_kept_assignment_groups_anew(patients):
 
 
 @pytest.mark.one_server
+def test_newcomers_are_shown_by_one_relation_of_several(patients):
+    """What both relations reveal together stays as it was, and keeps neither from growing."""
+    dbanon.publish("patients", name="others", k=K + 1, settings=patients.settings)
+    arrive(patients, *range(120, 180))
+    before = published(patients)
+    one, two = dbanon.refresh("patients", incremental="retire", settings=patients.settings)
+    assert one.release.composition.told
+    assert (True, False) == (one.changed, two.changed)
+    assert ("others", "patients") == (one.relation.name, two.relation.name)
+    assert (one.growth.born, before) == (two.growth.withheld, published(patients))
+    assert one.growth.born > 0
+
+
+@pytest.mark.one_server
 def test_the_loss_counts_the_classes_that_are_served(patients):
     arrive(patients, *range(120, 180))
     patients.execute("DELETE FROM public.patients WHERE id = 17")
