@@ -57,7 +57,6 @@ def grow(
     """
     from dbanon.actions.preparation.cautions import of_rows, require_none
     from dbanon.actions.preparation.loading import notes
-    from dbanon.db.histories import overlay
 
     policy, info = in_force(loaded, request), loaded.info
     _require_growing(policy, request, present)
@@ -66,7 +65,6 @@ def grow(
     warnings = of_rows(session, policy, info, source.rows.columns)
     require_none(warnings if strict else [])
     with stages("compare"):
-        before = overlay.recall(session, info.name)
         found = _standing(session, present, source, info, terms=_terms(policy, defer=defer))
     born, outcome = _search(source, found.pools, policy, seed=request.seed, stages=stages)
     growth = _growth(found, outcome, present)
@@ -83,7 +81,7 @@ def grow(
     )
     make = partial(build, previous=previous, strict=strict, withdrawn=found.withdrawn)
     built = make(session, prepared, request, stages)
-    _require_no_worse(before, built.composition, present)
+    _require_no_worse(session, built, present)
     return replace(built, growth=growth)
 
 
@@ -219,8 +217,14 @@ def _of_published(loss: LossReport, mean: float) -> float:
     return (mean * loss.n_rows - loss.n_suppressed) / published if published else 0.0
 
 
-def _require_no_worse(before: Composition, now: Composition, present: Release) -> None:
+def _require_no_worse(session: Session, built: Built, present: Release) -> None:
     """Raise CheckFailed when more cells fail than did before; what was revealed stays revealed."""
+    from dbanon.db.histories import overlay
+
+    now = built.composition
+    if not now.failed:
+        return
+    before = overlay.recall(session, present.table, until=built.publication.id)
     former = dict(_failing(before, present.id))
     worse = [name for name, n in _failing(now, present.id) if n > former.get(name, 0)]
     if worse:
