@@ -9,6 +9,7 @@ the algorithm reference, section 7.2).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,9 +30,12 @@ from dbanon.anonymization.persons import (
 from dbanon.anonymization.pipeline import Outcome, certify, check_feasible, published_values, run
 from dbanon.anonymization.registry import METRICS
 from dbanon.domain.assignment import Assignment, GroupValues
-from dbanon.domain.errors import Unsatisfiable
+from dbanon.domain.errors import PolicyError, Unsatisfiable
 from dbanon.domain.table import quote_identifier
-from dbanon.models.demands import all_demands, linked_demands
+from dbanon.models.base import Scope
+from dbanon.models.demands import all_demands
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,6 +45,11 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
+
+    Level = tuple[int, ...]
+    """How many rows of each table."""
+    Alike = dict[Level, NDArray[np.int64]]
+    """The persons who keep so many of each."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -64,13 +73,6 @@ class Linked:
         if most is None:
             return np.minimum(times, 1)
         return np.minimum(times, most) if isinstance(most, int) else times
-
-    def kept(self, level: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tell which rows are published, (n,), if each person has so many, (p,)."""
-        if self.policy.rows_per_subject is None:
-            return level[self.subjects] > 0
-        shown: NDArray[np.bool_] = places(self.subjects, self.draws) < level[self.subjects]
-        return shown
 
     def beside(self, persons: EncodedTable) -> EncodedTable:
         """Return its rows with the quasi-identifiers of their persons before its own."""
@@ -96,127 +98,155 @@ def run_linked(
 
     Raises PolicyError, and Unsatisfiable when no partition meets all that is asked.
     """
+    require_own(policy, *(table.policy for table in tables))
     whole = _Whole(persons, policy, tables)
-    level = whole.common(np.column_stack([t.levels(persons.n_rows) for t in tables]))
+    alike = whole.alike(np.column_stack([t.levels(persons.n_rows) for t in tables]))
     group = np.full(persons.n_rows, -1, np.int32)
     n_groups = 0
-    for members in whole.alike(level):
+    for level, members in sorted(alike.items()):
         part = whole.take(members, level)
         share = len(members) / persons.n_rows
         found = part.search(timed(policy, share=share), seed=seed, stages=stages)
         group[members] = np.where(found.group < 0, -1, found.group + n_groups)
         n_groups += found.n_groups
-    return whole.outcomes(Assignment(group, n_groups), level)
+    return whole.outcomes(Assignment(group, n_groups), alike)
+
+
+def require_own(*policies: Policy) -> None:
+    """Raise PolicyError for a model that looks beyond a class, or at more columns than one table's.
+
+    Persons are grouped apart by the tables that have rows of them, and judged in all tables.
+    """
+    for policy in policies:
+        for spec in policy.models:
+            model = MODELS[spec.name]
+            if model.of_whole or model.scope in {Scope.POPULATION, Scope.LINKS}:
+                msg = f"{title(spec)} looks beyond the classes of one table, and those of a dataset"
+                raise PolicyError(
+                    f"{msg} are grouped apart",
+                    hint=f"leave it out of the policy of {policy.table}, or publish that alone",
+                )
+
+
+class _Rows:
+    """The rows of one table, by their persons."""
+
+    def __init__(self, table: Linked, persons: EncodedTable) -> None:
+        self.table, self.joined = table, table.beside(persons)
+        self._order = np.argsort(table.subjects, kind="stable")
+        size = np.bincount(table.subjects, minlength=persons.n_rows)
+        self._starts = np.concatenate([[0], np.cumsum(size)])
+        by_number = table.policy.rows_per_subject is not None
+        self._places = places(table.subjects, table.draws) if by_number else None
+
+    def of(self, members: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+        """Return the rows that some persons keep, if each has so many, in their order."""
+        if not most:
+            return np.zeros(0, np.int64)
+        starts = self._starts[members]
+        size = self._starts[members + 1] - starts
+        steps = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
+        rows = np.sort(self._order[np.repeat(starts, size) + steps])
+        return rows if self._places is None else rows[self._places[rows] < most]
 
 
 class _Whole:
     """Some persons, and all tables that have rows of them."""
 
     def __init__(self, persons: EncodedTable, policy: Policy, tables: Sequence[Linked]) -> None:
-        self._persons, self._policy, self._tables = persons, policy, tables
-        self._joined = [table.beside(persons) for table in tables]
+        self._persons, self._policy = persons, policy
+        self._tables = [_Rows(table, persons) for table in tables]
 
-    def common(self, level: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many rows of each table each person keeps, (p, t).
+    def alike(self, levels: NDArray[np.int64]) -> Alike:
+        """Return the persons who keep as many rows of each table, by these numbers.
 
-        All that it has, where the persons with as many in every table meet the policies among
-        themselves. Otherwise as many of the most similar others as are needed keep no more than
-        what they have in common.
+        levels: (p, t) how many each has. All of them, where the persons with as many in every table
+        meet the policies among themselves. Otherwise as many of the most similar others as are
+        needed keep no more than what they have in common. O(v^2 t) for v combinations of numbers.
         """
-        known: dict[tuple[bytes, int], bool] = {}
-        while True:
-            vectors, number = np.unique(level, axis=0, return_inverse=True)
-            number = number.ravel()
-            size = np.bincount(number)
-            for i in np.argsort(-vectors.sum(axis=1), kind="stable").tolist():
-                key = vectors[i].tobytes(), int(size[i])
-                if key not in known:
-                    known[key] = self.take(np.flatnonzero(number == i), level).is_possible()
-                if not known[key]:
-                    break
-            else:
-                return level
-            if len(vectors) == 1:
+        vectors, number = np.unique(levels, axis=0, return_inverse=True)
+        order = np.argsort(number.ravel(), kind="stable")
+        parts = np.split(order, np.cumsum(np.bincount(number.ravel()))[:-1])
+        alike = dict(zip(map(tuple, vectors.tolist()), parts, strict=True))
+        waiting = [(-sum(level), level) for level in alike]
+        heapify(waiting)
+        while waiting:
+            _, level = heappop(waiting)
+            if level not in alike or self.take(alike[level], level).is_possible():
+                continue
+            if len(alike) == 1:
                 msg = "all persons together do not meet what is asked of their tables"
                 raise Unsatisfiable(msg, hint="ask for less, or publish fewer tables together")
-            level = self._lowered(level, vectors, number, waiting=i)
+            for changed in self._lower(alike, level):
+                heappush(waiting, (-sum(changed), changed))
+        return alike
 
-    def _lowered(
-        self,
-        level: NDArray[np.int64],
-        vectors: NDArray[np.int64],
-        number: NDArray[np.int64],
-        *,
-        waiting: int,
-    ) -> NDArray[np.int64]:
-        """Return levels at which those who wait have others beside them, at least loss of rows.
+    def _lower(self, alike: Alike, level: Level) -> list[Level]:
+        """Let those who keep so many rows have others beside them, at least loss of rows.
 
-        vectors: (v, t) the different levels; number: (p,) which of them is each person's. Those who
-        wait become k, or twice as many where k do not suffice.
+        They become k, or twice as many where k do not suffice. Returns what changed.
         """
-        size = np.bincount(number)
+        members = alike.pop(level)
+        levels = list(alike)
+        size = np.array([len(alike[other]) for other in levels])
         k = self._policy.k
-        need = k - size[waiting] if size[waiting] < k else size[waiting]
-        shared = np.minimum(vectors[waiting], vectors)
+        need = k - len(members) if len(members) < k else len(members)
+        shared = np.minimum(level, levels)
         given = np.where(size - need < k, size, need)
-        lost = size[waiting] * (vectors[waiting] - shared).sum(axis=1)
-        lost += given * (vectors - shared).sum(axis=1)
-        lost[waiting] = lost.max() + 1
-        other = int(lost.argmin())
-        members, others = np.flatnonzero(number == waiting), np.flatnonzero(number == other)
-        near = others[np.argsort(self._distances(members, others), kind="stable")]
-        level = level.copy()
-        level[members] = level[near[: given[other]]] = shared[other]
-        return level
+        lost = len(members) * (np.array(level) - shared).sum(axis=1)
+        lost += given * (np.array(levels) - shared).sum(axis=1)
+        i = int(lost.argmin())
+        other, common = levels[i], tuple(shared[i].tolist())
+        if common != other:
+            near = self._nearest(alike.pop(other), members)
+            members = np.append(members, near[: given[i]])
+            if len(near) > given[i]:
+                alike[other] = np.sort(near[given[i] :])
+        alike[common] = np.sort(np.append(alike.get(common, members[:0]), members))
+        return [common, other] if other in alike else [common]
 
-    def _distances(
-        self, members: NDArray[np.int64], others: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Return how far others are from the middle of some persons, by their codes."""
+    def _nearest(self, others: NDArray[np.int64], members: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return others by how far they are from the middle of some persons, by their codes."""
         found = np.zeros(len(others))
         for column in self._persons.quasi:
             middle = np.median(column.codes[members])
             found += np.abs(column.codes[others] - middle) / max(column.size, 1)
-        return found
+        return others[np.argsort(found, kind="stable")]
 
-    def alike(self, level: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """Return the persons of each combination of levels."""
-        number = np.unique(level, axis=0, return_inverse=True)[1].ravel()
-        order = np.argsort(number, kind="stable")
-        return np.split(order, np.cumsum(np.bincount(number))[:-1])
-
-    def take(self, members: NDArray[np.int64], level: NDArray[np.int64]) -> _Alike:
-        """Return some persons of one combination of levels, with the rows that they keep."""
+    def take(self, members: NDArray[np.int64], level: Level) -> _Alike:
+        """Return some persons with the rows that they keep, if each has so many of each table."""
         place = np.full(self._persons.n_rows, -1, np.int32)
         place[members] = np.arange(len(members))
         tables = []
-        for i, (table, joined) in enumerate(zip(self._tables, self._joined, strict=True)):
-            if not level[members[0], i]:
-                continue
-            rows = np.flatnonzero(table.kept(level[:, i]) & (place[table.subjects] >= 0))
-            own, subjects = table.encoded.take(rows), place[table.subjects[rows]]
-            tables.append(_Part(own, joined.take(rows), table.policy, subjects))
+        for rows_of, most in zip(self._tables, level, strict=True):
+            rows = rows_of.of(members, most)
+            if len(rows):
+                table = rows_of.table
+                own, subjects = table.encoded.take(rows), place[table.subjects[rows]]
+                tables.append(_Part(own, rows_of.joined.take(rows), table.policy, subjects))
         return _Alike(self._persons.take(members), self._policy, tables)
 
-    def outcomes(self, assignment: Assignment, level: NDArray[np.int64]) -> list[Outcome]:
+    def outcomes(self, assignment: Assignment, alike: Alike) -> list[Outcome]:
         """Return what is published, after every model was verified."""
         values = published_values(self._persons, assignment)
         found = [_outcome(self._persons, self._policy, assignment, values, n_kept=None)]
-        for i, (table, joined) in enumerate(zip(self._tables, self._joined, strict=True)):
-            kept = table.kept(level[:, i])
-            if not kept.any():
+        for i, rows_of in enumerate(self._tables):
+            table = rows_of.table
+            kept = np.concatenate([rows_of.of(m, level[i]) for level, m in alike.items()])
+            if not len(kept):
                 raise Unsatisfiable(
                     f"no row of {quote_identifier(table.policy.table.name)} can be published: too"
                     " few persons have any",
                     hint="ask for less, or leave the table out of the dataset",
                 )
-            of_rows = np.where(kept, assignment.group[table.subjects], -1)
+            of_rows = np.full(table.encoded.n_rows, -1, np.int32)
+            of_rows[kept] = assignment.group[table.subjects[kept]]
             own = numbered(of_rows)
             groups = np.unique(of_rows[of_rows >= 0])
-            shared = tuple(replace(c, index=c.index[groups]) for c in values.columns)
+            shared = tuple(column.of_groups(groups) for column in values.columns)
             shown = published_values(table.encoded, own)
             both = GroupValues((*shared, *shown.columns), own.n_groups)
-            found.append(_outcome(joined, table.policy, own, both, n_kept=int(kept.sum())))
+            found.append(_outcome(rows_of.joined, table.policy, own, both, n_kept=len(kept)))
         return found
 
 
@@ -239,7 +269,7 @@ class _Part:
         """
         table, policy, subjects = self.joined, self.policy, self.subjects
         requirement = check_feasible(table, policy)
-        of_rows = (*all_demands(table, policy), *linked_demands(table, policy))
+        of_rows = all_demands(table, policy)
         varying = require_safe(table, policy, subjects)
         persons = Persons(table, policy, subjects, varying)
         persons.require_possible(Assignment(np.zeros(table.n_rows, np.int32), 1), requirement)

@@ -193,6 +193,24 @@ class ValueColumn:
     loss: NDArray[np.float64]
     nodes: tuple[LabelNode, ...] = ()
 
+    def of_groups(self, groups: NDArray[np.int32]) -> ValueColumn:
+        """Return what is published of some groups, in this order, and no other label."""
+        import numpy as np
+
+        used, index = np.unique(self.index[groups], return_inverse=True)
+        labels = tuple(self.labels[i] for i in used.tolist())
+        parents = {node.label: node.parent for node in self.nodes}
+        shown = set(labels)
+        for label in labels:
+            above = parents.get(label) if label is not None else None
+            while above is not None and above not in shown:
+                shown.add(above)
+                above = parents[above]
+        nodes = tuple(node for node in self.nodes if node.label in shown)
+        return replace(
+            self, index=index.astype(np.int32), labels=labels, loss=self.loss[used], nodes=nodes
+        )
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GroupValues:
@@ -218,7 +236,8 @@ class LossReport:
     None where all columns weigh the same; n_sampled: how many of the suppressed rows were left out
     because their persons have more than are published of anyone; no budget limits these;
     n_filtered: how many rows of the table are none of ``n_rows``, as the policy's conditions say;
-    n_not_drawn: how many more are none of them, as their persons are not in the policy's sample.
+    n_not_drawn: how many more are none of them, as their persons are not in the policy's sample;
+    n_of_nobody: how many more, as their persons are none of those of the dataset.
     """
 
     n_rows: int
@@ -233,6 +252,7 @@ class LossReport:
     n_sampled: int = 0
     n_filtered: int = 0
     n_not_drawn: int = 0
+    n_of_nobody: int = 0
 
     @property
     def asked(self) -> float:

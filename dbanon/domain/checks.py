@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import DbanonError
+from dbanon.domain.policy import K_ANONYMITY
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -150,6 +151,11 @@ class CellResult:
     relation: TableName
     result: CheckResult
 
+    def of(self, release: int) -> tuple[int, str, str | None]:
+        """Return what is counted, as if it were of that release; k is asked of all together."""
+        number = 0 if self.result.model == K_ANONYMITY else release
+        return number, self.result.model, self.result.column
+
 
 @dataclass(frozen=True, slots=True)
 class Composition:
@@ -157,7 +163,7 @@ class Composition:
 
     ``releases`` were compared; ``unknown`` could not be: they were published live, by an older
     version, or with persons told by other columns, or what was remembered of them is gone.
-    ``against`` holds the newest release of each relation against every one before.
+    ``against`` holds the newest release of all against every one before, whatever their relations.
     """
 
     table: TableName
@@ -176,6 +182,20 @@ class Composition:
     def holds(self) -> bool:
         """Whether everything held of all releases, none of which is unknown."""
         return not self.failed and not self.unknown
+
+    def is_worse_than(self, before: Composition, *, grown: int) -> bool:
+        """Whether more cells fail of some release, model and column than did before.
+
+        grown: the release that a new one is made of, whose cells are those of before.
+        """
+        former: dict[tuple[int, str, str | None], int] = {}
+        for one in before.results:
+            former[one.of(one.release)] = one.result.failing_classes
+        return any(
+            one.result.failing_classes
+            > former.get(one.of(one.release if one.release in before.releases else grown), 0)
+            for one in self.results
+        )
 
     @property
     def told(self) -> tuple[str, ...]:

@@ -86,6 +86,22 @@ def test_what_a_superuser_ran_by_hand_is_all_that_a_publisher_needs(bare_databas
     dbanon.drop_release(2, settings=settings)
 
 
+@pytest.mark.one_server
+def test_publishing_needs_temporary_tables(bare_database):
+    publisher = bare_database.role("rights_publisher")
+    bare_database.admin().execute(init_sql(role=publisher))
+    table = make_patients(bare_database)
+    bare_database.execute(f"GRANT SELECT ON public.patients TO {publisher}")
+    settings = Settings(dsn=bare_database.dsn_as(publisher))
+    dbanon.set_policy(table, patients_policy(table), settings=settings)
+    name = bare_database.name
+    bare_database.admin().execute(f"REVOKE TEMPORARY ON DATABASE {name} FROM PUBLIC")
+    with pytest.raises(dbanon.NotPermitted, match="temporary tables"):
+        dbanon.publish("patients", settings=settings)
+    bare_database.admin().execute(f"GRANT TEMPORARY ON DATABASE {name} TO {publisher}")
+    assert rows_proved(dbanon.publish("patients", settings=settings)) == 200
+
+
 def test_doctor_warns_of_a_role_that_lacks_a_schema_and_cannot_create_it(bare_database):
     publisher = bare_database.role("rights_publisher")
     bare_database.admin().execute(init_sql(role=publisher))

@@ -297,6 +297,51 @@ def test_models_of_the_whole_group_anew(patients):
 
 
 @pytest.mark.one_server
+def test_labels_are_of_all_classes_and_group_anew(patients):
+    stored = dbanon.load_policy("patients", settings=patients.settings)
+    dbanon.set_policy(stored.table, replace(stored, labels=True), settings=patients.settings)
+    dbanon.publish("patients", settings=patients.settings)
+    labels = patients.execute("SELECT count(*) FROM anon.patients_labels")
+    arrive(patients, *range(120, 160))
+    with pytest.raises(ConfigError, match="labels are those of all classes"):
+        refresh(patients)
+    assert labels == patients.execute("SELECT count(*) FROM anon.patients_labels")
+
+
+@pytest.mark.one_server
+def test_bounds_group_anew(patients):
+    stored = dbanon.load_policy("patients", settings=patients.settings)
+    rules = tuple(
+        replace(rule, recoding="bounds") if rule.column == "age" else rule
+        for rule in stored.columns
+    )
+    dbanon.set_policy(stored.table, replace(stored, columns=rules), settings=patients.settings)
+    dbanon.publish("patients", settings=patients.settings)
+    arrive(patients, *range(120, 160))
+    with pytest.raises(ConfigError, match="age is published as bounds"):
+        refresh(patients)
+
+
+@pytest.mark.one_server
+def test_a_kept_assignment_groups_anew(patients):
+    dbanon.publish("patients", keep_assignment=True, settings=patients.settings)
+    before = patients.execute("SELECT count(*) FROM dbanon_data.rows_2")
+    arrive(patients, *range(120, 160))
+    with pytest.raises(ConfigError, match="assignment is kept"):
+        refresh(patients)
+    assert before == patients.execute("SELECT count(*) FROM dbanon_data.rows_2")
+
+
+@pytest.mark.one_server
+def test_the_loss_counts_the_classes_that_are_served(patients):
+    arrive(patients, *range(120, 180))
+    patients.execute("DELETE FROM public.patients WHERE id = 17")
+    loss = refresh(patients).release.loss
+    sizes = [values.total() for values in classes(published(patients)).values()]
+    assert (len(sizes), min(sizes)) == (loss.n_classes, loss.smallest_class)
+
+
+@pytest.mark.one_server
 def test_without_memory_there_is_nothing_to_extend(patients):
     patients.execute("TRUNCATE dbanon.history_key")
     with pytest.raises(ConfigError, match="is not remembered"):

@@ -11,8 +11,8 @@ from itertools import chain, combinations
 import numpy as np
 import pytest
 from data.schemas import health
+from data.schemas.clinic import QUASI, SHARED, SHOWN, TABLES, store_policies
 from data.schemas.loading import load
-from linked_tables import QUASI, SHARED, SHOWN, TABLES, store_policies
 from psycopg import sql
 
 import dbanon

@@ -121,7 +121,10 @@ def test_every_key_of_a_file_and_of_a_column_is_described():
     assert [key for key, value in {**top, **column}.items() if not value.get("description")] == []
 
 
-@pytest.mark.parametrize("text", [*GOOD.values(), *SHIPPED, *blocks("toml")])
+POLICIES = [text for text in blocks("toml") if not text.startswith("persons = ")]
+
+
+@pytest.mark.parametrize("text", [*GOOD.values(), *SHIPPED, *POLICIES])
 def test_what_dbanon_reads_the_schema_allows(text):
     policies.parse(text, policies.Known(ALGORITHMS, MODELS, RECODINGS))
     assert problems(text) == []

@@ -11,7 +11,6 @@ from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import ColumnKind, quote_identifier
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS
-from dbanon.models.specs import of_scope, title
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,11 +60,12 @@ def prepare_linked(
     from dbanon.actions.preparation.cautions import of_rows, require_none
     from dbanon.actions.preparation.loading import notes
     from dbanon.actions.preparation.prepare import read_source
-    from dbanon.anonymization.linked import run_linked
+    from dbanon.anonymization.linked import require_own, run_linked
     from dbanon.anonymization.pipeline import make_algorithm
 
     members = _members(loaded, request)
     make_algorithm(members[0].policy, stages=stages)
+    require_own(*(member.policy for member in members))
     sources = [
         read_source(session, m.loaded, m.own, stages, kind=ReleaseKind.TABLE, linked=True)
         for m in members
@@ -101,7 +101,12 @@ def _prepared(
     from dbanon.db.models.statements import shown_trees
 
     group = outcome.assignment.group
-    loss = replace(outcome.loss, n_filtered=source.n_filtered, n_not_drawn=source.n_not_drawn)
+    loss = replace(
+        outcome.loss,
+        n_filtered=source.n_filtered,
+        n_not_drawn=source.n_not_drawn,
+        n_of_nobody=source.n_of_nobody,
+    )
     return Prepared(
         info=member.info,
         policy=member.policy,
@@ -144,8 +149,14 @@ def _of_persons(loaded: Loaded, request: Request) -> Policy:
             f"{loaded.info.name} needs a key of one column, by which the other tables name persons",
             hint="name the table of the persons first, or a view of it with key = [...]",
         )
-    policy = in_force(loaded, _asked(request, loaded.policy))
-    return replace(policy, subject=key[0], rows_per_subject=None)
+    policy = in_force(loaded, replace(_asked(request, loaded.policy), rows_per_subject=None))
+    if policy.subject not in {None, key[0]} or policy.rows_per_subject is not None:
+        raise PolicyError(
+            f"the policy of {loaded.info.name} has a subject of its own, and in a dataset each of"
+            " its rows is a person",
+            hint="publish a view with one row a person, whose key names the person",
+        )
+    return replace(policy, subject=key[0])
 
 
 def _of_table(loaded: Loaded, persons: Loaded, request: Request) -> Policy:
@@ -173,11 +184,6 @@ def _of_table(loaded: Loaded, persons: Loaded, request: Request) -> Policy:
 
 def _asked(request: Request, policy: Policy) -> Request:
     """Return what is asked of one table: of sensitive values only if it has some."""
-    for spec in of_scope((*policy.models, *request.models), Scope.POPULATION):
-        raise ConfigError(
-            f"{title(spec)} counts a population, which a dataset has none of",
-            hint="publish the table of the persons alone, or leave the model out",
-        )
     if policy.with_role(Role.SENSITIVE):
         return request
     kept = tuple(m for m in request.models if MODELS[m.name].scope is not Scope.SENSITIVE)
@@ -227,7 +233,7 @@ def _linked(
             source,
             rows=source.rows.take(rows),
             encoded=source.encoded.take(rows),
-            n_filtered=source.n_filtered + left_out,
+            n_of_nobody=left_out,
         )
         subjects = subjects[rows]
     drawn = np.zeros(len(subjects), np.uint64)

@@ -74,7 +74,8 @@ class Source:
     trees: as in ``Prepared``; subjects: (n,) the person of each row, if some have several, and
     owners: (p,) the value that names each of these;
     population: of the models that count one; n_filtered: rows that do not meet the policy's
-    conditions; n_not_drawn: those that do, of persons who are not in its sample.
+    conditions; n_not_drawn: those that do, of persons who are not in its sample;
+    n_of_nobody: those of persons who are not among those of the dataset.
     """
 
     rows: SourceRows
@@ -86,6 +87,7 @@ class Source:
     population: Population | None = None
     n_filtered: int = 0
     n_not_drawn: int = 0
+    n_of_nobody: int = 0
 
 
 def prepare(

@@ -10,7 +10,7 @@ from dbanon.actions.preparation.prepare import Prepared, in_force, read_source, 
 from dbanon.actions.publication.steps import build, replaced
 from dbanon.domain.checks import CheckFailed, CheckReport
 from dbanon.domain.errors import ConfigError, Unsatisfiable
-from dbanon.domain.policy import K_ANONYMITY, Role
+from dbanon.domain.policy import BOUNDS, K_ANONYMITY, Role
 from dbanon.domain.release import Growth, ReleaseKind
 from dbanon.domain.text import command
 from dbanon.models.base import Scope
@@ -18,7 +18,7 @@ from dbanon.models.registry import MODELS
 from dbanon.models.specs import is_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from dbanon.db.histories.standing import Standing, Terms
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
-    from dbanon.domain.checks import Composition
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
     from dbanon.domain.release import Release
@@ -82,7 +81,7 @@ def grow(
     make = partial(build, previous=previous, strict=strict, withdrawn=found.withdrawn)
     built = make(session, prepared, request, stages)
     _require_no_worse(session, built, present)
-    return replace(built, growth=growth)
+    return replace(built, prepared=_counted(prepared, built.report), growth=growth)
 
 
 def _terms(policy: Policy, *, defer: bool) -> Terms:
@@ -117,6 +116,13 @@ def _require_growing(policy: Policy, request: Request, present: Release) -> None
         raise _anew(present, "the policy is another one by now")
     if policy.subject is not None:
         raise _anew(present, "its policy names a subject, whose rows are published together")
+    if policy.labels:
+        raise _anew(present, "its labels are those of all classes")
+    if not request.forgets:
+        raise _anew(present, "its assignment is kept, which is that of all rows")
+    bounds = [rule.column for rule in policy.with_role(Role.QUASI) if rule.recoding == BOUNDS]
+    if bounds:
+        raise _anew(present, f"{', '.join(bounds)} is published as bounds")
     for spec in policy.models:
         model = MODELS[spec.name]
         if model.of_whole or model.scope in {Scope.POPULATION, Scope.LINKS}:
@@ -217,6 +223,15 @@ def _of_published(loss: LossReport, mean: float) -> float:
     return (mean * loss.n_rows - loss.n_suppressed) / published if published else 0.0
 
 
+def _counted(prepared: Prepared, report: CheckReport) -> Prepared:
+    """Return what was prepared with the classes of the whole copy, as the database counted them."""
+    (of_k,) = (result for result in report.results if result.model == K_ANONYMITY)
+    loss = replace(
+        prepared.outcome.loss, n_classes=of_k.classes, smallest_class=int(of_k.achieved or 0)
+    )
+    return replace(prepared, outcome=replace(prepared.outcome, loss=loss))
+
+
 def _require_no_worse(session: Session, built: Built, present: Release) -> None:
     """Raise CheckFailed when more cells fail than did before; what was revealed stays revealed."""
     from dbanon.db.histories import overlay
@@ -225,19 +240,9 @@ def _require_no_worse(session: Session, built: Built, present: Release) -> None:
     if not now.failed:
         return
     before = overlay.recall(session, present.table, until=built.publication.id)
-    former = dict(_failing(before, present.id))
-    worse = [name for name, n in _failing(now, present.id) if n > former.get(name, 0)]
-    if worse:
+    if now.is_worse_than(before, grown=present.id):
         raise CheckFailed(
             "\n  ".join(now.told) or "comparing releases would reveal individuals",
             CheckReport(present.relation, tuple(one.result for one in now.failed)),
             hint=command("dbanon history", present.table),
         )
-
-
-def _failing(found: Composition, newest: int) -> Iterator[tuple[tuple[int, str, str | None], int]]:
-    """Yield how many cells fail by release, model and column; later ones count as the newest."""
-    for one in found.results:
-        result = one.result
-        number = 0 if result.model == K_ANONYMITY else min(one.release, newest)
-        yield (number, result.model, result.column), result.failing_classes

@@ -29,7 +29,7 @@ from dbanon.anonymization.auto.rounds import (
     improve,
 )
 from dbanon.anonymization.auto.space import make_space, total_cost
-from dbanon.anonymization.auto.start import BLOCKS, start
+from dbanon.anonymization.auto.start import BLOCKS, CUTS, start
 from dbanon.anonymization.threads import GivenUp, aside, given_up
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.progress import Stages
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 SHARES = "shares"
+_DENSE = frozenset({BLOCKS, CUTS})
 
 
 class Plan(NamedTuple):
@@ -72,14 +73,14 @@ class Plan(NamedTuple):
         affordable = self.work * (1 + _SMALL / n) / (n * (1 + space.k / _HALF_AT))
         affordable *= min(max(space.k / _USUAL, _PAIRS_GAIN), _LARGE_GAIN)
         fewest = self.fewest
-        if begun == BLOCKS:
+        if begun in _DENSE:
             fewest = max(fewest, int(self.after_blocks * min(1.0, sqrt(_MANY / n))))
         most = min(self.most, _FEW + n / _ROWS_OF_A_ROUND)
         return int(min(most, max(fewest, affordable)))
 
     def round_of(self, number: int, space: Space, *, begun: str) -> Effort:
         """Return what a round does: most rounds of many rows only move them where k is small."""
-        many = begun == BLOCKS and space.n_rows > _MANY and space.k < _REBUILT
+        many = begun in _DENSE and space.n_rows > _MANY and space.k < _REBUILT
         return MOVES if many and self.each == LIGHT and (number + 1) % SELDOM > 0 else self.each
 
     def slow_rounds(self, rounds: int, n_clusters: int, space: Space) -> int:
@@ -123,7 +124,8 @@ class Auto:
 
     Equal rows beyond what a search can use are set aside. The clusters to start with are the
     classes of a generalization lattice, peeled off cheapest node first, or those of greedy
-    k-member clustering in blocks (Byun et al., DASFAA 2007), whichever loses less on a sample; or,
+    k-member clustering in blocks (Byun et al., DASFAA 2007), whichever loses less on a sample, or
+    Mondrian's cuts (LeFevre et al., ICDE 2006) in place of peeling where that gets nowhere; or,
     where the sensitive values of neighbours are too much alike, the parts of cuts of all rows.
     Rounds of local search in blocks with shifting borders then lower the total of rows * penalty.
 

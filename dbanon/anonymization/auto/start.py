@@ -8,6 +8,7 @@ import numpy as np
 
 from dbanon.anonymization.auto.block_start import segments, start_in_blocks
 from dbanon.anonymization.auto.clock import Clock
+from dbanon.anonymization.auto.cut_start import can_be_cut, start_in_cuts
 from dbanon.anonymization.auto.peel import (
     affordable_lookups,
     complete,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.auto.peel import Level
     from dbanon.anonymization.auto.space import Space
 
-BLOCKS, PEELING = "blocks", "peeling"
+BLOCKS, CUTS, PEELING = "blocks", "cuts", "peeling"
 # The starts are compared on so many rows of neighbours, in so many places, after two rounds.
 _SAMPLE = 4_000
 _PLACES = 3
@@ -64,38 +65,53 @@ def start(
     n_tuples = tuples(space)
     lookups = min(_LOOKUPS, affordable_lookups(n_tuples, clock) // n_tuples)
     levels = lattice(space) if lookups > 0 and not _is_scarce(space) else None
+    samples = [] if clock.over() else _samples(space)
     if levels is not None:
-        samples = _samples(space)
-        if _peeling_wins(samples, levels, lookups=lookups, seed=seed, before_rounds=before_rounds):
-            return Start(start_by_peeling(space, levels, seed=seed, clock=clock), PEELING)
+        peeled = _peeled(samples, levels, lookups=lookups, seed=seed)
+        if peeled is not None:
+            before_rounds()
+            blocks = [start_in_blocks(part, seed=seed) for part in samples]
+            if _loses_less(samples, peeled, blocks, seed=seed):
+                return Start(start_by_peeling(space, levels, seed=seed, clock=clock), PEELING)
+            return Start(start_in_blocks(space, seed=seed, over=clock.over), BLOCKS)
+    if can_be_cut(space):
+        blocks = [start_in_blocks(part, seed=seed) for part in samples]
+        before_rounds()
+        if _loses_less(samples, [start_in_cuts(part) for part in samples], blocks, seed=seed):
+            return Start(start_in_cuts(space, over=clock.over), CUTS)
     return Start(start_in_blocks(space, seed=seed, over=clock.over), BLOCKS)
 
 
-def _peeling_wins(
-    samples: list[Space],
-    levels: list[list[Level]],
-    *,
-    lookups: int,
-    seed: int,
-    before_rounds: Callable[[], None],
-) -> bool:
-    """Whether peeling gets through samples, and loses less than blocks.
+def _peeled(
+    samples: list[Space], levels: list[list[Level]], *, lookups: int, seed: int
+) -> list[NDArray[np.int32]] | None:
+    """Return samples as they are peeled, None if peeling does not get through one of them.
 
     lookups: how many it has for each tuple.
     """
-    lost = {PEELING: 0.0, BLOCKS: 0.0}
+    labels = []
     for part in samples:
         peeled = peel_off(part, levels, lookups=lookups * tuples(part))
         if (peeled < 0).mean() > _MOST_LEFT:
-            return False
-        labels = {
-            PEELING: complete(part, peeled, seed=seed),
-            BLOCKS: start_in_blocks(part, seed=seed),
-        }
-        before_rounds()
-        for name, label in labels.items():
-            lost[name] += _loss_after(part, label, seed=seed)
-    return lost[PEELING] < lost[BLOCKS]
+            return None
+        labels.append(complete(part, peeled, seed=seed))
+    return labels
+
+
+def _loses_less(
+    samples: list[Space],
+    labels: list[NDArray[np.int32]],
+    others: list[NDArray[np.int32]],
+    *,
+    seed: int,
+) -> bool:
+    """Whether samples lose less with these clusters than with others, after some rounds of each."""
+
+    def lost(starts: list[NDArray[np.int32]]) -> float:
+        pairs = zip(samples, starts, strict=True)
+        return sum(_loss_after(part, label, seed=seed) for part, label in pairs)
+
+    return lost(labels) < lost(others)
 
 
 def _is_scarce(space: Space) -> bool:

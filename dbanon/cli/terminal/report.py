@@ -99,13 +99,15 @@ def loss(report: LossReport) -> None:
             f"{quote_identifier(name)} costs {share:.0%} of the loss: consider at_least or bands, a"
             " taxonomy with more levels, or another role for it"
         )
-    sampled = f" ({report.n_sampled:,} by rows_per_subject)" if report.n_sampled else ""
+    sampled = f" ({report.n_sampled:,} by numbers of rows)" if report.n_sampled else ""
     console.say(
         f"{report.n_rows:,} rows, {report.n_suppressed:,} suppressed{sampled}, {report.n_classes:,}"
         f" classes, smallest {report.smallest_class:,}"
     )
     if report.n_filtered:
         console.say(f"{report.n_filtered:,} more rows of the table do not meet the policy's where")
+    if report.n_of_nobody:
+        console.say(f"{report.n_of_nobody:,} more rows of the table are of nobody who is published")
     if report.n_not_drawn:
         console.say(
             f"{report.n_not_drawn:,} more rows are of persons who are not in the sample. It gives"

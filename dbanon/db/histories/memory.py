@@ -187,7 +187,8 @@ def _present(session: Session, publication: Publication, key: object) -> None:
     """Write whom the release shows into a temporary table."""
     table = publication.info.name
     slots = {"table_schema": sql.Literal(table.schema), "table_name": sql.Literal(table.name)}
-    session.pg.execute(template("histories/add_values", codes=publication.codes, **slots))
+    read = {"codes": publication.codes, "rows": publication.rows}
+    session.pg.execute(template("histories/add_values", **read, **slots))
     subject = publication.policy.subject
     members = sql.SQL("{} AS r").format(publication.rows)
     if subject is not None:

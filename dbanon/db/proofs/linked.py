@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db.proofs.subjects import prove_persons, verdict
-from dbanon.db.queries import template
+from dbanon.db.queries import template, text_of
 from dbanon.db.releases.publication import data_table
 from dbanon.domain.checks import CheckResult
 from dbanon.domain.policy import K_ANONYMITY
+from dbanon.domain.table import ColumnKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,7 @@ def prove_linked(
 
     publications: tables whose subjects are the same persons. A cell of persons has the same class
     in each table, or no row in it, and equally many rows where the policy keeps their number from
-    telling: k persons share each, and the models of each table hold of its rows of each.
+    telling: k persons share each, and the models of each table hold of the persons of each.
     """
     cells = data_table("cells", publications[0].id)
     members = [_members(publication, i) for i, publication in enumerate(publications)]
@@ -39,12 +40,21 @@ def prove_linked(
     return found
 
 
+def _person(publication: Publication) -> sql.Composable:
+    """Compose who a row ``s`` belongs to, as text, by no cast that somebody else made."""
+    column = publication.info.column(publication.policy.subject or "")
+    value = sql.Identifier("s", column.name)
+    if column.kind is ColumnKind.DECIMAL:
+        return sql.SQL("trim_scale({})::text").format(value)  # equal numbers may have other zeros
+    return text_of(column, value)
+
+
 def _members(publication: Publication, number: int) -> sql.Composed:
     columns = (sql.Identifier(f"q{i}") for i, _ in enumerate(publication.recodings, 1))
     by_number = publication.policy.rows_per_subject is not None
     return template(
         "proofs/cell_members",
-        subject=sql.Identifier(publication.policy.subject or ""),
+        person=_person(publication),
         part=sql.Literal(number),
         times=sql.SQL("count(*)" if by_number else "''"),
         columns=sql.SQL(", ").join(columns),
@@ -67,7 +77,7 @@ def _prove(
     result = CheckResult(
         K_ANONYMITY, by, required, achieved, classes, failing, persons, verdict(classes, failing)
     )
-    cell = sql.SQL("(SELECT c.cell FROM {} AS c WHERE c.person = s.{}::pg_catalog.text)").format(
-        cells, sql.Identifier(subject)
+    cell = sql.SQL("(SELECT c.cell FROM {} AS c WHERE c.person = {})").format(
+        cells, _person(publication)
     )
     return (*prove_persons(session, publication, by=by, apart=cell), result)

@@ -102,13 +102,16 @@ def publish(session: Session, publication: Publication, columns: Iterable[ValueC
 
 
 def _retire(session: Session, view: TableName) -> None:
-    """Take labels away that the policy asks for no more; who reads them keeps nobody waiting."""
+    """Take labels away that the policy asks for no more; who reads them keeps nobody waiting.
+
+    Those that cannot be dropped yet, or that a view of others needs, stay without rows or rights.
+    """
     oid = find(session, view)
     if oid is None:
         return
     withdraw(session, view)
     session.admitted[oid] = name_beside(view)
-    with suppress(Held):
+    with suppress(Held, views.DependedOn):
         patiently(session, partial(drop, session, view), on=[], budget=0)
         identity.dismiss(session, name_beside(view))
 
@@ -162,6 +165,8 @@ def withdraw(session: Session, view: TableName) -> None:
 
 
 def drop(session: Session, view: TableName) -> None:
-    """Drop the labels of a view, if it has some."""
+    """Drop the labels of a view, if it has some; raises DependedOn when others need them."""
     if find(session, view) is not None:
-        session.pg.execute(sql.SQL("DROP TABLE {}").format(relation(name_beside(view))))
+        name = name_beside(view)
+        with views.dropping(name):
+            session.pg.execute(sql.SQL("DROP TABLE {}").format(relation(name)))

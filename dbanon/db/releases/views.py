@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,18 @@ class Privilege:
 
 
 class DependedOn(DatabaseError):
-    """Other objects depend on a view that was to be dropped."""
+    """Other objects depend on a relation that was to be dropped."""
+
+
+@contextmanager
+def dropping(name: TableName) -> Iterator[None]:
+    """Raise DependedOn when what is dropped in the block cannot be."""
+    try:
+        yield
+    except psycopg.errors.DependentObjectsStillExist:
+        raise DependedOn(
+            f"other objects depend on {name}", hint="drop what depends on it first"
+        ) from None
 
 
 def oids_of(session: Session, names: Iterable[TableName]) -> list[int]:
@@ -117,12 +129,8 @@ def grants(session: Session, view: TableName) -> list[Privilege]:
 
 
 def _drop(session: Session, view: TableName) -> None:
-    try:
+    with dropping(view):
         session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(view)))
-    except psycopg.errors.DependentObjectsStillExist:
-        raise DependedOn(
-            f"other objects depend on {view}", hint="drop what depends on it first"
-        ) from None
 
 
 def _require_same_rights(session: Session, view: TableName, oid: int | None) -> None:

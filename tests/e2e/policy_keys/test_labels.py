@@ -8,6 +8,9 @@ from tables import make_patients, patients_policy
 
 import dbanon
 from dbanon.domain.policy import ColumnRule
+from dbanon.domain.progress import Stages
+
+pytestmark = pytest.mark.one_server
 
 SOURCE = "public.patients"
 LABELS = "SELECT column_name, label, parent, level FROM anon.patients_labels"
@@ -107,7 +110,6 @@ def test_they_go_with_the_release_and_with_the_key_of_the_policy(patients):
     assert [(False,)] == patients.execute(THERE)
 
 
-@pytest.mark.one_server
 def test_who_reads_them_keeps_no_publication_waiting(patients):
     analyst = patients.role("labels_reader")
     publish(patients, grants=[analyst])
@@ -124,7 +126,21 @@ def test_who_reads_them_keeps_no_publication_waiting(patients):
     assert [(False,)] == patients.execute(THERE)
 
 
-@pytest.mark.one_server
+def test_labels_that_a_view_of_others_needs_are_emptied_and_stay(patients):
+    release = publish(patients)
+    patients.execute("CREATE VIEW public.towns AS SELECT label FROM anon.patients_labels")
+    policy = dbanon.load_policy(SOURCE, settings=patients.settings)
+    dbanon.set_policy(SOURCE, replace(policy, labels=False), settings=patients.settings)
+    (done,) = dbanon.refresh(SOURCE, settings=patients.settings)
+    assert (True, []) == (done.changed, patients.execute("SELECT label FROM public.towns"))
+    stages = Stages()
+    dbanon.drop_release(release.id + 1, settings=patients.settings, stages=stages)
+    assert "other objects depend on anon.patients_labels: drop these" in stages.remarks[0]
+    patients.execute("DROP VIEW public.towns")
+    dbanon.drop_release(release.id + 1, settings=patients.settings)
+    assert [(False,)] == patients.execute(THERE)
+
+
 def test_a_relation_of_somebody_else_is_left_alone(patients):
     patients.execute("CREATE SCHEMA IF NOT EXISTS anon")
     patients.execute("CREATE TABLE anon.patients_labels AS SELECT 1 AS mine")
@@ -133,7 +149,6 @@ def test_a_relation_of_somebody_else_is_left_alone(patients):
     assert [(1,)] == patients.execute("SELECT mine FROM anon.patients_labels")
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize(
     "change",
     [
@@ -149,7 +164,6 @@ def test_doctor_names_what_was_done_to_them(patients, change):
     assert ["its labels are gone, or others can change them"] == [f.message for f in failures]
 
 
-@pytest.mark.one_server
 def test_a_plan_prints_the_statement(patients):
     script = dbanon.plan(SOURCE, settings=patients.settings).script
     assert 'CREATE TABLE "anon"."patients_labels"' in script

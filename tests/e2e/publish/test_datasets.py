@@ -5,8 +5,8 @@ import sys
 
 import pytest
 from data.schemas import health
+from data.schemas.clinic import DATASET, POLICIES, SHOWN, TABLES, store_policies
 from data.schemas.loading import load
-from linked_tables import DATASET, POLICIES, SHOWN, TABLES, store_policies
 from psycopg import sql
 
 import dbanon
@@ -140,7 +140,7 @@ def test_rows_of_nobody_are_left_out_and_counted(run, database, clinic):
     release = served(database)["encounters"]
     assert 0 < expected < counted(database, ("public", "encounters"))
     assert counted(database, ("anon", "encounters")) + release.loss.n_suppressed == expected
-    assert release.loss.n_filtered == counted(database, ("public", "encounters")) - expected
+    assert release.loss.n_of_nobody == counted(database, ("public", "encounters")) - expected
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_rows_of_nobody_are_left_out_and_counted(run, database, clinic):
         ('persons = "persons"\ntable = ["encounters"]\n', "did you mean tables?"),
         ("persons = [", "not valid TOML"),
         ('persons = "persons"\ntables = ["nowhere"]\n', "nowhere"),
-        ('persons = "encounters"\ntables = ["persons"]\n', "which column names the person"),
+        ('persons = "encounters"\ntables = ["persons"]\n', "has a subject of its own"),
     ],
 )
 def test_a_file_that_is_wrong_says_where(run, database, clinic, text, why):
@@ -231,3 +231,12 @@ def test_a_release_says_with_what_it_was_published(run, database, clinic):
     run("publish", "--dataset", clinic, "--k", K)
     shown = run("release", "show", served(database)["conditions"].id).out
     assert "published together: public.persons, public.encounters, public.conditions" in shown
+
+
+def test_the_rows_of_the_persons_are_the_persons(run, database, clinic):
+    other = 'subject = "ssn"\n' + POLICIES["persons"]
+    (clinic.parent / "other.toml").write_text(other)
+    run("policy", "set", "persons", "--file", clinic.parent / "other.toml")
+    refused = run("publish", "--dataset", clinic, "--k", K, code=1).err
+    assert "has a subject of its own" in refused
+    assert served(database) == {}

@@ -76,7 +76,7 @@ def test_the_command_line_asks_for_it_and_a_refresh_again(visits, monkeypatch, c
         (same,) = dbanon.refresh(TABLE, if_changed=True, settings=visits.settings)
         assert not same.changed
     _, out, _ = run("plan", "visits", "--rows-per-subject", "2")
-    assert "180 rows, 72 suppressed (72 by rows_per_subject)" in out
+    assert "180 rows, 72 suppressed (72 by numbers of rows)" in out
     code, _, err = run("publish", "visits", "--rows-per-subject", "0")
     assert (code, "a number of rows, or group" in err) == (2, True)
 

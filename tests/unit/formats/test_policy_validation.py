@@ -164,9 +164,12 @@ def test_there_must_be_a_quasi_identifier():
         ColumnRule(rule.column, Role.IDENTIFIER if rule.role is Role.QUASI else rule.role)
         for rule in POLICY.columns
     )
+    without = replace(POLICY, columns=columns)
     assert ["no column is a quasi-identifier, so there is nothing to anonymize"] == problems_of(
-        replace(POLICY, columns=columns)
+        replace(without, subject=None)
     )
+    # Together with the persons whom a subject names, there is.
+    assert validate(without, INFO, taxonomies={"sex"}) is None
 
 
 def test_l_diversity_needs_a_sensitive_column():
