@@ -243,6 +243,20 @@ def play(database, seed, *, leavers):
 
 
 @pytest.mark.one_server
+def test_what_was_revealed_before_does_not_stop_a_refresh_that_adds_nothing(patients):
+    patients.execute("DELETE FROM public.patients WHERE id = 17")
+    regrouped = dbanon.publish("patients", settings=patients.settings).composition
+    arrive(patients, *range(120, 160))
+    found = refresh(patients).release.composition
+    failing = [
+        (c.results[0].result.achieved, c.results[0].result.failing_classes)
+        for c in (regrouped, found)
+    ]
+    assert failing[0] == failing[1]
+    assert failing[0][0] == 1
+
+
+@pytest.mark.one_server
 def test_a_copy_that_was_changed_is_not_extended(patients):
     unseal(patients, 1)
     patients.execute("DELETE FROM dbanon_data.release_1 WHERE disease = 'flu'")

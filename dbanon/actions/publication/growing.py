@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from dbanon.db.histories.standing import Standing, Terms
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
-    from dbanon.domain.checks import Composition
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
     from dbanon.domain.release import Release
@@ -57,7 +56,6 @@ def grow(
     """
     from dbanon.actions.preparation.cautions import of_rows, require_none
     from dbanon.actions.preparation.loading import notes
-    from dbanon.db.histories import overlay
 
     policy, info = in_force(loaded, request), loaded.info
     _require_growing(policy, request, present)
@@ -66,7 +64,6 @@ def grow(
     warnings = of_rows(session, policy, info, source.rows.columns)
     require_none(warnings if strict else [])
     with stages("compare"):
-        before = overlay.recall(session, info.name)
         found = _standing(session, present, source, info, terms=_terms(policy, defer=defer))
     born, outcome = _search(source, found.pools, policy, seed=request.seed, stages=stages)
     growth = _growth(found, outcome, present)
@@ -83,7 +80,7 @@ def grow(
     )
     make = partial(build, previous=previous, strict=strict, withdrawn=found.withdrawn)
     built = make(session, prepared, request, stages)
-    _require_no_worse(before, built.composition, present)
+    _require_no_worse(session, built, present)
     return replace(built, prepared=_counted(prepared, built.report), growth=growth)
 
 
@@ -235,8 +232,14 @@ def _counted(prepared: Prepared, report: CheckReport) -> Prepared:
     return replace(prepared, outcome=replace(prepared.outcome, loss=loss))
 
 
-def _require_no_worse(before: Composition, now: Composition, present: Release) -> None:
+def _require_no_worse(session: Session, built: Built, present: Release) -> None:
     """Raise CheckFailed when more cells fail than did before; what was revealed stays revealed."""
+    from dbanon.db.histories import overlay
+
+    now = built.composition
+    if not now.failed:
+        return
+    before = overlay.recall(session, present.table, until=built.publication.id)
     if now.is_worse_than(before, grown=present.id):
         raise CheckFailed(
             "\n  ".join(now.told) or "comparing releases would reveal individuals",

@@ -67,13 +67,16 @@ def remember(session: Session, publication: Publication) -> Memory:
     return replace(memory, relations={**memory.relations, publication.id: view})
 
 
-def recall(session: Session, table: TableName) -> Memory:
-    """Return what is remembered of a table, as ``remember`` does, and note nothing."""
+def recall(session: Session, table: TableName, *, until: int | None = None) -> Memory:
+    """Return what is remembered of a table, as ``remember`` does, and note nothing.
+
+    until: leave out this release, and what came after it.
+    """
     known = _latest(session, table)
     if known is None or not known["exists"]:
         return _unpacked(session, table, None)
     where = {"schema": table.schema, "name": table.name, **known}
-    return _unpacked(session, table, where)
+    return _unpacked(session, table, where, until=until)
 
 
 def state(session: Session, known: Memory, number: int, name: sql.Identifier) -> None:
@@ -159,11 +162,21 @@ def _new_key(session: Session) -> object:
     return row[0]
 
 
-def _unpacked(session: Session, table: TableName, where: dict[str, Any] | None) -> Memory:
+def _unpacked(
+    session: Session,
+    table: TableName,
+    where: dict[str, Any] | None,
+    *,
+    until: int | None = None,
+) -> Memory:
     found = []
     if where is not None:
         found = session.pg.execute(query("histories/comparable"), where).fetchall()
-    relations = {number: TableName(schema, name) for number, schema, name in found}
+    relations = {
+        number: TableName(schema, name)
+        for number, schema, name in found
+        if until is None or number < until
+    }
     session.pg.execute(query("histories/unpack"), {"releases": list(relations)})
     if where is None:
         return Memory(table, relations)

@@ -47,13 +47,18 @@ def remember(session: Session, publication: Publication) -> Composition:
 
 
 def recall(
-    session: Session, table: TableName, *, live: Mapping[int, Policy] | None = None
+    session: Session,
+    table: TableName,
+    *,
+    live: Mapping[int, Policy] | None = None,
+    until: int | None = None,
 ) -> Composition:
     """Compare all releases of a table that are remembered.
 
-    live: a release that is about to be served live, by number, which nothing can be compared with.
+    live: a release that is about to be served live, by number, which nothing can be compared with;
+    until: leave out this release, and what came after it.
     """
-    return _composed(session, memory.recall(session, table), live or {})
+    return _composed(session, memory.recall(session, table, until=until), live or {})
 
 
 def _composed(session: Session, known: Memory, new: Mapping[int, Policy]) -> Composition:
