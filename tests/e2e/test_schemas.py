@@ -1,6 +1,5 @@
 """Four databases as stewards have them: from a look to a checked release in six commands."""
 
-import sys
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -10,7 +9,6 @@ from data.schemas.loading import load
 from psycopg import sql
 
 import dbanon
-from dbanon.cli import main
 from dbanon.domain.policy import Role
 
 pytestmark = pytest.mark.one_server
@@ -62,22 +60,6 @@ SELECT (SELECT min(n) FROM persons),
        (SELECT max(n)
           FROM (SELECT count(DISTINCT group_id) AS n FROM rows GROUP BY person) AS places)
 """
-
-
-@pytest.fixture
-def run(database, monkeypatch, capsys):
-    """Run the command line on the test's database and return what it printed."""
-    monkeypatch.setenv("DBANON_DSN", database.dsn)
-
-    def command(*words, code=0):
-        monkeypatch.setattr(sys, "argv", ["dbanon", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        finished = capsys.readouterr()
-        assert (ended.value.code or 0) == code, finished
-        return finished
-
-    return command
 
 
 def joined(names, table=None):

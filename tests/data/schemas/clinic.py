@@ -1,5 +1,8 @@
 """A dataset of health records: its policies, and what is published of each table."""
 
+from data.schemas import health
+from data.schemas.loading import load
+
 import dbanon
 
 TABLES = ("persons", "encounters", "conditions")
@@ -45,6 +48,15 @@ SHOWN = {
     "encounters": (*QUASI["encounters"], "total_cost"),
     "conditions": (*SHARED, "icd_code"),
 }
+
+
+def make_clinic(database, folder):
+    """Load health records with a policy for each table; return the file of the dataset."""
+    load(database, health)
+    store_policies(database)
+    file = folder / "clinic.toml"
+    file.write_text(DATASET)
+    return file
 
 
 def store_policies(database, **more):

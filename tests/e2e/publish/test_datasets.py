@@ -1,16 +1,12 @@
 """Several tables of the same persons, published together."""
 
 import json
-import sys
 
 import pytest
-from data.schemas import health
-from data.schemas.clinic import DATASET, POLICIES, SHOWN, TABLES, store_policies
-from data.schemas.loading import load
+from data.schemas.clinic import DATASET, POLICIES, SHOWN, TABLES, make_clinic
 from psycopg import sql
 
 import dbanon
-from dbanon.cli import main
 from dbanon.domain.checks import Verdict
 
 pytestmark = pytest.mark.one_server
@@ -24,27 +20,7 @@ SELECT attname FROM pg_attribute
 
 @pytest.fixture
 def clinic(database, tmp_path):
-    """Load health records with a policy for each table, and return the file of the dataset."""
-    load(database, health)
-    store_policies(database)
-    file = tmp_path / "clinic.toml"
-    file.write_text(DATASET)
-    return file
-
-
-@pytest.fixture
-def run(database, monkeypatch, capsys):
-    monkeypatch.setenv("DBANON_DSN", database.dsn)
-
-    def command(*words, code=0):
-        monkeypatch.setattr(sys, "argv", ["dbanon", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        finished = capsys.readouterr()
-        assert (ended.value.code or 0) == code, finished
-        return finished
-
-    return command
+    return make_clinic(database, tmp_path)
 
 
 def served(database):
@@ -149,6 +125,7 @@ def test_rows_of_nobody_are_left_out_and_counted(run, database, clinic):
         ("", "persons: is missing"),
         ('persons = "persons"\ntables = []\n', "tables: must be a list of strings"),
         ('persons = "persons"\ntables = ["persons"]\n', "names persons twice"),
+        ('persons = "persons"\ntables = ["public.persons"]\n', "names public.persons twice"),
         ('persons = "persons"\ntable = ["encounters"]\n', "did you mean tables?"),
         ("persons = [", "not valid TOML"),
         ('persons = "persons"\ntables = ["nowhere"]\n', "nowhere"),

@@ -3,9 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from data.schemas import health
-from data.schemas.clinic import DATASET, TABLES, store_policies
-from data.schemas.loading import load
+from data.schemas.clinic import TABLES, make_clinic
 
 import dbanon
 from dbanon.domain.policy import Role
@@ -15,11 +13,7 @@ pytestmark = pytest.mark.one_server
 
 @pytest.fixture
 def clinic(database, tmp_path):
-    load(database, health)
-    store_policies(database)
-    file = tmp_path / "clinic.toml"
-    file.write_text(DATASET)
-    return file
+    return make_clinic(database, tmp_path)
 
 
 def change(database, table, column=None, *, of_column=None, **changes):
