@@ -84,15 +84,18 @@ def publish_dataset_in(
 
 
 def _require_apart(loaded: Sequence[Loaded], request: Request) -> None:
-    """Raise ConfigError if two tables would be served under one name."""
+    """Raise ConfigError if two tables would be served under one name, or are one table."""
     seen: dict[TableName, TableName] = {}
     for one in loaded:
         table, view = one.info.name, request.view(one.info.name)
-        if seen.setdefault(view, table) != table:
+        if view in seen:
+            if seen[view] == table:
+                raise ConfigError(f"the dataset names {table} twice", hint="each table once")
             raise ConfigError(
                 f"{seen[view]} and {table} would both be published as {view}",
                 hint="name a view of one of them in the dataset",
             )
+        seen[view] = table
 
 
 def joint_fingerprint(session: Session, loaded: Sequence[Loaded], request: Request) -> str:

@@ -90,13 +90,15 @@ def _compared(
     k = max(policy.k for policy in policies.values())
     of_k, persons = _of_k(session, k)
     results = [CellResult(newest, known.relations[newest], of_k)]
+    named = {"schema": known.table.schema, "name": known.table.name}
+    numbers = {row[0] for row in session.pg.execute(query("overlays/numbers"), named)}
     against = []
     memory.state(session, known, newest, _NOW)
     for number, policy in policies.items():
         memory.state(session, known, number, _BEFORE)
         results += [
             CellResult(number, known.relations[number], result)
-            for result in _of_values(session, known.table, policy)
+            for result in _of_values(session, policy, numbers)
         ]
         if number != newest:
             against.append(_against(session, known, number, policies))
@@ -117,8 +119,11 @@ def _of_k(session: Session, k: int) -> tuple[CheckResult, int]:
     return CheckResult(K_ANONYMITY, None, k, smallest, cells, failing, persons, verdict), persons
 
 
-def _of_values(session: Session, table: TableName, policy: Policy) -> Iterator[CheckResult]:
-    """Yield what the cells achieve by the values that the release of ``_BEFORE`` shows."""
+def _of_values(session: Session, policy: Policy, numbers: Collection[str]) -> Iterator[CheckResult]:
+    """Yield what the cells achieve by the values that the release of ``_BEFORE`` shows.
+
+    numbers: the columns all of whose values are numbers.
+    """
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     cell, person = _unused(sensitive)
     asked = [
@@ -129,7 +134,7 @@ def _of_values(session: Session, table: TableName, policy: Policy) -> Iterator[C
     ]
     if not asked:
         return
-    session.pg.execute(_overlay(session, table, sensitive, cell=cell, person=person))
+    session.pg.execute(_overlay(sensitive, numbers, cell=cell, person=person))
     several = session.pg.execute(query("overlays/has_several")).fetchone() == (True,)
     for demand in asked:
         if several and MODELS[demand.spec.name].of_persons and demand.quasi == (cell,):
@@ -140,11 +145,9 @@ def _of_values(session: Session, table: TableName, policy: Policy) -> Iterator[C
 
 
 def _overlay(
-    session: Session, table: TableName, sensitive: Collection[str], *, cell: str, person: str
+    sensitive: Collection[str], numbers: Collection[str], *, cell: str, person: str
 ) -> sql.Composed:
     """Compose the table of what was published of each person, by cell."""
-    named = {"schema": table.schema, "name": table.name}
-    numbers = {row[0] for row in session.pg.execute(query("overlays/numbers"), named)}
     columns = [
         sql.SQL(", (v.value ->> {}){} AS {}").format(
             sql.Literal(name),
