@@ -130,10 +130,10 @@ def _tables(session: Session, relation: str | TableName | None) -> Iterable[Tabl
 def require_safe(found: Iterable[Composition]) -> None:
     """Raise CheckFailed when comparing releases reveals more than each promises, or may do so."""
     for one in found:
-        if one.told:
+        if one.warnings:
             results = tuple(cell.result for cell in one.failed)
             raise CheckFailed(
-                "\n  ".join(one.told),
+                "\n  ".join(one.warnings),
                 CheckReport(one.table, results),
                 hint=command("dbanon history", one.table),
             )
