@@ -63,8 +63,8 @@ def recall(
 
 
 def _composed(session: Session, known: Memory, new: Mapping[int, Policy]) -> Composition:
-    entered = ledger.releases(session, table=known.table)
-    policies = {release.id: release.policy for release in entered} | dict(new)
+    entered = ledger.policies_by_release(session, known.table, known=new.values())
+    policies = entered | dict(new)
     of_known = {number: policies[number] for number in known.relations if number in policies}
     unknown = sorted(policies.keys() - of_known.keys()) if len(policies) > 1 else []
     found = Composition(

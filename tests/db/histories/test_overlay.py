@@ -21,6 +21,7 @@ from dbanon.domain.checks import CheckReport, Verdict
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.release import Release, ReleaseKind
 from dbanon.domain.table import ColumnKind, TableName
+from dbanon.formats import policies
 
 TABLE = TableName("public", "people")
 K2 = ModelSpec("k-anonymity", {"k": 2})
@@ -206,6 +207,24 @@ def test_two_views_are_compared_like_two_releases(people):
     assert [(2, 2, 1, 4, 4)] == figures(found, "k-anonymity")
     again = note(people, 3, FIRST)  # the first view stays as it is; the other still tells
     assert [(3, 2, 1, 4, 4)] == figures(again, "k-anonymity")
+
+
+@pytest.mark.one_server
+def test_a_policy_that_releases_share_is_read_once(people, monkeypatch):
+    read = []
+
+    from_document = policies.from_document
+
+    def counted(document):
+        read.append(document)
+        return from_document(document)
+
+    monkeypatch.setattr(policies, "from_document", counted)
+    for number in (1, 2, 3):
+        note(people, number, FIRST)
+    assert read == []  # that of the new release is known already
+    note(people, 4, FIRST, models=(K2,))
+    assert 1 == len(read)
 
 
 @pytest.mark.one_server
