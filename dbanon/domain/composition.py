@@ -49,25 +49,25 @@ class Against:
     exposures: tuple[Exposure, ...]
 
     @property
-    def gravity(self) -> tuple[int, int, int]:
-        """Sort by what is worse: known values, few values, few persons."""
+    def severity(self) -> tuple[int, int, int]:
+        """To sort by: persons left with one value, with few values, among few persons."""
         to_one = max((found.to_one for found in self.exposures), default=0)
         return to_one, max((found.below for found in self.exposures), default=0), self.below
 
     def __str__(self) -> str:
-        """Say it in one clause."""
+        """Return what was found in one clause."""
         small = (
             f"{self.below:,} of {self.persons:,} persons share their classes with fewer than"
             f" {self.required - 1} others, the smallest set is of {self.smallest:,}"
         )
-        told = [small] if self.below else []
-        told += [
+        parts = [small] if self.below else []
+        parts += [
             f"by {found.column}, {found.below:,} of {self.in_both:,} fall below {found.required}"
             f" values, {found.to_one:,} to one"
             for found in self.exposures
             if found.below
         ]
-        return f"against release {self.release}: {'; '.join(told)}"
+        return f"against release {self.release}: {'; '.join(parts)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Composition:
     """What all releases of a table together reveal.
 
     ``releases`` were compared; ``unknown`` could not be: they were published live, by an older
-    version, or with persons told by other columns, or what was remembered of them is gone.
+    version, or with persons known by other columns, or what was remembered of them is gone.
     ``against`` holds the newest release of all against every one before, whatever their relations.
     """
 
@@ -130,12 +130,12 @@ class Composition:
         )
 
     @property
-    def told(self) -> tuple[str, ...]:
-        """Say what is wrong, the worst pair of releases first, in a line each."""
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong, a line each, the worst pair of releases first."""
         lines = []
         if self.failed:
-            worst = max(self.against, key=lambda one: (one.gravity, one.release), default=None)
-            lines += [str(worst)] if worst is not None and any(worst.gravity) else []
+            worst = max(self.against, key=lambda one: (one.severity, one.release), default=None)
+            lines += [str(worst)] if worst is not None and any(worst.severity) else []
             lines.append(self._of_all)
         if self.unknown:
             numbers = ", ".join(map(str, self.unknown))
@@ -190,10 +190,10 @@ class Gate:
 def require_safe(found: Iterable[Composition]) -> None:
     """Raise CheckFailed when comparing releases reveals more than each promises, or may do so."""
     for one in found:
-        if one.told:
+        if one.warnings:
             results = tuple(cell.result for cell in one.failed)
             raise CheckFailed(
-                "\n  ".join(one.told),
+                "\n  ".join(one.warnings),
                 CheckReport(one.table, results),
                 hint=command("dbanon history", one.table),
             )

@@ -56,13 +56,13 @@ def test_what_makes_comparing_worse_is_refused(patients, options):
 
 def test_what_makes_it_no_worse_is_published(patients):
     before = shown(patients)
-    assert () == publish(patients).composition.told
+    assert () == publish(patients).composition.warnings
     assert before == shown(patients)
 
 
 def test_others_read_a_series_of_their_own(patients):
     second = publish(patients, name="others", algorithm="mondrian", **OTHERS)
-    assert second.composition.told != ()  # who has both after all can compare
+    assert second.composition.warnings != ()  # who has both after all can compare
     assert dbanon.check_history("anon.others", settings=patients.settings)[0].holds
     # Each goes on by itself.
     third = publish(patients, name="others", algorithm="mondrian")
@@ -78,7 +78,7 @@ def test_a_series_starts_anew_when_nothing_is_served(patients):
     with pytest.raises(CheckFailed):
         publish(patients, algorithm="mondrian")
     second = publish(patients, algorithm="mondrian", new_series=True)
-    assert second.composition.told != ()
+    assert second.composition.warnings != ()
     assert (second.id,) == publish(patients, algorithm="mondrian").composition.releases[:1]
 
 

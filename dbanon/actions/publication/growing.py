@@ -68,7 +68,7 @@ def grow(
         found = _standing(session, present, source, info, terms=_terms(policy, defer=defer))
     born, outcome = _search(source, found.pools, policy, seed=request.seed, stages=stages)
     growth = _growth(found, outcome, present)
-    if not growth.born and not found.withdrawn:
+    if not growth.births and not found.withdrawn:
         return growth
     prepared = Prepared(
         info=info,
@@ -166,7 +166,7 @@ def _growth(found: Standing, outcome: Outcome, present: Release) -> Growth:
     moved = int(shown[len(fresh) :].sum())
     growth = Growth(
         kept=found.kept,
-        born=int(fresh.sum()),
+        births=int(fresh.sum()),
         withdrawn=len(found.withdrawn),
         waiting=len(fresh) - int(fresh.sum()),
         withheld=found.withheld - moved,
@@ -189,7 +189,7 @@ def _loss(present: Release, of_born: LossReport, growth: Growth, source: Source)
     """
     stays = growth.kept + growth.deferred
     total = source.encoded.n_rows + growth.deferred
-    added = growth.born + growth.moved
+    added = growth.births + growth.moved
     left_out = total - stays - added
 
     def whole(kept: float, born: float) -> float:

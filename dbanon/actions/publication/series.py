@@ -62,7 +62,7 @@ def _require_no_worse(
     if previous is not None and previous.served:
         served = f"release {previous.id} is served on"
     raise CheckFailed(
-        "\n  ".join([*found.told, served]),
+        "\n  ".join([*found.warnings, served]),
         CheckReport(view, tuple(one.result for one in found.failed)),
         hint=command("dbanon history", table)
         + "; for readers who never had one of these: --new-series --recipients-changed",

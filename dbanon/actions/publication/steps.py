@@ -114,9 +114,7 @@ def serve(
     identity.require_admitted(session)
     if built.previous is not None:
         withdrawal.retire(session, built.previous, by=release)
-    return replace(
-        release, warnings=prepared.warnings, composition=built.composition, growth=built.growth
-    )
+    return replace(release, warnings=prepared.warnings, composition=built.composition)
 
 
 def replaced(session: Session, info: TableInfo, request: Request) -> Entry | None:

@@ -78,10 +78,10 @@ def recall(
 
 
 def _composed(session: Session, known: Memory, new: Mapping[int, Policy]) -> Composition:
-    entered = ledger.releases(session, table=known.table)
+    entered = ledger.policies_by_release(session, known.table, known=new.values())
     series, own = memory.series(session, known.table), known.series
-    shared = [one for one in entered if memory.series_of(series, one.id, own) == own]
-    policies = {release.id: release.policy for release in shared} | dict(new)
+    shared = {i: p for i, p in entered.items() if memory.series_of(series, i, own) == own}
+    policies = shared | dict(new)
     of_known = {number: policies[number] for number in known.relations if number in policies}
     unknown = sorted(policies.keys() - of_known.keys()) if len(policies) > 1 else []
     found = Composition(
