@@ -175,6 +175,7 @@ history = sa.Table(
     sa.Column("relation_name", sa.Text, nullable=False),
     sa.Column("person", ARRAY(sa.Text), nullable=False),
     sa.Column("key_id", UUID, nullable=False),
+    sa.Column("series", sa.BigInteger, nullable=False, server_default=sa.text("0")),
     comment="The releases whose persons are remembered, and by which columns these are told.",
 )
 

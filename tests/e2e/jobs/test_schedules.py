@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
-from tables import publish_patients
+from tables import serve_patients
 
 import dbanon
 from dbanon.db.jobs import queue
@@ -18,7 +18,7 @@ CLOCK = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 
 @pytest.fixture
 def published(copied, monkeypatch):
-    database = copied(publish_patients)
+    database = copied(serve_patients)
     monkeypatch.setenv("DBANON_DSN", database.dsn)
     return database
 
