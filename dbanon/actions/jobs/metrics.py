@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, make_server
@@ -36,6 +36,7 @@ class Metrics:
 
     def __init__(self, vitals: Vitals) -> None:
         self._vitals = vitals
+        self._shown: set[str] = set()
         self._registry = CollectorRegistry()
         self._jobs = Counter(
             "dbanon_jobs",
@@ -68,14 +69,19 @@ class Metrics:
 
     def show(self, standing: Iterable[Standing]) -> None:
         """Show how the jobs of each table stand."""
-        for gauge in self._gauges.values():
-            gauge.clear()
+        shown = set()
         for one in standing:
+            shown.add(str(one.table))
             at = None if one.succeeded_at is None else one.succeeded_at.timestamp()
             values = (at, one.state == "failed", one.waiting, one.running)
             for gauge, value in zip(self._gauges.values(), values, strict=True):
                 if value is not None:
                     gauge.labels(str(one.table)).set(value)
+        for table in self._shown - shown:
+            for gauge in self._gauges.values():
+                with suppress(KeyError):  # a table without a success
+                    gauge.remove(table)
+        self._shown = shown
 
     @contextmanager
     def served(self, port: int) -> Iterator[None]:
