@@ -127,6 +127,7 @@ def chapter(number, published, *, view="people", left_out=0, smallest=5):
         smallest_class=smallest,
         ncp=number / 100,
         changed=None,
+        series=0,
         created_at=datetime(2026, number, 1, tzinfo=UTC),
     )
 
@@ -135,7 +136,7 @@ def history_of(*chapters, table=PEOPLE, against=()):
     """Newest first, as an action returns it."""
     numbers = tuple(one.release for one in chapters)
     found = Composition(table, 100, numbers, (), (), tuple(against))
-    return History(tuple(reversed(chapters)), found)
+    return History(tuple(reversed(chapters)), (found,))
 
 
 TWO_VIEWS = history_of(
