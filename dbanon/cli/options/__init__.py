@@ -241,6 +241,16 @@ Grants = Annotated[
     typer.Option("--grant", metavar="ROLE", show_default=False, help="let a role read it"),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="refuse what would only be warned of")]
+NewSeries = Annotated[
+    bool,
+    typer.Option("--new-series", help="group anew, even if it could be compared with what was"),
+]
+RecipientsChanged = Annotated[
+    bool,
+    typer.Option(
+        "--recipients-changed", help="whoever will read it has read no release before: forget these"
+    ),
+]
 KeepAssignment = Annotated[
     bool,
     typer.Option(

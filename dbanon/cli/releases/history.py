@@ -58,11 +58,32 @@ def history(
 
 
 def _show(found: History) -> None:
-    headers = ("release", "relation", "policy", "served", "rows", "changed", "NCP", "created")
+    headers = (
+        "release",
+        "relation",
+        "policy",
+        "served",
+        "rows",
+        "changed",
+        "NCP",
+        "series",
+        "created",
+    )
     rows = [
-        (c.release, c.relation, c.policy, c.served, c.published, c.changed, c.ncp, c.created_at)
+        (
+            c.release,
+            c.relation,
+            c.policy,
+            c.served,
+            c.published,
+            c.changed,
+            c.ncp,
+            c.series,
+            c.created_at,
+        )
         for c in found.chapters
     ]
     console.table(headers, rows)
-    report.composition_in_full(found.composition)
-    report.composition(found.composition)
+    for one in found.compositions:
+        report.composition_in_full(one)
+        report.composition(one)
