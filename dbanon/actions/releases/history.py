@@ -25,8 +25,8 @@ class Chapter:
     """One release of a table.
 
     published, left_out: rows of the table then, the others for want of a class; smallest_class:
-        rows of it; changed: rows that were new, gone or in another class; series: the release that
-        started its series, 0 for the first one. The last two are None where nothing is remembered.
+    rows of it; changed: rows that were new, gone or in another class; series: the release that
+    started its series, 0 for the first one. The last two are None where nothing is remembered.
     """
 
     release: int
