@@ -21,13 +21,13 @@ def refresh(
     if_changed: Annotated[
         bool, typer.Option("--if-changed", help="leave alone what would come out the same")
     ] = False,
-    incremental: Annotated[
-        Leavers | None,
-        typer.Option(
-            show_default=False,
-            help="keep classes as they are; withdraw those that one, or k, have left",
-        ),
-    ] = None,
+    leavers: Annotated[
+        Leavers,
+        typer.Option(help="whether a class goes when one row of it is gone, or when k are"),
+    ] = Leavers.DEFER,
+    new_series: Annotated[
+        bool, typer.Option("--new-series", help="group all rows anew, in other classes")
+    ] = False,
     strict: options.Strict = False,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
@@ -37,7 +37,7 @@ def refresh(
     timings: options.Timings = False,
     progress: options.Progress = False,
 ) -> None:
-    """Publish again what is served.
+    """Publish again what is served: the same classes, and new ones of newcomers.
 
     Uses the stored policy, and the options that were given last time. Made for cron: with
     --quiet it prints nothing unless something is not well, and it has exit codes (0 done, 1 error,
@@ -45,7 +45,7 @@ def refresh(
 
     \b
     dbanon refresh patients
-    dbanon refresh patients --incremental defer
+    dbanon refresh patients --leavers retire
     dbanon refresh --all --if-changed --quiet
     """
     from dbanon.actions.refresh import refresh as action
@@ -55,7 +55,8 @@ def refresh(
             table,
             all_tables=all_,
             if_changed=if_changed,
-            incremental=incremental,
+            leavers=leavers,
+            new_series=new_series,
             strict=strict,
             settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
             stages=stages,
@@ -83,6 +84,8 @@ def _show(result: "Refreshed", *, silent: bool) -> None:
         console.say(f"{result.relation}: {state}, release {result.release.id}")
         if result.growth is not None:
             console.say(f"  {result.growth}")
+        if result.regrouped is not None:
+            console.say(f"  grouped anew: {result.regrouped}")
+    console.caution(result.release.warnings)
     if result.changed:
-        console.caution(result.release.warnings)
         report.composition(result.release.composition)

@@ -20,6 +20,7 @@ from dbanon.domain.text import command
 if TYPE_CHECKING:
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
+    from dbanon.domain.release import Entry
 
 ENTRIES = sql.Identifier("pg_temp", "history_entries")
 _PRESENT = sql.Identifier("pg_temp", "history_present")
@@ -57,8 +58,7 @@ def remember(session: Session, publication: Publication) -> Memory:
         "view_name": view.name,
     }
     if publication.withdrawn is not None:
-        kept = {**noted, "withdrawn": list(publication.withdrawn)}
-        session.pg.execute(query("histories/retain"), kept)
+        session.pg.execute(query("histories/retain"), noted)
         _require_same_members(session, publication, key)
     for name in ("histories/add_entries", "histories/add_history", "histories/pack"):
         session.pg.execute(query(name), noted)
@@ -130,6 +130,16 @@ def key_of(session: Session, table: TableName) -> object:
     """Return the key by which the persons of a table were remembered last, None if it is gone."""
     known = _latest(session, table)
     return known["key"] if known is not None and known["exists"] else None
+
+
+def persons_of(session: Session, release: Entry) -> tuple[str, ...] | None:
+    """Return the columns that tell the persons of a release, None if it cannot be compared."""
+    table, known = release.table, _latest(session, release.table)
+    if known is None or not known["exists"]:
+        return None
+    where = {"schema": table.schema, "name": table.name, **known}
+    found = session.pg.execute(query("histories/comparable"), where).fetchall()
+    return tuple(known["person"]) if release.id in {row[0] for row in found} else None
 
 
 def changes(session: Session, table: TableName) -> dict[int, int]:

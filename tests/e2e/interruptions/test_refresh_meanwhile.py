@@ -39,7 +39,7 @@ def test_what_was_withdrawn_meanwhile_is_not_published_again(patients, meanwhile
     first = dbanon.publish("patients", settings=patients.settings)
     meanwhile(lambda: dbanon.drop_release(first.id, settings=patients.settings))
     with pytest.raises(dbanon.ConfigError, match="was withdrawn meanwhile"):
-        dbanon.refresh("patients", settings=patients.settings)
+        dbanon.refresh("patients", new_series=True, settings=patients.settings)
     assert [(None,)] == patients.execute("SELECT to_regclass('anon.patients')")
 
 

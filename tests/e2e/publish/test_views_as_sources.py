@@ -133,7 +133,8 @@ def test_a_refresh_sees_what_the_tables_below_have_become(shop):
     (same,) = dbanon.refresh("rentals", if_changed=True, settings=shop.settings)
     assert not same.changed
     shop.execute("UPDATE public.film SET category = 'other' WHERE film_id = 3")
-    (again,) = dbanon.refresh("rentals", if_changed=True, settings=shop.settings)
+    options = {"if_changed": True, "new_series": True, "settings": shop.settings}
+    (again,) = dbanon.refresh("rentals", **options)
     assert again.changed
     ((expected,),) = shop.execute("SELECT count(*) FROM public.rentals WHERE category = 'other'")
     assert shop.execute("SELECT count(*) FROM anon.rentals WHERE category = 'other'") == [
