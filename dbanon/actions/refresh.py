@@ -13,6 +13,8 @@ from dbanon.actions.publication.growing import Unchanged, grow, obstacle
 from dbanon.actions.publication.opening import publishing
 from dbanon.actions.publication.steps import serve
 from dbanon.actions.publish import publish_in
+from dbanon.domain.checks import CheckFailed
+from dbanon.domain.composition import Gate
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.progress import Stages
 from dbanon.domain.release import Leavers
@@ -51,8 +53,9 @@ def refresh(
     all_tables: bool = False,
     if_changed: bool = False,
     leavers: Leavers | str = Leavers.DEFER,
-    new_series: bool = False,
     strict: bool = False,
+    new_series: bool = False,
+    recipients_changed: bool = False,
     settings: Settings | None = None,
     stages: Stages | None = None,
 ) -> list[Refreshed]:
@@ -62,15 +65,17 @@ def refresh(
     the served release. With ``if_changed`` a relation whose rows, policy and taxonomies are the
     same is left alone. Classes stay as they are published, values included, and rows that were
     never published form classes of their own; a class is withdrawn when ``leavers`` say so: when a
-    row of it is gone (``retire``), or when k are (``defer``). All rows are grouped anew with
-    ``new_series``, and where classes cannot stay. With ``all_tables`` one failure does not keep the
-    others from being tried: it is reported in ``error``. With ``strict`` nothing is published that
-    would be warned of. Raises ConfigError when nothing is served, and what ``publish`` raises.
+    row of it is gone (``retire``), or when k are (``defer``). All rows are grouped anew where
+    classes cannot stay, and with ``new_series``; this and ``recipients_changed`` are those of
+    ``publish``. With ``all_tables`` one failure does not keep the others from being tried: it is
+    reported in ``error``. With ``strict`` nothing is published that would be warned of. Raises
+    ConfigError when nothing is served, and what ``publish`` raises.
     """
     if (table is None) != all_tables:
         raise ConfigError("name one table, or pass --all", hint="dbanon refresh --all")
     settings = settings or Settings.load()
     stages = stages or Stages()
+    gate = Gate(strict, new_series, recipients_changed)
     served = _served(table, settings)
     results: list[Refreshed] = []
     for releases in _together(served):
@@ -79,7 +84,7 @@ def refresh(
             releases,
             if_changed=if_changed,
             leavers=None if new_series else Leavers(leavers),
-            strict=strict,
+            gate=gate,
             settings=settings,
             stages=stages,
         )
@@ -131,7 +136,7 @@ def _again(
     *,
     if_changed: bool,
     leavers: Leavers | None,
-    strict: bool,
+    gate: Gate,
     settings: Settings,
     stages: Stages,
 ) -> list[Refreshed]:
@@ -154,14 +159,14 @@ def _again(
             if if_changed and _is_same(session, loaded, releases, asked, stages):
                 session.deeds.withdraw()
                 return [Refreshed(one.relation, one, changed=False) for one in releases]
-            make = partial(_renewed, present=present, leavers=leavers, strict=strict)
+            make = partial(_renewed, present=present, leavers=leavers, gate=gate)
             return make(session, loaded, request, stages)
         session.deeds.withdraw()
     return _again(
         present,
         if_changed=if_changed,
         leavers=leavers,
-        strict=strict,
+        gate=gate,
         settings=settings,
         stages=stages,
     )
@@ -175,16 +180,22 @@ def _renewed(
     *,
     present: Sequence[Release],
     leavers: Leavers | None,
-    strict: bool,
+    gate: Gate,
 ) -> list[Refreshed]:
     """Refresh relations class by class if that is asked for and can be, else group them anew."""
     reason = None
     if leavers is not None:
         reason = obstacle(session, loaded[0], request, present[0])
         if reason is None:
-            grown = partial(_grown, present=present[0], leavers=leavers, strict=strict)
+            grown = partial(_grown, present=present[0], leavers=leavers, gate=gate)
             return [grown(session, loaded[0], request, stages)]
-    new = _published(session, loaded, request, stages, strict=strict)
+    try:
+        new = _published(session, loaded, request, stages, gate=gate)
+    except CheckFailed as error:
+        if reason is None:
+            raise
+        told = f"{present[0].relation} can only be grouped anew, as {reason}\n  {error}"
+        raise CheckFailed(told, error.report, hint=error.hint) from None
     return [Refreshed(one.relation, one, changed=True, regrouped=reason) for one in new]
 
 
@@ -196,13 +207,13 @@ def _grown(
     *,
     present: Release,
     leavers: Leavers,
-    strict: bool,
+    gate: Gate,
 ) -> Refreshed:
     """Refresh one relation class by class."""
     from dbanon.db import identity
     from dbanon.db.metadata import store
 
-    built = grow(session, loaded, request, stages, present=present, leavers=leavers, strict=strict)
+    built = grow(session, loaded, request, stages, present=present, leavers=leavers, gate=gate)
     if isinstance(built, Unchanged):
         if loaded.now is not None:
             store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
@@ -227,11 +238,11 @@ def _present(session: Session, release: Release) -> Release:
 
 
 def _published(
-    session: Session, loaded: Sequence[Loaded], request: Request, stages: Stages, *, strict: bool
+    session: Session, loaded: Sequence[Loaded], request: Request, stages: Stages, *, gate: Gate
 ) -> list[Release]:
     if request.dataset:
-        return publish_dataset_in(session, loaded, request, stages, strict=strict)
-    return [publish_in(session, one, request, stages, strict=strict) for one in loaded]
+        return publish_dataset_in(session, loaded, request, stages, gate=gate)
+    return [publish_in(session, one, request, stages, gate=gate) for one in loaded]
 
 
 def _is_same(

@@ -12,23 +12,29 @@ if TYPE_CHECKING:
     from dbanon.actions.refresh import Refreshed
 
 
+All = Annotated[bool, typer.Option("--all", help="every table that is published")]
+IfChanged = Annotated[
+    bool, typer.Option("--if-changed", help="leave alone what would come out the same")
+]
+OfLeavers = Annotated[
+    Leavers,
+    typer.Option(
+        "--leavers", help="whether a class goes when one row of it is gone, or when k are"
+    ),
+]
+
+
 def refresh(
     table: Annotated[
         str | None, typer.Argument(metavar="TABLE", show_default=False, help="or --all")
     ] = None,
     *,
-    all_: Annotated[bool, typer.Option("--all", help="every table that is published")] = False,
-    if_changed: Annotated[
-        bool, typer.Option("--if-changed", help="leave alone what would come out the same")
-    ] = False,
-    leavers: Annotated[
-        Leavers,
-        typer.Option(help="whether a class goes when one row of it is gone, or when k are"),
-    ] = Leavers.DEFER,
-    new_series: Annotated[
-        bool, typer.Option("--new-series", help="group all rows anew, in other classes")
-    ] = False,
+    all_: All = False,
+    if_changed: IfChanged = False,
+    leavers: OfLeavers = Leavers.DEFER,
     strict: options.Strict = False,
+    new_series: options.NewSeries = False,
+    recipients_changed: options.RecipientsChanged = False,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
@@ -56,8 +62,9 @@ def refresh(
             all_tables=all_,
             if_changed=if_changed,
             leavers=leavers,
-            new_series=new_series,
             strict=strict,
+            new_series=new_series,
+            recipients_changed=recipients_changed,
             settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
             stages=stages,
         )

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.caution import Caution
-    from dbanon.domain.checks import CheckReport, Composition
+    from dbanon.domain.checks import CheckReport
+    from dbanon.domain.composition import Composition
     from dbanon.domain.policy import Policy
 
 
@@ -67,8 +68,8 @@ class Leavers(StrEnum):
 class Growth:
     """What became of a release in the next one, when that was made class by class.
 
-    kept: rows that stay as they were published; born: rows of new classes; withdrawn: classes that
-    went; left: rows that went, as they are gone from the table; waiting: rows that were never
+    kept: rows that stay as they were published; births: rows of new classes; withdrawn: classes
+    that went; left: rows that went, as they are gone from the table; waiting: rows that were never
     published, and are too few, too much alike or too different for a class; withheld: rows of
     persons who were published and are not; deferred: rows that are gone from the table and still
     published; moved: rows of classes that went which form others; changed: rows whose sensitive
@@ -77,7 +78,7 @@ class Growth:
     """
 
     kept: int
-    born: int = 0
+    births: int = 0
     withdrawn: int = 0
     waiting: int = 0
     withheld: int = 0
@@ -90,18 +91,18 @@ class Growth:
     @property
     def shown(self) -> int:
         """How many rows are published now."""
-        return self.kept + self.born + self.deferred + self.moved
+        return self.kept + self.births + self.deferred + self.moved
 
     @property
     def is_same(self) -> bool:
         """Whether all that is published was before."""
-        return not (self.born or self.moved or self.left or self.withdrawn)
+        return not (self.births or self.moved or self.left or self.withdrawn)
 
     def __str__(self) -> str:
-        """Say it in one clause, of what there is."""
+        """Return the counts in one clause, of what there is."""
         classes = "class" if self.withdrawn == 1 else "classes"
         parts = (
-            (self.born, f"{self.born:,} new"),
+            (self.births, f"{self.births:,} new"),
             (self.moved, f"{self.moved:,} in other classes"),
             (self.left, f"{self.left:,} taken out, being gone"),
             (self.withdrawn, f"{self.withdrawn:,} {classes} withdrawn"),
@@ -121,9 +122,9 @@ class Release(Entry):
     ``policy`` is the policy in force, command-line overrides included; ``overrides`` are those
     the command line gave, so that a refresh repeats them; ``taxonomies`` the versions used;
     ``fingerprint`` tells whether the source has changed since; ``earlier`` how many releases of the
-    table came before, with which a reader may compare this one. ``warnings`` is what to
-    think about again, ``composition`` what all releases of the table together reveal, ``growth``
-    what became of the release before; all are told when it is published and not kept.
+    table came before, with which a reader may compare this one. ``warnings`` is what to think about
+    again, ``composition`` what all releases of the table together reveal; both are reported when it
+    is published and not kept.
     ``created_at`` and ``created_by`` are None until the ledger has it.
     """
 
@@ -139,4 +140,3 @@ class Release(Entry):
     created_by: str | None = None
     warnings: tuple[Caution, ...] = field(default=(), compare=False)
     composition: Composition | None = field(default=None, compare=False)
-    growth: Growth | None = field(default=None, compare=False)

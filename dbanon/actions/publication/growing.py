@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.prepare import Prepared, in_force, read_source, search
 from dbanon.actions.publication.steps import build, replaced
-from dbanon.domain.checks import CheckFailed, CheckReport
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import BOUNDS, K_ANONYMITY, Role
 from dbanon.domain.release import Leavers, ReleaseKind
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.caution import Caution
+    from dbanon.domain.checks import CheckReport
+    from dbanon.domain.composition import Gate
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
     from dbanon.domain.release import Growth, Release
@@ -97,7 +98,7 @@ def grow(
     *,
     present: Release,
     leavers: Leavers = Leavers.DEFER,
-    strict: bool = False,
+    gate: Gate,
 ) -> Built | Unchanged:
     """Build the next release of a relation from the one that it serves; there is no obstacle.
 
@@ -107,7 +108,7 @@ def grow(
 
     policy, info = in_force(loaded, request), loaded.info
     previous = replaced(session, info, request)
-    source, warnings = _read(session, loaded, request, stages, strict=strict)
+    source, warnings = _read(session, loaded, request, stages, strict=gate.strict)
     with stages("compare"):
         terms = _terms(policy, defer=leavers is Leavers.DEFER)
         served, persons = _served(present, info, source), _persons(source)
@@ -126,9 +127,8 @@ def grow(
         several=born.subjects is not None,
         warnings=warnings,
     )
-    make = partial(build, previous=previous, strict=strict, withdrawn=found.withdrawn)
+    make = partial(build, previous=previous, gate=gate, withdrawn=found.withdrawn)
     built = make(session, prepared, request, stages)
-    _require_no_worse(session, built, present)
     return replace(built, prepared=_counted(prepared, built.report), growth=growth)
 
 
@@ -232,7 +232,7 @@ def _growth(found: Standing, outcome: Outcome, present: Release) -> Growth:
     moved = int(shown[len(fresh) :].sum())
     growth = replace(
         found.growth,
-        born=int(fresh.sum()),
+        births=int(fresh.sum()),
         waiting=len(fresh) - int(fresh.sum()),
         withheld=found.growth.withheld - moved,
         moved=moved,
@@ -253,7 +253,7 @@ def _loss(present: Release, of_born: LossReport, growth: Growth, source: Source)
     """
     stays = growth.kept + growth.deferred
     total = source.encoded.n_rows + growth.deferred
-    added = growth.born + growth.moved
+    added = growth.births + growth.moved
     left_out = total - stays - added
 
     def whole(kept: float, born: float) -> float:
@@ -294,19 +294,3 @@ def _counted(prepared: Prepared, report: CheckReport) -> Prepared:
         prepared.outcome.loss, n_classes=of_k.classes, smallest_class=int(of_k.achieved or 0)
     )
     return replace(prepared, outcome=replace(prepared.outcome, loss=loss))
-
-
-def _require_no_worse(session: Session, built: Built, present: Release) -> None:
-    """Raise CheckFailed when more cells fail than did before; what was revealed stays revealed."""
-    from dbanon.db.histories import overlay
-
-    now = built.composition
-    if not now.failed:
-        return
-    before = overlay.recall(session, present.table, until=built.publication.id)
-    if now.is_worse_than(before, grown=present.id):
-        raise CheckFailed(
-            "\n  ".join(now.told) or "comparing releases would reveal individuals",
-            CheckReport(present.relation, tuple(one.result for one in now.failed)),
-            hint=command("dbanon history", present.table),
-        )

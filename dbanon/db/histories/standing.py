@@ -110,7 +110,7 @@ def stand(
 
     Raises PolicyError when two rows have one key.
     """
-    known = memory.recall(session, publication.info.name)
+    known = memory.recall(session, publication.info.name, relation=publication.view)
     person = _read(session, publication, rows, persons)
     memory.state(session, known, publication.id, _BEFORE)
     session.pg.execute(query("overlays/cells"))
@@ -251,7 +251,7 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
             hint=command("dbanon refresh", table, options="--new-series"),
         )
     former = replace(publication, former=previous.data_id)
-    key = memory.key_of(session, table)
+    key = memory.key_of(session, table, publication.view)
     for statement in immutability.open_statements(former.release):
         session.pg.execute(statement)
     session.pg.execute(

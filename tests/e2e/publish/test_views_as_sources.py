@@ -133,7 +133,8 @@ def test_a_refresh_sees_what_the_tables_below_have_become(shop):
     (same,) = dbanon.refresh("rentals", if_changed=True, settings=shop.settings)
     assert not same.changed
     shop.execute("UPDATE public.film SET category = 'other' WHERE film_id = 3")
-    options = {"if_changed": True, "new_series": True, "settings": shop.settings}
+    others = {"new_series": True, "recipients_changed": True}
+    options = {**others, "if_changed": True, "settings": shop.settings}
     (again,) = dbanon.refresh("rentals", **options)
     assert again.changed
     ((expected,),) = shop.execute("SELECT count(*) FROM public.rentals WHERE category = 'other'")
