@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.request import Options
     from dbanon.db.session import Session
-    from dbanon.domain.release import Release
+    from dbanon.domain.release import Mark, Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ def refresh(
     *,
     all_tables: bool = False,
     if_changed: bool = False,
+    unless_since: Mark | None = None,
     incremental: Leavers | str | None = None,
     strict: bool = False,
     new_series: bool = False,
@@ -61,13 +62,14 @@ def refresh(
 
     The stored policy as it stands now is used, under the same k, l and options that published
     the served release. With ``if_changed`` a relation whose rows, policy and taxonomies are the
-    same is left alone. With ``incremental`` classes stay as they are published, values included,
-    and rows that were never published form classes of their own; a class is withdrawn when a row
-    of it is gone (``retire``), or when k are (``defer``). With ``all_tables`` one failure does not
-    keep the others from being tried: it is reported in ``error``. With ``strict`` nothing is
-    published that would be warned of; ``new_series`` and ``recipients_changed`` are those of
-    ``publish``. Raises ConfigError when nothing is served, and what
-    ``publish`` raises.
+    same is left alone, and so is one that was published after ``unless_since``, whoever did it,
+    which is only known when it is this one's turn. With ``incremental`` classes stay as they are
+    published, values included, and rows that were never published form classes of their own; a
+    class is withdrawn when a row of it is gone (``retire``), or when k are (``defer``). With
+    ``all_tables`` one failure does not keep the others from being tried: it is reported in
+    ``error``. With ``strict`` nothing is published that would be warned of; ``new_series`` and
+    ``recipients_changed`` are those of ``publish``. Raises ConfigError when nothing is served, and
+    what ``publish`` raises.
     """
     if (table is None) != all_tables:
         raise ConfigError("name one table, or pass --all", hint="dbanon refresh --all")
@@ -81,6 +83,7 @@ def refresh(
             _again,
             releases,
             if_changed=if_changed,
+            unless_since=unless_since,
             incremental=None if incremental is None else Leavers(incremental),
             gate=gate,
             settings=settings,
@@ -133,6 +136,7 @@ def _again(
     releases: Sequence[Release],
     *,
     if_changed: bool,
+    unless_since: Mark | None,
     incremental: Leavers | None,
     gate: Gate,
     settings: Settings,
@@ -151,7 +155,8 @@ def _again(
                 hint="dbanon publish --dataset FILE",
             )
         if [one.id for one in present] == [one.id for one in releases]:
-            if if_changed and _is_same(session, loaded, releases, asked, stages):
+            done = unless_since is not None and all(map(unless_since.precedes, present))
+            if done or (if_changed and _is_same(session, loaded, releases, asked, stages)):
                 session.deeds.withdraw()
                 return [Refreshed(one.relation, one, changed=False) for one in releases]
             if incremental is not None:
@@ -164,6 +169,7 @@ def _again(
     return _again(
         present,
         if_changed=if_changed,
+        unless_since=unless_since,
         incremental=incremental,
         gate=gate,
         settings=settings,
