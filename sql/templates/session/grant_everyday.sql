@@ -13,3 +13,5 @@ GRANT USAGE, CREATE ON SCHEMA {views} TO {role} WITH GRANT OPTION;
 -- And for each table that is to be published, with names of your own:
 --   GRANT USAGE ON SCHEMA clinic TO publisher;
 --   GRANT SELECT ON clinic.patients TO publisher;
+-- And, where TEMPORARY was revoked from PUBLIC, by the owner of the database:
+--   GRANT TEMPORARY ON DATABASE clinic TO publisher;
