@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 ATTEMPTS = 8
 _FIRST_PAUSE = timedelta(seconds=15)
 _LONGEST_PAUSE = timedelta(minutes=30)
+_MOMENT = timedelta(seconds=5)  # between taking a job and locking it
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def wait(session: Session, seconds: float) -> None:
 
 def take(session: Session, moment: datetime) -> Job | None:
     """Take a job, which has to be committed; None if there is none to do."""
-    values = {"now": moment, "longest": _LONGEST_PAUSE}
+    values = {"now": moment, "longest": _LONGEST_PAUSE, "moment": _MOMENT}
     row = session.pg.execute(query("jobs/take"), values).fetchone()
     if row is None:
         return None

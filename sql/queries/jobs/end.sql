@@ -3,5 +3,6 @@ UPDATE dbanon.job AS j
    SET state = %(state)s,
        result = %(result)s,
        reason = %(reason)s,
+       not_before = NULL,
        ended_at = %(now)s
  WHERE j.job_id = %(job)s

@@ -65,14 +65,13 @@ def repeating(database, act, seen):
 
 
 def write(connection):
-    """Change notes, and let somebody leave and somebody else come."""
+    """Change notes, and let the last who came leave and somebody else come."""
     with connection.transaction():
         connection.execute("UPDATE public.patients SET note = note || '.' WHERE id % 50 = 7")
         connection.execute(
-            "WITH gone AS (DELETE FROM public.patients WHERE id = (SELECT min(id)"
+            "WITH gone AS (DELETE FROM public.patients WHERE id = (SELECT max(id)"
             " FROM public.patients) RETURNING *) INSERT INTO public.patients"
-            " SELECT (SELECT max(id) + 1 FROM public.patients), age, sex, born, weight, disease,"
-            " note FROM gone"
+            " SELECT id + 1, age, sex, born, weight, disease, note FROM gone"
         )
 
 

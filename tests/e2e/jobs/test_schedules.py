@@ -9,6 +9,7 @@ from tables import serve_patients
 
 import dbanon
 from dbanon.db.jobs import queue
+from dbanon.db.session import connect
 
 pytestmark = pytest.mark.one_server
 
@@ -219,6 +220,15 @@ def test_a_job_whose_worker_seems_lost_waits_while_its_table_is_being_published(
     publication.execute("UPDATE dbanon.publishing SET turns = turns + 1")
     assert [] == work(published)
     publication.rollback()
+    assert ["unchanged"] == work(published)
+
+
+def test_a_job_that_was_taken_a_moment_ago_is_left_to_who_took_it(published, clock):
+    published.execute("SELECT dbanon.enqueue('public.patients')")
+    with connect(published.settings) as session, session.transaction():
+        assert 1 == queue.take(session, queue.now(session)).attempts
+    assert [] == work(published)
+    clock(0.01)
     assert ["unchanged"] == work(published)
 
 
