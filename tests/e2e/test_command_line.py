@@ -80,7 +80,13 @@ def test_the_whole_way_of_a_steward(run, database, tmp_path):
     assert "against release 1" in refused
     assert "release 1 is served on" in refused
     run("check", "anon.patients", "--history")
-    assert "there is nothing to compare" in run("history", "patients").stdout
+    drawing = tmp_path / "history.svg"
+    shown = run("history", "patients", "--plot", drawing)
+    assert "there is nothing to compare" in shown.stdout
+    assert "history.svg written" in shown.stderr.replace("\n", "")
+    assert drawing.read_text().startswith("<?xml")
+    refused = run("history", "nothing_here", "--plot", "history.gif", code=1).stderr
+    assert "try: --plot history.svg" in refused
     releases = json.loads(run("release", "list", "--json").stdout)
     assert [release["served"] for release in releases] == [True]
     assert "k-anonymity" in run("release", "show", releases[0]["id"]).stdout
