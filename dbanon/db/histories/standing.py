@@ -8,14 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from psycopg import sql
 
-from dbanon.db.histories import memory
+from dbanon.db.histories import memory, places
 from dbanon.db.queries import query, template
 from dbanon.db.releases import copies, immutability, relations
-from dbanon.db.transfer import ROWS_AT_ONCE, write
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.text import command
 from dbanon.formats.values import combinations
@@ -31,7 +28,6 @@ if TYPE_CHECKING:
     from dbanon.domain.release import Entry
     from dbanon.domain.table import TableInfo
 
-_READ = sql.Identifier("pg_temp", "history_read")
 _BEFORE = sql.Identifier("pg_temp", "history_before")
 _CELLS = sql.Identifier("pg_temp", "history_cells")
 _STANDING = sql.Identifier("pg_temp", "history_standing")
@@ -76,30 +72,16 @@ def stand(
     keys, known = rows.keys, memory.recall(session, release.table)
     found = None
     if release.id in known.relations and known.person == tuple(keys.column_names):
-        _read(session, keys)
+        person = places.read_in(session, keys)
         memory.state(session, known, release.id, _BEFORE)
         session.pg.execute(query("overlays/cells"))
-        columns = [sql.Identifier("l", f"k{i}") for i in range(1, keys.num_columns + 1)]
-        person = template("histories/person_hash", person=sql.SQL(", ").join(columns))
-        slots = {"person": person, "read": _READ, "key": sql.Literal(known.key)}
+        slots = {"person": person, "read": places.READ, "key": sql.Literal(known.key)}
         session.pg.execute(template("histories/standing", **slots))
         found = _counted(session, rows, info, terms)
-        for table in (_READ, _BEFORE, _CELLS, _STANDING):
+        for table in (places.READ, _BEFORE, _CELLS, _STANDING):
             session.pg.execute(sql.SQL("DROP TABLE {}").format(table))
     memory.forget(session)
     return found
-
-
-def _read(session: Session, keys: pa.Table) -> None:
-    """Write the keys as texts, each with its place."""
-    names = [f"k{i}" for i in range(1, keys.num_columns + 1)]
-    declared = [sql.SQL("{} text").format(sql.Identifier(name)) for name in names]
-    columns = sql.SQL(", ").join(declared)
-    session.pg.execute(template("histories/create_read", read=_READ, columns=columns))
-    texts = [pc.cast(column, pa.string()) for column in keys.columns]
-    table = pa.table([pa.array(np.arange(len(keys), dtype=np.int32)), *texts], ["place", *names])
-    parts = (table.slice(i, ROWS_AT_ONCE) for i in range(0, len(table), ROWS_AT_ONCE))
-    write(session, _READ, parts, columns=table.column_names)
 
 
 def _counted(session: Session, rows: SourceRows, info: TableInfo, terms: Terms) -> Standing:
