@@ -85,6 +85,12 @@ def still_readable_by(session: Session, roles: Sequence[str], *, published: int)
     return [row[0] for row in session.pg.execute(query("rights/still_readable_by"), parameters)]
 
 
+def readers(session: Session, relations: Sequence[int], *, source: int) -> set[str]:
+    """Return who can read one of some relations, by oid; not owners, nor readers of the source."""
+    parameters = {"relations": list(relations), "source": source}
+    return {row[0] for row in session.pg.execute(query("rights/readers"), parameters)}
+
+
 def require_readable(session: Session, roles: Sequence[str], *, published: int) -> None:
     """Raise NotPermitted when a grant did not take: without grant option GRANT only warns."""
     rows = session.pg.execute(

@@ -72,7 +72,7 @@ def k_of_cells(release):
 
 def test_what_a_refresh_after_one_deletion_lacks_is_the_value_of_who_left(patients):
     first = publish(patients)
-    assert first.composition.told == ()
+    assert first.composition.warnings == ()
     for number, leaver in enumerate((17, 44), 2):
         secret, before = values_of(patients)[leaver], diseases(patients)
         patients.execute("DELETE FROM public.patients WHERE id = %s", (leaver,))
@@ -81,7 +81,7 @@ def test_what_a_refresh_after_one_deletion_lacks_is_the_value_of_who_left(patien
         assert 1 == k_of_cells(refreshed.release)
         assert (
             f"releases {', '.join(map(str, range(1, number + 1)))}"
-            in (refreshed.release.composition.told[-1])
+            in (refreshed.release.composition.warnings[-1])
         )
     shares = [(a.smallest, a.in_both) for a in refreshed.release.composition.against]
     assert [(1, 198), (1, 198)] == shares
@@ -124,7 +124,7 @@ def test_two_relations_that_share_a_number_are_joined_on_it(database):
         dbanon.set_policy(table, policy, settings=database.settings)
     first = publish(database)
     second = publish(database, policy="born")
-    assert ((), True) == (first.composition.told, second.composition.told != ())
+    assert ((), True) == (first.composition.warnings, second.composition.warnings != ())
     found = database.execute(
         "SELECT s.id, s.weight, count(*), min(a.weight)"
         "  FROM public.patients AS s"
@@ -157,7 +157,7 @@ def test_the_check_repeats_what_a_refresh_found(patients):
     for relation in ("anon.patients", None):
         with pytest.raises(CheckFailed) as failed:
             dbanon.check_history(relation, settings=patients.settings)
-        assert "\n  ".join(refreshed.release.composition.told) == str(failed.value)
+        assert "\n  ".join(refreshed.release.composition.warnings) == str(failed.value)
 
 
 def test_a_release_that_was_dropped_is_not_forgotten(patients):
@@ -171,7 +171,7 @@ def test_live_views_are_said_to_be_unknown(patients):
     publish(patients)
     live = publish(patients, name="live", kind="view").composition
     assert ((1,), (2,)) == (live.releases, live.unknown)
-    assert "release 2 of public.patients left nothing to compare with" in live.told[-1]
+    assert "release 2 of public.patients left nothing to compare with" in live.warnings[-1]
 
 
 def test_nobody_but_who_publishes_can_read_what_is_remembered(patients):

@@ -52,7 +52,7 @@ def look_at(session: Session, release: Release) -> list[Finding]:
             # A source that is no longer what the policy knew is read no further.
             is_whole = not any(finding.exit_code for finding in findings)
             for caution in of_release(session, release) if is_whole else ():
-                findings.append(Finding(Level.WARNING, subject, caution.told, caution.hint))
+                findings.append(Finding(Level.WARNING, subject, caution.with_code, caution.hint))
             identity.require_admitted(session)
     except DbanonError as error:
         findings.append(failure(subject, str(error), error.hint))
@@ -168,7 +168,7 @@ def _copied(session: Session, release: Release, published: TableInfo) -> Iterato
 
 def _live(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
     """Yield whether what a live view shows holds by now: all is counted."""
-    from dbanon.actions.check import explain
+    from dbanon.actions.releases.check import explain
     from dbanon.db.hidden import hidden
     from dbanon.db.proofs import checks
     from dbanon.db.releases.guarantee import read_promise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.cli.terminal import console
-from dbanon.domain.checks import Exposure
+from dbanon.domain.composition import Exposure
 from dbanon.domain.policy import L_DIVERSITY
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.wording import MEANINGS, Meaning
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dbanon.domain.assignment import LossReport
-    from dbanon.domain.checks import CheckReport, Composition
+    from dbanon.domain.checks import CheckReport
+    from dbanon.domain.composition import Composition
     from dbanon.domain.policy import ModelSpec, Policy
 
 # Metrics from here on are read by their size, not by their decimals.
@@ -52,7 +53,7 @@ def checks(report: CheckReport) -> None:
 
 def composition(found: Composition | None) -> None:
     """Warn of what all releases of a table together reveal, if they do."""
-    for line in () if found is None else found.told:
+    for line in () if found is None else found.warnings:
         console.warn(line)
 
 
@@ -93,8 +94,8 @@ def loss(report: LossReport) -> None:
     if report.weighted_ncp is not None:
         rows.append(("all, weighted (NCP)", f"{100 * report.weighted_ncp:.2f}%"))
     console.table(("quasi-identifier", "loss"), rows, title="Loss: 0% is exact, 100% says nothing")
-    if report.dearest is not None:
-        name, share = report.dearest
+    if report.costliest is not None:
+        name, share = report.costliest
         console.say(
             f"{quote_identifier(name)} costs {share:.0%} of the loss: consider at_least or bands, a"
             " taxonomy with more levels, or another role for it"

@@ -18,6 +18,8 @@ from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
 
@@ -29,26 +31,36 @@ _PRESENT = sql.Identifier("pg_temp", "history_present")
 class Memory:
     """The releases of a table that can be compared, oldest first, each with its relation.
 
-    person: the columns that tell their persons; key: by which these are remembered, None where
-    nobody is.
+    series: the release that started theirs, 0 for the first one; person: the columns that tell
+    their persons; key: by which these are remembered, None where nobody is.
     """
 
     table: TableName
     relations: dict[int, TableName]
+    series: int = 0
     person: tuple[str, ...] = ()
     key: object = None
 
 
-def remember(session: Session, publication: Publication) -> Memory:
+def remember(session: Session, publication: Publication, *, starts_series: bool = False) -> Memory:
     """Note whom a table release shows, in which class; return it with what it can be compared with.
 
+    That is nothing when it starts a series, whose persons are told by another key.
     What is remembered of all of them is in ENTRIES until the transaction ends or it is forgotten.
     """
     table, view = publication.info.name, publication.view
     person = _person(publication)
-    key = key_of(session, table) or _new_key(session)
+    latest = None if starts_series else _latest(session, table, view)
+    key = latest["key"] if latest is not None and latest["exists"] else _new_key(session)
+    series = publication.id if starts_series else latest["series"] if latest is not None else 0
     _present(session, publication, key)
-    where = {"schema": table.schema, "name": table.name, "person": person, "key": key}
+    where = {
+        "schema": table.schema,
+        "name": table.name,
+        "person": person,
+        "key": key,
+        "series": series,
+    }
     memory = _unpacked(session, table, where)
     noted = {
         **where,
@@ -67,14 +79,22 @@ def remember(session: Session, publication: Publication) -> Memory:
     return replace(memory, relations={**memory.relations, publication.id: view})
 
 
-def recall(session: Session, table: TableName, *, until: int | None = None) -> Memory:
+def recall(
+    session: Session,
+    table: TableName,
+    *,
+    relation: TableName | None = None,
+    until: int | None = None,
+) -> Memory:
     """Return what is remembered of a table, as ``remember`` does, and note nothing.
 
-    until: leave out this release, and what came after it.
+    relation: of the series of this one, if it is known, else of the latest one; until: leave out
+    this release, and what came after it.
     """
-    known = _latest(session, table)
+    known = _latest(session, table, relation)
     if known is None or not known["exists"]:
-        return _unpacked(session, table, None)
+        forgotten = _unpacked(session, table, None)
+        return forgotten if known is None else replace(forgotten, series=known["series"])
     where = {"schema": table.schema, "name": table.name, **known}
     return _unpacked(session, table, where, until=until)
 
@@ -126,10 +146,21 @@ def _require_same_members(session: Session, publication: Publication, key: objec
         )
 
 
-def key_of(session: Session, table: TableName) -> object:
-    """Return the key by which the persons of a table were remembered last, None if it is gone."""
-    known = _latest(session, table)
+def key_of(session: Session, table: TableName, relation: TableName) -> object:
+    """Return the key by which the persons of a relation are remembered, None if it is gone."""
+    known = _latest(session, table, relation)
     return known["key"] if known is not None and known["exists"] else None
+
+
+def series(session: Session, table: TableName) -> dict[int, int]:
+    """Return the series of each remembered release of a table, by number."""
+    named = {"schema": table.schema, "name": table.name}
+    return dict(session.pg.execute(query("histories/series"), named).fetchall())
+
+
+def series_of(known: Mapping[int, int], release: int, own: int) -> int | None:
+    """Return the series of a release, None for what was published live before ``own`` started."""
+    return known.get(release, own if release >= own else None)
 
 
 def changes(session: Session, table: TableName) -> dict[int, int]:
@@ -149,11 +180,19 @@ def _person(publication: Publication) -> list[str]:
     return [*publication.info.primary_key] if subject is None else [subject]
 
 
-def _latest(session: Session, table: TableName) -> dict[str, Any] | None:
-    """Return the columns and the key by which persons were remembered last."""
-    named = {"schema": table.schema, "name": table.name}
+def _latest(
+    session: Session, table: TableName, relation: TableName | None
+) -> dict[str, Any] | None:
+    """Return how persons were remembered last, of a relation if it was ever published."""
+    named = {
+        "schema": table.schema,
+        "name": table.name,
+        "view_schema": None if relation is None else relation.schema,
+        "view_name": None if relation is None else relation.name,
+    }
     row = session.pg.execute(query("histories/latest_history"), named).fetchone()
-    return None if row is None else {"person": row[0], "key": row[1], "exists": row[2]}
+    names = ("person", "key", "exists", "series")
+    return None if row is None else dict(zip(names, row, strict=True))
 
 
 def _new_key(session: Session) -> object:
@@ -180,7 +219,7 @@ def _unpacked(
     session.pg.execute(query("histories/unpack"), {"releases": list(relations)})
     if where is None:
         return Memory(table, relations)
-    return Memory(table, relations, tuple(where["person"]), where["key"])
+    return Memory(table, relations, where["series"], tuple(where["person"]), where["key"])
 
 
 def _present(session: Session, publication: Publication, key: object) -> None:

@@ -18,7 +18,8 @@ from dbanon.db.metadata import ledger
 from dbanon.db.models.statements import demands
 from dbanon.db.proofs.subjects import judge_persons, judge_rows
 from dbanon.db.queries import query, template
-from dbanon.domain.checks import Against, CellResult, CheckResult, Composition, Exposure, Verdict
+from dbanon.domain.checks import CheckResult, Verdict
+from dbanon.domain.composition import Against, CellResult, Composition, Exposure
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Role
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS
@@ -40,30 +41,47 @@ _OVERLAY = sql.Identifier("pg_temp", "history_overlay")
 _LEAST = 2  # values that a person is to have where a policy asks for no number of them
 
 
-def remember(session: Session, publication: Publication) -> Composition:
-    """Remember a table release that is about to be served; compare it with all before."""
-    known = memory.remember(session, publication)
-    return _composed(session, known, {publication.id: publication.policy})
+def remember(
+    session: Session, publication: Publication, *, starts_series: bool = False
+) -> Composition:
+    """Remember a table release that is about to be served; compare it with all before.
+
+    One that starts a series is compared as well, and remembered so that none after it will be.
+    """
+    new = {publication.id: publication.policy}
+    if not starts_series:
+        return _composed(session, memory.remember(session, publication), new)
+    with session.pg.transaction(force_rollback=True):
+        found = _composed(session, memory.remember(session, publication), new)
+    memory.remember(session, publication, starts_series=True)
+    memory.forget(session)
+    return found
 
 
 def recall(
     session: Session,
     table: TableName,
     *,
+    relation: TableName | None = None,
     live: Mapping[int, Policy] | None = None,
     until: int | None = None,
 ) -> Composition:
-    """Compare all releases of a table that are remembered.
+    """Compare all releases of a table that are remembered, those of one series.
 
-    live: a release that is about to be served live, by number, which nothing can be compared with;
-    until: leave out this release, and what came after it.
+    relation: of whose series, the latest one by default; live: a release that is about to be
+    served live, by number, which nothing can be compared with; until: leave out this release, and
+    what came after it.
     """
-    return _composed(session, memory.recall(session, table, until=until), live or {})
+    return _composed(
+        session, memory.recall(session, table, relation=relation, until=until), live or {}
+    )
 
 
 def _composed(session: Session, known: Memory, new: Mapping[int, Policy]) -> Composition:
-    entered = ledger.releases(session, table=known.table)
-    policies = {release.id: release.policy for release in entered} | dict(new)
+    entered = ledger.policies_by_release(session, known.table, known=new.values())
+    series, own = memory.series(session, known.table), known.series
+    shared = {i: p for i, p in entered.items() if memory.series_of(series, i, own) == own}
+    policies = shared | dict(new)
     of_known = {number: policies[number] for number in known.relations if number in policies}
     unknown = sorted(policies.keys() - of_known.keys()) if len(policies) > 1 else []
     found = Composition(

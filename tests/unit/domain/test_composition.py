@@ -2,7 +2,8 @@
 
 import pytest
 
-from dbanon.domain.checks import Against, CellResult, CheckResult, Composition, Exposure, Verdict
+from dbanon.domain.checks import CheckResult, Verdict
+from dbanon.domain.composition import Against, CellResult, Composition, Exposure
 from dbanon.domain.table import TableName
 
 PEOPLE = TableName("public", "people")
@@ -46,5 +47,5 @@ def test_nothing_is_said_of_a_pair_of_releases_that_reveals_nothing():
         Against(number, PEOPLE, 200, 200, 2, 9, 0, (Exposure("disease", 2, 0, 0),))
         for number in (1, 2)
     ]
-    (line,) = composition(result(1, 0), result(2, 1), result(3, 1), against=pairs).told
+    (line,) = composition(result(1, 0), result(2, 1), result(3, 1), against=pairs).warnings
     assert line.startswith("comparing releases 1, 2, 3 reveals individuals")
