@@ -1,4 +1,8 @@
-"""Attacks by whoever kept several releases: each succeeds on what is grouped anew, and is named."""
+"""Attacks by whoever kept several releases: each succeeds on what is grouped anew, and is named.
+
+That they fail where releases share classes: ``test_sharing.py``; that what lets them succeed is
+refused: ``test_series.py``.
+"""
 
 from collections import Counter, defaultdict
 
@@ -19,6 +23,13 @@ def patients(database):
     policy = patients_policy(table, k=K, l=L, algorithm="mdav")
     dbanon.set_policy(table, policy, settings=database.settings)
     return database
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch):
+    """Let every release group anew, as if nothing were remembered to share or to be refused by."""
+    monkeypatch.setattr("dbanon.actions.publish.share", lambda *_, **__: None)
+    monkeypatch.setattr("dbanon.actions.publication.series._require_no_worse", lambda *_: None)
 
 
 def publish(database, **options):
