@@ -8,18 +8,20 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from psycopg import sql
 
-from dbanon.db.histories import memory, places
+from dbanon.db.histories import memory
 from dbanon.db.metadata import ledger
-from dbanon.db.queries import query, template
+from dbanon.db.queries import identifiers, query, template
+from dbanon.db.transfer import ROWS_AT_ONCE, write
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from dbanon.db.session import Session
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from dbanon.domain.table import TableName
     from dbanon.formats.values.frozen import Shown, Values
 
+_READ = sql.Identifier("pg_temp", "history_read")
 _PLACES = sql.Identifier("pg_temp", "history_places")
 _CELLS = sql.Identifier("pg_temp", "history_cells")
 
@@ -61,14 +64,27 @@ def recall(
         entered = ledger.policies_by_release(session, table)
         policies = [entered[number] for number in known.relations if number in entered]
         session.pg.execute(query("overlays/cells"))
-        person = places.read_in(session, persons)
-        slots = {"person": person, "read": places.READ, "key": sql.Literal(known.key)}
-        session.pg.execute(template("histories/places", **slots))
+        _look_up(session, persons, known.key)
         found = _placed(session, table, relation, len(persons), policies)
-        for name in (places.READ, _PLACES, _CELLS):
+        for name in (_READ, _PLACES, _CELLS):
             session.pg.execute(sql.SQL("DROP TABLE {}").format(name))
     memory.forget(session)
     return found
+
+
+def _look_up(session: Session, persons: pa.Table, key: object) -> None:
+    """Write the keyed hash of each person, with its place, into a temporary table."""
+    names = [f"k{i}" for i in range(1, persons.num_columns + 1)]
+    declared = [sql.SQL("{} text").format(sql.Identifier(name)) for name in names]
+    columns = sql.SQL(", ").join(declared)
+    session.pg.execute(template("atoms/create_persons", read=_READ, columns=columns))
+    texts = [pc.cast(column, pa.string()) for column in persons.columns]
+    table = pa.table([np.arange(len(persons), dtype=np.int32), *texts], ["place", *names])
+    parts = (table.slice(i, ROWS_AT_ONCE) for i in range(0, len(table), ROWS_AT_ONCE))
+    write(session, _READ, parts, columns=table.column_names)
+    person = template("histories/person_hash", person=identifiers(names, of="l"))
+    slots = {"person": person, "read": _READ, "key": sql.Literal(key)}
+    session.pg.execute(template("atoms/places", **slots))
 
 
 def _placed(

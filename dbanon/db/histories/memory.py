@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
+    from dbanon.domain.release import Entry
 
 ENTRIES = sql.Identifier("pg_temp", "history_entries")
 _PRESENT = sql.Identifier("pg_temp", "history_present")
@@ -69,8 +70,7 @@ def remember(session: Session, publication: Publication, *, starts_series: bool 
         "view_name": view.name,
     }
     if publication.withdrawn is not None:
-        kept = {**noted, "withdrawn": list(publication.withdrawn)}
-        session.pg.execute(query("histories/retain"), kept)
+        session.pg.execute(query("histories/retain"), noted)
         _require_same_members(session, publication, key)
     for name in ("histories/add_entries", "histories/add_history", "histories/pack"):
         session.pg.execute(query(name), noted)
@@ -161,6 +161,16 @@ def series(session: Session, table: TableName) -> dict[int, int]:
 def series_of(known: Mapping[int, int], release: int, own: int) -> int | None:
     """Return the series of a release, None for what was published live before ``own`` started."""
     return known.get(release, own if release >= own else None)
+
+
+def persons_of(session: Session, release: Entry) -> tuple[str, ...] | None:
+    """Return the columns that tell the persons of a release, None if it cannot be compared."""
+    table, known = release.table, _latest(session, release.table, release.relation)
+    if known is None or not known["exists"]:
+        return None
+    where = {"schema": table.schema, "name": table.name, **known}
+    found = session.pg.execute(query("histories/comparable"), where).fetchall()
+    return tuple(known["person"]) if release.id in {row[0] for row in found} else None
 
 
 def changes(session: Session, table: TableName) -> dict[int, int]:

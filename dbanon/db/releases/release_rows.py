@@ -88,7 +88,7 @@ def _freeze(session: Session, publication: Publication, source: SourceRows) -> N
     texts = [sql.SQL("NULL::text AS {}").format(sql.Identifier(value)) for _, value in numbered]
     slots = {"stage": publication.stage, "frozen": publication.frozen}
     columns = sql.SQL(", ").join([*keys, *texts])
-    session.pg.execute(template("histories/create_frozen", columns=columns, **slots))
+    session.pg.execute(template("atoms/create_frozen", columns=columns, **slots))
     written = [*publication.key_columns, *(value for _, value in numbered)]
     rows = pa.table([*source.keys.columns, *source.columns.columns], names=written)
     parts = (rows.slice(part.start, ROWS_AT_ONCE) for part in _parts(len(rows)))
@@ -101,7 +101,7 @@ def _freeze(session: Session, publication: Publication, source: SourceRows) -> N
         )
         for name, value in numbered
     )
-    freeze = template("histories/freeze_stage", values=values, join=publication.join, **slots)
+    freeze = template("atoms/freeze_stage", values=values, join=publication.join, **slots)
     with identity.harmless(session, keep=True):
         session.pg.execute(freeze)
 
