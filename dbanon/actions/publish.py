@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 from dbanon.actions.preparation.prepare import fingerprint, prepare
 from dbanon.actions.preparation.request import Request
 from dbanon.actions.publication.opening import publishing
+from dbanon.actions.publication.sharing import share
 from dbanon.actions.publication.steps import build, replaced, serve
 from dbanon.domain.composition import Gate
 from dbanon.domain.progress import Stages
@@ -59,11 +61,16 @@ def publish_in(
 ) -> Release:
     """Do all of a publication inside the open transaction of ``publishing``."""
     previous = replaced(session, loaded.info, request)
-    prepared = prepare(session, loaded, request, stages, strict=gate.strict)
+    shared = share(session, loaded, request, stages, gate=gate)
+    prepared, sharing = shared or (
+        prepare(session, loaded, request, stages, strict=gate.strict),
+        None,
+    )
     built = build(session, prepared, request, stages, previous=previous, gate=gate)
     with stages("record"):
         found = fingerprint(session, loaded, prepared.policy, request)
-        return serve(session, loaded, built, request, fingerprint=found)
+        release = serve(session, loaded, built, request, fingerprint=found)
+    return replace(release, sharing=sharing)
 
 
 def publish_dataset(

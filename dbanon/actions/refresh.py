@@ -202,7 +202,9 @@ def _renewed(
             raise
         told = f"{present[0].relation} can only be grouped anew, as {reason}\n  {error}"
         raise CheckFailed(told, error.report, hint=error.hint) from None
-    return [Refreshed(one.relation, one, changed=True, regrouped=reason) for one in new]
+    return [
+        Refreshed(o.relation, o, changed=True, regrouped=None if o.sharing else reason) for o in new
+    ]
 
 
 def _grown(

@@ -83,5 +83,7 @@ def _show(release: Release, *, dry_run: bool, silent: bool) -> None:
             console.say("dry run: all of it was proved, then rolled back")
         else:
             console.say(f"release {release.id} of {release.table} is served as {release.relation}")
+        if release.sharing is not None:
+            console.say(f"  {release.sharing}")
     console.caution(release.warnings)
     report.composition(release.composition)

@@ -92,6 +92,8 @@ def show(result: "Refreshed", *, silent: bool) -> None:
         console.say(f"{result.relation}: {state}, release {result.release.id}")
         if result.growth is not None:
             console.say(f"  {result.growth}")
+        if result.changed and result.release.sharing is not None:
+            console.say(f"  {result.release.sharing}")
         if result.regrouped is not None:
             console.say(f"  grouped anew: {result.regrouped}")
     console.caution(result.release.warnings)

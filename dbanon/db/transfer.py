@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import adbc_driver_manager
 import adbc_driver_postgresql
+import numpy as np
 import pyarrow as pa
 from adbc_driver_manager import AdbcConnection, AdbcStatement
 from adbc_driver_manager._reader import AdbcRecordBatchReader  # dbapi would import pandas
@@ -27,7 +28,6 @@ from dbanon.domain.table import ColumnKind, quote_identifier
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from dbanon.db.session import Session
@@ -97,18 +97,21 @@ class SourceRows:
 
     ``kept`` is what is published of rows that are read once only, and their subject, as COPY takes
     it back; None where the source is read again. All but keys are dictionary-encoded, all chunks of
-    a column by the same dictionary.
+    a column by the same dictionary. ``frozen`` are the rows whose ``columns`` are those of an
+    earlier release, in place of what the source has.
     """
 
     keys: pa.Table
     columns: pa.Table
     kept: pa.Table | None = None
+    frozen: NDArray[np.int64] | None = None
 
     def take(self, rows: NDArray[np.int64]) -> SourceRows:
         """Return some rows, in the order given."""
         chosen = pa.array(rows)
         kept = None if self.kept is None else self.kept.take(chosen)
-        return SourceRows(self.keys.take(chosen), self.columns.take(chosen), kept)
+        frozen = None if self.frozen is None else np.flatnonzero(np.isin(rows, self.frozen))
+        return SourceRows(self.keys.take(chosen), self.columns.take(chosen), kept, frozen)
 
 
 def require_fit(session: Session, info: TableInfo, policy: Policy) -> None:

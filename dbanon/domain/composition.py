@@ -81,9 +81,10 @@ class CellResult:
     relation: TableName
     result: CheckResult
 
-    def of(self, release: int) -> tuple[int, str, str | None]:
-        """Return what is counted, as if it were of that release; k is asked of all together."""
-        number = 0 if self.result.model == K_ANONYMITY else release
+    @property
+    def counted(self) -> tuple[int, str, str | None]:
+        """What is counted: of a release, but k is asked of all together."""
+        number = 0 if self.result.model == K_ANONYMITY else self.release
         return number, self.result.model, self.result.column
 
 
@@ -113,21 +114,13 @@ class Composition:
         """Whether everything held of all releases, none of which is unknown."""
         return not self.failed and not self.unknown
 
-    def is_worse_than(self, before: Composition, *, than: int) -> bool:
+    def is_worse_than(self, before: Composition) -> bool:
         """Whether more cells fail of some release, model and column than did before.
 
-        than: the release that a new one replaces, with whose cells its own are compared; the
-        newest one if that is not among those before.
+        before: with figures of what the newest release asks, too.
         """
-        replaced = than if than in before.releases else max(before.releases, default=0)
-        former: dict[tuple[int, str, str | None], int] = {}
-        for one in before.results:
-            former[one.of(one.release)] = one.result.failing_classes
-        return any(
-            one.result.failing_classes
-            > former.get(one.of(one.release if one.release in before.releases else replaced), 0)
-            for one in self.results
-        )
+        former = {one.counted: one.result.failing_classes for one in before.results}
+        return any(one.result.failing_classes > former.get(one.counted, 0) for one in self.results)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -115,6 +115,33 @@ class Growth:
         return ", ".join([f"{self.kept:,} rows as before", *(text for n, text in parts if n)])
 
 
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How a release is made of atoms: those who were in the same classes of all releases before.
+
+    atoms: how many are shown, in classes of one or several; kept: their rows; born: rows that were
+    never published and form classes of their own; waiting: those that are too few or too much alike
+    for one; withheld: rows of atoms that are not shown, as somebody of them is gone or as they do
+    not meet by themselves what is asked of a column that was never published; frozen: rows of
+    ``kept`` whose values are others by now.
+    """
+
+    atoms: int
+    kept: int
+    born: int
+    waiting: int
+    withheld: int
+    frozen: int
+
+    def __str__(self) -> str:
+        """Say it in one clause."""
+        return (
+            f"{self.kept:,} rows in whole groups of those published together before"
+            f" ({self.atoms:,} of them), {self.born:,} new; {self.waiting:,} rows wait,"
+            f" {self.withheld:,} are withheld, {self.frozen:,} are shown with the values of before"
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release(Entry):
     """One line of the ledger.
@@ -123,8 +150,8 @@ class Release(Entry):
     the command line gave, so that a refresh repeats them; ``taxonomies`` the versions used;
     ``fingerprint`` tells whether the source has changed since; ``earlier`` how many releases of the
     table came before, with which a reader may compare this one. ``warnings`` is what to think about
-    again, ``composition`` what all releases of the table together reveal; both are reported when it
-    is published and not kept.
+    again, ``composition`` what all releases of the table together reveal, ``sharing`` what became
+    of those who were published before; all are reported when it is published and not kept.
     ``created_at`` and ``created_by`` are None until the ledger has it.
     """
 
@@ -140,6 +167,7 @@ class Release(Entry):
     created_by: str | None = None
     warnings: tuple[Caution, ...] = field(default=(), compare=False)
     composition: Composition | None = field(default=None, compare=False)
+    sharing: Sharing | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,23 @@ class Source:
     n_not_drawn: int = 0
     n_of_nobody: int = 0
 
+    def take(self, rows: NDArray[np.int64]) -> Source:
+        """Return some rows, all of each person, on the scales of the whole."""
+        import numpy as np
+        import pyarrow as pa
+
+        subjects, owners = self.subjects, self.owners
+        if subjects is not None and owners is not None:
+            persons, dense = np.unique(subjects[rows], return_inverse=True)
+            subjects, owners = dense.astype(np.int32), owners.take(pa.array(persons))
+        return replace(
+            self,
+            rows=self.rows.take(rows),
+            encoded=self.encoded.take(rows),
+            subjects=subjects,
+            owners=owners,
+        )
+
 
 def prepare(
     session: Session, loaded: Loaded, request: Request, stages: Stages, *, strict: bool = False

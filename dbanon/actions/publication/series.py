@@ -55,8 +55,7 @@ def _require_no_worse(
     from dbanon.db.histories import overlay
 
     table, view = publication.info.name, publication.view
-    before = overlay.recall(session, table, relation=view, until=publication.id)
-    if not found.is_worse_than(before, than=0 if previous is None else previous.id):
+    if not found.is_worse_than(overlay.recall_before(session, publication)):
         return
     served = "nothing was published"
     if previous is not None and previous.served:

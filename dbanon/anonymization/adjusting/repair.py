@@ -75,7 +75,7 @@ def enforce(
     stages: Stages | None = None,
     regroup: bool = True,
 ) -> Assignment:
-    """Merge every group that does not meet a demand with the neighbour that helps at least cost.
+    """Merge every group that lacks rows or fails a demand with what helps it at least cost.
 
     The cost of a merge is the rise of the total (rows * certainty penalty of the box). Of the
     nearest groups, the cheapest that makes a group meet everything is taken, or else the one that
@@ -91,8 +91,6 @@ def enforce(
     that still fail become one. O(groups d) for each merge.
     """
     demands = [demand for demand in requirement.demands if demand.model.is_monotone]
-    if not demands:
-        return assignment
     stages = stages or Stages()
     if assignment.n_suppressed and not _all_hold(table, assignment.group >= 0, demands):
         assignment = _restored(assignment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -48,13 +49,7 @@ def encode(
     for values that are no leaf. O(n) a column, O(m log m) for m values.
     """
     sensitive = policy.with_role(Role.SENSITIVE)
-    codes = np.empty((source.num_rows, len(sensitive)), np.int32)
-    domains = []
-    for i, rule in enumerate(sensitive):
-        codes[:, i], domain = _encode_sensitive(
-            column_of(source, rule), rule, kind=kinds.get(rule.column), taxonomies=taxonomies
-        )
-        domains.append(domain)
+    codes, domains = _encode_all_sensitive(source, sensitive, kinds=kinds, taxonomies=taxonomies)
     return EncodedTable(
         quasi=tuple(
             _encode_column(column_of(source, rule), rule, kinds=kinds, taxonomies=taxonomies)
@@ -63,9 +58,43 @@ def encode(
         sensitive=codes,
         sensitive_names=tuple(rule.column for rule in sensitive),
         n_rows=source.num_rows,
-        domains=tuple(domains),
+        domains=domains,
         label=_class_labels(source, policy, codes),
     )
+
+
+def with_sensitive(
+    encoded: EncodedTable,
+    source: pa.Table,
+    policy: Policy,
+    *,
+    kinds: Mapping[str, ColumnKind],
+    taxonomies: Mapping[str, Taxonomy],
+) -> EncodedTable:
+    """Return a table with other sensitive values; what the others are and raise: as ``encode``."""
+    sensitive = policy.with_role(Role.SENSITIVE)
+    codes, domains = _encode_all_sensitive(source, sensitive, kinds=kinds, taxonomies=taxonomies)
+    label = encoded.label
+    if policy.class_label is None or policy.class_label in encoded.sensitive_names:
+        label = _class_labels(source, policy, codes)
+    return replace(encoded, sensitive=codes, domains=domains, label=label)
+
+
+def _encode_all_sensitive(
+    source: pa.Table,
+    sensitive: Sequence[ColumnRule],
+    *,
+    kinds: Mapping[str, ColumnKind],
+    taxonomies: Mapping[str, Taxonomy],
+) -> tuple[NDArray[np.int32], tuple[SensitiveDomain, ...]]:
+    codes = np.empty((source.num_rows, len(sensitive)), np.int32)
+    domains = []
+    for i, rule in enumerate(sensitive):
+        codes[:, i], domain = _encode_sensitive(
+            column_of(source, rule), rule, kind=kinds.get(rule.column), taxonomies=taxonomies
+        )
+        domains.append(domain)
+    return codes, tuple(domains)
 
 
 def _class_labels(

@@ -64,20 +64,34 @@ def recall(
     *,
     relation: TableName | None = None,
     live: Mapping[int, Policy] | None = None,
-    until: int | None = None,
 ) -> Composition:
     """Compare all releases of a table that are remembered, those of one series.
 
     relation: of whose series, the latest one by default; live: a release that is about to be
-    served live, by number, which nothing can be compared with; until: leave out this release, and
-    what came after it.
+    served live, by number, which nothing can be compared with.
     """
-    return _composed(
-        session, memory.recall(session, table, relation=relation, until=until), live or {}
+    return _composed(session, memory.recall(session, table, relation=relation), live or {})
+
+
+def recall_before(session: Session, publication: Publication) -> Composition:
+    """Compare the releases before one that is remembered already, by what it asks as well.
+
+    Its own figures are of the values that a release before it showed, of which as many columns are
+    sensitive in both as in any.
+    """
+    known = memory.recall(
+        session, publication.info.name, relation=publication.view, until=publication.id
     )
+    return _composed(session, known, {}, asked=publication)
 
 
-def _composed(session: Session, known: Memory, new: Mapping[int, Policy]) -> Composition:
+def _composed(
+    session: Session,
+    known: Memory,
+    new: Mapping[int, Policy],
+    *,
+    asked: Publication | None = None,
+) -> Composition:
     entered = ledger.policies_by_release(session, known.table, known=new.values())
     series, own = memory.series(session, known.table), known.series
     shared = {i: p for i, p in entered.items() if memory.series_of(series, i, own) == own}
@@ -92,20 +106,26 @@ def _composed(session: Session, known: Memory, new: Mapping[int, Policy]) -> Com
         results=(),
         against=(),
     )
-    if len(of_known) > 1:
-        found = _compared(session, known, of_known, found)
+    if len(of_known) > (1 if asked is None else 0):
+        found = _compared(session, known, of_known, found, asked=asked)
     memory.forget(session)
     return found
 
 
 def _compared(
-    session: Session, known: Memory, policies: Mapping[int, Policy], found: Composition
+    session: Session,
+    known: Memory,
+    policies: Mapping[int, Policy],
+    found: Composition,
+    *,
+    asked: Publication | None,
 ) -> Composition:
     session.pg.execute(sql.SQL("ANALYZE {}").format(memory.ENTRIES))
     session.pg.execute(query("overlays/cells"))
     session.pg.execute(sql.SQL("ANALYZE {}").format(_CELLS))
     newest = max(policies)
     k = max(policy.k for policy in policies.values())
+    k = k if asked is None else max(k, asked.policy.k)
     of_k, persons = _of_k(session, k)
     results = [CellResult(newest, known.relations[newest], of_k)]
     named = {"schema": known.table.schema, "name": known.table.name}
@@ -121,9 +141,32 @@ def _compared(
         if number != newest:
             against.append(_against(session, known, number, policies))
         _drop(session, _BEFORE)
+    if asked is not None:
+        results += _as_asked(session, known, policies, asked, numbers)
     _drop(session, _NOW)
     _drop(session, _CELLS)
     return replace(found, persons=persons, results=tuple(results), against=tuple(against))
+
+
+def _as_asked(
+    session: Session,
+    known: Memory,
+    policies: Mapping[int, Policy],
+    asked: Publication,
+    numbers: Collection[str],
+) -> Iterator[CellResult]:
+    """Yield what the cells achieve of what a release asks, by the values that were shown before."""
+    wanted = _sensitive(asked.policy)
+    both = {number: wanted & _sensitive(policy) for number, policy in policies.items()}
+    number = max(both, key=lambda one: (len(both[one]), known.relations[one] == asked.view, one))
+    memory.state(session, known, number, _BEFORE)
+    for result in _of_values(session, asked.policy, numbers, shown=both[number]):
+        yield CellResult(asked.id, asked.view, result)
+    _drop(session, _BEFORE)
+
+
+def _sensitive(policy: Policy) -> set[str]:
+    return {rule.column for rule in policy.with_role(Role.SENSITIVE)}
 
 
 def _of_k(session: Session, k: int) -> tuple[CheckResult, int]:
@@ -137,18 +180,27 @@ def _of_k(session: Session, k: int) -> tuple[CheckResult, int]:
     return CheckResult(K_ANONYMITY, None, k, smallest, cells, failing, persons, verdict), persons
 
 
-def _of_values(session: Session, policy: Policy, numbers: Collection[str]) -> Iterator[CheckResult]:
+def _of_values(
+    session: Session,
+    policy: Policy,
+    numbers: Collection[str],
+    *,
+    shown: Collection[str] | None = None,
+) -> Iterator[CheckResult]:
     """Yield what the cells achieve by the values that the release of ``_BEFORE`` shows.
 
-    numbers: the columns all of whose values are numbers.
+    numbers: the columns all of whose values are numbers; shown: those that it shows, if it is one
+    of another policy.
     """
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    sensitive = [name for name in sensitive if shown is None or name in shown]
     cell, person = _unused(sensitive)
     asked = [
         demand
         for demand in demands(policy.models, quasi=[cell], sensitive=sensitive, plain=True)
         if MODELS[demand.spec.name].scope is Scope.SENSITIVE
         and not MODELS[demand.spec.name].of_whole
+        and demand.column in sensitive
     ]
     if not asked:
         return

@@ -99,6 +99,11 @@ class Publication:
         return sql.Identifier("pg_temp", f"stage_{self.id}")
 
     @property
+    def frozen(self) -> sql.Identifier:
+        """The temporary table of values that are published as before; only within publishing."""
+        return sql.Identifier("pg_temp", f"frozen_{self.id}")
+
+    @property
     def codes(self) -> sql.Identifier:
         """The temporary table of what the codes of values stand for; only within publishing."""
         return sql.Identifier("pg_temp", f"codes_{self.id}")

@@ -71,8 +71,39 @@ def staged(session: Session, publication: Publication, source: SourceRows) -> Pu
     else:
         with identity.harmless(session, keep=True):
             session.pg.execute(fill_it)
+        if source.frozen is not None and len(source.frozen):
+            _freeze(session, publication, source.take(source.frozen))
     session.pg.execute(sql.SQL("ANALYZE {}").format(publication.stage))
     return replace(publication, pin=publication.stage)
+
+
+def _freeze(session: Session, publication: Publication, source: SourceRows) -> None:
+    """Put the sensitive values of some rows in the place of those in the copy of the source."""
+    info, names = publication.info, source.columns.column_names
+    numbered = [*zip(names, (f"v{i}" for i in range(1, len(names) + 1)), strict=True)]
+    keys = [
+        sql.SQL("{} AS {}").format(key, sql.Identifier(name))
+        for name, key in zip(publication.key_columns, publication.keys(of="s"), strict=True)
+    ]
+    texts = [sql.SQL("NULL::text AS {}").format(sql.Identifier(value)) for _, value in numbered]
+    slots = {"stage": publication.stage, "frozen": publication.frozen}
+    columns = sql.SQL(", ").join([*keys, *texts])
+    session.pg.execute(template("atoms/create_frozen", columns=columns, **slots))
+    written = [*publication.key_columns, *(value for _, value in numbered)]
+    rows = pa.table([*source.keys.columns, *source.columns.columns], names=written)
+    parts = (rows.slice(part.start, ROWS_AT_ONCE) for part in _parts(len(rows)))
+    write(session, publication.frozen, parts, columns=written)
+    values = sql.SQL(", ").join(
+        sql.SQL("{} = r.{}::{}").format(
+            sql.Identifier(name),
+            sql.Identifier(value),
+            sql.Identifier(info.column(name).base_schema, info.column(name).base_type),
+        )
+        for name, value in numbered
+    )
+    freeze = template("atoms/freeze_stage", values=values, join=publication.join, **slots)
+    with identity.harmless(session, keep=True):
+        session.pg.execute(freeze)
 
 
 def _stage_statements(publication: Publication) -> tuple[sql.Composed, sql.Composed]:

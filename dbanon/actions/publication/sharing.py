@@ -1,0 +1,259 @@
+"""Publish persons again in classes that are unions of those they were always in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from dbanon.actions.preparation.prepare import Prepared, in_force, read_source, search
+from dbanon.domain.errors import Unsatisfiable
+from dbanon.domain.policy import K_ANONYMITY, ModelSpec, Role
+from dbanon.domain.release import ReleaseKind, Sharing
+from dbanon.domain.table import ColumnKind
+from dbanon.domain.text import command
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from dbanon.actions.preparation.loading import Loaded
+    from dbanon.actions.preparation.prepare import Source
+    from dbanon.actions.preparation.request import Request
+    from dbanon.anonymization.pipeline import Outcome
+    from dbanon.db.histories.atoms import Remembered
+    from dbanon.db.session import Session
+    from dbanon.domain.composition import Gate
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.progress import Stages
+    from dbanon.domain.table import TableInfo
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Atoms:
+    """Who may be published together with whom.
+
+    atom: (n,) of each row, below 0 for none; is_fresh: (n,) the rows of those who were never
+    published; frozen: rows whose values are others by now.
+    """
+
+    atom: NDArray[np.int32]
+    is_fresh: NDArray[np.bool_]
+    frozen: NDArray[np.int64]
+
+
+def share(
+    session: Session, loaded: Loaded, request: Request, stages: Stages, *, gate: Gate
+) -> tuple[Prepared, Sharing] | None:
+    """Group the rows of a table so that each class is a union of atoms; writes nothing that lasts.
+
+    An atom is all who were in the same classes of every release that is remembered. It is shown
+    whole, with the sensitive values that were published of it, or not at all; who was never
+    published forms atoms with others like that. Nothing is then revealed by comparing releases that
+    was not before.
+
+    Returns None when nothing is remembered to compare with, when the release starts a series of its
+    own, or when it cannot be made of atoms.
+    Raises Unsatisfiable when no union of atoms meets the policy, and what ``prepare`` raises.
+    """
+    from dbanon.actions.preparation.cautions import of_rows, require_none
+    from dbanon.actions.preparation.loading import notes
+    from dbanon.db.histories import memory
+    from dbanon.db.models.statements import shown_trees
+
+    policy, info = in_force(loaded, request), loaded.info
+    if gate.new_series or not _can_share(policy, request, info):
+        return None
+    if memory.key_of(session, info.name, request.view(info.name)) is None:
+        return None
+    linked = policy.subject is not None
+    source = read_source(session, loaded, policy, stages, kind=request.kind, linked=linked)
+    with stages("compare"):
+        known = _recalled(session, source, policy, info, request)
+    if known is None:
+        return None
+    source, atoms = _frozen(source, known, policy, loaded)
+    warnings = of_rows(session, policy, info, source.rows.columns)
+    require_none(warnings if gate.strict else [])
+    born = _born(source, atoms, known, policy, seed=request.seed, stages=stages)
+    outcome, sharing = _merged(source, atoms, born, policy, stages=stages)
+    prepared = Prepared(
+        info=info,
+        policy=policy,
+        taxonomies=source.taxonomies,
+        source=source.rows,
+        outcome=outcome,
+        trees=shown_trees(source.trees, source.rows.columns, group=outcome.assignment.group),
+        several=source.subjects is not None,
+        warnings=(*warnings, *notes(loaded)),
+    )
+    return prepared, sharing
+
+
+def _can_share(policy: Policy, request: Request, info: TableInfo) -> bool:
+    """Whether all that is published of a person can be kept as it was."""
+    if request.kind is ReleaseKind.VIEW or request.dataset or policy.rows_per_subject is not None:
+        return False
+    # Numbers are read without the zeros at their end, with which they were remembered.
+    return policy.subject is None or info.column(policy.subject).kind is not ColumnKind.DECIMAL
+
+
+def _recalled(
+    session: Session, source: Source, policy: Policy, info: TableInfo, request: Request
+) -> Remembered | None:
+    import pyarrow as pa
+
+    from dbanon.db.histories import atoms
+
+    persons: pa.Table = source.rows.keys
+    if policy.subject is not None:
+        persons = pa.table([source.owners], names=[policy.subject])
+    return atoms.recall(session, info.name, persons, relation=request.view(info.name))
+
+
+def _frozen(
+    source: Source, known: Remembered, policy: Policy, loaded: Loaded
+) -> tuple[Source, _Atoms]:
+    """Return the source with the values that were published, and the atoms that may be shown."""
+    import numpy as np
+
+    from dbanon.anonymization.encoding.encode import with_sensitive
+    from dbanon.formats.values.frozen import freeze
+
+    info, rows = loaded.info, source.rows
+    persons = source.subjects
+    if persons is None:
+        persons = np.arange(source.encoded.n_rows, dtype=np.int32)
+    found = freeze(rows.columns, info, persons=persons, shown=known.shown, values=known.values)
+    kinds = {column.name: column.kind for column in info.columns}
+    encoded = with_sensitive(
+        source.encoded,
+        found.columns,
+        policy.with_orders(info),
+        kinds=kinds,
+        taxonomies=loaded.taxonomies,
+    )
+    kept = None if rows.kept is None else _replaced(rows.kept, found.columns)
+    rows = replace(rows, columns=found.columns, kept=kept, frozen=found.changed)
+    source = replace(source, rows=rows, encoded=encoded)
+    shown = known.is_whole.copy()
+    broken = known.atom[found.unknown & (known.atom >= 0)]
+    shown[broken] = False
+    of_person = np.where(np.append(shown, False)[known.atom], known.atom, -1).astype(np.int32)
+    atom = _safe(source, of_person[persons], known, policy, persons)
+    return source, _Atoms(atom, known.atom[persons] < 0, found.changed)
+
+
+def _replaced(kept: pa.Table, columns: pa.Table) -> pa.Table:
+    """Return what is published of rows that are read once, with the sensitive values given."""
+    for place, name in enumerate(kept.column_names):
+        if name in columns.column_names:
+            kept = kept.set_column(place, name, columns.column(name))
+    return kept
+
+
+def _safe(
+    source: Source,
+    atom: NDArray[np.int32],
+    known: Remembered,
+    policy: Policy,
+    persons: NDArray[np.int32],
+) -> NDArray[np.int32]:
+    """Return the atoms without those of whom columns would be shown for the first time, in vain."""
+    import numpy as np
+
+    from dbanon.anonymization.atoms import unsafe
+    from dbanon.formats.values.frozen import columns_of
+
+    sensitive = frozenset(rule.column for rule in policy.with_role(Role.SENSITIVE))
+    new_of = [sensitive - columns_of(shown) for shown in known.values]
+    which = known.shown[persons]
+    least = min(policy.k, *(one.k for one in known.policies))
+    found = atom.copy()
+    for new in {columns for columns in new_of if columns}:
+        is_new = np.append([columns == new for columns in new_of], False)[which] & (atom >= 0)
+        rows = np.flatnonzero(is_new)
+        if not len(rows):
+            continue
+        numbers, dense = np.unique(atom[rows], return_inverse=True)
+        bad = unsafe(
+            source.encoded.take(rows),
+            policy,
+            dense.astype(np.int32),
+            columns=new,
+            least=least,
+            subjects=None if source.subjects is None else source.subjects[rows],
+        )
+        found[np.isin(atom, numbers[bad])] = -1
+    return found
+
+
+def _merged(
+    source: Source, atoms: _Atoms, born: NDArray[np.int32], policy: Policy, *, stages: Stages
+) -> tuple[Outcome, Sharing]:
+    """Merge atoms, with those that were born among them, until all meet the policy."""
+    import numpy as np
+
+    from dbanon.anonymization.adjusting.merging import numbered
+    from dbanon.anonymization.atoms import run_by_atoms
+
+    fresh = np.flatnonzero(atoms.is_fresh)
+    group = numbered(atoms.atom)
+    all_atoms = group.group.copy()
+    all_atoms[fresh] = np.where(born < 0, -1, born + group.n_groups)
+    try:
+        outcome = run_by_atoms(
+            source.encoded,
+            policy,
+            all_atoms,
+            subjects=source.subjects,
+            population=source.population,
+            stages=stages,
+        )
+    except Unsatisfiable as error:
+        options = "--new-series --recipients-changed"
+        raise Unsatisfiable(
+            f"{error}, in classes that are unions of those published before",
+            hint=f"{error.hint}; or for other readers: "
+            + command("dbanon publish", policy.table, options=options),
+        ) from None
+    loss = replace(outcome.loss, n_filtered=source.n_filtered, n_not_drawn=source.n_not_drawn)
+    shown = outcome.assignment.group >= 0
+    kept = shown & ~atoms.is_fresh
+    sharing = Sharing(
+        atoms=len(np.unique(atoms.atom[kept])),
+        kept=int(kept.sum()),
+        born=int(shown[fresh].sum()),
+        waiting=len(fresh) - int(shown[fresh].sum()),
+        withheld=int((~shown & ~atoms.is_fresh).sum()),
+        frozen=int(kept[atoms.frozen].sum()),
+    )
+    return replace(outcome, loss=loss), sharing
+
+
+def _born(
+    source: Source,
+    atoms: _Atoms,
+    known: Remembered,
+    policy: Policy,
+    *,
+    seed: int,
+    stages: Stages,
+) -> NDArray[np.int32]:
+    """Group those who were never published, as many together as any release ever promised."""
+    import numpy as np
+
+    fresh = np.flatnonzero(atoms.is_fresh)
+    nobody = np.full(len(fresh), -1, np.int32)
+    if not len(fresh):
+        return nobody
+    k = max(policy.k, *(one.k for one in known.policies))
+    models = tuple(
+        ModelSpec(spec.name, {"k": k}) if spec.name == K_ANONYMITY else spec
+        for spec in policy.models
+    )
+    asked = replace(policy, models=models)
+    try:
+        return search(source.take(fresh), asked, seed=seed, stages=stages).assignment.group
+    except Unsatisfiable:  # they are too few, or too much alike
+        return nobody

@@ -1,0 +1,130 @@
+"""Who of a source was published before, together with whom, and with which values."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from psycopg import sql
+
+from dbanon.db.histories import memory
+from dbanon.db.metadata import ledger
+from dbanon.db.queries import identifiers, query, template
+from dbanon.db.transfer import ROWS_AT_ONCE, write
+from dbanon.domain.errors import DatabaseError
+from dbanon.domain.text import command
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from dbanon.db.session import Session
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.table import TableName
+    from dbanon.formats.values.frozen import Shown, Values
+
+_READ = sql.Identifier("pg_temp", "history_read")
+_PLACES = sql.Identifier("pg_temp", "history_places")
+_CELLS = sql.Identifier("pg_temp", "history_cells")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Remembered:
+    """What all comparable releases of a table showed of the persons of a source.
+
+    atom: (p,) int32, which of them were always in the same classes, below 0 for those of whom no
+    release showed anything; is_whole: (a,) whether everybody of an atom is in the source; shown:
+    (p,) int32 into ``values``, below 0 likewise; policies: those of the releases, oldest first.
+    """
+
+    atom: NDArray[np.int32]
+    is_whole: NDArray[np.bool_]
+    shown: NDArray[np.int32]
+    values: Sequence[Shown]
+    policies: Sequence[Policy]
+
+
+def recall(
+    session: Session, table: TableName, persons: pa.Table, *, relation: TableName
+) -> Remembered | None:
+    """Tell how persons stand to all releases of a table; None if none can be compared.
+
+    persons: the columns that tell them, a row each; relation: whose values go before those that
+    other relations showed.
+    """
+    known = memory.recall(session, table, relation=relation)
+    found = None
+    if known.relations and known.person == tuple(persons.column_names):
+        entered = ledger.policies_by_release(session, table)
+        policies = [entered[number] for number in known.relations if number in entered]
+        session.pg.execute(query("overlays/cells"))
+        _look_up(session, persons, known.key)
+        found = _placed(session, table, relation, len(persons), policies)
+        for name in (_READ, _PLACES, _CELLS):
+            session.pg.execute(sql.SQL("DROP TABLE {}").format(name))
+    memory.forget(session)
+    return found
+
+
+def _look_up(session: Session, persons: pa.Table, key: object) -> None:
+    """Write the keyed hash of each person, with its place, into a temporary table."""
+    names = [f"k{i}" for i in range(1, persons.num_columns + 1)]
+    declared = [sql.SQL("{} text").format(sql.Identifier(name)) for name in names]
+    columns = sql.SQL(", ").join(declared)
+    session.pg.execute(template("atoms/create_persons", read=_READ, columns=columns))
+    texts = [pc.cast(column, pa.string()) for column in persons.columns]
+    table = pa.table([np.arange(len(persons), dtype=np.int32), *texts], ["place", *names])
+    parts = (table.slice(i, ROWS_AT_ONCE) for i in range(0, len(table), ROWS_AT_ONCE))
+    write(session, _READ, parts, columns=table.column_names)
+    person = template("histories/person_hash", person=identifiers(names, of="l"))
+    slots = {"person": person, "read": _READ, "key": sql.Literal(key)}
+    session.pg.execute(template("atoms/places", **slots))
+
+
+def _placed(
+    session: Session,
+    table: TableName,
+    relation: TableName,
+    size: int,
+    policies: Sequence[Policy],
+) -> Remembered:
+    view = {"schema": relation.schema, "name": relation.name}
+    rows = session.pg.execute(query("atoms/placed"), view).fetchall()
+    place, number, members, listed = zip(*rows, strict=True) if rows else ((), (), (), ())
+    of_atom = np.array(number, np.int64)
+    _, first, dense = np.unique(of_atom, return_index=True, return_inverse=True)
+    texts, of_text = np.unique(np.array(listed, object).astype(str), return_inverse=True)
+    atom, shown = np.full(size, -1, np.int32), np.full(size, -1, np.int32)
+    where = np.array(place, np.int64)
+    atom[where], shown[where] = dense, of_text
+    values = _values(session, table)
+    return Remembered(
+        atom=atom,
+        is_whole=np.bincount(dense) == np.array(members, np.int64)[first],
+        shown=shown,
+        values=[_read(text, values, table) for text in texts.tolist()],
+        policies=policies,
+    )
+
+
+def _values(session: Session, table: TableName) -> dict[str, Values]:
+    """Return what is remembered of a table by the numbers of its values."""
+    named = {"schema": table.schema, "name": table.name}
+    rows = session.pg.execute(query("atoms/values"), named)
+    return {str(number): json.loads(text, parse_float=Decimal) for number, text in rows}
+
+
+def _read(text: str, values: Mapping[str, Values], table: TableName) -> Shown:
+    rows = [part.split(",") for part in text.split(";")]
+    if any(number not in values for row in rows for number in row):
+        raise DatabaseError(
+            f"values that were published of {table} are no longer remembered",
+            hint=command("dbanon history", table),
+        )
+    return [[values[number] for number in row] for row in rows]
