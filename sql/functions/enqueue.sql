@@ -1,4 +1,5 @@
 -- Have a worker refresh what is published of a table: one job, however often it is asked for while it waits.
+-- A job that waits to be tried again has begun before this, so from now on no release until now does it.
 CREATE OR REPLACE FUNCTION dbanon.enqueue(source regclass)
 RETURNS boolean
 LANGUAGE sql
@@ -7,16 +8,18 @@ SECURITY INVOKER
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH entered AS (
-        INSERT INTO dbanon.job (table_schema, table_name)
+        INSERT INTO dbanon.job AS j (table_schema, table_name)
         SELECT n.nspname, c.relname
           FROM pg_class AS c
           JOIN pg_namespace AS n ON n.oid = c.relnamespace
          WHERE c.oid = source
-        ON CONFLICT (table_schema, table_name) WHERE state = 'waiting' DO NOTHING
-        RETURNING job_id
+        ON CONFLICT (table_schema, table_name) WHERE state = 'waiting' DO UPDATE
+           SET begun_at = NULL,
+               begun_after = NULL
+        RETURNING j.xmax = 0 AS is_new -- a row that was there is locked before it is updated
     )
-    SELECT count(pg_notify('dbanon_job', '')) > 0
-      FROM entered
+    SELECT count(pg_notify('dbanon_job', '')) FILTER (WHERE e.is_new) > 0
+      FROM entered AS e
 $function$;
 
 COMMENT ON FUNCTION dbanon.enqueue(regclass) IS

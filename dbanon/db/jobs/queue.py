@@ -31,8 +31,9 @@ _MOMENT = timedelta(seconds=5)  # between taking a job and locking it
 class Job:
     """A refresh that this worker has taken: which attempt it is, and when it was due, if ever.
 
-    A release after ``begun``, when the first attempt began, does the job, whoever published it. So
-    a worker that was lost after its COMMIT, or got no answer to it, had done it.
+    A release after ``begun``, when the first attempt since it was last asked for began, does the
+    job, whoever published it. So a worker that was lost after its COMMIT, or got no answer to it,
+    had done it.
     """
 
     id: int
@@ -116,9 +117,10 @@ def put_back(session: Session, job: Job, *, reason: str | None = None) -> None:
     if reason is not None:
         pause = min(_FIRST_PAUSE * 2 ** (job.attempts - 1), _LONGEST_PAUSE)
     moment = now(session)
-    session.pg.execute(query("jobs/merge"), {"job": job.id, "now": moment})
+    merged = session.pg.execute(query("jobs/merge"), {"job": job.id, "now": moment})
     values = {
         "job": job.id,
+        "merged": merged.rowcount > 0,
         "uncounted": int(reason is None),
         "now": moment,
         "pause": pause,

@@ -1,4 +1,5 @@
--- Forget the jobs of a table that ended before the last thousand.
+-- Forget the jobs of a table that ended before the last thousand, but for the last time that was due,
+-- which would be entered again.
 DELETE FROM dbanon.job AS j
  WHERE j.table_schema = %(schema)s
    AND j.table_name = %(name)s
@@ -10,3 +11,8 @@ DELETE FROM dbanon.job AS j
                      ORDER BY o.job_id DESC
                     OFFSET 1000
                      LIMIT 1)
+   AND (j.due_at IS NULL
+        OR j.due_at < (SELECT max(o.due_at)
+                         FROM dbanon.job AS o
+                        WHERE o.table_schema = %(schema)s
+                          AND o.table_name = %(name)s))

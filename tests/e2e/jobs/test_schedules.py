@@ -148,10 +148,7 @@ def test_what_trying_again_does_not_help_against_has_failed_and_is_shown(publish
 def test_what_can_pass_is_tried_again_later_each_time_and_not_forever(
     published, clock, monkeypatch
 ):
-    def fail(*_, **__):
-        raise dbanon.DatabaseError("the disk of the server is full")
-
-    monkeypatch.setattr("dbanon.actions.refresh.refresh", fail)
+    monkeypatch.setattr("dbanon.actions.refresh.refresh", failing)
     published.execute("SELECT dbanon.enqueue('public.patients')")
     seconds, found, pauses = 0.0, [], []
     while found[-1:] != ["failed"]:
@@ -167,6 +164,66 @@ def test_what_can_pass_is_tried_again_later_each_time_and_not_forever(
         seconds += pause or 0
     assert [*["retried"] * 7, "failed"] == found
     assert [15, 30, 60, 120, 240, 480, 960, None] == pauses
+
+
+def failing(*_, **__):
+    raise dbanon.DatabaseError("the disk of the server is full")
+
+
+def wait_no_more(database):
+    database.execute("UPDATE dbanon.job SET not_before = NULL")
+
+
+def test_what_is_asked_for_after_a_release_is_not_done_by_it(published, monkeypatch):
+    ask = "SELECT dbanon.enqueue('public.patients')"
+    published.execute(ask)
+    with monkeypatch.context() as patched:
+        patched.setattr("dbanon.actions.refresh.refresh", failing)
+        assert ["retried"] == work(published)
+    change(published)
+    dbanon.refresh("patients", settings=published.settings)
+    change(published)
+    assert [(False,)] == published.execute(ask)  # the job that is tried again does for this
+    wait_no_more(published)
+    assert ["refreshed"] == work(published)
+    assert [3, 2, 1] == [one.id for one in dbanon.list_releases(settings=published.settings)]
+
+
+def test_what_is_due_after_a_release_is_not_done_by_it(published, monkeypatch):
+    published.execute("SELECT dbanon.enqueue('public.patients')")
+    with monkeypatch.context() as patched:
+        patched.setattr("dbanon.actions.refresh.refresh", failing)
+        assert ["retried"] == work(published)
+    change(published)
+    dbanon.refresh("patients", settings=published.settings)
+    change(published)
+    dbanon.set_schedule("patients", "* * * * *", settings=published.settings)
+    published.execute("UPDATE dbanon.schedule SET stored_at = stored_at - interval '1 hour'")
+    wait_no_more(published)
+    assert ["refreshed"] == work(published)
+    assert ["merged"] == [result for due_at, _, result in jobs(published) if due_at is not None]
+    assert 3 == len(dbanon.list_releases(settings=published.settings))
+
+
+def test_what_is_asked_for_during_an_attempt_is_not_done_by_a_release_before(
+    published, monkeypatch
+):
+    ask, refresh = "SELECT dbanon.enqueue('public.patients')", dbanon.refresh
+
+    def publish_and_fail(*_, **__):
+        change(published)
+        refresh("patients", settings=published.settings)
+        change(published)
+        assert [(True,)] == published.execute(ask)
+        failing()
+
+    published.execute(ask)
+    with monkeypatch.context() as patched:
+        patched.setattr("dbanon.actions.refresh.refresh", publish_and_fail)
+        assert ["retried"] == work(published)
+    wait_no_more(published)
+    assert ["refreshed"] == work(published)
+    assert 3 == len(dbanon.list_releases(settings=published.settings))
 
 
 def test_an_unforeseen_error_is_kept_without_what_it_says(published, monkeypatch):
@@ -242,12 +299,26 @@ def test_a_job_that_loses_every_worker_is_given_up(published):
 def test_only_the_last_thousand_jobs_of_a_table_are_kept(published):
     published.execute(
         "INSERT INTO dbanon.job (table_schema, table_name, due_at, state)"
-        " SELECT 'public', 'patients', now() - make_interval(mins => i), 'done'"
+        " SELECT 'public', 'patients', now() - make_interval(mins => 1501 - i), 'done'"
         " FROM generate_series(1, 1500) AS i"
     )
     published.execute("SELECT dbanon.enqueue('public.patients')")
     work(published)
     assert [(1000,)] == published.execute("SELECT count(*) FROM dbanon.job")
+
+
+def test_a_time_that_was_due_long_before_the_last_thousand_jobs_is_not_repeated(published, clock):
+    dbanon.set_schedule("patients", "0 13 * * *", settings=published.settings)
+    clock(1)
+    assert ["unchanged"] == work(published)
+    published.execute(
+        "INSERT INTO dbanon.job (table_schema, table_name, state)"
+        " SELECT 'public', 'patients', 'done' FROM generate_series(1, 1500)"
+    )
+    published.execute("SELECT dbanon.enqueue('public.patients')")
+    assert ["unchanged"] == work(published)
+    assert [] == work(published)
+    assert [(1001,)] == published.execute("SELECT count(*) FROM dbanon.job")
 
 
 @pytest.fixture
