@@ -45,7 +45,7 @@ class Wanted:
     def show(self, found: Comparison, *, json: bool) -> None:
         """Draw the comparison, and print it."""
         if self.plot:
-            drawing.draw(found, self.plot)
+            drawing.draw_comparison(found, self.plot)
         if json:
             console.document(found)
         else:
@@ -59,7 +59,7 @@ def wanted(table: str, algorithms: str | None, *, ks: str | None, plot: Path | N
     names = tuple(name for part in (algorithms or "").split(",") if (name := part.strip()))
     tried = _numbers(ks) or (_USUAL_KS if plot else ())
     if plot:
-        drawing.require(plot)
+        drawing.require(plot, example="loss.svg")
     return Wanted(table, names, tried, plot)
 
 

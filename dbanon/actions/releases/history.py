@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """One release of a table; ``changed`` counts the rows that were new, gone or in another class.
+    """One release of a table.
 
-    ``series`` is the release that started its series, 0 for the first one. Both are None where
-    nothing is remembered.
+    published, left_out: rows of the table then, the others for want of a class; smallest_class:
+    rows of it; changed: rows that were new, gone or in another class; series: the release that
+    started its series, 0 for the first one. Both are None where nothing is remembered.
     """
 
     release: int
@@ -33,6 +34,8 @@ class Chapter:
     policy: str
     served: bool
     published: int
+    left_out: int
+    smallest_class: int
     ncp: float
     changed: int | None
     series: int | None
@@ -109,6 +112,8 @@ def _chapter(release: Release, changed: int | None, series: int | None) -> Chapt
         policy=release.policy_name,
         served=release.served,
         published=release.loss.n_rows - release.loss.n_suppressed,
+        left_out=release.loss.n_suppressed,
+        smallest_class=release.loss.smallest_class,
         ncp=release.loss.ncp,
         changed=changed,
         series=series,
