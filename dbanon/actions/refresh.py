@@ -36,7 +36,8 @@ class Refreshed:
     """What became of one relation: ``release`` is the one now served.
 
     ``changed`` tells whether it is a new one; ``error`` is why it could not be; ``growth`` what
-    came and went, where it was refreshed class by class; ``regrouped`` why it was not.
+    came and went, where it was refreshed class by class; ``regrouped`` why it was not;
+    ``former_ncp`` what was lost before, as ``LossReport`` has it.
     """
 
     relation: TableName
@@ -45,6 +46,7 @@ class Refreshed:
     error: DbanonError | None = None
     growth: Growth | None = None
     regrouped: str | None = None
+    former_ncp: float | None = None
 
 
 def refresh(
@@ -57,6 +59,7 @@ def refresh(
     strict: bool = False,
     new_series: bool = False,
     recipients_changed: bool = False,
+    dry_run: bool = False,
     settings: Settings | None = None,
     stages: Stages | None = None,
 ) -> list[Refreshed]:
@@ -71,7 +74,8 @@ def refresh(
     rows are grouped anew where classes cannot stay, and with ``new_series``; this and
     ``recipients_changed`` are those of ``publish``. With ``all_tables`` one failure does not keep
     the others from being tried: it is reported in ``error``. With ``strict`` nothing is published
-    that would be warned of. Raises ConfigError when nothing is served, and what ``publish`` raises.
+    that would be warned of. With ``dry_run`` all is done and proved, then rolled back. Raises
+    ConfigError when nothing is served, and what ``publish`` raises.
     """
     if (table is None) != all_tables:
         raise ConfigError("name one table, or pass --all", hint="dbanon refresh --all")
@@ -88,6 +92,7 @@ def refresh(
             unless_since=unless_since,
             leavers=None if new_series else Leavers(leavers),
             gate=gate,
+            keep=not dry_run,
             settings=settings,
             stages=stages,
         )
@@ -141,6 +146,7 @@ def _again(
     unless_since: Mark | None,
     leavers: Leavers | None,
     gate: Gate,
+    keep: bool,
     settings: Settings,
     stages: Stages,
 ) -> list[Refreshed]:
@@ -152,7 +158,7 @@ def _again(
     # The relation keeps its readers. Whom it was granted to with that release may have lost it.
     request = replace(asked, grants=())
     wanted = [(release.table, request) for release in releases]
-    with publishing(wanted, settings, keep=True) as (session, loaded):
+    with publishing(wanted, settings, keep=keep) as (session, loaded):
         present = [_present(session, release) for release in releases]
         if len(present) < len(asked.dataset):
             raise ConfigError(
@@ -173,6 +179,7 @@ def _again(
         unless_since=unless_since,
         leavers=leavers,
         gate=gate,
+        keep=keep,
         settings=settings,
         stages=stages,
     )
@@ -202,8 +209,16 @@ def _renewed(
             raise
         told = f"{present[0].relation} can only be grouped anew, as {reason}\n  {error}"
         raise CheckFailed(told, error.report, hint=error.hint) from None
+    former = {one.relation: one.loss.ncp for one in present}
     return [
-        Refreshed(o.relation, o, changed=True, regrouped=None if o.sharing else reason) for o in new
+        Refreshed(
+            one.relation,
+            one,
+            changed=True,
+            regrouped=None if one.sharing else reason,
+            former_ncp=former.get(one.relation),
+        )
+        for one in new
     ]
 
 
@@ -228,11 +243,19 @@ def _grown(
         identity.require_admitted(session)
         session.deeds.withdraw()
         same = replace(present, warnings=built.warnings)
-        return Refreshed(present.relation, same, changed=False, growth=built.growth)
+        return Refreshed(
+            present.relation,
+            same,
+            changed=False,
+            growth=built.growth,
+            former_ncp=present.loss.ncp,
+        )
     with stages("record"):
         found = fingerprint(session, loaded, built.publication.policy, request)
         new = serve(session, loaded, built, request, fingerprint=found)
-    return Refreshed(new.relation, new, changed=True, growth=built.growth)
+    return Refreshed(
+        new.relation, new, changed=True, growth=built.growth, former_ncp=present.loss.ncp
+    )
 
 
 def _present(session: Session, release: Release) -> Release:

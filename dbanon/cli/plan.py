@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from dbanon.cli import comparison, options
+from dbanon.cli import comparison, forecast, options
 from dbanon.cli.options import publication
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.interrupts import OnInterrupt, interruptible
+from dbanon.domain.release import Leavers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from dbanon.actions.plan import Plan
+    from dbanon.domain.progress import Stages
+
+Found = TypeVar("Found")
+_OF_REFRESH = {"table", "refresh", "leavers", "dsn", "owner", "json", "timings", "progress"}
 
 
 @publication.asking(without={"keep_assignment"})
 def plan(
+    context: typer.Context,
     table: options.OneTable = None,
     *,
     asked: publication.Asked,
@@ -27,6 +35,8 @@ def plan(
     file: options.Draft = None,
     on_interrupt: options.Interrupt = OnInterrupt.DISCARD,
     print_sql: options.PrintSql = False,
+    refresh: options.OfRefresh = False,
+    leavers: options.OfLeavers = Leavers.DEFER,
     compare: options.Compare = False,
     algorithms: options.Algorithms = None,
     ks: options.Ks = None,
@@ -37,7 +47,7 @@ def plan(
     timings: options.Timings = False,
     progress: options.Progress = False,
 ) -> None:
-    """Show what publishing would cost; nothing is written.
+    """Show what publishing would cost, or what a refresh would do; nothing is kept of it.
 
     \b
     dbanon plan patients --k 5 --l 3
@@ -46,33 +56,43 @@ def plan(
     dbanon plan patients --k 5 --compare
     dbanon plan patients --compare --algorithms auto,mondrian --plot loss.svg
     dbanon plan --dataset clinic.toml --k 5 --l 3
+    dbanon plan patients --refresh
     """
+    watched = partial(console.watched, timings=timings, progress=progress)
+    settings = options.settings(dsn, owner=owner)
+    if _is_of_refresh(context, refresh=refresh):
+        forecast.show(table or "", leavers, settings=settings, watched=watched, json=json)
+        return
     what = options.one_of(table, dataset)
     if isinstance(what, Path) and (file or compare or algorithms or ks or plot):
         raise typer.BadParameter("goes with no other policy or search", param_hint="--dataset")
-    wanted = None
+    shared = {"watched": watched, "on_interrupt": on_interrupt, "draft": file}
+    asked |= {**shared, "settings": settings}
     if compare or algorithms or ks or plot:
         _require_comparable(asked, print_sql=print_sql)
         wanted = comparison.wanted(str(what), algorithms, ks=ks, plot=plot)
-    asked |= {"settings": options.settings(dsn, owner=owner)}
-    with (
-        console.watched(
-            timings=timings, steps=wanted.steps if wanted else 4, progress=progress
-        ) as stages,
-        interruptible(stages, on_interrupt),
-    ):
-        if wanted is None:
-            found = _planned(what, file, stages=stages, **asked)
-        else:
-            compared = wanted.run(draft=file, stages=stages, **asked)
-    if wanted is None:
-        _show(found, json=json, print_sql=print_sql)
+        wanted.show(_given(wanted.run, steps=wanted.steps, **asked), json=json)
     else:
-        wanted.show(compared, json=json)
+        found = _given(partial(_planned, what), steps=4, **asked)
+        _show(found, json=json, print_sql=print_sql)
+
+
+def _given(
+    run: Callable[..., Found],
+    *,
+    steps: int,
+    watched: Callable[..., AbstractContextManager[Stages]],
+    on_interrupt: OnInterrupt,
+    **asked: Any,  # noqa: ANN401 - whatever the options ask for
+) -> Found:
+    """Return what comes of an action that is watched, and that Ctrl-C interrupts."""
+    with watched(steps=steps) as stages, interruptible(stages, on_interrupt):
+        return run(stages=stages, **asked)
 
 
 def _planned(
     what: str | Path,
+    *,
     draft: Path | None,
     **asked: Any,  # noqa: ANN401 - whatever the options ask for
 ) -> list[Plan]:
@@ -82,6 +102,20 @@ def _planned(
     if isinstance(what, Path):
         return plan_dataset(what, **asked)
     return [of_table(what, draft=draft, **asked)]
+
+
+def _is_of_refresh(context: typer.Context, *, refresh: bool) -> bool:
+    """Whether a refresh is asked about; refuses options that would mean nothing then."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    given = {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
+    if not refresh and "leavers" in given:
+        raise typer.BadParameter("goes with --refresh", param_hint="--leavers")
+    if refresh and (not given >= {"table"} or given - _OF_REFRESH):
+        raise typer.BadParameter(
+            "takes a table and --leavers: all else is as it was asked for last time",
+            param_hint="--refresh",
+        )
+    return refresh
 
 
 def _require_comparable(asked: publication.Asked, *, print_sql: bool) -> None:

@@ -16,12 +16,6 @@ All = Annotated[bool, typer.Option("--all", help="every table that is published"
 IfChanged = Annotated[
     bool, typer.Option("--if-changed", help="leave alone what would come out the same")
 ]
-OfLeavers = Annotated[
-    Leavers,
-    typer.Option(
-        "--leavers", help="whether a class goes when one row of it is gone, or when k are"
-    ),
-]
 
 
 def refresh(
@@ -31,7 +25,7 @@ def refresh(
     *,
     all_: All = False,
     if_changed: IfChanged = False,
-    leavers: OfLeavers = Leavers.DEFER,
+    leavers: options.OfLeavers = Leavers.DEFER,
     strict: options.Strict = False,
     new_series: options.NewSeries = False,
     recipients_changed: options.RecipientsChanged = False,

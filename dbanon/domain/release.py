@@ -73,8 +73,7 @@ class Growth:
     published, and are too few, too much alike or too different for a class; withheld: rows of
     persons who were published and are not; deferred: rows that are gone from the table and still
     published; moved: rows of classes that went which form others; changed: rows whose sensitive
-    values are others by now than those that are published; late: rows that came later to persons
-    who are published, and are not.
+    values are others by now than those that are published.
     """
 
     kept: int
@@ -86,7 +85,6 @@ class Growth:
     moved: int = 0
     left: int = 0
     changed: int = 0
-    late: int = 0
 
     @property
     def shown(self) -> int:
@@ -110,7 +108,6 @@ class Growth:
             (self.withheld, f"{self.withheld:,} withheld, as their classes went"),
             (self.deferred, f"{self.deferred:,} shown though they are gone"),
             (self.changed, f"{self.changed:,} shown with former values"),
-            (self.late, f"{self.late:,} left out, being further rows of persons who are shown"),
         )
         return ", ".join([f"{self.kept:,} rows as before", *(text for n, text in parts if n)])
 

@@ -414,7 +414,8 @@ def test_init_says_what_it_did(run, bare_database):
     bare_database.execute("COMMENT ON SCHEMA dbanon IS 'of another version'")
     assert f"brought up to date (revision {revision})" in run("init").stdout
     bare_database.execute(
-        "DROP TABLE dbanon.publishing, dbanon.policy_version, dbanon.sampling_key;"
+        "DROP TABLE dbanon.publishing, dbanon.policy_version, dbanon.sampling_key,"
+        " dbanon.schedule, dbanon.job;"
         "DROP TABLE dbanon.history, dbanon.history_key, dbanon.history_member,"
         " dbanon.history_value;"
         "ALTER TABLE dbanon.policy DROP COLUMN name;"

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from dbanon.actions.preparation.loading import Loaded
@@ -69,13 +68,15 @@ def obstacle(session: Session, loaded: Loaded, request: Request, present: Releas
         return "a taxonomy has another version"
     if not copies.is_closed(session, present):
         return "it is not as it was published"
-    person = loaded.info.primary_key if policy.subject is None else (policy.subject,)
-    if memory.persons_of(session, present) != person:
+    key = loaded.info.primary_key
+    if policy.subject is None and memory.persons_of(session, present) != key:
         return "who is in it is not remembered"
     return _of_policy(policy, request)
 
 
 def _of_policy(policy: Policy, request: Request) -> str | None:
+    if policy.subject is not None:
+        return "its policy names a subject, whose rows are published together"
     if policy.labels:
         return "its labels are those of all classes"
     if not request.forgets:
@@ -111,8 +112,8 @@ def grow(
     source, warnings = _read(session, loaded, request, stages, strict=gate.strict)
     with stages("compare"):
         terms = _terms(policy, defer=leavers is Leavers.DEFER)
-        served, persons = _served(present, info, source), _persons(source)
-        found = standing.stand(session, served, source.rows, terms=terms, persons=persons)
+        served = _served(present, info, source)
+        found = standing.stand(session, served, source.rows, terms=terms)
     born, outcome = _search(source, found.pools, present, seed=request.seed, stages=stages)
     growth = _growth(found, outcome, present)
     if growth.is_same:
@@ -124,7 +125,6 @@ def grow(
         source=born.rows,
         outcome=replace(outcome, loss=_loss(present, outcome.loss, growth, source)),
         trees={},
-        several=born.subjects is not None,
         warnings=warnings,
     )
     make = partial(build, previous=previous, gate=gate, withdrawn=found.withdrawn)
@@ -135,13 +135,12 @@ def grow(
 def _read(
     session: Session, loaded: Loaded, request: Request, stages: Stages, *, strict: bool
 ) -> tuple[Source, tuple[Caution, ...]]:
-    """Read the source, with the person of each row if there is a subject; and what to warn of."""
+    """Read the source, and what to warn of."""
     from dbanon.actions.preparation.cautions import of_rows, require_none
     from dbanon.actions.preparation.loading import notes
 
     policy = in_force(loaded, request)
-    owned = policy.subject is not None
-    source = read_source(session, loaded, policy, stages, kind=request.kind, linked=owned)
+    source = read_source(session, loaded, policy, stages, kind=request.kind)
     warnings = of_rows(session, policy, loaded.info, source.rows.columns)
     require_none(warnings if strict else [])
     return source, (*warnings, *notes(loaded))
@@ -152,7 +151,7 @@ def _terms(policy: Policy, *, defer: bool) -> Terms:
     from dbanon.db.histories.standing import Terms
 
     required: dict[str, int] | None = None
-    if all(is_plain(spec) for spec in policy.models) and policy.subject is None:
+    if all(is_plain(spec) for spec in policy.models):
         required = {rule.column: policy.l for rule in policy.with_role(Role.SENSITIVE)}
     return Terms(policy.k if defer else 1, policy.k, required, patient=defer)
 
@@ -173,26 +172,9 @@ def _served(present: Release, info: TableInfo, source: Source) -> Publication:
     )
 
 
-def _persons(source: Source) -> pa.Array | None:
-    """Return what names the person of each row, None if the key does."""
-    import pyarrow as pa
-
-    if source.owners is None or source.subjects is None:
-        return None
-    return source.owners.take(pa.array(source.subjects))
-
-
 def _taken(source: Source, places: NDArray[np.int64]) -> Source:
-    """Return some rows of a source, on the scales of the whole; persons if some have several."""
-    import numpy as np
-
-    subjects = source.subjects
-    if subjects is not None:
-        subjects = np.unique(subjects[places], return_inverse=True)[1].astype(np.int32)
-        if len(places) == subjects.max(initial=-1) + 1:
-            subjects = None
-    rows, encoded = source.rows.take(places), source.encoded.take(places)
-    return replace(source, rows=rows, encoded=encoded, subjects=subjects)
+    """Return some rows of a source, on the scales of the whole."""
+    return replace(source, rows=source.rows.take(places), encoded=source.encoded.take(places))
 
 
 def _search(
@@ -289,7 +271,7 @@ def _of_published(loss: LossReport, mean: float) -> float:
 
 def _counted(prepared: Prepared, report: CheckReport) -> Prepared:
     """Return what was prepared with the classes of the whole copy, as the database counted them."""
-    (of_k,) = (result for result in report.results if result.model == K_ANONYMITY)
+    of_k = next(r for r in report.results if (r.model, r.column) == (K_ANONYMITY, None))
     loss = replace(
         prepared.outcome.loss, n_classes=of_k.classes, smallest_class=int(of_k.achieved or 0)
     )

@@ -12,6 +12,7 @@ import typer
 
 from dbanon.cli.terminal.interrupts import OnInterrupt
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
+from dbanon.domain.release import Leavers
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
@@ -167,6 +168,15 @@ Block = Annotated[
 Interrupt = Annotated[
     OnInterrupt,
     typer.Option("--on-interrupt", help="at Ctrl-C: give up, or use what was found so far"),
+]
+OfRefresh = Annotated[
+    bool, typer.Option("--refresh", help="show what refreshing what is served would do")
+]
+OfLeavers = Annotated[
+    Leavers,
+    typer.Option(
+        "--leavers", help="whether a class goes when one row of it is gone, or when k are"
+    ),
 ]
 Compare = Annotated[
     bool, typer.Option("--compare", help="run several algorithms and show what each would cost")

@@ -96,22 +96,16 @@ class _Fate:
 
 
 def stand(
-    session: Session,
-    publication: Publication,
-    rows: SourceRows,
-    *,
-    terms: Terms,
-    persons: pa.Array | None = None,
+    session: Session, publication: Publication, rows: SourceRows, *, terms: Terms
 ) -> Standing:
     """Tell how rows stand to a publication that is served, and whom the next shows no more.
 
-    persons: the text that names the person of each row, where the policy has a subject. What is
-    gone is in the table ``history_departed`` until the transaction ends.
+    What is gone is in the table ``history_departed`` until the transaction ends.
 
     Raises PolicyError when two rows have one key.
     """
     known = memory.recall(session, publication.info.name, relation=publication.view)
-    person = _read(session, publication, rows, persons)
+    person = _read(session, publication, rows)
     memory.state(session, known, publication.id, _BEFORE)
     session.pg.execute(query("overlays/cells"))
     table = publication.info.name
@@ -131,16 +125,10 @@ def stand(
     return found
 
 
-def _read(
-    session: Session, publication: Publication, rows: SourceRows, persons: pa.Array | None
-) -> sql.Composable:
-    """Write keys, values and persons, each with its place; return the hash of a row's person."""
+def _read(session: Session, publication: Publication, rows: SourceRows) -> sql.Composable:
+    """Write keys and values, each with its place; return the hash of a row's person."""
     names = list(publication.key_columns)
     texts = [pc.cast(column, pa.string()) for column in rows.keys.columns]
-    telling = names
-    if persons is not None:
-        telling = ["person"]
-        names, texts = [*names, *telling], [*texts, pc.cast(persons, pa.string())]
     declared = [sql.SQL("{} text").format(sql.Identifier(name)) for name in names]
     columns = sql.SQL(", ").join(declared)
     session.pg.execute(template("histories/create_read", read=_READ, columns=columns))
@@ -152,7 +140,7 @@ def _read(
     numbers = pa.array(np.arange(len(objects), dtype=np.int32))
     _write(session, _CODES, pa.table([numbers, pa.array(objects, pa.string())], ["code", "value"]))
     keys.require_key(session, publication, _READ, identifiers(publication.key_columns, of="r"))
-    return template("histories/person_hash", person=identifiers(telling, of="l"))
+    return template("histories/person_hash", person=identifiers(names, of="l"))
 
 
 def _write(session: Session, relation: sql.Identifier, table: pa.Table) -> None:
@@ -179,7 +167,7 @@ def _counted(session: Session, publication: Publication, terms: Terms, *, key: o
     pools = [np.array(fresh, np.int64), *returning]
     counts = session.pg.execute(query("standing/count_standing")).fetchone()
     assert counts is not None  # noqa: S101 - an aggregate always has a row
-    names = ("kept", "withheld", "deferred", "left", "changed", "late")
+    names = ("kept", "withheld", "deferred", "left", "changed")
     growth = Growth(withdrawn=len(withdrawn), **dict(zip(names, counts, strict=True)))
     return Standing(tuple(pools), tuple(withdrawn), growth)
 

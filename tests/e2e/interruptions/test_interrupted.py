@@ -63,7 +63,8 @@ sys.argv = ["dbanon", *sys.argv[3:]]
 from dbanon.cli import main
 main()
 """
-PUBLISH = ("publish", "patients", "--k", "7", "--algorithm", "auto")
+ANEW = ("--new-series", "--recipients-changed")
+PUBLISH = ("publish", "patients", "--k", "7", "--algorithm", "auto", *ANEW)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tables import define_patients, patients_policy
 
 import dbanon
 from dbanon.actions.publication import steps as publishing
-from dbanon.anonymization import pipeline
+from dbanon.anonymization import atoms, pipeline
 from dbanon.db import catalog
 from dbanon.db.releases import turns
 from dbanon.db.session import LOCK_TIMEOUT, connect
@@ -125,7 +125,7 @@ def test_a_view_is_not_made_anew_with_rights_that_were_taken_meanwhile(
 ):
     publish = publish_without_note(patients)
     patients.execute(f"GRANT SELECT{columns} ON anon.patients TO turns_analyst")
-    with in_flight(monkeypatch, pipeline, "run", publish) as future:
+    with in_flight(monkeypatch, atoms, "run_by_atoms", publish) as future:
         patients.execute(f"REVOKE SELECT{columns} ON anon.patients FROM turns_analyst")
         dbanon.revoke("patients", ["turns_analyst"], settings=patients.settings)
     assert "rights on anon.patients were changed" in str(future.exception())

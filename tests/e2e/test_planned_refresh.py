@@ -1,0 +1,67 @@
+"""``plan --refresh`` shows what a refresh would do, and keeps nothing of it."""
+
+import json
+
+import pytest
+from tables import make_patients, patients_policy
+
+import dbanon
+
+pytestmark = pytest.mark.one_server
+
+
+@pytest.fixture
+def patients(database):
+    """Patients of whom 120 are published and 60 have come since."""
+    table = make_patients(database, rows=180)
+    database.execute("CREATE TABLE public.others AS SELECT * FROM public.patients WHERE id >= 120")
+    database.execute("DELETE FROM public.patients WHERE id >= 120")
+    policy = patients_policy(table, k=4, l=2, algorithm="mdav")
+    dbanon.set_policy(table, policy, settings=database.settings)
+    dbanon.publish(table, settings=database.settings)
+    database.execute("INSERT INTO public.patients SELECT * FROM public.others")
+    return database
+
+
+def state(database):
+    shown = database.execute("SELECT age::text, disease, note FROM anon.patients ORDER BY note")
+    return shown, database.execute("SELECT release_id FROM dbanon.history ORDER BY 1")
+
+
+def test_what_a_refresh_would_do_is_shown_and_not_done(patients, run):
+    before = state(patients)
+    printed = run("plan", "patients", "--refresh").out
+    for words in (
+        "would be refreshed",
+        "120 rows as before, ",
+        " new",
+        "% before, ",
+        "l-diversity",
+    ):
+        assert words in printed, words
+    (found,) = json.loads(run("plan", "patients", "--refresh", "--json").out)
+    assert before == state(patients)
+    (done,) = dbanon.refresh("patients", settings=patients.settings)
+    assert done.growth.births == found["growth"]["births"] > 0
+    assert pytest.approx(done.release.loss.ncp) == found["release"]["loss"]["ncp"]
+    assert found["former_ncp"] > 0
+
+
+def test_nothing_to_do_is_shown_as_well(patients, run):
+    patients.execute("DELETE FROM public.patients WHERE id >= 122")
+    printed = run("plan", "patients", "--refresh", "--leavers", "retire").out
+    assert "would stay as it is" in printed
+    assert "2 wait for others like them" in printed
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--refresh",),
+        ("patients", "--refresh", "--k", 7),
+        ("patients", "--refresh", "--compare"),
+        ("patients", "--leavers", "retire"),
+    ],
+)
+def test_what_would_mean_nothing_is_refused(patients, run, words):
+    assert "--refresh" in run("plan", *words, code=2).err
