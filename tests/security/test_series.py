@@ -125,6 +125,17 @@ def test_nobody_is_granted_two_series(patients):
         publish(patients, grants=[role])
 
 
+def test_a_series_and_a_live_view_that_is_older_have_no_reader_in_common(patients):
+    publish(patients, name="live", kind="view")
+    publish(patients, name="others", algorithm="mondrian", **OTHERS)
+    one, other = reader(patients, "one", "anon.live"), reader(patients, "other", "anon.others")
+    with pytest.raises(NotPermitted, match=f"{one} can read anon.others and another series"):
+        dbanon.grant("anon.others", [one], settings=patients.settings)
+    with pytest.raises(NotPermitted, match=f"{other} can read anon.live and another series"):
+        dbanon.grant("anon.live", [other], settings=patients.settings)
+    dbanon.grant("anon.live", [patients.role("third")], settings=patients.settings)
+
+
 def test_other_recipients_are_said_of_a_new_series_alone(patients):
     with pytest.raises(ConfigError, match="of a new series alone"):
         publish(patients, recipients_changed=True)

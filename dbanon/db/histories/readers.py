@@ -11,6 +11,8 @@ from dbanon.db.releases import views
 from dbanon.domain.errors import NotPermitted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dbanon.db.session import Session
     from dbanon.domain.table import TableInfo, TableName
 
@@ -18,12 +20,15 @@ if TYPE_CHECKING:
 def of_others(session: Session, table: TableInfo, *, release: int) -> set[str]:
     """Return who can read what a table serves in other series than that of a release."""
     series = memory.series(session, table.name)
-    own = series.get(release)
-    if own is None:
-        return set()
     served = ledger.served_entries(session, table=table.name)
-    others = [one.relation for one in served if memory.series_of(series, one.id, own) != own]
+    others = [one.relation for one in served if not _are_of_one(series, one.id, release)]
     return rights.readers(session, views.oids_of(session, others), source=table.oid)
+
+
+def _are_of_one(series: Mapping[int, int], one: int, other: int) -> bool:
+    """Whether two releases are of one series; a live one is of all that had started before it."""
+    own = series.get(one, series.get(other))
+    return own is None or all(memory.series_of(series, each, own) == own for each in (one, other))
 
 
 def require_others(
