@@ -172,11 +172,6 @@ def _served(present: Release, info: TableInfo, source: Source) -> Publication:
     )
 
 
-def _taken(source: Source, places: NDArray[np.int64]) -> Source:
-    """Return some rows of a source, on the scales of the whole."""
-    return replace(source, rows=source.rows.take(places), encoded=source.encoded.take(places))
-
-
 def _search(
     source: Source,
     pools: Sequence[NDArray[np.int64]],
@@ -195,16 +190,16 @@ def _search(
 
     outcomes = []
     for places in pools:
-        part = _taken(source, places)
+        part = source.take(places)
         try:
             outcomes.append(search(part, present.policy, seed=seed, stages=stages))
         except Unsatisfiable:  # they are too few, or too much alike
             outcomes.append(nobody(part.encoded))
     room = _WAITING * source.encoded.n_rows
     loss = _of_published(present.loss, present.loss.asked)
-    newcomers = _taken(source, pools[0]).encoded
+    newcomers = source.encoded.take(pools[0])
     outcomes[0] = wait(newcomers, outcomes[0], loss=loss, room=room)
-    return _taken(source, np.concatenate(pools)), join(outcomes)
+    return source.take(np.concatenate(pools)), join(outcomes)
 
 
 def _growth(found: Standing, outcome: Outcome, present: Release) -> Growth:

@@ -168,7 +168,7 @@ def _safe(
     sensitive = frozenset(rule.column for rule in policy.with_role(Role.SENSITIVE))
     new_of = [sensitive - columns_of(shown) for shown in known.values]
     which = known.shown[persons]
-    least = min(policy.k, *(one.k for one in known.policies))
+    least = min(one.k for one in (policy, *known.policies))
     found = atom.copy()
     for new in {columns for columns in new_of if columns}:
         is_new = np.append([columns == new for columns in new_of], False)[which] & (atom >= 0)
@@ -247,7 +247,7 @@ def _born(
     nobody = np.full(len(fresh), -1, np.int32)
     if not len(fresh):
         return nobody
-    k = max(policy.k, *(one.k for one in known.policies))
+    k = max(one.k for one in (policy, *known.policies))
     models = tuple(
         ModelSpec(spec.name, {"k": k}) if spec.name == K_ANONYMITY else spec
         for spec in policy.models

@@ -1,5 +1,7 @@
 """Groups of atoms: none is divided, and all meet the policy."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from builders import encoded, policy_of, tables_and_requirements
@@ -24,7 +26,7 @@ def numbers(values):
 def grouped(table, atoms, *, subjects=None, models=(), rules=None, **asked):
     names = [column.name for column in table.quasi]
     policy = policy_of(names, table.sensitive_names, rules=rules, **asked)
-    object.__setattr__(policy, "models", (*policy.models, *models))
+    policy = replace(policy, models=(*policy.models, *models))
     owners = None if subjects is None else numbers(subjects)
     return run_by_atoms(table, policy, numbers(atoms), subjects=owners, stages=Stages())
 
