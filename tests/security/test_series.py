@@ -125,6 +125,22 @@ def test_nobody_is_granted_two_series(patients):
         publish(patients, grants=[role])
 
 
+def test_a_grant_of_two_series_by_hand_is_found(patients):
+    publish(patients, name="others", algorithm="mondrian", **OTHERS)
+
+    def found():
+        return {
+            (one.subject, one.message.split(" can read ")[0])
+            for one in dbanon.doctor(settings=patients.settings)
+            if "another series" in one.message
+        }
+
+    role = reader(patients, "analyst", "anon.patients")
+    assert set() == found()
+    patients.execute(f"GRANT SELECT ON anon.others TO {role}")
+    assert {("anon.patients", role), ("anon.others", role)} == found()
+
+
 def test_a_series_and_a_live_view_that_is_older_have_no_reader_in_common(patients):
     publish(patients, name="live", kind="view")
     publish(patients, name="others", algorithm="mondrian", **OTHERS)

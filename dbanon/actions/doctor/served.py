@@ -105,7 +105,19 @@ def _served(
             problem = f"reading {relation.name} may run {function} of {owner}"
             hint = "drop the index, statistics, policy or view that calls it"
             yield failure(subject, problem, hint)
+    yield from _compared(session, release, source)
     yield from _defined(session, release, published, repair=repair)
+
+
+def _compared(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:
+    """Yield who reads another series, too: grants that were made by hand are not looked at then."""
+    from dbanon.db.histories import readers
+
+    others = readers.of_others(session, source, release=release.id)
+    for role in readers.in_common(session, others, table=source, relation=release.relation):
+        problem = f"{role} can read it and another series of releases of {release.table}"
+        hint = "dbanon revoke one of them: whoever has both could compare them"
+        yield failure(str(release.relation), problem, hint)
 
 
 def _defined(

@@ -31,13 +31,19 @@ def _are_of_one(series: Mapping[int, int], one: int, other: int) -> bool:
     return own is None or all(memory.series_of(series, each, own) == own for each in (one, other))
 
 
+def in_common(
+    session: Session, others: set[str], *, table: TableInfo, relation: TableName
+) -> list[str]:
+    """Return who of some can read a relation, by name."""
+    published = views.oids_of(session, [relation])
+    return sorted(others & rights.readers(session, published, source=table.oid))
+
+
 def require_others(
     session: Session, others: set[str], *, table: TableInfo, relation: TableName
 ) -> None:
     """Raise NotPermitted when a relation can be read by somebody who reads another series."""
-    published = views.oids_of(session, [relation])
-    both = sorted(others & rights.readers(session, published, source=table.oid))
-    if both:
+    if both := in_common(session, others, table=table, relation=relation):
         more = f" and {len(both) - 5} more" if len(both) > 5 else ""  # noqa: PLR2004
         raise NotPermitted(
             f"{', '.join(both[:5])}{more} can read {relation} and another series of releases of"
