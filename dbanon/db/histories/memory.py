@@ -18,11 +18,17 @@ from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
 
 ENTRIES = sql.Identifier("pg_temp", "history_entries")
 _PRESENT = sql.Identifier("pg_temp", "history_present")
+_CHANGES = sql.Identifier("pg_temp", "history_changes")
+_BEFORE = sql.Identifier("pg_temp", "history_before")
+_FORMER = sql.Identifier("pg_temp", "history_former")
+_GONE = sql.Identifier("pg_temp", "history_gone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +36,18 @@ class Memory:
     """The releases of a table that can be compared, oldest first, each with its relation.
 
     person: the columns that tell their persons; key: by which these are remembered, None where
-    nobody is.
+    nobody is; several: whether a person may have several rows.
     """
 
     table: TableName
     relations: dict[int, TableName]
     person: tuple[str, ...] = ()
-    key: object = None
+    key: UUID | None = None
+    several: bool = False
+
+    def first(self, relation: TableName) -> int | None:
+        """Return the first release of a relation, by which its releases are known together."""
+        return min((n for n, name in self.relations.items() if name == relation), default=None)
 
 
 def remember(session: Session, publication: Publication) -> Memory:
@@ -47,24 +58,54 @@ def remember(session: Session, publication: Publication) -> Memory:
     table, view = publication.info.name, publication.view
     person = _person(publication)
     key = key_of(session, table) or _new_key(session)
+    several = publication.policy.subject is not None
     _present(session, publication, key)
     where = {"schema": table.schema, "name": table.name, "person": person, "key": key}
-    memory = _unpacked(session, table, where)
+    known = _unpacked(session, table, where)
+    _find_changes(session, publication, known)
     noted = {
         **where,
         "release": publication.id,
         "view_schema": view.schema,
         "view_name": view.name,
+        "several": several,
     }
-    if publication.withdrawn is not None:
-        kept = {**noted, "withdrawn": list(publication.withdrawn)}
-        session.pg.execute(query("histories/retain"), kept)
-        _require_same_members(session, publication, key)
-    for name in ("histories/add_entries", "histories/add_history", "histories/pack"):
-        session.pg.execute(query(name), noted)
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(_PRESENT))
+    session.pg.execute(query("histories/add_history"), noted)
+    session.pg.execute(query("histories/pack"), noted)
+    relations = {**known.relations, publication.id: view}
+    known = replace(known, relations=relations, several=known.several or several)
+    if len(relations) > 1:
+        session.pg.execute(
+            query("histories/add_entries"),
+            {"release": publication.id, "series": known.first(view)},
+        )
+        _number_sets(session, known)
+    _drop(session, _CHANGES)
     session.pg.execute(sql.SQL("ALTER TABLE {} DROP COLUMN value").format(publication.rows))
-    return replace(memory, relations={**memory.relations, publication.id: view})
+    return known
+
+
+def _find_changes(session: Session, publication: Publication, known: Memory) -> None:
+    """Write whose rows are not those of the relation's release before, of _PRESENT, to _CHANGES."""
+    first = known.first(publication.view)
+    if first is None and publication.withdrawn is None:
+        # Nobody was there, so that everybody is new.
+        session.pg.execute(sql.SQL("ALTER TABLE {} RENAME TO history_changes").format(_PRESENT))
+        return
+    if publication.withdrawn is None:
+        _rows(session, max(known.relations), name=_FORMER, first=first)
+        session.pg.execute(query("histories/find_changes"))
+    else:
+        _rows(session, max(known.relations, default=0), name=_BEFORE, first=first)
+        withdrawn = {"withdrawn": list(publication.withdrawn)}
+        session.pg.execute(query("histories/find_gone"), withdrawn)
+        _require_same_members(session, publication, known.key)
+        for name in ("histories/narrow", "histories/retain", "histories/find_changes"):
+            session.pg.execute(query(name))
+        for table in (_BEFORE, _GONE):
+            _drop(session, table)
+    for table in (_FORMER, _PRESENT):
+        _drop(session, table)
 
 
 def recall(session: Session, table: TableName, *, until: int | None = None) -> Memory:
@@ -76,22 +117,33 @@ def recall(session: Session, table: TableName, *, until: int | None = None) -> M
     if known is None or not known["exists"]:
         return _unpacked(session, table, None)
     where = {"schema": table.schema, "name": table.name, **known}
-    return _unpacked(session, table, where, until=until)
+    found = _unpacked(session, table, where, until=until)
+    _number_sets(session, found)
+    return found
+
+
+def rows(session: Session, known: Memory, number: int, name: sql.Identifier) -> None:
+    """Write the rows of everybody whom a release showed into a temporary table of that name.
+
+    shown: what tells the classes of all rows of the person; place: which row of the person it is.
+    """
+    first = known.first(known.relations[number])
+    _rows(session, number, name=name, first=first)
+
+
+def _rows(session: Session, number: int, *, name: sql.Identifier, first: int | None) -> None:
+    """Write the rows that a release, of those of a relation since the first, shows."""
+    slots = {"release": sql.Literal(number), "series": sql.Literal(first)}
+    session.pg.execute(template("histories/rows", rows=name, **slots))
+    session.pg.execute(sql.SQL("ANALYZE {}").format(name))
 
 
 def state(session: Session, known: Memory, number: int, name: sql.Identifier) -> None:
-    """Write who was shown in a release, and how, into a temporary table of that name."""
-    view = known.relations[number]
-    session.pg.execute(
-        template(
-            "histories/state",
-            state=name,
-            relation_schema=sql.Literal(view.schema),
-            relation_name=sql.Literal(view.name),
-            release=sql.Literal(number),
-        )
-    )
+    """Write the classes and values of everybody whom a release showed into a temporary table."""
+    rows(session, known, number, _FORMER)
+    session.pg.execute(template("histories/state", state=name, rows=_FORMER))
     session.pg.execute(sql.SQL("ANALYZE {}").format(name))
+    _drop(session, _FORMER)
 
 
 def class_number(publication: Publication, published: sql.Composable) -> sql.Composed:
@@ -100,24 +152,32 @@ def class_number(publication: Publication, published: sql.Composable) -> sql.Com
     return template("histories/class_number", columns=columns, published=published)
 
 
-def number_in_copy(publication: Publication) -> sql.Composed:
-    """Compose the number of the class of a row ``s`` of the private copy."""
+def of_copy(publication: Publication) -> dict[str, sql.Composable]:
+    """Compose what a row ``s`` of the private copy shows of its class, and the number of that.
+
+    The number is that of ``c.published``, so that it is worked out once of each class.
+    """
+    published = sql.Identifier("c", "published")
+    return {
+        "published": _published_in_copy(publication),
+        "class": class_number(publication, published),
+        "release": publication.release,
+    }
+
+
+def _published_in_copy(publication: Publication) -> sql.Composed:
+    """Compose the values of the class of a row ``s`` of the private copy, as a jsonb object."""
     values = [
         sql.SQL("{}, s.{}").format(sql.Literal(f"q{i}"), sql.Identifier(column))
         for i, (column, _) in enumerate(publication.recodings, 1)
     ]
-    built = sql.SQL("jsonb_build_object({})").format(sql.SQL(", ").join(values))
-    return class_number(publication, built)
+    return sql.SQL("jsonb_build_object({})").format(sql.SQL(", ").join(values))
 
 
-def _require_same_members(session: Session, publication: Publication, key: object) -> None:
+def _require_same_members(session: Session, publication: Publication, key: UUID | None) -> None:
     """Raise DatabaseError when a copy shows other classes than are remembered of it."""
-    same = template(
-        "histories/same_members",
-        **{"class": number_in_copy(publication)},
-        release=publication.release,
-        key=sql.Literal(key),
-    )
+    slots = {**of_copy(publication), "key": sql.Literal(key)}
+    same = template("histories/same_members", **slots)
     if session.pg.execute(same).fetchone() != (True,):
         raise DatabaseError(
             f"{publication.view} shows other classes than are remembered of it; nothing was"
@@ -126,7 +186,7 @@ def _require_same_members(session: Session, publication: Publication, key: objec
         )
 
 
-def key_of(session: Session, table: TableName) -> object:
+def key_of(session: Session, table: TableName) -> UUID | None:
     """Return the key by which the persons of a table were remembered last, None if it is gone."""
     known = _latest(session, table)
     return known["key"] if known is not None and known["exists"] else None
@@ -140,7 +200,7 @@ def changes(session: Session, table: TableName) -> dict[int, int]:
 
 def forget(session: Session) -> None:
     """Drop what ``remember`` or ``recall`` unpacked."""
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(ENTRIES))
+    _drop(session, ENTRIES)
 
 
 def _person(publication: Publication) -> list[str]:
@@ -156,10 +216,11 @@ def _latest(session: Session, table: TableName) -> dict[str, Any] | None:
     return None if row is None else {"person": row[0], "key": row[1], "exists": row[2]}
 
 
-def _new_key(session: Session) -> object:
+def _new_key(session: Session) -> UUID:
     row = session.pg.execute(query("histories/create_key")).fetchone()
     assert row is not None  # noqa: S101 - an INSERT of one row returns it
-    return row[0]
+    key: UUID = row[0]
+    return key
 
 
 def _unpacked(
@@ -172,18 +233,31 @@ def _unpacked(
     found = []
     if where is not None:
         found = session.pg.execute(query("histories/comparable"), where).fetchall()
-    relations = {
-        number: TableName(schema, name)
-        for number, schema, name in found
-        if until is None or number < until
-    }
-    session.pg.execute(query("histories/unpack"), {"releases": list(relations)})
+    found = [row for row in found if until is None or row[0] < until]
+    relations = {number: TableName(schema, name) for number, schema, name, _ in found}
+    known = Memory(table, relations)
+    series = [known.first(name) for name in relations.values()]
+    session.pg.execute(query("histories/unpack"), {"releases": list(relations), "series": series})
     if where is None:
-        return Memory(table, relations)
-    return Memory(table, relations, tuple(where["person"]), where["key"])
+        return known
+    several = any(row[3] for row in found)
+    return replace(known, person=tuple(where["person"]), key=where["key"], several=several)
 
 
-def _present(session: Session, publication: Publication, key: object) -> None:
+def _number_sets(session: Session, known: Memory) -> None:
+    """Tell persons of several rows in ENTRIES by all of these, where there may be such."""
+    if known.several:
+        session.pg.execute(query("histories/number_sets"))
+        _drop(session, ENTRIES)
+        session.pg.execute("ALTER TABLE pg_temp.history_numbered RENAME TO history_entries")
+        session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
+
+
+def _drop(session: Session, table: sql.Identifier) -> None:
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(table))
+
+
+def _present(session: Session, publication: Publication, key: UUID | None) -> None:
     """Write whom the release shows into a temporary table."""
     table = publication.info.name
     slots = {"table_schema": sql.Literal(table.schema), "table_name": sql.Literal(table.name)}
@@ -215,4 +289,4 @@ def _present(session: Session, publication: Publication, key: object) -> None:
             **slots,
         )
     )
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(publication.codes))
+    _drop(session, publication.codes)

@@ -83,19 +83,18 @@ def _composed(session: Session, known: Memory, new: Mapping[int, Policy]) -> Com
 def _compared(
     session: Session, known: Memory, policies: Mapping[int, Policy], found: Composition
 ) -> Composition:
-    session.pg.execute(sql.SQL("ANALYZE {}").format(memory.ENTRIES))
     session.pg.execute(query("overlays/cells"))
     session.pg.execute(sql.SQL("ANALYZE {}").format(_CELLS))
     newest = max(policies)
     k = max(policy.k for policy in policies.values())
     of_k, persons = _of_k(session, k)
     results = [CellResult(newest, known.relations[newest], of_k)]
-    named = {"schema": known.table.schema, "name": known.table.name}
+    named = _named(known.table)
     numbers = {row[0] for row in session.pg.execute(query("overlays/numbers"), named)}
     against = []
-    memory.state(session, known, newest, _NOW)
+    memory.rows(session, known, newest, _NOW)
     for number, policy in policies.items():
-        memory.state(session, known, number, _BEFORE)
+        memory.rows(session, known, number, _BEFORE)
         results += [
             CellResult(number, known.relations[number], result)
             for result in _of_values(session, policy, numbers)
@@ -134,7 +133,8 @@ def _of_values(session: Session, policy: Policy, numbers: Collection[str]) -> It
     ]
     if not asked:
         return
-    session.pg.execute(_overlay(sensitive, numbers, cell=cell, person=person))
+    overlay = _overlay(policy.table, sensitive, numbers, cell=cell, person=person)
+    session.pg.execute(overlay)
     several = session.pg.execute(query("overlays/has_several")).fetchone() == (True,)
     for demand in asked:
         if several and MODELS[demand.spec.name].of_persons and demand.quasi == (cell,):
@@ -145,7 +145,12 @@ def _of_values(session: Session, policy: Policy, numbers: Collection[str]) -> It
 
 
 def _overlay(
-    sensitive: Collection[str], numbers: Collection[str], *, cell: str, person: str
+    table: TableName,
+    sensitive: Collection[str],
+    numbers: Collection[str],
+    *,
+    cell: str,
+    person: str,
 ) -> sql.Composed:
     """Compose the table of what was published of each person, by cell."""
     columns = [
@@ -156,14 +161,22 @@ def _overlay(
         )
         for name in sensitive
     ]
+    names = [sql.SQL(", {}").format(sql.Identifier("u", name)) for name in sensitive]
     return template(
         "histories/overlay",
         overlay=_OVERLAY,
         cell=sql.Identifier(cell),
         person=sql.Identifier(person),
         columns=sql.SQL("").join(columns),
+        names=sql.SQL("").join(names),
         state=_BEFORE,
+        table_schema=sql.Literal(table.schema),
+        table_name=sql.Literal(table.name),
     )
+
+
+def _named(table: TableName) -> dict[str, str | None]:
+    return {"schema": table.schema, "name": table.name}
 
 
 def _against(
@@ -177,7 +190,7 @@ def _against(
     persons, smallest, below, in_both = row
     exposures = []
     for column, l in _both(policies[earlier], policies[newest]).items():
-        asked = {"column": column, "l": l}
+        asked = {"column": column, "l": l, **_named(known.table)}
         few, to_one = session.pg.execute(query("overlays/intersect"), asked).fetchone() or (0, 0)
         exposures.append(Exposure(column, l, few, to_one))
     return Against(

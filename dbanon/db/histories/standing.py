@@ -159,8 +159,7 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
     session.pg.execute(
         template(
             "histories/withdraw",
-            **{"class": memory.number_in_copy(former)},
-            release=former.release,
+            **memory.of_copy(former),
             key=sql.Literal(key),
             withdrawn=sql.Literal(list(publication.withdrawn or ())),
         )

@@ -9,7 +9,7 @@ SCHEMA = "dbanon"
 DATA_SCHEMA = "dbanon_data"
 
 # The newest revision under migrations/versions; a test holds the two together.
-REVISION = "0008"
+REVISION = "0009"
 
 metadata = sa.MetaData(
     schema=SCHEMA,
@@ -175,6 +175,7 @@ history = sa.Table(
     sa.Column("relation_name", sa.Text, nullable=False),
     sa.Column("person", ARRAY(sa.Text), nullable=False),
     sa.Column("key_id", UUID, nullable=False),
+    sa.Column("several", sa.Boolean, nullable=False, server_default=sa.text("true")),
     comment="The releases whose persons are remembered, and by which columns these are told.",
 )
 

@@ -3,7 +3,9 @@
 SELECT coalesce(sum(c.persons), 0)::bigint, min(c.persons),
        coalesce(sum(c.persons) FILTER (WHERE c.persons < %(k)s), 0)::bigint,
        coalesce(sum(c.persons) FILTER (WHERE c.is_in_both), 0)::bigint
-  FROM (SELECT count(*) AS persons, bool_and(a.classes IS NOT NULL AND b.classes IS NOT NULL) AS is_in_both
-          FROM pg_temp.history_before AS a
-          FULL JOIN pg_temp.history_now AS b USING (person)
-         GROUP BY a.classes, b.classes) AS c
+  FROM (SELECT count(*) AS persons, bool_and(a.shown IS NOT NULL AND b.shown IS NOT NULL) AS is_in_both
+          FROM (SELECT s.person, s.shown FROM pg_temp.history_before AS s WHERE s.place = 1) AS a
+          FULL JOIN (SELECT s.person, s.shown
+                       FROM pg_temp.history_now AS s
+                      WHERE s.place = 1) AS b USING (person)
+         GROUP BY a.shown, b.shown) AS c

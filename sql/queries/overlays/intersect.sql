@@ -1,28 +1,34 @@
 -- Compare the values of two releases: what a class shows of a column in one may be less in the other,
--- and somebody who was in both has one of the values of both.
-WITH pair AS (
-    SELECT a.classes AS before, b.classes AS now, count(*) AS persons
-      FROM pg_temp.history_before AS a
-      JOIN pg_temp.history_now AS b USING (person)
-     GROUP BY a.classes, b.classes
+-- and somebody who was in both has one of the values of both. Each step is joined to the next alone:
+-- to join the values first, of all classes with all, would take long.
+WITH coded AS MATERIALIZED (
+    SELECT v.value_id, dense_rank() OVER (ORDER BY v.value -> %(column)s::text) AS code
+      FROM dbanon.history_value AS v
+     WHERE v.table_schema = %(schema)s
+       AND v.table_name = %(name)s
+       AND v.value ? %(column)s::text
 ),
-shown_before AS (
-    SELECT DISTINCT a.classes, v.value -> %(column)s::text AS value
+pair AS MATERIALIZED (
+    SELECT a.shown AS before, b.shown AS now, count(*) AS persons
       FROM pg_temp.history_before AS a
-     CROSS JOIN LATERAL unnest(a.value_ids) AS u (value_id)
-      JOIN dbanon.history_value AS v ON v.value_id = u.value_id
+      JOIN pg_temp.history_now AS b ON b.person = a.person
+     WHERE a.place = 1
+       AND b.place = 1
+     GROUP BY a.shown, b.shown
 ),
-shown_now AS (
-    SELECT DISTINCT b.classes, v.value -> %(column)s::text AS value
-      FROM pg_temp.history_now AS b
-     CROSS JOIN LATERAL unnest(b.value_ids) AS u (value_id)
-      JOIN dbanon.history_value AS v ON v.value_id = u.value_id
+possible AS MATERIALIZED (
+    SELECT p.before, p.now, p.persons, s.code
+      FROM pair AS p
+      JOIN (SELECT DISTINCT a.shown, c.code
+              FROM pg_temp.history_before AS a
+              JOIN coded AS c ON c.value_id = a.value_id) AS s ON s.shown = p.before
 ),
 left_over AS (
     SELECT p.before, p.now, p.persons, count(*) AS candidates
-      FROM pair AS p
-      JOIN shown_before AS a ON a.classes = p.before
-      JOIN shown_now AS b ON b.classes = p.now AND b.value = a.value
+      FROM possible AS p
+      JOIN (SELECT DISTINCT b.shown, c.code
+              FROM pg_temp.history_now AS b
+              JOIN coded AS c ON c.value_id = b.value_id) AS s ON s.shown = p.now AND s.code = p.code
      GROUP BY p.before, p.now, p.persons
 )
 SELECT coalesce(sum(l.persons) FILTER (WHERE l.candidates < %(l)s), 0)::bigint,
