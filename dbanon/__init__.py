@@ -11,11 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dbanon.actions.check import check, check_all, describe
     from dbanon.actions.compare import compare
     from dbanon.actions.demo import demo
     from dbanon.actions.doctor import doctor
-    from dbanon.actions.grant import grant, revoke
     from dbanon.actions.init import init, init_sql
     from dbanon.actions.inspect import inspect, inspect_query
     from dbanon.actions.plan import plan, plan_dataset
@@ -32,10 +30,11 @@ if TYPE_CHECKING:
     )
     from dbanon.actions.publish import publish, publish_dataset
     from dbanon.actions.refresh import refresh
-    from dbanon.actions.release import (
-        check_history,
+    from dbanon.actions.releases.check import check, check_all, describe
+    from dbanon.actions.releases.grant import grant, revoke
+    from dbanon.actions.releases.history import check_history, history
+    from dbanon.actions.releases.ledger import (
         drop_release,
-        history,
         list_releases,
         list_verifications,
         load_release,
@@ -72,11 +71,9 @@ if TYPE_CHECKING:
 
 # Where each name lives: importing dbanon loads none of it, so that a command starts at once.
 _HOMES = {
-    "actions.check": "check check_all describe",
     "actions.compare": "compare",
     "actions.demo": "demo",
     "actions.doctor": "doctor",
-    "actions.grant": "grant revoke",
     "actions.init": "init init_sql",
     "actions.inspect": "inspect inspect_query",
     "actions.plan": "plan plan_dataset",
@@ -84,8 +81,10 @@ _HOMES = {
     " load_policy policy_history set_policy suggest_policy",
     "actions.publish": "publish publish_dataset",
     "actions.refresh": "refresh",
-    "actions.release": "check_history drop_release history list_releases list_verifications"
-    " load_release",
+    "actions.releases.check": "check check_all describe",
+    "actions.releases.grant": "grant revoke",
+    "actions.releases.history": "check_history history",
+    "actions.releases.ledger": "drop_release list_releases list_verifications load_release",
     "actions.server": "server_psql server_status server_stop server_url",
     "actions.taxonomy": "derive_taxonomy drop_taxonomy export_taxonomy import_taxonomy"
     " list_taxonomies load_taxonomy",

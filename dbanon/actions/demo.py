@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon import resources
-from dbanon.actions.check import check
 from dbanon.actions.init import init
 from dbanon.actions.policy import set_policy
 from dbanon.actions.publish import publish, publish_dataset
+from dbanon.actions.releases.check import check
 from dbanon.actions.taxonomy import import_taxonomy, list_taxonomies
 from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError

@@ -54,20 +54,18 @@ def _root(
 
 def _register() -> None:
     from dbanon.cli import (
-        check,
         demo,
         doctor,
-        grant,
         init,
         inspect,
         plan,
         policy,
         publish,
         refresh,
-        release,
         server,
         taxonomy,
     )
+    from dbanon.cli.releases import check, grant, history, ledger
 
     app.command("demo")(demo.demo)
     app.command("init")(init.init)
@@ -81,8 +79,8 @@ def _register() -> None:
     app.command("check")(check.check)
     app.command("describe")(check.describe)
     app.command("refresh")(refresh.refresh)
-    app.command("history")(release.history)
-    app.add_typer(release.app, name="release")
+    app.command("history")(history.history)
+    app.add_typer(ledger.app, name="release")
     app.command("doctor")(doctor.doctor)
     app.add_typer(server.app, name="server")
 

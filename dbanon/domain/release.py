@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.caution import Caution
-    from dbanon.domain.checks import CheckReport, Composition
+    from dbanon.domain.checks import CheckReport
+    from dbanon.domain.composition import Composition
     from dbanon.domain.policy import Policy
 
 

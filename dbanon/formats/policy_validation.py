@@ -7,13 +7,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.floors import floor_problems
 from dbanon.domain.policy import DERIVE, OTHER, Role
 from dbanon.domain.table import LONGEST_NAME, ColumnKind, Structure, quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import did_you_mean
 from dbanon.formats.policy import conditions
+from dbanon.formats.policy.floors import floor_problems
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.registry import MODELS

@@ -168,7 +168,7 @@ def _copied(session: Session, release: Release, published: TableInfo) -> Iterato
 
 def _live(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
     """Yield whether what a live view shows holds by now: all is counted."""
-    from dbanon.actions.check import explain
+    from dbanon.actions.releases.check import explain
     from dbanon.db.hidden import hidden
     from dbanon.db.proofs import checks
     from dbanon.db.releases.guarantee import read_promise

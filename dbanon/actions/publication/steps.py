@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dbanon.actions.release import require_safe
+from dbanon.actions.releases.history import require_safe
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.errors import ConfigError, DatabaseError
 from dbanon.domain.release import Release, ReleaseKind
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.request import Request
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
-    from dbanon.domain.checks import CheckReport, Composition
+    from dbanon.domain.checks import CheckReport
+    from dbanon.domain.composition import Composition
     from dbanon.domain.progress import Stages
     from dbanon.domain.release import Entry, Growth
     from dbanon.domain.table import TableInfo

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.cli.terminal import console
-from dbanon.domain.checks import Exposure
+from dbanon.domain.composition import Exposure
 from dbanon.domain.policy import L_DIVERSITY
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.wording import MEANINGS, Meaning
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dbanon.domain.assignment import LossReport
-    from dbanon.domain.checks import CheckReport, Composition
+    from dbanon.domain.checks import CheckReport
+    from dbanon.domain.composition import Composition
     from dbanon.domain.policy import ModelSpec, Policy
 
 # Metrics from here on are read by their size, not by their decimals.

@@ -18,7 +18,8 @@ from dbanon.db.metadata import ledger
 from dbanon.db.models.statements import demands
 from dbanon.db.proofs.subjects import judge_persons, judge_rows
 from dbanon.db.queries import query, template
-from dbanon.domain.checks import Against, CellResult, CheckResult, Composition, Exposure, Verdict
+from dbanon.domain.checks import CheckResult, Verdict
+from dbanon.domain.composition import Against, CellResult, Composition, Exposure
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Role
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS

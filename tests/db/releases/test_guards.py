@@ -8,7 +8,7 @@ import pytest
 from tables import make_patients, patients_policy, serve_patients
 
 import dbanon
-from dbanon.actions.release import count_hidden
+from dbanon.actions.releases.ledger import count_hidden
 from dbanon.domain.policy import ColumnRule, Role
 from dbanon.settings import Settings
 

@@ -16,7 +16,7 @@ def run(monkeypatch, capsys):
             sys.stdout.write(printed)
             raise error
 
-        monkeypatch.setattr("dbanon.actions.release.list_releases", action)
+        monkeypatch.setattr("dbanon.actions.releases.ledger.list_releases", action)
         monkeypatch.setattr(sys, "argv", ["dbanon", "release", "list", *words])
         with pytest.raises(SystemExit) as ended:
             main()

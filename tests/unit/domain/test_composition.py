@@ -2,7 +2,8 @@
 
 import pytest
 
-from dbanon.domain.checks import Against, CellResult, CheckResult, Composition, Exposure, Verdict
+from dbanon.domain.checks import CheckResult, Verdict
+from dbanon.domain.composition import Against, CellResult, Composition, Exposure
 from dbanon.domain.table import TableName
 
 PEOPLE = TableName("public", "people")

@@ -1,8 +1,8 @@
-"""``dbanon release`` and ``dbanon history``."""
+"""``dbanon release``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,9 +10,6 @@ from dbanon.cli import options
 from dbanon.cli.terminal import console, report
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.progress import Stages
-
-if TYPE_CHECKING:
-    from dbanon.actions.release import History
 
 app = typer.Typer(help="Read the ledger of releases.", no_args_is_help=True)
 
@@ -32,10 +29,10 @@ def list_(
     json: options.Json = False,
 ) -> None:
     """List all releases, newest first, and how many rows live views hide by now."""
-    from dbanon.actions import release
+    from dbanon.actions.releases import ledger
 
-    found = release.list_releases(table, settings=options.settings(dsn))
-    hidden = release.count_hidden(found, settings=options.settings(dsn))
+    found = ledger.list_releases(table, settings=options.settings(dsn))
+    hidden = ledger.count_hidden(found, settings=options.settings(dsn))
     if json:
         console.document([{**console.plain(r), "hidden": hidden.get(r.id)} for r in found])
         return
@@ -65,10 +62,10 @@ def list_(
 @app.command()
 def show(number: Number, *, dsn: options.Dsn = None, json: options.Json = False) -> None:
     """Show one release: what was proved of it, then and later, and what it cost."""
-    from dbanon.actions import release
+    from dbanon.actions.releases import ledger
 
-    found = release.load_release(number, settings=options.settings(dsn))
-    later = release.list_verifications(number, settings=options.settings(dsn))
+    found = ledger.load_release(number, settings=options.settings(dsn))
+    later = ledger.list_verifications(number, settings=options.settings(dsn))
     if json:
         console.document({**console.plain(found), "verifications": later})
         return
@@ -104,52 +101,16 @@ def drop(
     dbanon release drop 3
     dbanon release drop 3 --yes
     """
-    from dbanon.actions import release
+    from dbanon.actions.releases import ledger
 
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
     if not yes and console.can_ask():
-        found = release.load_release(number, settings=settings)
+        found = ledger.load_release(number, settings=settings)
         question = f"Withdraw {found.relation}, release {number} of {found.table}?"
         if not typer.confirm(console.visible(question), err=True):
             raise ConfigError("nothing was withdrawn", hint=f"dbanon release drop {number} --yes")
     stages = Stages()
-    dropped = release.drop_release(number, settings=settings, stages=stages)
+    dropped = ledger.drop_release(number, settings=settings, stages=stages)
     console.say(f"{dropped.relation} is withdrawn; what was copied from it cannot be called back")
     for remark in stages.remarks:
         console.say(remark)
-
-
-def history(
-    table: options.Table,
-    *,
-    dsn: options.Dsn = None,
-    owner: options.Owner = None,
-    json: options.Json = False,
-) -> None:
-    """Show all releases of a table, and what comparing them reveals.
-
-    For the role that publishes: it counts anew from what releases left behind. Anyone who kept
-    several releases can do the same with the people they know.
-
-    \b
-    dbanon history patients
-    dbanon history patients --json
-    """
-    from dbanon.actions import release
-
-    found = release.history(table, settings=options.settings(dsn, owner=owner))
-    if json:
-        console.document(found)
-    else:
-        _show(found)
-
-
-def _show(found: History) -> None:
-    headers = ("release", "relation", "policy", "served", "rows", "changed", "NCP", "created")
-    rows = [
-        (c.release, c.relation, c.policy, c.served, c.published, c.changed, c.ncp, c.created_at)
-        for c in found.chapters
-    ]
-    console.table(headers, rows)
-    report.composition_in_full(found.composition)
-    report.composition(found.composition)

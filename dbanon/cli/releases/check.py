@@ -11,7 +11,7 @@ from dbanon.cli.terminal import console, report
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
-    from dbanon.actions.check import Checked, Described
+    from dbanon.actions.releases.check import Checked, Described
 
 
 Relation = Annotated[
@@ -67,8 +67,8 @@ def check(
     dbanon check --all --quiet
     dbanon check some.table --quasi age --quasi sex --k 5 --sensitive disease --l 3
     """
-    from dbanon.actions.check import check_all, check_one
-    from dbanon.actions.release import check_history
+    from dbanon.actions.releases.check import check_all, check_one
+    from dbanon.actions.releases.history import check_history
 
     settings = options.settings(dsn, owner=owner)
     if all_:
@@ -124,7 +124,7 @@ def describe(relation: Published, *, dsn: options.Dsn = None, json: options.Json
     \b
     dbanon describe anon.patients
     """
-    from dbanon.actions.check import describe as action
+    from dbanon.actions.releases.check import describe as action
 
     found = action(relation, settings=options.settings(dsn))
     if json:

@@ -10,7 +10,7 @@ from dbanon.cli import options
 from dbanon.cli.terminal import console
 
 if TYPE_CHECKING:
-    from dbanon.actions.grant import Access
+    from dbanon.actions.releases.grant import Access
 
 Relation = Annotated[
     str,
@@ -42,7 +42,7 @@ def grant(
     dbanon grant anon.patients analysts
     dbanon grant patients analysts 'Research Group' --dry-run
     """
-    from dbanon.actions.grant import grant as action
+    from dbanon.actions.releases.grant import grant as action
 
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
     found = action(relation, roles, dry_run=dry_run or print_sql, settings=settings)
@@ -66,7 +66,7 @@ def revoke(
     dbanon revoke anon.patients analysts
     dbanon revoke patients public
     """
-    from dbanon.actions.grant import revoke as action
+    from dbanon.actions.releases.grant import revoke as action
 
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
     found = action(relation, roles, dry_run=dry_run or print_sql, settings=settings)

@@ -1,0 +1,1 @@
+"""The commands on what is published: check, describe, grant, history, release."""

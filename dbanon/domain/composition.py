@@ -1,0 +1,159 @@
+"""What comparing the releases of a table reveals, as the database counted it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dbanon.domain.checks import Verdict
+from dbanon.domain.policy import K_ANONYMITY
+
+if TYPE_CHECKING:
+    from dbanon.domain.checks import CheckResult
+    from dbanon.domain.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """How many persons have few values of a sensitive column, by the classes of two releases.
+
+    ``below`` have fewer than ``required`` that both classes show, and ``to_one`` of them just one.
+    """
+
+    column: str
+    required: int
+    below: int
+    to_one: int
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """A release held against an earlier one, as anybody can who has both.
+
+    persons: of either; in_both: of both; smallest: the least number of persons who are in the same
+    classes of both, or in the same class of one and not in the other; below: the persons who are
+    with fewer than ``required``.
+    """
+
+    release: int
+    relation: TableName
+    persons: int
+    in_both: int
+    required: int
+    smallest: int
+    below: int
+    exposures: tuple[Exposure, ...]
+
+    @property
+    def gravity(self) -> tuple[int, int, int]:
+        """Sort by what is worse: known values, few values, few persons."""
+        to_one = max((found.to_one for found in self.exposures), default=0)
+        return to_one, max((found.below for found in self.exposures), default=0), self.below
+
+    def __str__(self) -> str:
+        """Say it in one clause."""
+        small = (
+            f"{self.below:,} of {self.persons:,} persons share their classes with fewer than"
+            f" {self.required - 1} others, the smallest set is of {self.smallest:,}"
+        )
+        told = [small] if self.below else []
+        told += [
+            f"by {found.column}, {found.below:,} of {self.in_both:,} fall below {found.required}"
+            f" values, {found.to_one:,} to one"
+            for found in self.exposures
+            if found.below
+        ]
+        return f"against release {self.release}: {'; '.join(told)}"
+
+
+@dataclass(frozen=True, slots=True)
+class CellResult:
+    """A model on the cells of all releases, by the values that one of them shows.
+
+    The cells are the persons who are in the same classes of every release.
+    """
+
+    release: int
+    relation: TableName
+    result: CheckResult
+
+    def of(self, release: int) -> tuple[int, str, str | None]:
+        """Return what is counted, as if it were of that release; k is asked of all together."""
+        number = 0 if self.result.model == K_ANONYMITY else release
+        return number, self.result.model, self.result.column
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """What all releases of a table together reveal.
+
+    ``releases`` were compared; ``unknown`` could not be: they were published live, by an older
+    version, or with persons told by other columns, or what was remembered of them is gone.
+    ``against`` holds the newest release of all against every one before, whatever their relations.
+    """
+
+    table: TableName
+    persons: int
+    releases: tuple[int, ...]
+    unknown: tuple[int, ...]
+    results: tuple[CellResult, ...]
+    against: tuple[Against, ...]
+
+    @property
+    def failed(self) -> tuple[CellResult, ...]:
+        """What does not hold of the cells."""
+        return tuple(one for one in self.results if one.result.verdict is Verdict.FAILED)
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything held of all releases, none of which is unknown."""
+        return not self.failed and not self.unknown
+
+    def is_worse_than(self, before: Composition, *, grown: int) -> bool:
+        """Whether more cells fail of some release, model and column than did before.
+
+        grown: the release that a new one is made of, whose cells are those of before.
+        """
+        former: dict[tuple[int, str, str | None], int] = {}
+        for one in before.results:
+            former[one.of(one.release)] = one.result.failing_classes
+        return any(
+            one.result.failing_classes
+            > former.get(one.of(one.release if one.release in before.releases else grown), 0)
+            for one in self.results
+        )
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """Say what is wrong, the worst pair of releases first, in a line each."""
+        lines = []
+        if self.failed:
+            worst = max(self.against, key=lambda one: (one.gravity, one.release), default=None)
+            lines += [str(worst)] if worst is not None and any(worst.gravity) else []
+            lines.append(self._of_all)
+        if self.unknown:
+            numbers = ", ".join(map(str, self.unknown))
+            lines.append(
+                f"release {numbers} of {self.table} left nothing to compare with: comparing may"
+                " reveal individuals"
+            )
+        return tuple(lines)
+
+    @property
+    def _of_all(self) -> str:
+        found: dict[str, CheckResult] = {}
+        for one in self.failed:
+            result = one.result
+            name = result.model if result.column is None else f"{result.model} of {result.column}"
+            known = found.get(name, result)
+            found[name] = max(known, result, key=lambda r: r.failing_classes)
+        parts = (
+            f"{name} requires {result.required:g}, the worst cell has {result.achieved:g}"
+            f" ({result.failing_classes:,} of {result.classes:,} fail)"
+            for name, result in found.items()
+        )
+        releases = ", ".join(map(str, self.releases))
+        return (
+            f"comparing releases {releases} reveals individuals, however anonymous each release is"
+            f" by itself: among persons of the same classes throughout, {'; '.join(parts)}"
+        )
