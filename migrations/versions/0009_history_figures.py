@@ -1,7 +1,8 @@
-"""Note whether a person may have several rows; do not try to compress hashes."""
+"""Keep what comparing releases found; note whether a person may have several rows."""
 
 import sqlalchemy as sa
 from alembic import op
+from sqlalchemy.dialects.postgresql import JSONB
 
 revision = "0009"
 down_revision = "0008"
@@ -10,6 +11,26 @@ depends_on = None
 
 SCHEMA = "dbanon"
 
+# Whoever may publish goes on publishing.
+GRANTS = """
+DO $$
+DECLARE
+    publisher regrole;
+BEGIN
+    FOR publisher IN
+        SELECT a.grantee
+          FROM pg_class AS c
+         CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+         WHERE c.oid = 'dbanon.history'::regclass
+           AND a.privilege_type = 'INSERT'
+           AND a.grantee NOT IN (0, c.relowner)
+    LOOP
+        EXECUTE format('GRANT SELECT, INSERT ON dbanon.history_figures TO %s', publisher);
+    END LOOP;
+END
+$$
+"""
+
 
 def upgrade() -> None:
     op.add_column(
@@ -17,11 +38,22 @@ def upgrade() -> None:
         sa.Column("several", sa.Boolean(), server_default=sa.text("true"), nullable=False),
         schema=SCHEMA,
     )
+    # Nothing compresses hashes, and to try takes longer than to write them.
     for column in ("persons", "classes"):
         op.execute(f"ALTER TABLE {SCHEMA}.history_member ALTER {column} SET STORAGE EXTERNAL")
+    op.create_table(
+        "history_figures",
+        sa.Column("release_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("figures", JSONB(), nullable=False),
+        sa.PrimaryKeyConstraint("release_id", name="history_figures_pkey"),
+        schema=SCHEMA,
+        comment="What comparing a release with those before found, from which the next one starts.",
+    )
+    op.execute(GRANTS)
 
 
 def downgrade() -> None:
+    op.drop_table("history_figures", schema=SCHEMA)
     for column in ("persons", "classes"):
         op.execute(f"ALTER TABLE {SCHEMA}.history_member ALTER {column} SET STORAGE EXTENDED")
     op.drop_column("history", "several", schema=SCHEMA)

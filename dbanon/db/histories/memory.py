@@ -74,12 +74,10 @@ def remember(session: Session, publication: Publication) -> Memory:
     session.pg.execute(query("histories/pack"), noted)
     relations = {**known.relations, publication.id: view}
     known = replace(known, relations=relations, several=known.several or several)
-    if len(relations) > 1:
-        session.pg.execute(
-            query("histories/add_entries"),
-            {"release": publication.id, "series": known.first(view)},
-        )
-        _number_sets(session, known)
+    added = {"release": publication.id, "series": known.first(view)}
+    session.pg.execute(query("histories/add_entries"), added)
+    session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
+    _number_sets(session, known)
     _drop(session, _CHANGES)
     session.pg.execute(sql.SQL("ALTER TABLE {} DROP COLUMN value").format(publication.rows))
     return known
@@ -122,19 +120,38 @@ def recall(session: Session, table: TableName, *, until: int | None = None) -> M
     return found
 
 
-def rows(session: Session, known: Memory, number: int, name: sql.Identifier) -> None:
+def rows(
+    session: Session,
+    known: Memory,
+    number: int,
+    name: sql.Identifier,
+    *,
+    entries: sql.Identifier = ENTRIES,
+    later: sql.Identifier | None = None,
+) -> None:
     """Write the rows of everybody whom a release showed into a temporary table of that name.
 
     shown: what tells the classes of all rows of the person; place: which row of the person it is.
+    entries: what is remembered of the persons who are asked for; later: where to look whether they
+    changed again.
     """
     first = known.first(known.relations[number])
-    _rows(session, number, name=name, first=first)
+    _rows(session, number, name=name, first=first, entries=entries, later=later or entries)
 
 
-def _rows(session: Session, number: int, *, name: sql.Identifier, first: int | None) -> None:
+def _rows(
+    session: Session,
+    number: int,
+    *,
+    name: sql.Identifier,
+    first: int | None,
+    entries: sql.Identifier = ENTRIES,
+    later: sql.Identifier = ENTRIES,
+) -> None:
     """Write the rows that a release, of those of a relation since the first, shows."""
     slots = {"release": sql.Literal(number), "series": sql.Literal(first)}
-    session.pg.execute(template("histories/rows", rows=name, **slots))
+    made = template("histories/rows", rows=name, entries=entries, later=later, **slots)
+    session.pg.execute(made)
     session.pg.execute(sql.SQL("ANALYZE {}").format(name))
 
 
@@ -150,6 +167,12 @@ def class_number(publication: Publication, published: sql.Composable) -> sql.Com
     """Compose the number of a class by its values, a jsonb object of q1, q2 and so on."""
     columns = sql.Literal(repr([column for column, _ in publication.recodings]))
     return template("histories/class_number", columns=columns, published=published)
+
+
+def cells(session: Session, name: sql.Identifier) -> None:
+    """Write the cell of everybody who was ever published into a temporary table of that name."""
+    session.pg.execute(template("histories/cells", cells=name, entries=ENTRIES))
+    session.pg.execute(sql.SQL("ANALYZE {}").format(name))
 
 
 def of_copy(publication: Publication) -> dict[str, sql.Composable]:

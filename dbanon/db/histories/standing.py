@@ -78,7 +78,7 @@ def stand(
     if release.id in known.relations and known.person == tuple(keys.column_names):
         _read(session, keys)
         memory.state(session, known, release.id, _BEFORE)
-        session.pg.execute(query("overlays/cells"))
+        memory.cells(session, _CELLS)
         columns = [sql.Identifier("l", f"k{i}") for i in range(1, keys.num_columns + 1)]
         person = template("histories/person_hash", person=sql.SQL(", ").join(columns))
         slots = {"person": person, "read": _READ, "key": sql.Literal(known.key)}

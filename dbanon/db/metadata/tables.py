@@ -179,6 +179,14 @@ history = sa.Table(
     comment="The releases whose persons are remembered, and by which columns these are told.",
 )
 
+history_figures = sa.Table(
+    "history_figures",
+    metadata,
+    sa.Column("release_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("figures", JSONB, nullable=False),
+    comment="What comparing a release with those before found, from which the next one starts.",
+)
+
 history_member = sa.Table(
     "history_member",
     metadata,

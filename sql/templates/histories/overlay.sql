@@ -6,7 +6,7 @@ WITH value AS MATERIALIZED (
      WHERE v.table_schema = {table_schema}
        AND v.table_name = {table_name}
 )
-SELECT c.cell AS {cell}, s.person AS {person}{names}
+SELECT c.{known_as} AS {cell}, s.person AS {person}{names}
   FROM {state} AS s
-  JOIN pg_temp.history_cells AS c ON c.person = s.person
+  JOIN {cells} AS c ON c.person = s.person
   JOIN value AS u ON u.value_id = s.value_id

@@ -1,12 +1,12 @@
 -- Whom a relation showed in a release, each row with its class and value.
 CREATE TEMPORARY TABLE {rows} ON COMMIT DROP AS
 SELECT e.person, e.class, e.value_id, e.shown, e.place
-  FROM pg_temp.history_entries AS e
+  FROM {entries} AS e
  WHERE e.series = {series}
    AND e.release_id <= {release}
    AND e.class <> 0
    AND NOT EXISTS (SELECT
-                     FROM pg_temp.history_entries AS l
+                     FROM {later} AS l
                     WHERE l.person = e.person
                       AND l.series = {series}
                       AND l.release_id > e.release_id

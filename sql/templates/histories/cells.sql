@@ -1,9 +1,9 @@
 -- Put the persons in cells: those of one have been in the same classes of all releases, and their
 -- values changed at the same times. Who changed once is told by when, and to which classes.
-CREATE TEMPORARY TABLE history_cells ON COMMIT DROP AS
+CREATE TEMPORARY TABLE {cells} ON COMMIT DROP AS
 WITH change AS (
     SELECT e.person, count(*) AS changes, min(e.release_id) AS release_id, min(e.shown) AS shown
-      FROM pg_temp.history_entries AS e
+      FROM {entries} AS e
      WHERE e.place = 1
      GROUP BY e.person
 )
@@ -17,7 +17,7 @@ SELECT s.person,
   FROM (SELECT e.person, e.release_id, e.shown,
                e.held = lag(e.held) OVER (PARTITION BY e.series, e.person
                                           ORDER BY e.release_id) AS is_same
-          FROM pg_temp.history_entries AS e
+          FROM {entries} AS e
          WHERE e.place = 1
            AND e.person IN (SELECT c.person FROM change AS c WHERE c.changes > 1)) AS s
  GROUP BY s.person
