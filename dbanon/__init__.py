@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from dbanon.actions.doctor import doctor
     from dbanon.actions.init import init, init_sql
     from dbanon.actions.inspect import inspect, inspect_query
+    from dbanon.actions.jobs.schedules import list_schedules, remove_schedule, set_schedule
+    from dbanon.actions.jobs.worker import work
     from dbanon.actions.plan import plan, plan_dataset
     from dbanon.actions.policy import (
         check_policy,
@@ -76,6 +78,8 @@ _HOMES = {
     "actions.doctor": "doctor",
     "actions.init": "init init_sql",
     "actions.inspect": "inspect inspect_query",
+    "actions.jobs.schedules": "list_schedules remove_schedule set_schedule",
+    "actions.jobs.worker": "work",
     "actions.plan": "plan plan_dataset",
     "actions.policy": "check_policy diff_policies drop_policy export_policy list_policies"
     " load_policy policy_history set_policy suggest_policy",
@@ -150,6 +154,7 @@ __all__ = [
     "inspect_query",
     "list_policies",
     "list_releases",
+    "list_schedules",
     "list_taxonomies",
     "list_verifications",
     "load_policy",
@@ -161,13 +166,16 @@ __all__ = [
     "publish",
     "publish_dataset",
     "refresh",
+    "remove_schedule",
     "revoke",
     "server_psql",
     "server_status",
     "server_stop",
     "server_url",
     "set_policy",
+    "set_schedule",
     "suggest_policy",
+    "work",
 ]
 
 

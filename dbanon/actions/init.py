@@ -21,8 +21,9 @@ def init(
 
     ``role`` is another one that will publish in ``schema``, and is given all that it needs but
     SELECT on the tables. Returns ``changed``, ``revision``, ``former``, the revision that was there
-    before, and ``lost``, what dbanon does not know how to mend, each part in a sentence. Needs
-    CREATE on the database the first time.
+    before, ``lost``, what dbanon does not know how to mend, each part in a sentence, and
+    ``lacking``, what the owner of the database still has to give ``role``. Needs CREATE on the
+    database the first time.
     Raises NotPermitted, DatabaseError, SchemaOutOfDate (when the schema is newer than this
     program), ConfigError when there is no such role.
     """
@@ -35,14 +36,23 @@ def init(
         session.transaction(deed=_DEED),
     ):
         changed, former = migrate.install(session)
+        lacking = []
         if role is not None:
             rights.require_roles(session, [role])
             migrate.grant_everyday(session, role, views=schema)
+            if grant := rights.lacking_temporary(session, role):
+                lacking = [f"{role} needs temporary tables to publish and to compare: {grant}"]
         lost = [str(part) for part in damage.missing(session)]
         if not lost:
             views = damage.unrecorded_views(session)
             lost = [f"{view} is served, and the ledger says nothing of it" for view in views]
-    return {"changed": changed, "revision": tables.REVISION, "former": former, "lost": lost}
+    return {
+        "changed": changed,
+        "revision": tables.REVISION,
+        "former": former,
+        "lost": lost,
+        "lacking": lacking,
+    }
 
 
 def init_sql(*, role: str | None = None, owner: str | None = None, schema: str = "anon") -> str:

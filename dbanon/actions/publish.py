@@ -8,6 +8,7 @@ from dbanon.actions.preparation.prepare import fingerprint, prepare
 from dbanon.actions.preparation.request import Request
 from dbanon.actions.publication.opening import publishing
 from dbanon.actions.publication.steps import build, replaced, serve
+from dbanon.domain.composition import Gate
 from dbanon.domain.progress import Stages
 from dbanon.formats.datasets import Dataset
 from dbanon.settings import Settings
@@ -27,6 +28,8 @@ def publish(
     *,
     dry_run: bool = False,
     strict: bool = False,
+    new_series: bool = False,
+    recipients_changed: bool = False,
     settings: Settings | None = None,
     stages: Stages | None = None,
     **options: Unpack[Options],
@@ -37,24 +40,27 @@ def publish(
     and seed, as ``dbanon.actions.preparation.request.Options`` describes them. A release already
     there is replaced atomically; if anything fails, it stays. With ``dry_run`` all is done and
     proved, then rolled back. With ``strict`` nothing is published that would be warned of.
+    ``new_series`` and ``recipients_changed`` let it be compared with nothing before it, as
+    ``dbanon.domain.composition.Gate`` describes.
 
     Raises Unsatisfiable, PolicyError, TaxonomyError, DriftError, CheckFailed, NotPermitted,
     ConfigError, DatabaseError.
     """
     request = Request.of(options)
+    gate = Gate(strict, new_series, recipients_changed)
     stages = stages or Stages()
     settings = settings or Settings.load()
     with publishing([(table, request)], settings, keep=not dry_run) as (session, (loaded,)):
-        return publish_in(session, loaded, request, stages, strict=strict)
+        return publish_in(session, loaded, request, stages, gate=gate)
 
 
 def publish_in(
-    session: Session, loaded: Loaded, request: Request, stages: Stages, *, strict: bool = False
+    session: Session, loaded: Loaded, request: Request, stages: Stages, *, gate: Gate
 ) -> Release:
     """Do all of a publication inside the open transaction of ``publishing``."""
     previous = replaced(session, loaded.info, request)
-    prepared = prepare(session, loaded, request, stages, strict=strict)
-    built = build(session, prepared, request, stages, previous=previous, strict=strict)
+    prepared = prepare(session, loaded, request, stages, strict=gate.strict)
+    built = build(session, prepared, request, stages, previous=previous, gate=gate)
     with stages("record"):
         found = fingerprint(session, loaded, prepared.policy, request)
         return serve(session, loaded, built, request, fingerprint=found)
@@ -65,6 +71,8 @@ def publish_dataset(
     *,
     dry_run: bool = False,
     strict: bool = False,
+    new_series: bool = False,
+    recipients_changed: bool = False,
     settings: Settings | None = None,
     stages: Stages | None = None,
     **options: Unpack[Options],
@@ -82,6 +90,7 @@ def publish_dataset(
     settings = settings or Settings.load()
     found = dataset if isinstance(dataset, Dataset) else read(dataset)
     request = asked(Request.of(options))
+    gate = Gate(strict, new_series, recipients_changed)
     wanted = [(name, request) for name in found.names]
     with publishing(wanted, settings, keep=not dry_run) as (session, loaded):
-        return publish_dataset_in(session, loaded, request, stages or Stages(), strict=strict)
+        return publish_dataset_in(session, loaded, request, stages or Stages(), gate=gate)

@@ -13,6 +13,7 @@ from dbanon.actions.publication.growing import grow
 from dbanon.actions.publication.opening import publishing
 from dbanon.actions.publication.steps import serve
 from dbanon.actions.publish import publish_in
+from dbanon.domain.composition import Gate
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.progress import Stages
 from dbanon.domain.release import Growth, Leavers
@@ -51,6 +52,8 @@ def refresh(
     if_changed: bool = False,
     incremental: Leavers | str | None = None,
     strict: bool = False,
+    new_series: bool = False,
+    recipients_changed: bool = False,
     settings: Settings | None = None,
     stages: Stages | None = None,
 ) -> list[Refreshed]:
@@ -62,13 +65,15 @@ def refresh(
     and rows that were never published form classes of their own; a class is withdrawn when a row
     of it is gone (``retire``), or when k are (``defer``). With ``all_tables`` one failure does not
     keep the others from being tried: it is reported in ``error``. With ``strict`` nothing is
-    published that would be warned of. Raises ConfigError when nothing is served, and what
+    published that would be warned of; ``new_series`` and ``recipients_changed`` are those of
+    ``publish``. Raises ConfigError when nothing is served, and what
     ``publish`` raises.
     """
     if (table is None) != all_tables:
         raise ConfigError("name one table, or pass --all", hint="dbanon refresh --all")
     settings = settings or Settings.load()
     stages = stages or Stages()
+    gate = Gate(strict, new_series, recipients_changed)
     served = _served(table, settings)
     results: list[Refreshed] = []
     for releases in _together(served):
@@ -77,7 +82,7 @@ def refresh(
             releases,
             if_changed=if_changed,
             incremental=None if incremental is None else Leavers(incremental),
-            strict=strict,
+            gate=gate,
             settings=settings,
             stages=stages,
         )
@@ -129,7 +134,7 @@ def _again(
     *,
     if_changed: bool,
     incremental: Leavers | None,
-    strict: bool,
+    gate: Gate,
     settings: Settings,
     stages: Stages,
 ) -> list[Refreshed]:
@@ -151,16 +156,16 @@ def _again(
                 return [Refreshed(one.relation, one, changed=False) for one in releases]
             if incremental is not None:
                 defer = incremental is Leavers.DEFER
-                grown = partial(_grown, present=present, defer=defer, strict=strict)
+                grown = partial(_grown, present=present, defer=defer, gate=gate)
                 return [grown(session, loaded, request, stages)]
-            new = _published(session, loaded, request, stages, strict=strict)
+            new = _published(session, loaded, request, stages, gate=gate)
             return [Refreshed(one.relation, one, changed=True) for one in new]
         session.deeds.withdraw()
     return _again(
         present,
         if_changed=if_changed,
         incremental=incremental,
-        strict=strict,
+        gate=gate,
         settings=settings,
         stages=stages,
     )
@@ -174,13 +179,13 @@ def _grown(
     *,
     present: Sequence[Release],
     defer: bool,
-    strict: bool,
+    gate: Gate,
 ) -> Refreshed:
     """Refresh one relation class by class; raises ConfigError for those of a dataset."""
     from dbanon.db import identity
 
     (one,), (before,) = loaded[:1], present[:1]
-    built = grow(session, one, request, stages, present=before, defer=defer, strict=strict)
+    built = grow(session, one, request, stages, present=before, defer=defer, gate=gate)
     if isinstance(built, Growth):
         identity.require_admitted(session)
         session.deeds.withdraw()
@@ -202,11 +207,11 @@ def _present(session: Session, release: Release) -> Release:
 
 
 def _published(
-    session: Session, loaded: Sequence[Loaded], request: Request, stages: Stages, *, strict: bool
+    session: Session, loaded: Sequence[Loaded], request: Request, stages: Stages, *, gate: Gate
 ) -> list[Release]:
     if request.dataset:
-        return publish_dataset_in(session, loaded, request, stages, strict=strict)
-    return [publish_in(session, one, request, stages, strict=strict) for one in loaded]
+        return publish_dataset_in(session, loaded, request, stages, gate=gate)
+    return [publish_in(session, one, request, stages, gate=gate) for one in loaded]
 
 
 def _is_same(

@@ -65,6 +65,7 @@ def _register() -> None:
         server,
         taxonomy,
     )
+    from dbanon.cli.jobs import schedule, worker
     from dbanon.cli.releases import check, grant, history, ledger
 
     app.command("demo")(demo.demo)
@@ -79,6 +80,8 @@ def _register() -> None:
     app.command("check")(check.check)
     app.command("describe")(check.describe)
     app.command("refresh")(refresh.refresh)
+    app.add_typer(schedule.app, name="schedule")
+    app.command("worker")(worker.worker)
     app.command("history")(history.history)
     app.add_typer(ledger.app, name="release")
     app.command("doctor")(doctor.doctor)

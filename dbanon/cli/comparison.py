@@ -22,8 +22,9 @@ _HEADERS = ("IL", "C_DM", "C_AVG/k", "CM", "suppressed", "seconds")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to compare, none for what is usual, and the file to draw it in."""
+    """What to compare on a table, none for what is usual, and the file to draw it in."""
 
+    table: str
     names: tuple[str, ...]
     ks: tuple[int, ...]
     plot: Path | None
@@ -35,16 +36,16 @@ class Wanted:
 
         return 2 + 2 * len(self.names or USUAL) * max(len(self.ks), 1)
 
-    def run(self, table: str, **asked: Any) -> Comparison:  # noqa: ANN401 - whatever compare takes
+    def run(self, **asked: Any) -> Comparison:  # noqa: ANN401 - whatever compare takes
         """Compare, on one reading of the table."""
         from dbanon.actions.compare import compare
 
-        return compare(table, algorithms=self.names, ks=self.ks, **asked)
+        return compare(self.table, algorithms=self.names, ks=self.ks, **asked)
 
     def show(self, found: Comparison, *, json: bool) -> None:
         """Draw the comparison, and print it."""
         if self.plot:
-            drawing.draw(found, self.plot)
+            drawing.draw_comparison(found, self.plot)
         if json:
             console.document(found)
         else:
@@ -53,13 +54,13 @@ class Wanted:
             console.err().print(f"{self.plot} written")
 
 
-def wanted(algorithms: str | None, *, ks: str | None, plot: Path | None) -> Wanted:
+def wanted(table: str, algorithms: str | None, *, ks: str | None, plot: Path | None) -> Wanted:
     """Read what is to be compared; refuses a file that nothing could be drawn in."""
     names = tuple(name for part in (algorithms or "").split(",") if (name := part.strip()))
     tried = _numbers(ks) or (_USUAL_KS if plot else ())
     if plot:
-        drawing.require(plot)
-    return Wanted(names, tried, plot)
+        drawing.require(plot, example="loss.svg")
+    return Wanted(table, names, tried, plot)
 
 
 def _numbers(text: str | None) -> tuple[int, ...]:

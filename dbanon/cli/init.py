@@ -54,6 +54,8 @@ def init(
         console.say(f"metadata schema {_state(result)}")
     for sentence in result["lost"]:
         console.warn(f"{sentence}; next: dbanon doctor")
+    for sentence in result["lacking"]:
+        console.warn(sentence)
 
 
 def _state(result: "Mapping[str, Any]") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -13,7 +14,6 @@ from dbanon.cli.terminal.interrupts import OnInterrupt, interruptible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from dbanon.actions.plan import Plan
 
@@ -47,13 +47,13 @@ def plan(
     dbanon plan patients --compare --algorithms auto,mondrian --plot loss.svg
     dbanon plan --dataset clinic.toml --k 5 --l 3
     """
-    options.require_one(table, dataset)
+    what = options.one_of(table, dataset)
+    if isinstance(what, Path) and (file or compare or algorithms or ks or plot):
+        raise typer.BadParameter("goes with no other policy or search", param_hint="--dataset")
     wanted = None
     if compare or algorithms or ks or plot:
         _require_comparable(asked, print_sql=print_sql)
-        wanted = comparison.wanted(algorithms, ks=ks, plot=plot)
-    if dataset is not None and (file or wanted):
-        raise typer.BadParameter("goes with no other policy or search", param_hint="--dataset")
+        wanted = comparison.wanted(str(what), algorithms, ks=ks, plot=plot)
     asked |= {"settings": options.settings(dsn, owner=owner)}
     with (
         console.watched(
@@ -62,9 +62,9 @@ def plan(
         interruptible(stages, on_interrupt),
     ):
         if wanted is None:
-            found = _planned(table, dataset, file, stages=stages, **asked)
+            found = _planned(what, file, stages=stages, **asked)
         else:
-            compared = wanted.run(table or "", draft=file, stages=stages, **asked)
+            compared = wanted.run(draft=file, stages=stages, **asked)
     if wanted is None:
         _show(found, json=json, print_sql=print_sql)
     else:
@@ -72,17 +72,16 @@ def plan(
 
 
 def _planned(
-    table: str | None,
-    dataset: Path | None,
+    what: str | Path,
     draft: Path | None,
     **asked: Any,  # noqa: ANN401 - whatever the options ask for
 ) -> list[Plan]:
     from dbanon.actions.plan import plan as of_table
     from dbanon.actions.plan import plan_dataset
 
-    if dataset is None:
-        return [of_table(table or "", draft=draft, **asked)]
-    return plan_dataset(dataset, **asked)
+    if isinstance(what, Path):
+        return plan_dataset(what, **asked)
+    return [of_table(what, draft=draft, **asked)]
 
 
 def _require_comparable(asked: publication.Asked, *, print_sql: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbanon.cli import options
@@ -10,8 +11,6 @@ from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.interrupts import OnInterrupt, interruptible
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from dbanon.domain.release import Release
 
 
@@ -24,6 +23,8 @@ def publish(
     on_interrupt: options.Interrupt = OnInterrupt.DISCARD,
     dry_run: options.DryRun = False,
     strict: options.Strict = False,
+    new_series: options.NewSeries = False,
+    recipients_changed: options.RecipientsChanged = False,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
@@ -41,17 +42,17 @@ def publish(
     dbanon publish patients --k 10 --as view --name patients_live
     dbanon publish --dataset clinic.toml --k 5 --l 3
     """
-    options.require_one(table, dataset)
-
+    what = options.one_of(table, dataset)
     with (
         console.watched(timings=timings, steps=9, progress=progress) as stages,
         interruptible(stages, on_interrupt),
     ):
         releases = _published(
-            table,
-            dataset,
+            what,
             dry_run=dry_run,
             strict=strict,
+            new_series=new_series,
+            recipients_changed=recipients_changed,
             settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
             stages=stages,
             **asked,
@@ -63,16 +64,15 @@ def publish(
 
 
 def _published(
-    table: str | None,
-    dataset: Path | None,
+    what: str | Path,
     **asked: Any,  # noqa: ANN401 - whatever the options ask for
 ) -> list[Release]:
     from dbanon.actions.publish import publish as of_table
     from dbanon.actions.publish import publish_dataset
 
-    if dataset is not None:
-        return publish_dataset(dataset, **asked)
-    return [of_table(table or "", **asked)]
+    if isinstance(what, Path):
+        return publish_dataset(what, **asked)
+    return [of_table(what, **asked)]
 
 
 def _show(release: Release, *, dry_run: bool, silent: bool) -> None:

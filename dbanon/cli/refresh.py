@@ -12,23 +12,30 @@ if TYPE_CHECKING:
     from dbanon.actions.refresh import Refreshed
 
 
+All = Annotated[bool, typer.Option("--all", help="every table that is published")]
+IfChanged = Annotated[
+    bool, typer.Option("--if-changed", help="leave alone what would come out the same")
+]
+Incremental = Annotated[
+    Leavers | None,
+    typer.Option(
+        show_default=False,
+        help="keep classes as they are; withdraw those that one, or k, have left",
+    ),
+]
+
+
 def refresh(
     table: Annotated[
         str | None, typer.Argument(metavar="TABLE", show_default=False, help="or --all")
     ] = None,
     *,
-    all_: Annotated[bool, typer.Option("--all", help="every table that is published")] = False,
-    if_changed: Annotated[
-        bool, typer.Option("--if-changed", help="leave alone what would come out the same")
-    ] = False,
-    incremental: Annotated[
-        Leavers | None,
-        typer.Option(
-            show_default=False,
-            help="keep classes as they are; withdraw those that one, or k, have left",
-        ),
-    ] = None,
+    all_: All = False,
+    if_changed: IfChanged = False,
+    incremental: Incremental = None,
     strict: options.Strict = False,
+    new_series: options.NewSeries = False,
+    recipients_changed: options.RecipientsChanged = False,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
@@ -57,6 +64,8 @@ def refresh(
             if_changed=if_changed,
             incremental=incremental,
             strict=strict,
+            new_series=new_series,
+            recipients_changed=recipients_changed,
             settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
             stages=stages,
         )

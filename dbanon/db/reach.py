@@ -108,7 +108,7 @@ def private_reach(session: Session, *, published: int, sources: Sequence[int]) -
             subject = _subject(session, published=published, source=source)
             ways = _WAYS + (_WAYS_OF_LIVE_VIEWS if subject["live"] else ())
             found.update(_found(session, ways, subject))
-    return sorted(found, key=_gravity)
+    return sorted(found, key=_severity)
 
 
 def signs_of_reach(session: Session, *, published: int, sources: Sequence[int]) -> list[Reach]:
@@ -118,7 +118,7 @@ def signs_of_reach(session: Session, *, published: int, sources: Sequence[int]) 
         for source in sources:
             subject = _subject(session, published=published, source=source)
             found.update(_found(session, _SIGNS, subject))
-    return sorted(found, key=_gravity)
+    return sorted(found, key=_severity)
 
 
 def _subject(session: Session, *, published: int, source: int) -> dict[str, object]:
@@ -165,7 +165,7 @@ def _found(session: Session, ways: Iterable[str], subject: Mapping[str, object])
     return [thing._replace(acting=acting) for thing, (_, _, acting) in found.items()]
 
 
-def _gravity(reach: Reach) -> tuple[str, int, bool, str, str]:
+def _severity(reach: Reach) -> tuple[str, int, bool, str, str]:
     """Order what is found: by reader, then the plainest ways first, and of the source itself."""
     is_metadata = reach.schema in {SCHEMA, DATA_SCHEMA}
     return reach.reader, list(_MEANINGS).index(reach.kind), is_metadata, reach.schema, reach.name

@@ -10,6 +10,7 @@ from dbanon.db.metadata.tables import SCHEMA
 from dbanon.db.queries import query, relation
 from dbanon.db.reach import private_reach
 from dbanon.domain.errors import ConfigError, NotPermitted
+from dbanon.domain.table import quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,6 +31,18 @@ def require_roles(session: Session, roles: Sequence[str]) -> None:
             f"there is no role {', '.join(missing)}",
             hint='createuser, or CREATE ROLE "name" in psql',
         )
+
+
+def lacking_temporary(session: Session, role: str) -> str | None:
+    """Return the statement that lets a role make temporary tables, None if it may.
+
+    Everybody may, until somebody revokes it from PUBLIC.
+    """
+    row = session.pg.execute(query("rights/temporary"), (role,)).fetchone()
+    if row is None or row[0]:
+        return None
+    database, grantee = quote_identifier(row[1]), quote_identifier(role)
+    return f"GRANT TEMPORARY ON DATABASE {database} TO {grantee}"
 
 
 def grant_statements(view: TableName, roles: Sequence[str]) -> Iterator[sql.Composed]:
@@ -83,6 +96,12 @@ def still_readable_by(session: Session, roles: Sequence[str], *, published: int)
     """Return those of the roles that can read a relation, by whatever right."""
     parameters = {"roles": list(roles), "published": published}
     return [row[0] for row in session.pg.execute(query("rights/still_readable_by"), parameters)]
+
+
+def readers(session: Session, relations: Sequence[int], *, source: int) -> set[str]:
+    """Return who can read one of some relations, by oid; not owners, nor readers of the source."""
+    parameters = {"relations": list(relations), "source": source}
+    return {row[0] for row in session.pg.execute(query("rights/readers"), parameters)}
 
 
 def require_readable(session: Session, roles: Sequence[str], *, published: int) -> None:

@@ -231,7 +231,7 @@ class LossReport:
     suppressed row counting 1 in every column; columns: the same by column; metrics: every other
     registered metric by name; sensitive_aware: whether sensitive values had a say in which rows
     are grouped, so that who knows the method may reason back from the groups (the minimality
-    attack, Wong et al., VLDB 2007). Releases that were made before this was told count as aware;
+    attack, Wong et al., VLDB 2007). Releases older than this entry of the ledger count as aware;
     weighted_ncp: the same as ncp with each column times its weight, over the sum of the weights,
     None where all columns weigh the same; n_sampled: how many of the suppressed rows were left out
     because their persons have more than are published of anyone; no budget limits these;
@@ -260,7 +260,7 @@ class LossReport:
         return self.ncp if self.weighted_ncp is None else self.weighted_ncp
 
     @property
-    def dearest(self) -> tuple[str, float] | None:
+    def costliest(self) -> tuple[str, float] | None:
         """The column that costs most, with its share of all loss; None where none stands out.
 
         One does with half as much again as each would have if all lost the same.

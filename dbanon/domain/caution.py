@@ -52,11 +52,11 @@ class Caution:
     hint: str
 
     def __str__(self) -> str:
-        """Say it on one line."""
-        return f"{self.told} (try: {self.hint})"
+        """Return it on one line, with what to do."""
+        return f"{self.with_code} (try: {self.hint})"
 
     @property
-    def told(self) -> str:
+    def with_code(self) -> str:
         """The message with the word by which a policy allows it."""
         return f"{self.message} [{self.code}]"
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbanon.domain.checks import Verdict
+from dbanon.domain.checks import CheckFailed, CheckReport, Verdict
+from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import K_ANONYMITY
+from dbanon.domain.text import command
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from dbanon.domain.checks import CheckResult
     from dbanon.domain.table import TableName
 
@@ -45,25 +49,25 @@ class Against:
     exposures: tuple[Exposure, ...]
 
     @property
-    def gravity(self) -> tuple[int, int, int]:
-        """Sort by what is worse: known values, few values, few persons."""
+    def severity(self) -> tuple[int, int, int]:
+        """To sort by: persons left with one value, with few values, among few persons."""
         to_one = max((found.to_one for found in self.exposures), default=0)
         return to_one, max((found.below for found in self.exposures), default=0), self.below
 
     def __str__(self) -> str:
-        """Say it in one clause."""
+        """Return what was found in one clause."""
         small = (
             f"{self.below:,} of {self.persons:,} persons share their classes with fewer than"
             f" {self.required - 1} others, the smallest set is of {self.smallest:,}"
         )
-        told = [small] if self.below else []
-        told += [
+        parts = [small] if self.below else []
+        parts += [
             f"by {found.column}, {found.below:,} of {self.in_both:,} fall below {found.required}"
             f" values, {found.to_one:,} to one"
             for found in self.exposures
             if found.below
         ]
-        return f"against release {self.release}: {'; '.join(told)}"
+        return f"against release {self.release}: {'; '.join(parts)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,7 @@ class Composition:
     """What all releases of a table together reveal.
 
     ``releases`` were compared; ``unknown`` could not be: they were published live, by an older
-    version, or with persons told by other columns, or what was remembered of them is gone.
+    version, or with persons known by other columns, or what was remembered of them is gone.
     ``against`` holds the newest release of all against every one before, whatever their relations.
     """
 
@@ -109,27 +113,29 @@ class Composition:
         """Whether everything held of all releases, none of which is unknown."""
         return not self.failed and not self.unknown
 
-    def is_worse_than(self, before: Composition, *, grown: int) -> bool:
+    def is_worse_than(self, before: Composition, *, than: int) -> bool:
         """Whether more cells fail of some release, model and column than did before.
 
-        grown: the release that a new one is made of, whose cells are those of before.
+        than: the release that a new one replaces, with whose cells its own are compared; the
+        newest one if that is not among those before.
         """
+        replaced = than if than in before.releases else max(before.releases, default=0)
         former: dict[tuple[int, str, str | None], int] = {}
         for one in before.results:
             former[one.of(one.release)] = one.result.failing_classes
         return any(
             one.result.failing_classes
-            > former.get(one.of(one.release if one.release in before.releases else grown), 0)
+            > former.get(one.of(one.release if one.release in before.releases else replaced), 0)
             for one in self.results
         )
 
     @property
-    def told(self) -> tuple[str, ...]:
-        """Say what is wrong, the worst pair of releases first, in a line each."""
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong, a line each, the worst pair of releases first."""
         lines = []
         if self.failed:
-            worst = max(self.against, key=lambda one: (one.gravity, one.release), default=None)
-            lines += [str(worst)] if worst is not None and any(worst.gravity) else []
+            worst = max(self.against, key=lambda one: (one.severity, one.release), default=None)
+            lines += [str(worst)] if worst is not None and any(worst.severity) else []
             lines.append(self._of_all)
         if self.unknown:
             numbers = ", ".join(map(str, self.unknown))
@@ -157,3 +163,37 @@ class Composition:
             f"comparing releases {releases} reveals individuals, however anonymous each release is"
             f" by itself: among persons of the same classes throughout, {'; '.join(parts)}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What is refused although the release holds by itself, and what the steward answers for.
+
+    The releases of a table are a series: a release is refused when comparing it with those before
+    would reveal more than they do. strict: refuse what would only be warned of as well; new_series:
+    group anew; recipients_changed: nobody who will read it has read the releases before, so that
+    it starts a series of its own.
+    """
+
+    strict: bool = False
+    new_series: bool = False
+    recipients_changed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.recipients_changed and not self.new_series:
+            raise ConfigError(
+                "other recipients are said of a new series alone",
+                hint="--new-series --recipients-changed",
+            )
+
+
+def require_safe(found: Iterable[Composition]) -> None:
+    """Raise CheckFailed when comparing releases reveals more than each promises, or may do so."""
+    for one in found:
+        if one.warnings:
+            results = tuple(cell.result for cell in one.failed)
+            raise CheckFailed(
+                "\n  ".join(one.warnings),
+                CheckReport(one.table, results),
+                hint=command("dbanon history", one.table),
+            )

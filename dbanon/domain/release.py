@@ -68,14 +68,15 @@ class Leavers(StrEnum):
 class Growth:
     """What became of a release in the next one, when that was made class by class.
 
-    kept: rows that stay as they were published; born: rows of new classes; withdrawn: classes that
-    went, as members of them did; waiting: rows that were never published and are too few or too
-    much alike for a class; withheld: rows of classes that went; deferred: rows that are gone from
-    the table and still published; moved: rows of classes that went which form others.
+    kept: rows that stay as they were published; births: rows of new classes; withdrawn: classes
+    that are no longer published, as members of them left; waiting: rows that were never published
+    and are too few or too much alike for a class; withheld: rows of withdrawn classes; deferred:
+    rows that are gone from the table and still published; moved: rows of withdrawn classes that
+    form others.
     """
 
     kept: int
-    born: int
+    births: int
     withdrawn: int
     waiting: int
     withheld: int
@@ -85,13 +86,13 @@ class Growth:
     @property
     def shown(self) -> int:
         """How many rows are published now."""
-        return self.kept + self.born + self.deferred + self.moved
+        return self.kept + self.births + self.deferred + self.moved
 
     def __str__(self) -> str:
-        """Say it in one clause."""
+        """Return the counts in one clause."""
         classes = "class" if self.withdrawn == 1 else "classes"
         return (
-            f"{self.kept:,} rows as before, {self.born:,} new, {self.withdrawn:,} {classes}"
+            f"{self.kept:,} rows as before, {self.births:,} new, {self.withdrawn:,} {classes}"
             f" withdrawn, of which {self.moved:,} rows form others; {self.waiting:,} rows wait,"
             f" {self.withheld:,} are withheld, {self.deferred:,} are shown though they are gone"
         )
@@ -104,9 +105,9 @@ class Release(Entry):
     ``policy`` is the policy in force, command-line overrides included; ``overrides`` are those
     the command line gave, so that a refresh repeats them; ``taxonomies`` the versions used;
     ``fingerprint`` tells whether the source has changed since; ``earlier`` how many releases of the
-    table came before, with which a reader may compare this one. ``warnings`` is what to
-    think about again, ``composition`` what all releases of the table together reveal, ``growth``
-    what became of the release before; all are told when it is published and not kept.
+    table came before, with which a reader may compare this one. ``warnings`` is what to think about
+    again, ``composition`` what all releases of the table together reveal; both are reported when it
+    is published and not kept.
     ``created_at`` and ``created_by`` are None until the ledger has it.
     """
 
@@ -122,4 +123,3 @@ class Release(Entry):
     created_by: str | None = None
     warnings: tuple[Caution, ...] = field(default=(), compare=False)
     composition: Composition | None = field(default=None, compare=False)
-    growth: Growth | None = field(default=None, compare=False)

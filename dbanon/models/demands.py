@@ -9,8 +9,7 @@ import numpy as np
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import quote_identifier
 from dbanon.models.anonymity.x_y_anonymity import XYAnonymity
-from dbanon.models.base import ClassModel, Demand, Reads, Scope
-from dbanon.models.bounds import Bound
+from dbanon.models.base import Bound, ClassModel, Demand, Reads, Scope
 from dbanon.models.explanation import Case
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.specs import (

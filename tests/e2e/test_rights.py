@@ -89,16 +89,23 @@ def test_what_a_superuser_ran_by_hand_is_all_that_a_publisher_needs(bare_databas
 @pytest.mark.one_server
 def test_publishing_needs_temporary_tables(bare_database):
     publisher = bare_database.role("rights_publisher")
-    bare_database.admin().execute(init_sql(role=publisher))
+    assert [] == init(bare_database.settings, role=publisher)["lacking"]
     table = make_patients(bare_database)
     bare_database.execute(f"GRANT SELECT ON public.patients TO {publisher}")
     settings = Settings(dsn=bare_database.dsn_as(publisher))
     dbanon.set_policy(table, patients_policy(table), settings=settings)
     name = bare_database.name
+    assert [] == warnings(settings)
     bare_database.admin().execute(f"REVOKE TEMPORARY ON DATABASE {name} FROM PUBLIC")
     with pytest.raises(dbanon.NotPermitted, match="temporary tables"):
         dbanon.publish("patients", settings=settings)
-    bare_database.admin().execute(f"GRANT TEMPORARY ON DATABASE {name} TO {publisher}")
+    (lacking,) = init(bare_database.settings, role=publisher)["lacking"]
+    findings = dbanon.doctor(settings=settings)
+    (grant,) = (f.hint for f in findings if "make temporary tables" in f.message)
+    assert f"GRANT TEMPORARY ON DATABASE {name} TO rights_publisher" == grant
+    assert lacking.endswith(f": {grant}")
+    bare_database.admin().execute(grant)
+    assert [] == warnings(settings)
     assert rows_proved(dbanon.publish("patients", settings=settings)) == 200
 
 

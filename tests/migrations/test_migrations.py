@@ -15,7 +15,7 @@ from dbanon.db.metadata.migrate import current_session
 from dbanon.db.session import connect
 from dbanon.domain.errors import SchemaOutOfDate
 
-CURRENT = {"revision": tables.REVISION, "lost": []}
+CURRENT = {"revision": tables.REVISION, "lost": [], "lacking": []}
 
 
 def test_the_known_revision_is_the_newest():

@@ -162,7 +162,7 @@ def split_at_half(rows, rank):
 
 
 def halve(table, rows, ranks, l):
-    """Divide the rows evenly at the median of the dearest column that allows it."""
+    """Divide the rows evenly at the median of the costliest column that allows it."""
     dear = [cost_of_codes(column, column.codes[rows].tolist()) for column in table.quasi]
     for j in sorted(range(len(dear)), key=lambda j: (-dear[j], j)):
         if dear[j] <= 0:

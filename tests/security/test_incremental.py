@@ -66,8 +66,8 @@ def test_nobody_who_stays_is_published_otherwise(patients):
     arrive(patients, *range(120, 160))
     found = refresh(patients)
     assert before <= published(patients)
-    assert (True, 120, ()) == (found.changed, found.growth.kept, found.release.composition.told)
-    assert 120 + found.growth.born == published(patients).total() > 120
+    assert (True, 120, ()) == (found.changed, found.growth.kept, found.release.composition.warnings)
+    assert 120 + found.growth.births == published(patients).total() > 120
     assert found.release.checks.passed
 
 
@@ -80,7 +80,7 @@ def test_newcomers_wait_until_they_are_enough(patients):
     assert before == published(patients)
     arrive(patients, *range(123, 150))
     found = refresh(patients)
-    assert (True, 30) == (found.changed, found.growth.born + found.growth.waiting)
+    assert (True, 30) == (found.changed, found.growth.births + found.growth.waiting)
 
 
 @pytest.mark.one_server
@@ -230,7 +230,7 @@ def play(database, seed, *, leavers):
         found = refresh(database, leavers)
         if not found.changed:
             continue
-        assert () == found.release.composition.told
+        assert () == found.release.composition.warnings
         now = classes(published(database))
         assert all(is_safe(values) for values in now.values())
         for before in releases:
@@ -340,11 +340,11 @@ def test_newcomers_are_shown_by_one_relation_of_several(patients):
     arrive(patients, *range(120, 180))
     before = published(patients)
     one, two = dbanon.refresh("patients", incremental="retire", settings=patients.settings)
-    assert one.release.composition.told
+    assert one.release.composition.warnings
     assert (True, False) == (one.changed, two.changed)
     assert ("others", "patients") == (one.relation.name, two.relation.name)
-    assert (one.growth.born, before) == (two.growth.withheld, published(patients))
-    assert one.growth.born > 0
+    assert (one.growth.births, before) == (two.growth.withheld, published(patients))
+    assert one.growth.births > 0
 
 
 @pytest.mark.one_server

@@ -122,7 +122,7 @@ def test_every_command_of_a_block_is_one_that_the_program_takes(arguments, capsy
 
 def test_every_scheduler_is_shown_a_command():
     cron, systemd, kubernetes = ["refresh", "check", "doctor"], ["refresh", "check"], ["refresh"]
-    assert [words[0] for words in SCHEDULED] == [*cron, *systemd, *kubernetes]
+    assert [words[0] for words in SCHEDULED] == [*cron, "worker", *systemd, *kubernetes]
 
 
 @pytest.mark.parametrize("model", generated.ASKED)

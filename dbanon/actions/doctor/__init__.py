@@ -57,6 +57,7 @@ def _server(session: Session) -> Iterator[Finding]:
 
 
 def _role(session: Session, schemas: Iterable[str]) -> Iterator[Finding]:
+    from dbanon.db import rights
     from dbanon.db.audit import role_facts
 
     role = role_facts(session, schemas)
@@ -69,6 +70,9 @@ def _role(session: Session, schemas: Iterable[str]) -> Iterator[Finding]:
         hint = f"let a DBA run: {command('dbanon init --role', role.name)}"
         message = f"{role.name} cannot create schemas in this database"
         yield Finding(Level.WARNING, "role", message, hint)
+    if grant := rights.lacking_temporary(session, role.name):
+        message = f"{role.name} cannot make temporary tables, which publish and history need"
+        yield Finding(Level.WARNING, "role", message, grant)
 
 
 def _metadata(session: Session) -> Iterator[Finding]:

@@ -52,7 +52,7 @@ def look_at(session: Session, release: Release) -> list[Finding]:
             # A source that is no longer what the policy knew is read no further.
             is_whole = not any(finding.exit_code for finding in findings)
             for caution in of_release(session, release) if is_whole else ():
-                findings.append(Finding(Level.WARNING, subject, caution.told, caution.hint))
+                findings.append(Finding(Level.WARNING, subject, caution.with_code, caution.hint))
             identity.require_admitted(session)
     except DbanonError as error:
         findings.append(failure(subject, str(error), error.hint))

@@ -119,7 +119,7 @@ def require_none(found: Sequence[Caution]) -> None:
     """Raise PolicyError with every caution, if there is one."""
     if found:
         count = "a warning" if len(found) == 1 else f"{len(found)} warnings"
-        lines = [f"the policy has {count}, and --strict refuses:", *(c.told for c in found)]
+        lines = [f"the policy has {count}, and --strict refuses:", *(c.with_code for c in found)]
         allow = f'allow = ["{found[0].code}: why"]'
         raise PolicyError("\n  ".join(lines), hint=f"{found[0].hint}; or, if meant, {allow}")
 

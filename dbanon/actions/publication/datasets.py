@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.request import Request
     from dbanon.actions.publication.steps import Built
     from dbanon.db.session import Session
+    from dbanon.domain.composition import Gate
     from dbanon.domain.progress import Stages
     from dbanon.domain.release import Release
     from dbanon.domain.table import TableName
@@ -62,15 +63,15 @@ def publish_dataset_in(
     request: Request,
     stages: Stages,
     *,
-    strict: bool = False,
+    gate: Gate,
 ) -> list[Release]:
     """Do all of a publication inside the open transaction of ``publishing``."""
     request = replace(request, dataset=tuple(str(one.info.name) for one in loaded))
     _require_apart(loaded, request)
     previous = [replaced(session, one.info, request) for one in loaded]
-    prepared = prepare_linked(session, loaded, request, stages, strict=strict)
+    prepared = prepare_linked(session, loaded, request, stages, strict=gate.strict)
     built = [
-        build(session, one, request, stages, previous=entry, strict=strict)
+        build(session, one, request, stages, previous=entry, gate=gate)
         for one, entry in zip(prepared, previous, strict=True)
     ]
     with stages("check"):

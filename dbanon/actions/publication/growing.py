@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.prepare import Prepared, in_force, read_source, search
 from dbanon.actions.publication.steps import build, replaced
-from dbanon.domain.checks import CheckFailed, CheckReport
 from dbanon.domain.errors import ConfigError, Unsatisfiable
 from dbanon.domain.policy import BOUNDS, K_ANONYMITY, Role
 from dbanon.domain.release import Growth, ReleaseKind
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
     from dbanon.db.histories.standing import Standing, Terms
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
+    from dbanon.domain.checks import CheckReport
+    from dbanon.domain.composition import Gate
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
     from dbanon.domain.release import Release
@@ -45,7 +46,7 @@ def grow(
     *,
     present: Release,
     defer: bool = False,
-    strict: bool = False,
+    gate: Gate,
 ) -> Built | Growth:
     """Build the next release of a relation from the one that it serves.
 
@@ -62,12 +63,12 @@ def grow(
     previous = replaced(session, info, request)
     source = read_source(session, loaded, policy, stages, kind=request.kind)
     warnings = of_rows(session, policy, info, source.rows.columns)
-    require_none(warnings if strict else [])
+    require_none(warnings if gate.strict else [])
     with stages("compare"):
         found = _standing(session, present, source, info, terms=_terms(policy, defer=defer))
     born, outcome = _search(source, found.pools, policy, seed=request.seed, stages=stages)
     growth = _growth(found, outcome, present)
-    if not growth.born and not found.withdrawn:
+    if not growth.births and not found.withdrawn:
         return growth
     prepared = Prepared(
         info=info,
@@ -78,9 +79,8 @@ def grow(
         trees={},
         warnings=(*warnings, *notes(loaded)),
     )
-    make = partial(build, previous=previous, strict=strict, withdrawn=found.withdrawn)
+    make = partial(build, previous=previous, gate=gate, withdrawn=found.withdrawn)
     built = make(session, prepared, request, stages)
-    _require_no_worse(session, built, present)
     return replace(built, prepared=_counted(prepared, built.report), growth=growth)
 
 
@@ -166,7 +166,7 @@ def _growth(found: Standing, outcome: Outcome, present: Release) -> Growth:
     moved = int(shown[len(fresh) :].sum())
     growth = Growth(
         kept=found.kept,
-        born=int(fresh.sum()),
+        births=int(fresh.sum()),
         withdrawn=len(found.withdrawn),
         waiting=len(fresh) - int(fresh.sum()),
         withheld=found.withheld - moved,
@@ -189,7 +189,7 @@ def _loss(present: Release, of_born: LossReport, growth: Growth, source: Source)
     """
     stays = growth.kept + growth.deferred
     total = source.encoded.n_rows + growth.deferred
-    added = growth.born + growth.moved
+    added = growth.births + growth.moved
     left_out = total - stays - added
 
     def whole(kept: float, born: float) -> float:
@@ -230,19 +230,3 @@ def _counted(prepared: Prepared, report: CheckReport) -> Prepared:
         prepared.outcome.loss, n_classes=of_k.classes, smallest_class=int(of_k.achieved or 0)
     )
     return replace(prepared, outcome=replace(prepared.outcome, loss=loss))
-
-
-def _require_no_worse(session: Session, built: Built, present: Release) -> None:
-    """Raise CheckFailed when more cells fail than did before; what was revealed stays revealed."""
-    from dbanon.db.histories import overlay
-
-    now = built.composition
-    if not now.failed:
-        return
-    before = overlay.recall(session, present.table, until=built.publication.id)
-    if now.is_worse_than(before, grown=present.id):
-        raise CheckFailed(
-            "\n  ".join(now.told) or "comparing releases would reveal individuals",
-            CheckReport(present.relation, tuple(one.result for one in now.failed)),
-            hint=command("dbanon history", present.table),
-        )

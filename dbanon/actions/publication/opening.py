@@ -51,7 +51,8 @@ def publishing(
             # All of them are open already, and none may be read before all are admitted.
             identity.admit(session, *(one.info for one in loaded))
             for one, request in zip(loaded, requests, strict=True):
-                identity.pin(session, one.info)
+                if not one.info.is_table:  # as admitting it did with a table
+                    identity.pin(session, one.info)
                 if request.kind is ReleaseKind.VIEW:
                     _require_guardable(session, one.info)
             yield session, loaded

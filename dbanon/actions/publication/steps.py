@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dbanon.actions.releases.history import require_safe
+from dbanon.actions.publication.series import compare
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.errors import ConfigError, DatabaseError
 from dbanon.domain.release import Release, ReleaseKind
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.checks import CheckReport
-    from dbanon.domain.composition import Composition
+    from dbanon.domain.composition import Composition, Gate
     from dbanon.domain.progress import Stages
     from dbanon.domain.release import Entry, Growth
     from dbanon.domain.table import TableInfo
@@ -52,12 +52,12 @@ def build(
     stages: Stages,
     *,
     previous: Entry | None,
-    strict: bool = False,
+    gate: Gate,
     withdrawn: tuple[int, ...] | None = None,
 ) -> Built:
     """Write what was prepared and have the database prove it; raises CheckFailed.
 
-    strict: also when comparing it with the releases before reveals more than each promises;
+    gate: what is refused besides, as is what makes it worse to compare releases;
     withdrawn: the classes that the copy of the release before loses, when it keeps all others.
     """
     publication = _publication(session, prepared, request)
@@ -69,9 +69,7 @@ def build(
     with stages("check"):
         report = _prove(session, publication, candidate, prepared)
     with stages("compare"):
-        composition = _compare(session, publication)
-        if strict:
-            require_safe([composition])
+        composition = compare(session, publication, gate, previous=previous)
     return Built(publication, prepared, candidate, previous, report, composition)
 
 
@@ -83,6 +81,7 @@ def serve(
     fingerprint: of all that it depends on.
     """
     from dbanon.db import identity
+    from dbanon.db.histories import readers
     from dbanon.db.metadata import ledger, store
     from dbanon.db.releases import relations, withdrawal
 
@@ -106,16 +105,16 @@ def serve(
         policy_name=prepared.policy.name,
         dataset=request.dataset,
     )
+    others = readers.of_others(session, publication.info, release=publication.id)
     release = ledger.add_release(session, release)
     if loaded.now is not None:
         store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
     _serve(session, built, release, grants=request.grants)
+    readers.require_others(session, others, table=publication.info, relation=publication.view)
     identity.require_admitted(session)
     if built.previous is not None:
         withdrawal.retire(session, built.previous, by=release)
-    return replace(
-        release, warnings=prepared.warnings, composition=built.composition, growth=built.growth
-    )
+    return replace(release, warnings=prepared.warnings, composition=built.composition)
 
 
 def replaced(session: Session, info: TableInfo, request: Request) -> Entry | None:
@@ -288,16 +287,3 @@ def _prove(
             hint=command("dbanon plan", publication.info.name),
         )
     return report
-
-
-def _compare(session: Session, publication: Publication) -> Composition:
-    """Remember whom a copy shows, and say what all releases of the table together reveal.
-
-    Nobody can remember whom a live view shows: that changes by itself.
-    """
-    from dbanon.db.histories import overlay
-
-    if publication.kind is ReleaseKind.VIEW:
-        live = {publication.id: publication.policy}
-        return overlay.recall(session, publication.info.name, live=live)
-    return overlay.remember(session, publication)

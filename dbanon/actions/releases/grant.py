@@ -61,6 +61,7 @@ def grant(
             sources = [catalog.describe(session, name).oid for name in release.sources]
             rights.require_readable(session, roles, published=published)
             rights.require_separation(session, published=published, sources=sources)
+            _require_one_series(session, release)
         return given
 
     return _settled(_deed(relation, "granted"), work, settings, keep=not dry_run)
@@ -93,6 +94,16 @@ def revoke(
         return [_with_schemas(session, one) for one in taken]
 
     return _settled(_deed(relation, "revoked"), work, settings, keep=not dry_run)
+
+
+def _require_one_series(session: Session, release: Release) -> None:
+    """Raise NotPermitted when somebody could compare releases that are said to be for others."""
+    from dbanon.db import catalog
+    from dbanon.db.histories import readers
+
+    table = catalog.describe(session, release.table)
+    others = readers.of_others(session, table, release=release.id)
+    readers.require_others(session, others, table=table, relation=release.relation)
 
 
 def _deed(relation: str | TableName, done: str) -> Deed:

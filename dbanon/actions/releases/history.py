@@ -5,26 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbanon.domain.checks import CheckFailed, CheckReport
+from dbanon.domain.composition import require_safe
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
     from datetime import datetime
 
     from dbanon.db.session import Session
     from dbanon.domain.composition import Composition
-    from dbanon.domain.release import Release
+    from dbanon.domain.release import Entry, Release
 
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """One release of a table; ``changed`` counts the rows that were new, gone or in another class.
+    """One release of a table.
 
-    It is None where nothing is remembered.
+    published, left_out: rows of the table then, the others for want of a class; smallest_class:
+    rows of it; changed: rows that were new, gone or in another class; series: the release that
+    started its series, 0 for the first one. Both are None where nothing is remembered.
     """
 
     release: int
@@ -32,17 +34,20 @@ class Chapter:
     policy: str
     served: bool
     published: int
+    left_out: int
+    smallest_class: int
     ncp: float
     changed: int | None
+    series: int | None
     created_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The releases of a table, newest first, and what comparing them reveals."""
+    """The releases of a table, newest first, and what comparing those of each series reveals."""
 
     chapters: tuple[Chapter, ...]
-    composition: Composition
+    compositions: tuple[Composition, ...]
 
 
 def history(table: str | TableName, *, settings: Settings | None = None) -> History:
@@ -72,21 +77,46 @@ def history(table: str | TableName, *, settings: Settings | None = None) -> Hist
                 f"nothing was ever published of {name}",
                 hint=command("dbanon publish", name, options="--k 5"),
             )
-        changed = memory.changes(session, name)
-        found = overlay.recall(session, name)
-    chapters = (_chapter(release, changed.get(release.id)) for release in releases)
-    return History(tuple(chapters), found)
+        changed, series = memory.changes(session, name), memory.series(session, name)
+        relations = _relations(session, releases)
+        found = [overlay.recall(session, name, relation=one) for _, one in relations]
+    chapters = (_chapter(one, changed.get(one.id), series.get(one.id)) for one in releases)
+    return History(tuple(chapters), tuple(found))
 
 
-def _chapter(release: Release, changed: int | None) -> Chapter:
+def _relations(session: Session, entries: Sequence[Entry]) -> list[tuple[TableName, TableName]]:
+    """Return the table and a relation of each series that goes on, the newest one first.
+
+    entries: of any tables, newest first.
+    """
+    from dbanon.db.histories import memory
+
+    series = {table: memory.series(session, table) for table in {one.table for one in entries}}
+    newest: dict[tuple[TableName, TableName], int] = {}
+    for one in entries:
+        if one.id in series[one.table]:
+            newest.setdefault((one.table, one.relation), series[one.table][one.id])
+    found: dict[tuple[TableName, int | None], TableName] = {}
+    for (table, relation), number in newest.items():
+        found.setdefault((table, number), relation)
+    for one in entries:  # what is live is compared with the latest series
+        if all(table != one.table for table, _ in found):
+            found[one.table, None] = one.relation
+    return [(table, relation) for (table, _), relation in found.items()]
+
+
+def _chapter(release: Release, changed: int | None, series: int | None) -> Chapter:
     return Chapter(
         release=release.id,
         relation=release.relation,
         policy=release.policy_name,
         served=release.served,
         published=release.loss.n_rows - release.loss.n_suppressed,
+        left_out=release.loss.n_suppressed,
+        smallest_class=release.loss.smallest_class,
         ncp=release.loss.ncp,
         changed=changed,
+        series=series,
         created_at=release.created_at,
     )
 
@@ -94,7 +124,7 @@ def _chapter(release: Release, changed: int | None) -> Chapter:
 def check_history(
     relation: str | TableName | None = None, *, settings: Settings | None = None
 ) -> list[Composition]:
-    """Count anew what the releases of the table of a published relation reveal, or of all tables.
+    """Count anew what the series of a published relation reveals, or that of each one served.
 
     Raises CheckFailed when that is less than each of them promises, or is not known.
     """
@@ -107,33 +137,21 @@ def check_history(
         session.transaction(snapshot=True, keep=False),
     ):
         require_current(session)
-        tables = dict.fromkeys(_tables(session, relation))
-        found = [overlay.recall(session, table) for table in tables]
+        pairs = _relations(session, _served(session, relation))
+        found = [overlay.recall(session, table, relation=one) for table, one in pairs]
     require_safe(found)
     return found
 
 
-def _tables(session: Session, relation: str | TableName | None) -> Iterable[TableName]:
-    """Return the tables of what is served, or of one relation."""
+def _served(session: Session, relation: str | TableName | None) -> Sequence[Entry]:
+    """Return what is served, all of it or by one relation."""
     from dbanon.db import catalog
     from dbanon.db.metadata import ledger
 
     if relation is None:
-        return (entry.table for entry in ledger.served_entries(session))
+        return ledger.served_entries(session)
     name = relation if isinstance(relation, TableName) else TableName.parse(relation)
     served = ledger.served_release(session, catalog.describe(session, name).name)
     if served is None:
         raise ConfigError(f"{name} serves no release", hint="dbanon release list")
-    return [served.table]
-
-
-def require_safe(found: Iterable[Composition]) -> None:
-    """Raise CheckFailed when comparing releases reveals more than each promises, or may do so."""
-    for one in found:
-        if one.told:
-            results = tuple(cell.result for cell in one.failed)
-            raise CheckFailed(
-                "\n  ".join(one.told),
-                CheckReport(one.table, results),
-                hint=command("dbanon history", one.table),
-            )
+    return [served]

@@ -21,7 +21,7 @@ def leave_rare(
     """Leave out what loses most in the columns whose rare values go, until ``budget`` rows are out.
 
     Only these columns are looked at. Single rows go first, where that saves more than any group
-    loses by the row; then whole groups, the dearest first, if they lose more than the average row
+    loses by the row; then whole groups, the costliest first, if they lose more than the average row
     does. The rows that are out already count. The others keep their groups, of k rows or more and
     l distinct sensitive values each, and one group stays. A final assignment is returned as it is.
     """
@@ -29,8 +29,8 @@ def leave_rare(
     left = budget - assignment.n_suppressed
     if not rare or left <= 0 or assignment.final or assignment.n_groups == 0:
         return assignment
-    dearest = _group_costs(rare, assignment).max()
-    trimmed = _without_rows(table, rare, assignment, requirement, price=dearest, budget=left)
+    costliest = _group_costs(rare, assignment).max()
+    trimmed = _without_rows(table, rare, assignment, requirement, price=costliest, budget=left)
     return _without_groups(rare, trimmed, budget=budget - trimmed.n_suppressed)
 
 

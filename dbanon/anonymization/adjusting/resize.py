@@ -25,7 +25,7 @@ def resize(
     """Return groups of at least k rows, and of fewer than 2k where that costs anything and l = 1.
 
     clusters: (n,) the cluster of each row, any numbers, below 0 for noise. Noise joins the
-    cluster whose cost it raises least, or is left out, dearest first, where that is cheaper and
+    cluster whose cost it raises least, or is left out, costliest first, where that is cheaper and
     within ``requirement.max_suppressed``. Then the clusters of fewer than k rows are dissolved,
     smallest first, each row joining the cluster whose cost it raises least; groups that lack
     distinct sensitive values are merged (see ``repair``); and what has 2k rows is cut as

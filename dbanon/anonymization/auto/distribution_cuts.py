@@ -137,7 +137,7 @@ def _recut_block(
     points: NDArray[np.float32],
     members: list[NDArray[np.int64]],
 ) -> list[NDArray[np.int64]]:
-    """Cut pairs of near clusters anew, dearest first, where that costs less; return the clusters.
+    """Cut pairs of near clusters anew, costliest first, where that costs less; return the clusters.
 
     Near are those whose bounds as points grow least.
     """

@@ -241,6 +241,16 @@ Grants = Annotated[
     typer.Option("--grant", metavar="ROLE", show_default=False, help="let a role read it"),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="refuse what would only be warned of")]
+NewSeries = Annotated[
+    bool,
+    typer.Option("--new-series", help="group anew, even if it could be compared with what was"),
+]
+RecipientsChanged = Annotated[
+    bool,
+    typer.Option(
+        "--recipients-changed", help="whoever will read it has read no release before: forget these"
+    ),
+]
 KeepAssignment = Annotated[
     bool,
     typer.Option(
@@ -260,10 +270,13 @@ Seed = Annotated[
 ]
 
 
-def require_one(table: str | None, dataset: Path | None) -> None:
-    """Raise BadParameter unless either a table or a dataset is named."""
-    if (table is None) == (dataset is None):
-        raise typer.BadParameter("one table, or --dataset FILE", param_hint="TABLE")
+def one_of(table: str | None, dataset: Path | None) -> str | Path:
+    """Return the table, or the file of the dataset; raises BadParameter unless one is named."""
+    if table is not None and dataset is None:
+        return table
+    if table is None and dataset is not None:
+        return dataset
+    raise typer.BadParameter("one table, or --dataset FILE", param_hint="TABLE")
 
 
 def settings(dsn: str | None, *, owner: str | None = None, superuser: bool = False) -> Settings:

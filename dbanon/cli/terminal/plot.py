@@ -1,31 +1,40 @@
-"""The drawing of a comparison: loss against k, a line for each algorithm."""
+"""Drawings: the loss of algorithms against k, and the releases of a table over time."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from contextlib import contextmanager
 from itertools import cycle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from dbanon.actions.compare import Comparison
+    from dbanon.actions.releases.history import Chapter, History
+    from dbanon.domain.composition import Composition
+    from dbanon.domain.table import TableName
 
 _KINDS = (".png", ".svg", ".pdf")
 # Okabe and Ito's colours, which the colour-blind tell apart; a yellow line on white nobody sees.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "h")
 _LINES = ("-", "--", "-.", ":")
+_SETTINGS = {"svg.hashsalt": "dbanon", "date.converter": "concise"}
+_MOST_NUMBERED = 24  # releases whose numbers there is room for
 
 
-def require(path: Path) -> None:
+def require(path: Path, *, example: str) -> None:
     """Raise ConfigError when nothing could be drawn there, before anything is computed."""
     if path.suffix.lower() not in _KINDS:
-        raise ConfigError(f"cannot draw {path}", hint="--plot loss.svg, or .png, or .pdf")
+        raise ConfigError(f"cannot draw {path}", hint=f"--plot {example}, or .png, or .pdf")
     if not path.absolute().parent.is_dir():
         raise ConfigError(
             f"there is no folder {path.absolute().parent}", hint=command("mkdir -p", path.parent)
@@ -38,8 +47,42 @@ def require(path: Path) -> None:
         ) from None
 
 
-def draw(found: Comparison, path: Path) -> None:
-    """Write the drawing; the same comparison gives the same file.
+def draw_comparison(found: Comparison, path: Path) -> None:
+    """Write the drawing of a comparison; the same one gives the same file."""
+    with _written(path, height=5.0) as figure:
+        axes = figure.add_subplot()
+        _lines(axes, found)
+        _label(axes, found)
+        if axes.lines:
+            figure.legend(loc="outside right upper", frameon=False, handlelength=3.0)
+
+
+def draw_history(found: History, path: Path) -> None:
+    """Write the drawing of a history: rows, smallest classes and loss, a line for each relation."""
+    with _written(path, height=8.0) as figure:
+        rows, classes, loss = figure.subplots(3, sharex=True)
+        relations: dict[TableName, list[Chapter]] = defaultdict(list)
+        for chapter in reversed(found.chapters):
+            relations[chapter.relation].append(chapter)
+        looks = zip(relations.items(), cycle(_COLOURS), cycle(_MARKERS), strict=False)
+        for (relation, chapters), colour, marker in looks:
+            look = {"color": colour, "marker": marker}
+            hollow = {**look, "markerfacecolor": "white", "linestyle": ":"}
+            dates = [chapter.created_at for chapter in chapters]
+            rows.plot(dates, [c.published for c in chapters], label=str(relation), **look)
+            rows.plot(dates, [c.left_out for c in chapters], **hollow)
+            classes.plot(dates, [c.smallest_class for c in chapters], **look)
+            loss.plot(dates, [100 * c.ncp for c in chapters], **look)
+            _compared(classes, chapters, found.compositions, look=hollow)
+        _label_history((rows, classes, loss), found)
+        legend = figure.legend(loc="outside lower center", frameon=False, ncols=2)
+        for text in legend.get_texts():
+            text.set_parse_math(False)  # a name may hold a dollar sign
+
+
+@contextmanager
+def _written(path: Path, *, height: float) -> Iterator[Figure]:
+    """Make an empty drawing, and write it at the end.
 
     Matplotlib reads settings from the current folder, where anybody may have written them: one of
     them has LaTeX set the names in the title. The drawing is made by the library's own.
@@ -48,20 +91,16 @@ def draw(found: Comparison, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with style.context(["default", {"svg.hashsalt": "dbanon"}]):
-        figure = Figure(figsize=(8.0, 5.0), layout="constrained")
+    with style.context(["default", _SETTINGS]):
+        figure = Figure(figsize=(8.0, height), layout="constrained")
         FigureCanvasAgg(figure)
-        axes = figure.add_subplot()
-        _lines(axes, found)
-        _label(axes, found)
-        if axes.lines:
-            figure.legend(loc="outside right upper", frameon=False, handlelength=3.0)
+        yield figure
         undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
         try:
             figure.savefig(path, dpi=150, metadata=undated.get(path.suffix.lower()))
         except OSError as error:
             raise ConfigError(
-                f"cannot write {path}: {error.strerror}", hint="--plot another/loss.svg"
+                f"cannot write {path}: {error.strerror}", hint=f"--plot another/{path.name}"
             ) from None
 
 
@@ -94,6 +133,40 @@ def _label(axes: Axes, found: Comparison) -> None:
     axes.set_xscale("log")
     axes.set_xticks(found.ks, labels=[str(k) for k in found.ks])
     axes.minorticks_off()
+    _lay_out(axes)
+
+
+def _compared(
+    axes: Axes,
+    chapters: Sequence[Chapter],
+    found: Sequence[Composition],
+    *,
+    look: Mapping[str, Any],
+) -> None:
+    """Draw the smallest set of persons that the newest of a series leaves of each before."""
+    smallest = {one.release: one.smallest for series in found for one in series.against}
+    points = [(c.created_at, smallest[c.release]) for c in chapters if c.release in smallest]
+    if points:
+        axes.plot(*zip(*points, strict=True), **look)
+
+
+def _label_history(panels: tuple[Axes, Axes, Axes], found: History) -> None:
+    rows, classes, loss = panels
+    title = f"Releases of {found.compositions[0].table}"
+    rows.set_title(title, parse_math=False)  # a name may hold a dollar sign
+    rows.set_ylabel("rows\n(hollow: left out)")
+    classes.set_ylabel("smallest class\n(hollow: beside the newest)")
+    loss.set_ylabel("NCP in %")
+    loss.set_xlabel("published, UTC")
+    for axes in panels:
+        _lay_out(axes)
+    if len(found.chapters) <= _MOST_NUMBERED:
+        for chapter in found.chapters:
+            place = (chapter.created_at, chapter.published)
+            rows.annotate(str(chapter.release), place, (0, 5), textcoords="offset points")
+
+
+def _lay_out(axes: Axes) -> None:
     axes.set_ylim(bottom=0)
     axes.grid(visible=True, color="#DDDDDD", linewidth=0.7)
     axes.spines[["top", "right"]].set_visible(False)

@@ -53,7 +53,7 @@ def checks(report: CheckReport) -> None:
 
 def composition(found: Composition | None) -> None:
     """Warn of what all releases of a table together reveal, if they do."""
-    for line in () if found is None else found.told:
+    for line in () if found is None else found.warnings:
         console.warn(line)
 
 
@@ -94,8 +94,8 @@ def loss(report: LossReport) -> None:
     if report.weighted_ncp is not None:
         rows.append(("all, weighted (NCP)", f"{100 * report.weighted_ncp:.2f}%"))
     console.table(("quasi-identifier", "loss"), rows, title="Loss: 0% is exact, 100% says nothing")
-    if report.dearest is not None:
-        name, share = report.dearest
+    if report.costliest is not None:
+        name, share = report.costliest
         console.say(
             f"{quote_identifier(name)} costs {share:.0%} of the loss: consider at_least or bands, a"
             " taxonomy with more levels, or another role for it"

@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 from dbanon.db.queries import query
 from dbanon.domain.checks import CheckResult, Verdict
 from dbanon.domain.composition import Against, Exposure
-from dbanon.models.bounds import Bound
+from dbanon.models.base import Bound
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:

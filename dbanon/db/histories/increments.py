@@ -119,8 +119,8 @@ class Increment:
         shown = BEFORE
         if number not in {self.former, max(self.policies)}:
             # Others were in these classes, too, and what these show is not theirs alone.
-            series = {"series": known.first(known.relations[number])}
-            session.pg.execute(query("overlays/find_classes"), series)
+            first = {"relation": known.first(known.relations[number])}
+            session.pg.execute(query("overlays/find_classes"), first)
             shown = _SHOWN
             memory.rows(session, known, number, shown, entries=_CLASSES, later=memory.ENTRIES)
             _drop(session, _CLASSES)

@@ -18,6 +18,7 @@ from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from uuid import UUID
 
     from dbanon.db.releases.publication import Publication
@@ -35,12 +36,14 @@ _GONE = sql.Identifier("pg_temp", "history_gone")
 class Memory:
     """The releases of a table that can be compared, oldest first, each with its relation.
 
-    person: the columns that tell their persons; key: by which these are remembered, None where
-    nobody is; several: whether a person may have several rows.
+    series: the release that started theirs, 0 for the first one; person: the columns that tell
+    their persons; key: by which these are remembered, None where nobody is; several: whether a
+    person may have several rows.
     """
 
     table: TableName
     relations: dict[int, TableName]
+    series: int = 0
     person: tuple[str, ...] = ()
     key: UUID | None = None
     several: bool = False
@@ -50,17 +53,26 @@ class Memory:
         return min((n for n, name in self.relations.items() if name == relation), default=None)
 
 
-def remember(session: Session, publication: Publication) -> Memory:
+def remember(session: Session, publication: Publication, *, starts_series: bool = False) -> Memory:
     """Note whom a table release shows, in which class; return it with what it can be compared with.
 
+    That is nothing when it starts a series, whose persons are told by another key.
     What is remembered of all of them is in ENTRIES until the transaction ends or it is forgotten.
     """
     table, view = publication.info.name, publication.view
     person = _person(publication)
-    key = key_of(session, table) or _new_key(session)
+    latest = None if starts_series else _latest(session, table, view)
+    key = latest["key"] if latest is not None and latest["exists"] else _new_key(session)
+    series = publication.id if starts_series else latest["series"] if latest is not None else 0
     several = publication.policy.subject is not None
     _present(session, publication, key)
-    where = {"schema": table.schema, "name": table.name, "person": person, "key": key}
+    where = {
+        "schema": table.schema,
+        "name": table.name,
+        "person": person,
+        "key": key,
+        "series": series,
+    }
     known = _unpacked(session, table, where)
     _find_changes(session, publication, known)
     noted = {
@@ -74,7 +86,7 @@ def remember(session: Session, publication: Publication) -> Memory:
     session.pg.execute(query("histories/pack"), noted)
     relations = {**known.relations, publication.id: view}
     known = replace(known, relations=relations, several=known.several or several)
-    added = {"release": publication.id, "series": known.first(view)}
+    added = {"release": publication.id, "relation": known.first(view)}
     session.pg.execute(query("histories/add_entries"), added)
     session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
     _number_sets(session, known)
@@ -106,14 +118,22 @@ def _find_changes(session: Session, publication: Publication, known: Memory) -> 
         _drop(session, table)
 
 
-def recall(session: Session, table: TableName, *, until: int | None = None) -> Memory:
+def recall(
+    session: Session,
+    table: TableName,
+    *,
+    relation: TableName | None = None,
+    until: int | None = None,
+) -> Memory:
     """Return what is remembered of a table, as ``remember`` does, and note nothing.
 
-    until: leave out this release, and what came after it.
+    relation: of the series of this one, if it is known, else of the latest one; until: leave out
+    this release, and what came after it.
     """
-    known = _latest(session, table)
+    known = _latest(session, table, relation)
     if known is None or not known["exists"]:
-        return _unpacked(session, table, None)
+        forgotten = _unpacked(session, table, None)
+        return forgotten if known is None else replace(forgotten, series=known["series"])
     where = {"schema": table.schema, "name": table.name, **known}
     found = _unpacked(session, table, where, until=until)
     _number_sets(session, found)
@@ -149,7 +169,7 @@ def _rows(
     later: sql.Identifier = ENTRIES,
 ) -> None:
     """Write the rows that a release, of those of a relation since the first, shows."""
-    slots = {"release": sql.Literal(number), "series": sql.Literal(first)}
+    slots = {"release": sql.Literal(number), "relation": sql.Literal(first)}
     made = template("histories/rows", rows=name, entries=entries, later=later, **slots)
     session.pg.execute(made)
     session.pg.execute(sql.SQL("ANALYZE {}").format(name))
@@ -209,10 +229,21 @@ def _require_same_members(session: Session, publication: Publication, key: UUID 
         )
 
 
-def key_of(session: Session, table: TableName) -> UUID | None:
-    """Return the key by which the persons of a table were remembered last, None if it is gone."""
-    known = _latest(session, table)
+def key_of(session: Session, table: TableName, relation: TableName) -> UUID | None:
+    """Return the key by which the persons of a relation are remembered, None if it is gone."""
+    known = _latest(session, table, relation)
     return known["key"] if known is not None and known["exists"] else None
+
+
+def series(session: Session, table: TableName) -> dict[int, int]:
+    """Return the series of each remembered release of a table, by number."""
+    named = {"schema": table.schema, "name": table.name}
+    return dict(session.pg.execute(query("histories/series"), named).fetchall())
+
+
+def series_of(known: Mapping[int, int], release: int, own: int) -> int | None:
+    """Return the series of a release, None for what was published live before ``own`` started."""
+    return known.get(release, own if release >= own else None)
 
 
 def changes(session: Session, table: TableName) -> dict[int, int]:
@@ -232,11 +263,19 @@ def _person(publication: Publication) -> list[str]:
     return [*publication.info.primary_key] if subject is None else [subject]
 
 
-def _latest(session: Session, table: TableName) -> dict[str, Any] | None:
-    """Return the columns and the key by which persons were remembered last."""
-    named = {"schema": table.schema, "name": table.name}
+def _latest(
+    session: Session, table: TableName, relation: TableName | None
+) -> dict[str, Any] | None:
+    """Return how persons were remembered last, of a relation if it was ever published."""
+    named = {
+        "schema": table.schema,
+        "name": table.name,
+        "view_schema": None if relation is None else relation.schema,
+        "view_name": None if relation is None else relation.name,
+    }
     row = session.pg.execute(query("histories/latest_history"), named).fetchone()
-    return None if row is None else {"person": row[0], "key": row[1], "exists": row[2]}
+    names = ("person", "key", "exists", "series")
+    return None if row is None else dict(zip(names, row, strict=True))
 
 
 def _new_key(session: Session) -> UUID:
@@ -259,12 +298,18 @@ def _unpacked(
     found = [row for row in found if until is None or row[0] < until]
     relations = {number: TableName(schema, name) for number, schema, name, _ in found}
     known = Memory(table, relations)
-    series = [known.first(name) for name in relations.values()]
-    session.pg.execute(query("histories/unpack"), {"releases": list(relations), "series": series})
+    first = [known.first(name) for name in relations.values()]
+    session.pg.execute(query("histories/unpack"), {"releases": list(relations), "first": first})
     if where is None:
         return known
     several = any(row[3] for row in found)
-    return replace(known, person=tuple(where["person"]), key=where["key"], several=several)
+    return replace(
+        known,
+        series=where["series"],
+        person=tuple(where["person"]),
+        key=where["key"],
+        several=several,
+    )
 
 
 def _number_sets(session: Session, known: Memory) -> None:

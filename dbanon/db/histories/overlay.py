@@ -34,9 +34,25 @@ if TYPE_CHECKING:
     from dbanon.domain.table import TableName
 
 
-def remember(session: Session, publication: Publication) -> Composition:
-    """Remember a table release that is about to be served; compare it with all before."""
-    known = memory.remember(session, publication)
+def remember(
+    session: Session, publication: Publication, *, starts_series: bool = False
+) -> Composition:
+    """Remember a table release that is about to be served; compare it with all before.
+
+    One that starts a series is compared as well, and remembered so that none after it will be.
+    """
+    if not starts_series:
+        return _remembered(session, publication)
+    with session.pg.transaction(force_rollback=True):
+        found = _remembered(session, publication)
+    _remembered(session, publication, starts_series=True)
+    return found
+
+
+def _remembered(
+    session: Session, publication: Publication, *, starts_series: bool = False
+) -> Composition:
+    known = memory.remember(session, publication, starts_series=starts_series)
     compared = _comparable(session, known, {publication.id: publication.policy})
     # Of a person of several rows, no figure is kept: what tells them is numbered anew every time.
     is_kept = compared.policies.keys() == known.relations.keys() and not known.several
@@ -51,16 +67,18 @@ def recall(
     session: Session,
     table: TableName,
     *,
+    relation: TableName | None = None,
     live: Mapping[int, Policy] | None = None,
     until: int | None = None,
 ) -> Composition:
-    """Compare all releases of a table that are remembered, by what is remembered alone.
+    """Compare all releases of a series of a table, by what is remembered of them alone.
 
-    live: a release that is about to be served live, by number, which nothing can be compared with;
-    until: leave out this release, and what came after it.
+    relation: of whose series, the latest one by default; live: a release that is about to be
+    served live, by number, which nothing can be compared with; until: leave out this release, and
+    what came after it.
     """
     session.allow_memory()
-    known = memory.recall(session, table, until=until)
+    known = memory.recall(session, table, relation=relation, until=until)
     compared = _comparable(session, known, live or {})
     found, of_k = _counted(session, compared)
     memory.forget(session)
@@ -85,8 +103,10 @@ class _Compared:
 
 
 def _comparable(session: Session, known: Memory, new: Mapping[int, Policy]) -> _Compared:
-    entered = ledger.releases(session, table=known.table)
-    policies = {release.id: release.policy for release in entered} | dict(new)
+    entered = ledger.policies_by_release(session, known.table, known=new.values())
+    series, own = memory.series(session, known.table), known.series
+    shared = {i: p for i, p in entered.items() if memory.series_of(series, i, own) == own}
+    policies = shared | dict(new)
     base, changed = figures.kept(session, known), memory.changes(session, known.table)
     damaged = {
         release

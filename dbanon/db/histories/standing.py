@@ -73,7 +73,7 @@ def stand(
     session: Session, release: Entry, rows: SourceRows, info: TableInfo, *, terms: Terms
 ) -> Standing | None:
     """Tell how rows stand to a release; None if its persons are not remembered by their keys."""
-    keys, known = rows.keys, memory.recall(session, release.table)
+    keys, known = rows.keys, memory.recall(session, release.table, relation=release.relation)
     found = None
     if release.id in known.relations and known.person == tuple(keys.column_names):
         _read(session, keys)
@@ -153,7 +153,7 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
             hint=command("dbanon publish", table),
         )
     former = replace(publication, former=previous.data_id)
-    key = memory.key_of(session, table)
+    key = memory.key_of(session, table, publication.view)
     for statement in immutability.open_statements(former.release):
         session.pg.execute(statement)
     session.pg.execute(

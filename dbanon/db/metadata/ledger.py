@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
@@ -21,9 +22,10 @@ from dbanon.domain.table import TableName
 from dbanon.formats import policies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from dbanon.db.session import Session
+    from dbanon.domain.policy import Policy
 
 
 def next_release_id(session: Session) -> int:
@@ -34,6 +36,7 @@ def next_release_id(session: Session) -> int:
 
 def add_release(session: Session, release: Release) -> Release:
     """Enter a release into the ledger as the one that its relation serves; return it dated."""
+    document = policies.to_document(release.policy)
     before = (*_of_relation(release.relation), m.release.c.served)
     session.sa.execute(sa.update(m.release).where(*before).values(served=False))
     entered = session.sa.execute(
@@ -45,7 +48,7 @@ def add_release(session: Session, release: Release) -> Release:
             relation_schema=release.relation.schema,
             relation_name=release.relation.name,
             kind=release.kind.value,
-            policy=policies.to_document(release.policy),
+            policy=document,
             overrides=dict(release.overrides),
             taxonomies=dict(release.taxonomies),
             seed=release.seed,
@@ -58,7 +61,7 @@ def add_release(session: Session, release: Release) -> Release:
         )
         .returning(m.release.c.created_at, m.release.c.created_by, m.release.c.policy)
     ).one()
-    if policies.from_document(entered.policy) != release.policy:
+    if entered.policy != document:
         msg = "the policy in force would not be read back as it is; nothing was published"
         raise PolicyError(msg, hint="write its numbers in fewer digits")
     earlier = session.sa.execute(
@@ -116,6 +119,29 @@ def releases(
     if served:
         conditions = [*conditions, m.release.c.served]
     return list(_releases(session, *conditions))
+
+
+def policies_by_release(
+    session: Session, table: TableName, *, known: Iterable[Policy] = ()
+) -> dict[int, Policy]:
+    """Return the policy of every release of a table, by number.
+
+    Most releases of a table share one, which is read once, and not at all if it is known already.
+    """
+    c = m.release.c
+    rows = session.sa.execute(sa.select(c.release_id, c.policy).where(*of_table(m.release, table)))
+    found: dict[int, Policy] = {}
+    read = {_text(policies.to_document(policy)): policy for policy in known}
+    for number, document in rows:
+        text = _text(document)
+        if text not in read:
+            read[text] = policies.from_document(document)
+        found[number] = read[text]
+    return found
+
+
+def _text(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, sort_keys=True)
 
 
 def release_by_id(session: Session, release_id: int) -> Release | None:

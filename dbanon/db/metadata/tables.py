@@ -9,7 +9,7 @@ SCHEMA = "dbanon"
 DATA_SCHEMA = "dbanon_data"
 
 # The newest revision under migrations/versions; a test holds the two together.
-REVISION = "0009"
+REVISION = "0011"
 
 metadata = sa.MetaData(
     schema=SCHEMA,
@@ -175,6 +175,7 @@ history = sa.Table(
     sa.Column("relation_name", sa.Text, nullable=False),
     sa.Column("person", ARRAY(sa.Text), nullable=False),
     sa.Column("key_id", UUID, nullable=False),
+    sa.Column("series", sa.BigInteger, nullable=False, server_default=sa.text("0")),
     sa.Column("several", sa.Boolean, nullable=False, server_default=sa.text("true")),
     comment="The releases whose persons are remembered, and by which columns these are told.",
 )
@@ -208,4 +209,44 @@ history_value = sa.Table(
     sa.Column("value", JSONB, nullable=False),
     sa.UniqueConstraint("table_schema", "table_name", "digest"),
     comment="The sensitive values that were published of a table, each combination once.",
+)
+
+schedule = sa.Table(
+    "schedule",
+    metadata,
+    sa.Column("table_schema", sa.Text, primary_key=True),
+    sa.Column("table_name", sa.Text, primary_key=True),
+    sa.Column("cron", sa.Text, nullable=False),
+    sa.Column("zone", sa.Text, nullable=False),
+    sa.Column("stored_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
+    sa.Column("stored_by", sa.Text, nullable=False, server_default=sa.text("session_user")),
+    comment="When tables are refreshed, by cron expressions.",
+)
+
+job = sa.Table(
+    "job",
+    metadata,
+    sa.Column("job_id", sa.BigInteger, sa.Identity(always=True), primary_key=True),
+    sa.Column("table_schema", sa.Text, nullable=False),
+    sa.Column("table_name", sa.Text, nullable=False),
+    sa.Column("due_at", sa.DateTime(timezone=True)),
+    sa.Column("state", sa.Text, nullable=False, server_default="waiting"),
+    sa.Column("attempts", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Column("entered_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
+    sa.Column("not_before", sa.DateTime(timezone=True)),
+    sa.Column("begun_at", sa.DateTime(timezone=True)),
+    sa.Column("begun_after", sa.BigInteger),
+    sa.Column("ended_at", sa.DateTime(timezone=True)),
+    sa.Column("result", sa.Text),
+    sa.Column("reason", sa.Text),
+    sa.CheckConstraint("state IN ('waiting', 'running', 'done', 'failed')", name="state"),
+    sa.UniqueConstraint("table_schema", "table_name", "due_at"),
+    sa.Index(
+        "job_waiting_key",
+        "table_schema",
+        "table_name",
+        unique=True,
+        postgresql_where=sa.text("state = 'waiting'"),
+    ),
+    comment="The refreshes that workers are to do, are doing and have done.",
 )

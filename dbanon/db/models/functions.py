@@ -15,8 +15,7 @@ from psycopg import sql
 
 from dbanon import resources
 from dbanon.db.queries import function, template
-from dbanon.models.base import Scope
-from dbanon.models.bounds import Bound
+from dbanon.models.base import Bound, Scope
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from dbanon.db.models.statements import demands, model_statement
 from dbanon.db.queries import identifiers, template
 from dbanon.domain.checks import CheckReport, CheckResult, Verdict
 from dbanon.domain.policy import K_ANONYMITY, Role
-from dbanon.models.base import OfPersons, Scope
-from dbanon.models.bounds import Bound
+from dbanon.models.base import Bound, OfPersons, Scope
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import model_of
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.models.anonymity.presence import PopulationModel
-from dbanon.models.bounds import Bound
+from dbanon.models.base import Bound
 from dbanon.models.parameters import SHARE, Parameter
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import ClassModel
-from dbanon.models.bounds import Bound
+from dbanon.models.base import Bound, ClassModel
 from dbanon.models.parameters import FACTOR, Parameter
 
 if TYPE_CHECKING:

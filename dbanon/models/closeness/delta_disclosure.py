@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import ClassModel
-from dbanon.models.bounds import MARGIN, Bound
+from dbanon.models.base import MARGIN, Bound, ClassModel
 from dbanon.models.parameters import FACTOR
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.kernels import layout
-from dbanon.models.base import ClassModel, OfPersons
-from dbanon.models.bounds import Bound
+from dbanon.models.base import Bound, ClassModel, OfPersons
 from dbanon.models.explanation import rounded_up
 from dbanon.models.parameters import SHARE
 

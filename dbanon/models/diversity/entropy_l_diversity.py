@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.kernels.layout import ENTROPY
-from dbanon.models.base import ClassModel, Variant
-from dbanon.models.bounds import Bound
+from dbanon.models.base import Bound, ClassModel, Variant
 from dbanon.models.explanation import rounded_down
 from dbanon.models.parameters import LEVEL
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import ClassModel, Reads
-from dbanon.models.bounds import TOLERANCE, Bound
+from dbanon.models.base import TOLERANCE, Bound, ClassModel, Reads
 from dbanon.models.diversity.pd_recursive_l_diversity import PdRecursiveLDiversity
 from dbanon.models.explanation import rounded_down
 from dbanon.models.parameters import COUNT, FACTOR, SHARE, TEXTS

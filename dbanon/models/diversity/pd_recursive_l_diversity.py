@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import ClassModel, Reads
-from dbanon.models.bounds import Bound
+from dbanon.models.base import Bound, ClassModel, Reads
 from dbanon.models.diversity.recursive_l_diversity import least_c, ratio
 from dbanon.models.parameters import COUNT, FACTOR, TEXTS
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.kernels.layout import SHARE
-from dbanon.models.base import ClassModel, OfPersons, Variant
-from dbanon.models.bounds import Bound
+from dbanon.models.base import Bound, ClassModel, OfPersons, Variant
 from dbanon.models.parameters import LEVEL
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.kernels.layout import RECURSIVE
-from dbanon.models.base import ClassModel, Variant
-from dbanon.models.bounds import MARGIN, Bound
+from dbanon.models.base import MARGIN, Bound, ClassModel, Variant
 from dbanon.models.explanation import rounded_up
 from dbanon.models.parameters import COUNT, FACTOR
 

@@ -1,5 +1,5 @@
 -- Add what a release changed to what is remembered of those before.
 INSERT INTO pg_temp.history_entries
-    (release_id, series, person, class, value_id, shown, held, place)
-SELECT %(release)s, %(series)s, c.person, c.class, c.value_id, c.class, c.value_id, 1
+    (release_id, relation, person, class, value_id, shown, held, place)
+SELECT %(release)s, %(relation)s, c.person, c.class, c.value_id, c.class, c.value_id, 1
   FROM pg_temp.history_changes AS c

@@ -1,7 +1,10 @@
--- How the persons of a table were remembered last, and whether the key is still there.
-SELECT h.person, h.key_id, EXISTS (SELECT FROM dbanon.history_key AS k WHERE k.key_id = h.key_id)
+-- How the persons of a relation, else of its table, were remembered last, whether the key is still
+-- there, and in which series.
+SELECT h.person, h.key_id, EXISTS (SELECT FROM dbanon.history_key AS k WHERE k.key_id = h.key_id),
+       h.series
   FROM dbanon.history AS h
  WHERE h.table_schema = %(schema)s
    AND h.table_name = %(name)s
- ORDER BY h.release_id DESC
+ ORDER BY (h.relation_schema = %(view_schema)s::text AND h.relation_name = %(view_name)s::text) IS TRUE DESC,
+       h.release_id DESC
  LIMIT 1

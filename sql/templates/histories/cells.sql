@@ -15,7 +15,7 @@ SELECT s.person,
        sha256(convert_to(string_agg(format('%s:%s:%s', s.release_id, s.shown, s.is_same), ';'
                                     ORDER BY s.release_id), 'UTF8')) AS cell
   FROM (SELECT e.person, e.release_id, e.shown,
-               e.held = lag(e.held) OVER (PARTITION BY e.series, e.person
+               e.held = lag(e.held) OVER (PARTITION BY e.relation, e.person
                                           ORDER BY e.release_id) AS is_same
           FROM {entries} AS e
          WHERE e.place = 1

@@ -21,6 +21,7 @@ from dbanon.domain.checks import CheckReport, Verdict
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.release import Release, ReleaseKind
 from dbanon.domain.table import ColumnKind, TableName
+from dbanon.formats import policies
 
 TABLE = TableName("public", "people")
 K2 = ModelSpec("k-anonymity", {"k": 2})
@@ -145,7 +146,7 @@ def exposed(found, column="disease"):
 
 def test_a_regrouping_of_who_stayed_is_named_as_the_literature_does(people):
     first = note(people, 1, FIRST)
-    assert (True, (), ()) == (first.holds, first.told, first.results)
+    assert (True, (), ()) == (first.holds, first.warnings, first.results)
     second = [(BOB, "3", "dyspepsia", None), (DAVID, "3", "gastritis", None)]
     found = note(people, 2, second)
     assert [(2, 2, 1, 4, 4)] == figures(found, "k-anonymity")  # Bob, Alice, Andy and David alone
@@ -153,7 +154,7 @@ def test_a_regrouping_of_who_stayed_is_named_as_the_literature_does(people):
     (against,) = found.against
     assert (4, 2, 1, 4) == (against.persons, against.in_both, against.smallest, against.below)
     assert [(1, 2, 2)] == exposed(found)
-    assert "by disease, 2 of 2 fall below 2 values, 2 to one" in found.told[0]
+    assert "by disease, 2 of 2 fall below 2 values, 2 to one" in found.warnings[0]
 
 
 def test_counterfeits_leave_both_values_to_each(people):
@@ -180,7 +181,7 @@ def test_whole_classes_may_come_go_and_come_back(people):
     shown = [pairs[:2], pairs[1:3], pairs[:4], pairs[3:]]
     for number, release in enumerate(shown, 1):
         found = note(people, number, [row for pair in release for row in pair])
-        assert (True, ()) == (found.holds, found.told)
+        assert (True, ()) == (found.holds, found.warnings)
     assert [(4, 2, 2, 4, 0)] == figures(found, "k-anonymity")
 
 
@@ -209,11 +210,29 @@ def test_two_views_are_compared_like_two_releases(people):
 
 
 @pytest.mark.one_server
+def test_a_policy_that_releases_share_is_read_once(people, monkeypatch):
+    read = []
+
+    from_document = policies.from_document
+
+    def counted(document):
+        read.append(document)
+        return from_document(document)
+
+    monkeypatch.setattr(policies, "from_document", counted)
+    for number in (1, 2, 3):
+        note(people, number, FIRST)
+    assert read == []  # that of the new release is known already
+    note(people, 4, FIRST, models=(K2,))
+    assert 1 == len(read)
+
+
+@pytest.mark.one_server
 def test_releases_whose_persons_are_told_otherwise_are_said_to_be_unknown(people):
     note(people, 1, FIRST)
     found = note(people, 2, FIRST, subject="person")
     assert ((2,), (1,), False) == (found.releases, found.unknown, found.holds)
-    assert "release 1 of public.people left nothing to compare with" in found.told[0]
+    assert "release 1 of public.people left nothing to compare with" in found.warnings[0]
 
 
 @pytest.mark.one_server
@@ -359,7 +378,7 @@ def test_every_figure_is_that_of_the_definition(people, stream):
     for number, (view, shown) in enumerate(stream, 1):
         found = note_shown(people, number, view, shown)
     require_definition(stream, found)
-    assert found == dbanon.history(TABLE, settings=people.settings).composition
+    assert (found,) == dbanon.history(TABLE, settings=people.settings).compositions
 
 
 # Random streams in which few persons change at a time, so that a release starts from the figures of
@@ -405,7 +424,7 @@ def test_every_figure_that_is_carried_on_is_that_of_the_definition(people, carri
             found = note_shown(people, len(stream), view, shown[view])
             if number > 1:
                 require_definition(stream, found)
-    assert found == dbanon.history(TABLE, settings=people.settings).composition
+    assert (found,) == dbanon.history(TABLE, settings=people.settings).compositions
 
 
 @pytest.mark.one_server
@@ -421,7 +440,7 @@ def test_a_release_counts_only_those_whom_it_concerns(people, carried):
         found = note(people, number, rows)
         assert {"results": number, "pair": number} == carried
         assert (True, 40 + 4 * (number - 1)) == (found.holds, found.persons)
-    assert found == dbanon.history(TABLE, settings=people.settings).composition
+    assert (found,) == dbanon.history(TABLE, settings=people.settings).compositions
 
 
 @pytest.mark.one_server
@@ -441,7 +460,8 @@ def test_figures_that_disagree_with_what_is_remembered_are_not_believed(people):
         "UPDATE dbanon.history_figures SET figures = jsonb_set(figures, '{results,1}', '[]')"
         " WHERE release_id = 2"
     )
-    assert dbanon.history(TABLE, settings=people.settings).composition.unknown == (2,)
+    (found,) = dbanon.history(TABLE, settings=people.settings).compositions
+    assert found.unknown == (2,)
 
 
 @pytest.mark.one_server

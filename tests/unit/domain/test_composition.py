@@ -26,20 +26,20 @@ def test_a_release_gets_worse_whatever_other_relations_are_like(present, worse):
     before = composition(result(5, 0), result(7, 10))
     failing = {5: 0, 7: 10, 8: {5: 0, 7: 10}[present]}
     now = composition(*(result(number, n + (number == worse)) for number, n in failing.items()))
-    assert now.is_worse_than(before, grown=present)
+    assert now.is_worse_than(before, than=present)
 
 
 @pytest.mark.parametrize("present", [5, 7])
 def test_what_was_revealed_stays_revealed(present):
     before = composition(result(5, 0), result(7, 10))
     now = composition(result(5, 0), result(7, 10), result(8, {5: 0, 7: 10}[present]))
-    assert not now.is_worse_than(before, grown=present)
+    assert not now.is_worse_than(before, than=present)
 
 
 def test_the_persons_of_cells_are_counted_over_all_releases():
     before = composition(result(7, 3, model="k-anonymity"))
-    assert not composition(result(8, 3, model="k-anonymity")).is_worse_than(before, grown=7)
-    assert composition(result(8, 4, model="k-anonymity")).is_worse_than(before, grown=7)
+    assert not composition(result(8, 3, model="k-anonymity")).is_worse_than(before, than=7)
+    assert composition(result(8, 4, model="k-anonymity")).is_worse_than(before, than=7)
 
 
 def test_nothing_is_said_of_a_pair_of_releases_that_reveals_nothing():
@@ -47,5 +47,5 @@ def test_nothing_is_said_of_a_pair_of_releases_that_reveals_nothing():
         Against(number, PEOPLE, 200, 200, 2, 9, 0, (Exposure("disease", 2, 0, 0),))
         for number in (1, 2)
     ]
-    (line,) = composition(result(1, 0), result(2, 1), result(3, 1), against=pairs).told
+    (line,) = composition(result(1, 0), result(2, 1), result(3, 1), against=pairs).warnings
     assert line.startswith("comparing releases 1, 2, 3 reveals individuals")

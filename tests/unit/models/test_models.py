@@ -13,7 +13,7 @@ from naive import models as naive
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.table import ColumnKind
-from dbanon.models.bounds import Bound
+from dbanon.models.base import Bound
 from dbanon.models.demands import achieved, all_demands, demands_of, wholes
 from dbanon.models.registry import MODELS
 

@@ -34,7 +34,7 @@ class Mondrian:
 class RelaxedMondrian:
     """Relaxed partitioning: where no strict cut is left, equal values may part.
 
-    A box without an allowable cut between values is divided evenly at the median of its dearest
+    A box without an allowable cut between values is divided evenly at the median of its costliest
     column, the rows at the median shared out, as long as both halves are diverse. Without a
     diversity requirement every group that costs anything has fewer than 2k rows. The paper halves
     every box like this; cutting between values first keeps more of them exact.

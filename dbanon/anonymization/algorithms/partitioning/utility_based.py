@@ -32,7 +32,7 @@ class BottomUp:
     least weighted certainty penalty, and splits what has 2k rows or more, so that the smallest
     group doubles and ceil(log2 k) rounds do. Groups have k to 2k - 1 rows for l = 1; those that
     lack distinct sensitive values are merged afterwards. The paper leaves the split open; here a
-    group is halved at its dearest column until each part has fewer than 2k rows. Groups are in
+    group is halved at its costliest column until each part has fewer than 2k rows. Groups are in
     the order of their first rows, which is the order of merging, and ties go to the lower.
     """
 
@@ -62,7 +62,7 @@ class TopDown:
     that lack distinct sensitive values are merged afterwards. Departs from the paper in three
     ways: a row joins the side whose total it raises less, not the side of the smaller total, which
     would even the totals out; one shuffle of the rows makes all random choices; merged groups of
-    2k rows or more are split at their dearest column, and at the end. Ties go to the lower row,
+    2k rows or more are split at their costliest column, and at the end. Ties go to the lower row,
     the smaller side, the earlier group, and to merging.
     """
 
@@ -90,7 +90,7 @@ class TopDown:
 def split(table: EncodedTable, group: NDArray[np.integer], *, k: int) -> Assignment:
     """Split every group of m >= 2k rows into m // k of k to 2k - 1, and number all by first row.
 
-    group: (n,) numbers from 0 on, gaps allowed. A group is sorted by its dearest column, the
+    group: (n,) numbers from 0 on, gaps allowed. A group is sorted by its costliest column, the
     values' codes in order and the lower row first where they are equal, and cut so that both
     sides have their share of the groups to come; each side is then treated alike. Ties go to the
     lower column. O(n log n + n d log(n / k)) for one group of all rows.
@@ -121,7 +121,7 @@ def _parts(codes: Int32s, rows: Int64s, costs: BoxCosts, *, k: int) -> Iterator[
             continue
         members = codes[rows]
         lo, hi = members.min(axis=0, keepdims=True), members.max(axis=0, keepdims=True)
-        dearest = int(box_costs(*costs, lo, hi)[0].argmax())
-        rows = rows[np.argsort(members[:, dearest], kind="stable")]
+        costliest = int(box_costs(*costs, lo, hi)[0].argmax())
+        rows = rows[np.argsort(members[:, costliest], kind="stable")]
         cut = len(rows) * (count // 2) // count
         waiting += [np.sort(rows[cut:]), np.sort(rows[:cut])]

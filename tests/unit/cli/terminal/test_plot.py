@@ -1,6 +1,7 @@
 import dataclasses
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import matplotlib.image
@@ -8,8 +9,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from dbanon.actions.compare import Compared, Comparison
+from dbanon.actions.releases.history import Chapter, History
 from dbanon.cli.terminal import plot
 from dbanon.domain.assignment import LossReport
+from dbanon.domain.composition import Against, Composition
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.table import TableName
 
@@ -21,9 +24,10 @@ def compared(name, k, ncp):
 
 def comparison(*results, l_columns=()):
     ks = tuple(sorted({result.k for result in results}))
-    return Comparison(TableName("public", "people"), 100, 2, ks, results, l_columns)
+    return Comparison(PEOPLE, 100, 2, ks, results, l_columns)
 
 
+PEOPLE = TableName("public", "people")
 RESULTS = (
     compared("auto", 2, 0.01),
     compared("mdav", 2, 0.02),
@@ -47,7 +51,7 @@ def figures(monkeypatch):
 
 
 def test_loss_is_drawn_against_k_with_axes_that_say_so(figures, tmp_path):
-    plot.draw(comparison(*RESULTS), tmp_path / "loss.png")
+    plot.draw_comparison(comparison(*RESULTS), tmp_path / "loss.png")
     (axes,) = figures[0].axes
     lines = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
     assert {"auto": [[2, 1], [5, 3]], "mdav": [[2, 2], [5, 5]]} == lines
@@ -65,7 +69,7 @@ def test_loss_is_drawn_against_k_with_axes_that_say_so(figures, tmp_path):
 def test_forty_lines_are_told_apart(figures, tmp_path):
     names = [f"algorithm-{i}" for i in range(40)]
     found = comparison(*[compared(name, 2, 0.1) for name in names])
-    plot.draw(found, tmp_path / "loss.svg")
+    plot.draw_comparison(found, tmp_path / "loss.svg")
     looks = {(a.get_color(), a.get_marker(), a.get_linestyle()) for a in figures[0].axes[0].lines}
     assert 40 == len(looks)
 
@@ -74,19 +78,19 @@ def test_forty_lines_are_told_apart(figures, tmp_path):
 def test_the_same_comparison_gives_the_same_file(tmp_path, suffix):
     files = [tmp_path / f"{name}.{suffix}" for name in "ab"]
     for file in files:
-        plot.draw(comparison(*RESULTS), file)
+        plot.draw_comparison(comparison(*RESULTS), file)
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_nothing_but_refusals_gives_empty_axes(figures, tmp_path):
-    plot.draw(comparison(RESULTS[-1]), tmp_path / "loss.svg")
+    plot.draw_comparison(comparison(RESULTS[-1]), tmp_path / "loss.svg")
     assert [] == figures[0].legends
 
 
 def test_a_file_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "loss.svg").mkdir()
     with pytest.raises(ConfigError, match="cannot write"):
-        plot.draw(comparison(*RESULTS), tmp_path / "loss.svg")
+        plot.draw_comparison(comparison(*RESULTS), tmp_path / "loss.svg")
 
 
 def test_settings_in_the_current_folder_draw_nothing(tmp_path):
@@ -98,7 +102,8 @@ def test_settings_in_the_current_folder_draw_nothing(tmp_path):
             "import sys; from pathlib import Path\n"
             f"sys.path[:0] = [{str(Path(__file__).parent)!r}]\n"
             "import test_plot\n"
-            "test_plot.plot.draw(test_plot.comparison(*test_plot.RESULTS), Path('loss.svg'))\n"
+            "found = test_plot.comparison(*test_plot.RESULTS)\n"
+            "test_plot.plot.draw_comparison(found, Path('loss.svg'))\n"
         )
         subprocess.run([sys.executable, "-P", "-c", code], cwd=folder, check=True)
         drawn.append((folder / "loss.svg").read_bytes())
@@ -107,5 +112,77 @@ def test_settings_in_the_current_folder_draw_nothing(tmp_path):
 
 def test_a_name_is_not_taken_for_mathematics(figures, tmp_path):
     found = dataclasses.replace(comparison(*RESULTS), table=TableName("public", "b${x$"))
-    plot.draw(found, tmp_path / "loss.svg")
+    plot.draw_comparison(found, tmp_path / "loss.svg")
     assert "b${x$" in figures[0].axes[0].get_title()
+
+
+def chapter(number, published, *, view="people", left_out=0, smallest=5):
+    return Chapter(
+        release=number,
+        relation=TableName("anon", view),
+        policy="default",
+        served=True,
+        published=published,
+        left_out=left_out,
+        smallest_class=smallest,
+        ncp=number / 100,
+        changed=None,
+        created_at=datetime(2026, number, 1, tzinfo=UTC),
+    )
+
+
+def history_of(*chapters, table=PEOPLE, against=()):
+    """Newest first, as an action returns it."""
+    numbers = tuple(one.release for one in chapters)
+    found = Composition(table, 100, numbers, (), (), tuple(against))
+    return History(tuple(reversed(chapters)), found)
+
+
+TWO_VIEWS = history_of(
+    chapter(1, 90, left_out=10),
+    chapter(2, 60, view="others", left_out=40, smallest=7),
+    chapter(3, 95, left_out=8, smallest=6),
+    against=[Against(1, TableName("anon", "people"), 100, 90, 5, 2, 4, ())],
+)
+
+
+def test_releases_are_drawn_over_time_a_line_for_each_relation(figures, tmp_path):
+    plot.draw_history(TWO_VIEWS, tmp_path / "history.png")
+    rows, classes, loss = figures[0].axes
+    drawn = [
+        [line.get_ydata().tolist() for line in axes.lines if line.get_linestyle() == style]
+        for axes in (rows, classes, loss)
+        for style in ("-", ":")
+    ]
+    assert [[90, 95], [60]] == drawn[0]
+    assert [[10, 8], [40]] == drawn[1]
+    assert [[5, 6], [7]] == drawn[2]
+    assert [[2]] == drawn[3]  # of the first release, beside the newest
+    assert ([[1, 3], [2]], []) == (drawn[4], drawn[5])
+    assert {"1", "2", "3"} == {text.get_text() for text in rows.texts}
+    assert "Releases of public.people" == rows.get_title()
+    (legend,) = figures[0].legends
+    assert ["anon.people", "anon.others"] == [text.get_text() for text in legend.get_texts()]
+    assert all(axes.get_ylabel() for axes in figures[0].axes)
+    assert loss.get_xlabel() == "published, UTC"
+    assert matplotlib.image.imread(tmp_path / "history.png").shape[:2] == (1200, 1200)
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
+def test_the_same_history_gives_the_same_file(tmp_path, suffix):
+    files = [tmp_path / f"{name}.{suffix}" for name in "ab"]
+    for file in files:
+        plot.draw_history(TWO_VIEWS, file)
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_one_release_of_an_odd_name_is_drawn(figures, tmp_path):
+    odd = TableName("public", "b${x$")
+    plot.draw_history(history_of(chapter(1, 90, view="b${x$"), table=odd), tmp_path / "h.svg")
+    assert "b${x$" in figures[0].axes[0].get_title()
+
+
+def test_many_releases_are_not_numbered(figures, tmp_path):
+    chapters = [chapter(1 + i % 12, 90) for i in range(25)]
+    plot.draw_history(history_of(*chapters), tmp_path / "h.svg")
+    assert [] == list(figures[0].axes[0].texts)

@@ -1,0 +1,1 @@
+"""Refreshes that are scheduled, and the workers that do them."""

@@ -1,0 +1,103 @@
+"""Keep the schedules by which workers refresh."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dbanon.domain.deeds import Deed
+from dbanon.domain.errors import ConfigError
+from dbanon.domain.table import TableName
+from dbanon.domain.text import command
+from dbanon.settings import Settings
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from dbanon.db.jobs.queue import Standing
+    from dbanon.db.jobs.schedules import Schedule
+
+_LIST = "dbanon schedule list"
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A table that is refreshed by workers: when next, and how its jobs stand.
+
+    ``schedule`` is None where jobs were only asked for one by one, ``jobs`` where there was none.
+    """
+
+    table: TableName
+    schedule: Schedule | None
+    next_due: datetime | None
+    jobs: Standing | None
+
+
+def set_schedule(
+    table: str | TableName, cron: str, *, zone: str = "UTC", settings: Settings | None = None
+) -> Scheduled:
+    """Have workers refresh what is published of a table, or change when they do.
+
+    ``cron`` has five fields, read in the time zone. The first time is the next that comes. Raises
+    ConfigError for what is no cron expression or zone, and when nothing of the table is served.
+    """
+    from dbanon.actions.preparation.loading import find_source
+    from dbanon.db.jobs import schedules
+    from dbanon.db.metadata import ledger
+    from dbanon.db.metadata.migrate import current_session
+    from dbanon.formats.cron import Cron
+
+    times = Cron(cron, zone)
+    name = table if isinstance(table, TableName) else TableName.parse(table)
+    deed = Deed(f"the schedule of {name}", "stored", _LIST)
+    settings = settings or Settings.load()
+    with current_session(settings, deed=deed) as session:
+        found = find_source(session, name).name
+        if not ledger.releases(session, table=found, served=True):
+            hint = command("dbanon publish", found, options="--k 5")
+            raise ConfigError(f"{found} is not published", hint=hint)
+        schedules.store(session, found, times)
+    (stored,) = (one for one in list_schedules(settings=settings) if one.table == found)
+    return stored
+
+
+def list_schedules(*, settings: Settings | None = None) -> list[Scheduled]:
+    """Return the tables that are scheduled or had jobs, by name."""
+    from dbanon.db.jobs import queue, schedules
+    from dbanon.db.metadata.migrate import current_session
+
+    with current_session(settings or Settings.load()) as session:
+        moment = queue.now(session)
+        planned = {one.table: one for one in schedules.schedules(session)}
+        jobs = {one.table: one for one in queue.standing(session)}
+    tables = sorted({*planned, *jobs}, key=str)
+    return [
+        Scheduled(
+            table,
+            planned.get(table),
+            planned[table].next(moment) if table in planned else None,
+            jobs.get(table),
+        )
+        for table in tables
+    ]
+
+
+def remove_schedule(table: str | TableName, *, settings: Settings | None = None) -> TableName:
+    """Have workers leave a table alone, which need not exist any more; return its whole name.
+
+    Raises ConfigError when it is not scheduled.
+    """
+    from dbanon.db.jobs import schedules
+    from dbanon.db.metadata.migrate import current_session
+
+    name = table if isinstance(table, TableName) else TableName.parse(table)
+    deed = Deed(f"the schedule of {name}", "removed", _LIST)
+    with current_session(settings or Settings.load(), deed=deed) as session:
+        known = (one.table for one in schedules.schedules(session))
+        found = [t for t in known if t.name == name.name and name.schema in {None, t.schema}]
+        if len(found) != 1:
+            several = f": {', '.join(map(str, found))}" if found else ""
+            message = f"{name} is scheduled in several schemas{several}"
+            raise ConfigError(message if found else f"{name} is not scheduled", hint=_LIST)
+        schedules.remove(session, found[0])
+    return found[0]

@@ -1,0 +1,1 @@
+"""The commands on refreshes that are scheduled: schedule, worker."""

@@ -1,0 +1,1 @@
+"""Refreshes that are scheduled, and the jobs that come of them."""

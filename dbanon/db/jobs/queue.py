@@ -1,0 +1,139 @@
+"""The jobs of workers: each is refreshed by one of them, whatever happens to the others.
+
+A job is *running* once a worker has taken it, and that worker holds its row locked until it enters
+what became of it. So a running job that can be locked is one whose worker is lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, cast
+
+from psycopg.rows import dict_row, scalar_row
+
+from dbanon.db.queries import query
+from dbanon.domain.table import TableName
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from dbanon.db.session import Session
+
+ATTEMPTS = 8
+_FIRST_PAUSE = timedelta(seconds=15)
+_LONGEST_PAUSE = timedelta(minutes=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A refresh that this worker has taken: which attempt it is, and when it was due, if ever."""
+
+    id: int
+    table: TableName
+    due_at: datetime | None
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How the jobs of a table stand; the last four are of the job that was begun last."""
+
+    table: TableName
+    waiting: int
+    running: int
+    not_before: datetime | None
+    succeeded_at: datetime | None
+    state: str | None
+    result: str | None
+    reason: str | None
+    ended_at: datetime | None
+
+
+def now(session: Session) -> datetime:
+    """Return the time by the clock of the database."""
+    cursor = session.pg.cursor(row_factory=scalar_row)
+    return cast("datetime", cursor.execute(query("jobs/now")).fetchone())
+
+
+def named(table: TableName) -> dict[str, object]:
+    """Return the name of a table as parameters of a statement."""
+    return {"schema": table.schema, "name": table.name}
+
+
+def listen(session: Session) -> None:
+    """Be told of new jobs, which takes a COMMIT."""
+    session.pg.execute(query("jobs/listen"))
+
+
+def wait(session: Session, seconds: float) -> None:
+    """Wait until there is something new, outside of any transaction."""
+    for _ in session.pg.notifies(timeout=seconds, stop_after=1):
+        pass
+
+
+def take(session: Session, moment: datetime) -> Job | None:
+    """Take a job, which has to be committed; None if there is none to do."""
+    values = {"now": moment, "longest": _LONGEST_PAUSE}
+    row = session.pg.execute(query("jobs/take"), values).fetchone()
+    if row is None:
+        return None
+    number, schema, name, due_at, attempts = row
+    return Job(number, TableName(schema, name), due_at, attempts)
+
+
+def hold(session: Session, job: Job) -> bool:
+    """Lock a job in the open transaction; False if another worker has it by now."""
+    values = {"job": job.id, "attempts": job.attempts}
+    return session.pg.execute(query("jobs/hold"), values).fetchone() is not None
+
+
+def is_fulfilled(session: Session, job: Job) -> bool:
+    """Whether all that is served was published since the job was first begun.
+
+    So a worker that was lost after its COMMIT, or got no answer to it, had done the job.
+    """
+    row = session.pg.execute(query("jobs/is_fulfilled"), {"job": job.id}).fetchone()
+    return row is not None and bool(row[0])
+
+
+def end(
+    session: Session, job: Job, *, result: str | None = None, reason: str | None = None
+) -> None:
+    """Enter that a job is done, with its result, or has failed, for a reason."""
+    values = {
+        "job": job.id,
+        "state": "failed" if result is None else "done",
+        "result": result,
+        "reason": reason,
+        "now": now(session),
+    }
+    session.pg.execute(query("jobs/end"), values)
+    session.pg.execute(query("jobs/prune"), named(job.table))
+
+
+def put_back(session: Session, job: Job, *, reason: str | None = None) -> None:
+    """Let a job be tried again: later if there is a reason, else at once."""
+    pause = timedelta()
+    if reason is not None:
+        pause = min(_FIRST_PAUSE * 2 ** (job.attempts - 1), _LONGEST_PAUSE)
+    moment = now(session)
+    session.pg.execute(query("jobs/merge"), {"job": job.id, "now": moment})
+    values = {
+        "job": job.id,
+        "uncounted": int(reason is None),
+        "now": moment,
+        "pause": pause,
+        "reason": reason,
+    }
+    session.pg.execute(query("jobs/put_back"), values)
+    session.pg.execute(query("jobs/tell"))
+
+
+def standing(session: Session) -> list[Standing]:
+    """Return how the jobs of each table stand, by table."""
+    cursor = session.pg.cursor(row_factory=dict_row)
+    rows = cursor.execute(query("jobs/standing")).fetchall()
+    return [
+        Standing(TableName(row.pop("table_schema"), row.pop("table_name")), **row) for row in rows
+    ]

@@ -1,0 +1,2 @@
+-- The time by which jobs are due.
+SELECT clock_timestamp()

@@ -1,0 +1,10 @@
+-- Who can read one of some relations without being its owner, and cannot read the source anyway.
+SELECT r.rolname::text
+  FROM pg_roles AS r
+ WHERE NOT r.rolsuper
+   AND NOT has_any_column_privilege(r.oid, %(source)s::oid, 'SELECT')
+   AND EXISTS (SELECT
+                 FROM unnest(%(relations)s::oid[]) AS p (oid)
+                 JOIN pg_class AS c ON c.oid = p.oid
+                WHERE NOT pg_has_role(r.oid, c.relowner, 'MEMBER')
+                  AND has_any_column_privilege(r.oid, c.oid, 'SELECT'))

@@ -1,0 +1,273 @@
+"""Schedules become jobs by the clock of the database, and workers do these."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+from tables import serve_patients
+
+import dbanon
+from dbanon.db.jobs import queue
+
+pytestmark = pytest.mark.one_server
+
+TABLE = dbanon.TableName("public", "patients")
+CLOCK = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def published(copied, monkeypatch):
+    database = copied(serve_patients)
+    monkeypatch.setenv("DBANON_DSN", database.dsn)
+    return database
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Let a test set the time of the database, in hours after noon."""
+
+    def set_to(hours):
+        monkeypatch.setattr(queue, "now", lambda _: CLOCK + timedelta(hours=hours))
+
+    set_to(0)
+    return set_to
+
+
+def change(database):
+    database.execute("UPDATE public.patients SET note = note || '.' WHERE id = 7")
+
+
+def work(database):
+    """Do what there is to do; return what became of each job."""
+    done = []
+    dbanon.work(once=True, on_job=done.append, settings=database.settings)
+    return [str(one.outcome.result) for one in done]
+
+
+def jobs(database):
+    return database.execute("SELECT due_at, state, result FROM dbanon.job ORDER BY job_id")
+
+
+def test_a_due_time_is_one_job_which_refreshes(published, clock):
+    stored = dbanon.set_schedule("patients", "15 * * * *", settings=published.settings)
+    assert (TABLE, CLOCK + timedelta(minutes=15)) == (stored.table, stored.next_due)
+    assert [] == work(published)
+    clock(0.5)
+    change(published)
+    assert ["refreshed"] == work(published)
+    assert [] == work(published)
+    clock(1.25)
+    assert ["unchanged"] == work(published)
+    due = [CLOCK + timedelta(minutes=15), CLOCK + timedelta(minutes=75)]
+    assert [(due[0], "done", "refreshed"), (due[1], "done", "unchanged")] == jobs(published)
+    assert [2, 1] == [one.id for one in dbanon.list_releases(settings=published.settings)]
+
+
+def test_what_was_missed_while_nobody_worked_is_made_up_for_once(published, clock):
+    dbanon.set_schedule("patients", "*/5 * * * *", settings=published.settings)
+    clock(1000)
+    assert ["unchanged"] == work(published)
+    assert [] == work(published)
+
+
+def test_nothing_that_was_due_before_a_schedule_was_stored_is_run(published, clock):
+    dbanon.set_schedule("patients", "15 * * * *", settings=published.settings)
+    clock(0.5)
+    dbanon.set_schedule("patients", "10 * * * *", settings=published.settings)
+    assert [] == work(published)
+    clock(1.2)
+    assert ["unchanged"] == work(published)
+
+
+def test_a_clock_that_jumps_back_repeats_nothing_and_stops_nothing(published, clock):
+    dbanon.set_schedule("patients", "0 * * * *", settings=published.settings)
+    for hours in (1, 2, 3):
+        clock(hours + 0.1)
+        assert ["unchanged"] == work(published)
+    for hours in (1.5, 2.5, 3.5):
+        clock(hours)
+        assert [] == work(published)
+    clock(10_000.5)  # and one that was years ahead for a moment
+    assert ["unchanged"] == work(published)
+    clock(4.5)
+    assert ["unchanged"] == work(published)
+    due = [moment for moment, _, _ in jobs(published)]
+    assert 5 == len(set(due)) == len(due)
+
+
+def test_a_schedule_that_a_wrong_clock_has_stored_still_comes(published, clock):
+    clock(10_000)
+    dbanon.set_schedule("patients", "0 * * * *", settings=published.settings)
+    clock(0)
+    assert ["unchanged"] == work(published)
+
+
+def test_a_pause_that_a_wrong_clock_has_set_ends(published, clock):
+    published.execute(
+        "INSERT INTO dbanon.job (table_schema, table_name, attempts, not_before)"
+        " VALUES ('public', 'patients', 1, %s), ('public', 'other', 1, %s)",
+        (CLOCK + timedelta(days=400), CLOCK + timedelta(minutes=5)),
+    )
+    assert ["unchanged"] == work(published)
+
+
+def test_a_job_may_be_asked_for_in_sql_and_is_one_while_it_waits(published):
+    ask = "SELECT dbanon.enqueue('public.patients')"
+    assert [[(True,)], [(False,)]] == [published.execute(ask), published.execute(ask)]
+    assert ["unchanged"] == work(published)
+    assert [(True,)] == published.execute(ask)
+
+
+def test_a_time_that_comes_while_a_job_waits_is_done_by_that_job(published, clock):
+    dbanon.set_schedule("patients", "0 * * * *", settings=published.settings)
+    published.execute("SELECT dbanon.enqueue('public.patients')")
+    clock(1.5)
+    assert ["unchanged"] == work(published)
+    assert [(None, "done", "unchanged"), (CLOCK + timedelta(hours=1), "done", "merged")] == jobs(
+        published
+    )
+
+
+def test_what_trying_again_does_not_help_against_has_failed_and_is_shown(published, clock, run_):
+    dbanon.set_schedule("patients", "0 * * * *", settings=published.settings)
+    published.execute("ALTER TABLE public.patients ADD hiv boolean DEFAULT true")
+    clock(1)
+    code, out, err = run_("worker", "--once")
+    assert (4, "") == (code, out)
+    assert "public.patients: failed: public.patients changed" in err
+    ((_, state, result),) = jobs(published)
+    assert ("failed", None) == (state, result)
+    (listed,) = json.loads(run_("schedule", "list", "--json")[1])
+    assert "column hiv is new" in listed["jobs"]["reason"]
+    assert "column hiv is new" in run_("schedule", "list")[1]
+    assert 1 == len(dbanon.list_releases(settings=published.settings))
+
+
+def test_what_can_pass_is_tried_again_later_each_time_and_not_forever(
+    published, clock, monkeypatch
+):
+    def fail(*_, **__):
+        raise dbanon.DatabaseError("the disk of the server is full")
+
+    monkeypatch.setattr("dbanon.actions.refresh.refresh", fail)
+    published.execute("SELECT dbanon.enqueue('public.patients')")
+    seconds, found, pauses = 0.0, [], []
+    while found[-1:] != ["failed"]:
+        clock(seconds / 3600)
+        found += work(published)
+        assert [] == work(published)
+        ((pause, reason),) = published.execute(
+            "SELECT extract(epoch FROM not_before - %s)::int, reason FROM dbanon.job",
+            (CLOCK + timedelta(seconds=seconds),),
+        )
+        assert reason == "the disk of the server is full"
+        pauses.append(pause)
+        seconds += pause or 0
+    assert [*["retried"] * 7, "failed"] == found
+    assert [15, 30, 60, 120, 240, 480, 960, None] == pauses
+
+
+def test_an_unforeseen_error_is_kept_without_what_it_says(published, monkeypatch):
+    def fail(*_, **__):
+        raise ValueError("could not convert 'Smith'")
+
+    monkeypatch.setattr("dbanon.actions.refresh.refresh", fail)
+    published.execute("SELECT dbanon.enqueue('public.patients')")
+    assert ["retried"] == work(published)
+    assert [("unforeseen ValueError",)] == published.execute("SELECT reason FROM dbanon.job")
+
+
+@pytest.fixture
+def run_(published, monkeypatch, capsys):
+    """Run the command line; return its exit code and what it printed."""
+    import sys
+
+    from dbanon.cli import main
+
+    def command(*words):
+        monkeypatch.setattr(sys, "argv", ["dbanon", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return ended.value.code or 0, printed.out, printed.err
+
+    return command
+
+
+def test_the_command_line_keeps_schedules(published, run_):
+    code, out, _ = run_("schedule", "patients", "--cron", " 15  3 * * * ", "--json")
+    assert (0, "15 3 * * *") == (code, json.loads(out)["schedule"]["cron"])
+    zone = ("--zone", "Europe/Berlin")
+    assert 0 == run_("schedule", "set", "public.patients", "--cron", "15 4 * * *", *zone)[0]
+    (listed,) = json.loads(run_("schedule", "list", "--json")[1])
+    assert ("15 4 * * *", "Europe/Berlin") == (
+        listed["schedule"]["cron"],
+        listed["schedule"]["zone"],
+    )
+    assert "public.patients" in run_("schedule", "list")[1]
+    assert 0 == run_("schedule", "remove", "patients")[0]
+    assert [] == json.loads(run_("schedule", "list", "--json")[1])
+    code, _, err = run_("schedule", "remove", "patients")
+    assert (1, True) == (code, "patients is not scheduled" in err)
+    code, _, err = run_("schedule", "patients", "--cron", "often")
+    assert (1, True) == (code, "five fields" in err)
+
+
+def test_only_what_is_published_can_be_scheduled(published):
+    published.execute("CREATE TABLE public.other (id int)")
+    with pytest.raises(dbanon.ConfigError, match="is not published"):
+        dbanon.set_schedule("other", "0 * * * *", settings=published.settings)
+
+
+def test_a_worker_says_what_it_did_as_json(published, run_):
+    published.execute("SELECT dbanon.enqueue('public.patients')")
+    code, out, _ = run_("worker", "--once", "--json")
+    found = json.loads(out)
+    assert (0, "public.patients", 1) == (code, found["table"], found["attempt"])
+    assert "unchanged" == found["outcome"]["result"]
+    assert ["anon.patients"] == [one["relation"] for one in found["outcome"]["refreshed"]]
+
+
+def test_hostile_names_and_times_are_only_data(published, run_):
+    name = 'p"; DROP SCHEMA dbanon CASCADE; --\x1b[2J'
+    published.execute(
+        "INSERT INTO dbanon.schedule (table_schema, table_name, cron, zone)"
+        " VALUES ('public', %s, '* * * * *; SELECT 1', '../../etc/passwd')",
+        (name,),
+    )
+    published.execute(
+        "INSERT INTO dbanon.job (table_schema, table_name) VALUES ('public', %s)", (name,)
+    )
+    code, out, err = run_("worker", "--once")
+    assert 1 == code
+    assert "the schedule of " in err
+    assert "\x1b" not in out + err + run_("schedule", "list")[1]
+    assert [("failed",)] == published.execute("SELECT state FROM dbanon.job")
+
+
+def test_a_worker_does_not_start_on_a_schema_that_is_out_of_date(published):
+    published.execute("COMMENT ON SCHEMA dbanon IS 'dbanon metadata: revision 0008'")
+    with pytest.raises(dbanon.SchemaOutOfDate):
+        work(published)
+
+
+def test_who_may_publish_may_schedule_and_nobody_else(published):
+    from dbanon.actions.init import init
+
+    publisher, analyst = published.role("a_publisher"), published.role("an_analyst")
+    init(published.settings, role=publisher, schema="anon")
+    published.execute(f"GRANT USAGE ON SCHEMA dbanon TO {analyst}")
+    assert [(True,)] == published.connect_as(publisher).execute(
+        "SELECT dbanon.enqueue('public.patients')"
+    ).fetchall()
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        published.connect_as(analyst).execute("SELECT dbanon.enqueue('public.patients')")
+
+
+def test_a_reader_who_may_touch_the_jobs_is_named(published):
+    analyst = published.role("analyst_of_jobs")
+    dbanon.grant("anon.patients", [analyst], settings=published.settings)
+    published.execute(f"GRANT INSERT ON dbanon.job TO {analyst}")
+    found = [f for f in dbanon.doctor(settings=published.settings) if f.level != "ok"]
+    assert any(analyst in f.message for f in found)

@@ -1,0 +1,126 @@
+"""A release that would make comparing releases worse is refused, unless others will read it."""
+
+import pytest
+from tables import make_patients, patients_policy
+
+import dbanon
+from dbanon.domain.checks import CheckFailed
+from dbanon.domain.errors import ConfigError, NotPermitted
+
+pytestmark = pytest.mark.one_server
+OTHERS = {"new_series": True, "recipients_changed": True}
+
+
+@pytest.fixture
+def patients(database):
+    """Patients who were published once, and of whom two groupings differ."""
+    table = make_patients(database)
+    policy = patients_policy(table, k=5, l=3, algorithm="mdav")
+    dbanon.set_policy(table, policy, settings=database.settings)
+    publish(database)
+    return database
+
+
+def publish(database, **options):
+    return dbanon.publish("patients", settings=database.settings, **options)
+
+
+def shown(database, relation="anon.patients"):
+    return database.execute(f"SELECT * FROM {relation} ORDER BY 1, 2, 3, 4, 5, 6")
+
+
+def released(database):
+    chapters = dbanon.history("patients", settings=database.settings).chapters
+    return [chapter.release for chapter in chapters]
+
+
+def reader(database, name, *relations):
+    """Make a role that reads relations."""
+    role = database.role(name)
+    database.execute(f"GRANT USAGE ON SCHEMA anon TO {role}")
+    for relation in relations:
+        database.execute(f"GRANT SELECT ON {relation} TO {role}")
+    return role
+
+
+@pytest.mark.parametrize("options", [{}, {"name": "others"}, {"new_series": True}, {"k": 9}])
+def test_what_makes_comparing_worse_is_refused(patients, options):
+    before = shown(patients)
+    with pytest.raises(CheckFailed, match="against release 1") as refused:
+        publish(patients, algorithm="mondrian", **options)
+    assert (3, False) == (refused.value.exit_code, refused.value.report.passed)
+    assert "--new-series --recipients-changed" in refused.value.hint
+    assert before == shown(patients)
+    assert [1] == released(patients)
+
+
+def test_what_makes_it_no_worse_is_published(patients):
+    before = shown(patients)
+    assert () == publish(patients).composition.warnings
+    assert before == shown(patients)
+
+
+def test_others_read_a_series_of_their_own(patients):
+    second = publish(patients, name="others", algorithm="mondrian", **OTHERS)
+    assert second.composition.warnings != ()  # who has both after all can compare
+    assert dbanon.check_history("anon.others", settings=patients.settings)[0].holds
+    # Each goes on by itself.
+    third = publish(patients, name="others", algorithm="mondrian")
+    assert (second.id, third.id) == third.composition.releases
+    fourth = publish(patients)
+    assert (1, fourth.id) == fourth.composition.releases
+    with pytest.raises(CheckFailed, match=f"against release {third.id}"):
+        publish(patients, name="others")
+
+
+def test_a_series_starts_anew_when_nothing_is_served(patients):
+    dbanon.drop_release(1, settings=patients.settings)
+    with pytest.raises(CheckFailed):
+        publish(patients, algorithm="mondrian")
+    second = publish(patients, algorithm="mondrian", new_series=True)
+    assert second.composition.warnings != ()
+    assert (second.id,) == publish(patients, algorithm="mondrian").composition.releases[:1]
+
+
+def test_whoever_reads_on_is_no_other_recipient(patients):
+    role = reader(patients, "analyst", "anon.patients")
+    before = shown(patients)
+    with pytest.raises(NotPermitted, match=f"{role} can read anon.patients and another series"):
+        publish(patients, algorithm="mondrian", **OTHERS)
+    with pytest.raises(NotPermitted, match=f"{role} can read anon.others"):
+        publish(patients, name="others", grants=[role], algorithm="mondrian", **OTHERS)
+    with pytest.raises(NotPermitted, match="the recipients are not others"):
+        dbanon.refresh("patients", settings=patients.settings, **OTHERS)
+    assert before == shown(patients)
+    assert [1] == released(patients)
+    new = reader(patients, "guest")
+    publish(patients, name="others", grants=[new], algorithm="mondrian", **OTHERS)
+
+
+def test_a_reader_through_a_role_or_public_is_no_other_recipient(patients):
+    group = reader(patients, "analyst", "anon.patients")
+    member = patients.role("member")
+    with patients.admin() as admin:
+        admin.execute(f"GRANT {group} TO {member}")
+    with pytest.raises(NotPermitted, match=f"{member} can read anon.others"):
+        publish(patients, name="others", grants=[member], algorithm="mondrian", **OTHERS)
+    with pytest.raises(NotPermitted, match="the recipients are not others"):
+        publish(patients, name="others", grants=["public"], algorithm="mondrian", **OTHERS)
+
+
+def test_nobody_is_granted_two_series(patients):
+    role = reader(patients, "analyst", "anon.patients")
+    publish(patients, name="others", algorithm="mondrian", **OTHERS)
+    with pytest.raises(NotPermitted, match=f"{role} can read anon.others and another series"):
+        dbanon.grant("anon.others", [role], settings=patients.settings)
+    dbanon.revoke("anon.patients", [role], settings=patients.settings)
+    dbanon.grant("anon.others", [role], settings=patients.settings)
+    with pytest.raises(NotPermitted, match=f"{role} can read anon.patients and another series"):
+        publish(patients, grants=[role])
+
+
+def test_other_recipients_are_said_of_a_new_series_alone(patients):
+    with pytest.raises(ConfigError, match="of a new series alone"):
+        publish(patients, recipients_changed=True)
+    with pytest.raises(ConfigError, match="of a new series alone"):
+        dbanon.refresh("patients", recipients_changed=True, settings=patients.settings)
