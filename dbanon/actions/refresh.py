@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, cast
 from dbanon.actions.preparation.prepare import fingerprint
 from dbanon.actions.preparation.request import Request
 from dbanon.actions.publication.datasets import joint_fingerprint, publish_dataset_in
-from dbanon.actions.publication.growing import grow
+from dbanon.actions.publication.growing import Unchanged, grow, obstacle
 from dbanon.actions.publication.opening import publishing
 from dbanon.actions.publication.steps import serve
 from dbanon.actions.publish import publish_in
+from dbanon.domain.checks import CheckFailed
 from dbanon.domain.composition import Gate
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.progress import Stages
-from dbanon.domain.release import Growth, Leavers
+from dbanon.domain.release import Leavers
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.settings import Settings
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.request import Options
     from dbanon.db.session import Session
-    from dbanon.domain.release import Release
+    from dbanon.domain.release import Growth, Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Refreshed:
     """What became of one relation: ``release`` is the one now served.
 
     ``changed`` tells whether it is a new one; ``error`` is why it could not be; ``growth`` what
-    came and went, where it was refreshed class by class.
+    came and went, where it was refreshed class by class; ``regrouped`` why it was not.
     """
 
     relation: TableName
@@ -43,6 +44,7 @@ class Refreshed:
     changed: bool
     error: DbanonError | None = None
     growth: Growth | None = None
+    regrouped: str | None = None
 
 
 def refresh(
@@ -50,7 +52,7 @@ def refresh(
     *,
     all_tables: bool = False,
     if_changed: bool = False,
-    incremental: Leavers | str | None = None,
+    leavers: Leavers | str = Leavers.DEFER,
     strict: bool = False,
     new_series: bool = False,
     recipients_changed: bool = False,
@@ -61,13 +63,13 @@ def refresh(
 
     The stored policy as it stands now is used, under the same k, l and options that published
     the served release. With ``if_changed`` a relation whose rows, policy and taxonomies are the
-    same is left alone. With ``incremental`` classes stay as they are published, values included,
-    and rows that were never published form classes of their own; a class is withdrawn when a row
-    of it is gone (``retire``), or when k are (``defer``). With ``all_tables`` one failure does not
-    keep the others from being tried: it is reported in ``error``. With ``strict`` nothing is
-    published that would be warned of; ``new_series`` and ``recipients_changed`` are those of
-    ``publish``. Raises ConfigError when nothing is served, and what
-    ``publish`` raises.
+    same is left alone. Classes stay as they are published, values included, and rows that were
+    never published form classes of their own; a class is withdrawn when ``leavers`` say so: when a
+    row of it is gone (``retire``), or when k are (``defer``). All rows are grouped anew where
+    classes cannot stay, and with ``new_series``; this and ``recipients_changed`` are those of
+    ``publish``. With ``all_tables`` one failure does not keep the others from being tried: it is
+    reported in ``error``. With ``strict`` nothing is published that would be warned of. Raises
+    ConfigError when nothing is served, and what ``publish`` raises.
     """
     if (table is None) != all_tables:
         raise ConfigError("name one table, or pass --all", hint="dbanon refresh --all")
@@ -81,7 +83,7 @@ def refresh(
             _again,
             releases,
             if_changed=if_changed,
-            incremental=None if incremental is None else Leavers(incremental),
+            leavers=None if new_series else Leavers(leavers),
             gate=gate,
             settings=settings,
             stages=stages,
@@ -133,12 +135,15 @@ def _again(
     releases: Sequence[Release],
     *,
     if_changed: bool,
-    incremental: Leavers | None,
+    leavers: Leavers | None,
     gate: Gate,
     settings: Settings,
     stages: Stages,
 ) -> list[Refreshed]:
-    """Publish a release or a whole dataset anew, as it is served by now."""
+    """Publish a release or a whole dataset again, as it is served by now.
+
+    leavers: what becomes of the classes that somebody has left, None to group all rows anew.
+    """
     asked = Request.of(cast("Options", releases[0].overrides))
     # The relation keeps its readers. Whom it was granted to with that release may have lost it.
     request = replace(asked, grants=())
@@ -154,45 +159,71 @@ def _again(
             if if_changed and _is_same(session, loaded, releases, asked, stages):
                 session.deeds.withdraw()
                 return [Refreshed(one.relation, one, changed=False) for one in releases]
-            if incremental is not None:
-                defer = incremental is Leavers.DEFER
-                grown = partial(_grown, present=present, defer=defer, gate=gate)
-                return [grown(session, loaded, request, stages)]
-            new = _published(session, loaded, request, stages, gate=gate)
-            return [Refreshed(one.relation, one, changed=True) for one in new]
+            make = partial(_renewed, present=present, leavers=leavers, gate=gate)
+            return make(session, loaded, request, stages)
         session.deeds.withdraw()
     return _again(
         present,
         if_changed=if_changed,
-        incremental=incremental,
+        leavers=leavers,
         gate=gate,
         settings=settings,
         stages=stages,
     )
 
 
-def _grown(
+def _renewed(
     session: Session,
     loaded: Sequence[Loaded],
     request: Request,
     stages: Stages,
     *,
     present: Sequence[Release],
-    defer: bool,
+    leavers: Leavers | None,
+    gate: Gate,
+) -> list[Refreshed]:
+    """Refresh relations class by class if that is asked for and can be, else group them anew."""
+    reason = None
+    if leavers is not None:
+        reason = obstacle(session, loaded[0], request, present[0])
+        if reason is None:
+            grown = partial(_grown, present=present[0], leavers=leavers, gate=gate)
+            return [grown(session, loaded[0], request, stages)]
+    try:
+        new = _published(session, loaded, request, stages, gate=gate)
+    except CheckFailed as error:
+        if reason is None:
+            raise
+        told = f"{present[0].relation} can only be grouped anew, as {reason}\n  {error}"
+        raise CheckFailed(told, error.report, hint=error.hint) from None
+    return [Refreshed(one.relation, one, changed=True, regrouped=reason) for one in new]
+
+
+def _grown(
+    session: Session,
+    loaded: Loaded,
+    request: Request,
+    stages: Stages,
+    *,
+    present: Release,
+    leavers: Leavers,
     gate: Gate,
 ) -> Refreshed:
-    """Refresh one relation class by class; raises ConfigError for those of a dataset."""
+    """Refresh one relation class by class."""
     from dbanon.db import identity
+    from dbanon.db.metadata import store
 
-    (one,), (before,) = loaded[:1], present[:1]
-    built = grow(session, one, request, stages, present=before, defer=defer, gate=gate)
-    if isinstance(built, Growth):
+    built = grow(session, loaded, request, stages, present=present, leavers=leavers, gate=gate)
+    if isinstance(built, Unchanged):
+        if loaded.now is not None:
+            store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
         identity.require_admitted(session)
         session.deeds.withdraw()
-        return Refreshed(before.relation, before, changed=False, growth=built)
+        same = replace(present, warnings=built.warnings)
+        return Refreshed(present.relation, same, changed=False, growth=built.growth)
     with stages("record"):
-        found = fingerprint(session, one, built.publication.policy, request)
-        new = serve(session, one, built, request, fingerprint=found)
+        found = fingerprint(session, loaded, built.publication.policy, request)
+        new = serve(session, loaded, built, request, fingerprint=found)
     return Refreshed(new.relation, new, changed=True, growth=built.growth)
 
 

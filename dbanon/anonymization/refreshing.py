@@ -7,13 +7,58 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dbanon.anonymization.loss.metrics import publication, report
 from dbanon.anonymization.pipeline import Outcome, recoding_of
 from dbanon.domain.assignment import Assignment, GroupValues, LossReport, ValueColumn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from dbanon.domain.assignment import EncodedTable
+
+
+_COARSE = 2.0  # classes that lose so many times as much as others may wait
+
+
+def wait(encoded: EncodedTable, outcome: Outcome, *, loss: float, room: float) -> Outcome:
+    """Leave out the coarsest classes, whose rows lose less when they are searched among more.
+
+    loss: what a row that is published already loses in the mean, columns by their weights; room:
+    how many rows may be left out.
+    """
+    published = publication(encoded, outcome.assignment, outcome.values, k=1)
+    group, classes = outcome.assignment.group, published.classes
+    shown = np.flatnonzero(classes >= 0)
+    weights = [column.rule.weight for column in encoded.quasi]
+    columns = [column.loss[column.index] for column in outcome.values.columns]
+    of_class = np.zeros(len(published.size))
+    of_class[classes[shown]] = np.average(columns, axis=0, weights=weights)[group[shown]]
+    room -= published.n_suppressed
+    left_out = np.zeros(len(of_class) + 1, np.bool_)
+    for number in np.argsort(-of_class, kind="stable"):
+        if of_class[number] > _COARSE * loss and published.size[number] <= room:
+            left_out[number] = True
+            room -= int(published.size[number])
+    if not left_out.any():
+        return outcome
+    if left_out[:-1].all():
+        return nobody(encoded)
+    return _without(encoded, outcome, left_out[classes])
+
+
+def _without(encoded: EncodedTable, outcome: Outcome, rows: NDArray[np.bool_]) -> Outcome:
+    """Return an outcome without some of its rows, all of whose groups are among them."""
+    group = np.where(rows, -1, outcome.assignment.group)
+    stay = np.unique(group[group >= 0])
+    number = np.full(outcome.assignment.n_groups + 1, -1, np.int32)
+    number[stay] = np.arange(len(stay))
+    assignment = Assignment(number[group], len(stay))
+    columns = tuple(column.of_groups(stay) for column in outcome.values.columns)
+    values = GroupValues(columns, len(stay))
+    loss = report(publication(encoded, assignment, values, k=1), {})
+    return Outcome(assignment, values, replace(loss, sensitive_aware=outcome.loss.sensitive_aware))
 
 
 def nobody(encoded: EncodedTable) -> Outcome:

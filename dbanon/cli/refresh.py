@@ -16,11 +16,10 @@ All = Annotated[bool, typer.Option("--all", help="every table that is published"
 IfChanged = Annotated[
     bool, typer.Option("--if-changed", help="leave alone what would come out the same")
 ]
-Incremental = Annotated[
-    Leavers | None,
+OfLeavers = Annotated[
+    Leavers,
     typer.Option(
-        show_default=False,
-        help="keep classes as they are; withdraw those that one, or k, have left",
+        "--leavers", help="whether a class goes when one row of it is gone, or when k are"
     ),
 ]
 
@@ -32,7 +31,7 @@ def refresh(
     *,
     all_: All = False,
     if_changed: IfChanged = False,
-    incremental: Incremental = None,
+    leavers: OfLeavers = Leavers.DEFER,
     strict: options.Strict = False,
     new_series: options.NewSeries = False,
     recipients_changed: options.RecipientsChanged = False,
@@ -44,7 +43,7 @@ def refresh(
     timings: options.Timings = False,
     progress: options.Progress = False,
 ) -> None:
-    """Publish again what is served.
+    """Publish again what is served: the same classes, and new ones of newcomers.
 
     Uses the stored policy, and the options that were given last time. Made for cron: with
     --quiet it prints nothing unless something is not well, and it has exit codes (0 done, 1 error,
@@ -52,7 +51,7 @@ def refresh(
 
     \b
     dbanon refresh patients
-    dbanon refresh patients --incremental defer
+    dbanon refresh patients --leavers retire
     dbanon refresh --all --if-changed --quiet
     """
     from dbanon.actions.refresh import refresh as action
@@ -62,7 +61,7 @@ def refresh(
             table,
             all_tables=all_,
             if_changed=if_changed,
-            incremental=incremental,
+            leavers=leavers,
             strict=strict,
             new_series=new_series,
             recipients_changed=recipients_changed,
@@ -92,6 +91,8 @@ def _show(result: "Refreshed", *, silent: bool) -> None:
         console.say(f"{result.relation}: {state}, release {result.release.id}")
         if result.growth is not None:
             console.say(f"  {result.growth}")
+        if result.regrouped is not None:
+            console.say(f"  grouped anew: {result.regrouped}")
+    console.caution(result.release.warnings)
     if result.changed:
-        console.caution(result.release.warnings)
         report.composition(result.release.composition)

@@ -69,33 +69,50 @@ class Growth:
     """What became of a release in the next one, when that was made class by class.
 
     kept: rows that stay as they were published; births: rows of new classes; withdrawn: classes
-    that are no longer published, as members of them left; waiting: rows that were never published
-    and are too few or too much alike for a class; withheld: rows of withdrawn classes; deferred:
-    rows that are gone from the table and still published; moved: rows of withdrawn classes that
-    form others.
+    that went; left: rows that went, as they are gone from the table; waiting: rows that were never
+    published, and are too few, too much alike or too different for a class; withheld: rows of
+    persons who were published and are not; deferred: rows that are gone from the table and still
+    published; moved: rows of classes that went which form others; changed: rows whose sensitive
+    values are others by now than those that are published; late: rows that came later to persons
+    who are published, and are not.
     """
 
     kept: int
-    births: int
-    withdrawn: int
-    waiting: int
-    withheld: int
+    births: int = 0
+    withdrawn: int = 0
+    waiting: int = 0
+    withheld: int = 0
     deferred: int = 0
     moved: int = 0
+    left: int = 0
+    changed: int = 0
+    late: int = 0
 
     @property
     def shown(self) -> int:
         """How many rows are published now."""
         return self.kept + self.births + self.deferred + self.moved
 
+    @property
+    def is_same(self) -> bool:
+        """Whether all that is published was before."""
+        return not (self.births or self.moved or self.left or self.withdrawn)
+
     def __str__(self) -> str:
-        """Return the counts in one clause."""
+        """Return the counts in one clause, of what there is."""
         classes = "class" if self.withdrawn == 1 else "classes"
-        return (
-            f"{self.kept:,} rows as before, {self.births:,} new, {self.withdrawn:,} {classes}"
-            f" withdrawn, of which {self.moved:,} rows form others; {self.waiting:,} rows wait,"
-            f" {self.withheld:,} are withheld, {self.deferred:,} are shown though they are gone"
+        parts = (
+            (self.births, f"{self.births:,} new"),
+            (self.moved, f"{self.moved:,} in other classes"),
+            (self.left, f"{self.left:,} taken out, being gone"),
+            (self.withdrawn, f"{self.withdrawn:,} {classes} withdrawn"),
+            (self.waiting, f"{self.waiting:,} wait for others like them"),
+            (self.withheld, f"{self.withheld:,} withheld, as their classes went"),
+            (self.deferred, f"{self.deferred:,} shown though they are gone"),
+            (self.changed, f"{self.changed:,} shown with former values"),
+            (self.late, f"{self.late:,} left out, being further rows of persons who are shown"),
         )
+        return ", ".join([f"{self.kept:,} rows as before", *(text for n, text in parts if n)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Tell series of releases apart: what one of them shows is read by others than that of the others."""
+"""Tell series of releases apart: what one shows is read by others than those of the others."""
 
 import sqlalchemy as sa
 from alembic import op

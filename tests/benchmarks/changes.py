@@ -60,7 +60,7 @@ def main() -> None:
     with own_server():
         measure("demo", "--dataset", "adult")  # brings the taxonomies
         measure("publish", "adult", *options)  # compiles what is not compiled
-        measure("refresh", "adult", "--incremental", "defer")
+        measure("refresh", "adult", "--leavers", "defer")
         prepare(sample, rows)
         before = size()
         runs = {"publish, the first": measure("publish", sample.name, *options, "--timings")}
@@ -69,7 +69,7 @@ def main() -> None:
         runs["refresh --if-changed, nothing is"] = measure(*again, "--if-changed")
         for i in range(1, arguments.times + 1):
             apart(change, sample.name, sample.columns, int(rows * arguments.changed))
-            runs[f"refresh, change {i}"] = measure(*again, "--incremental", "defer")
+            runs[f"refresh, change {i}"] = measure(*again, "--leavers", "defer")
         runs["publish, all anew"] = measure("publish", sample.name, *options, "--timings")
         runs["history"] = measure("history", sample.name, "--json")
     full = runs["publish, the first"].wall

@@ -149,7 +149,7 @@ def publish(settings: dbanon.Settings, end: float, tally: Tally) -> None:
     while time.monotonic() < end:
         start = time.monotonic()
         try:
-            dbanon.refresh(TABLE, settings=settings)
+            dbanon.refresh(TABLE, new_series=True, settings=settings)
             tally.add("publications")
         except dbanon.DatabaseError as error:
             tally.add("publications given up")

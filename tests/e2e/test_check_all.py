@@ -135,7 +135,7 @@ def test_what_is_replaced_or_withdrawn_meanwhile_raises_no_alarm(patients, monke
     def slow(session, **conditions):
         found = listed(session, **conditions)
         monkeypatch.undo()
-        dbanon.refresh("patients", settings=patients.settings)
+        dbanon.refresh("patients", new_series=True, settings=patients.settings)
         dbanon.drop_release(3, settings=patients.settings)
         return found
 

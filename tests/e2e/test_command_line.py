@@ -75,11 +75,14 @@ def test_the_whole_way_of_a_steward(run, database, tmp_path):
     assert "unchanged" in run("refresh", "patients", "--if-changed").stdout
     assert run("refresh", "patients").stderr == ""  # nothing changed, so there is nothing to see
     database.execute("DELETE FROM public.patients WHERE id = 17")
-    assert "comparing releases 1, 2, 3 reveals" in run("refresh", "patients").stderr
-    assert "against release" in run("check", "anon.patients", "--history", code=3).stderr
-    assert "to one value" in run("history", "patients").stdout
+    assert "1 shown though they are gone" in run("refresh", "patients").stdout
+    refused = run("refresh", "patients", "--new-series", code=3).stderr
+    assert "against release 1" in refused
+    assert "release 1 is served on" in refused
+    run("check", "anon.patients", "--history")
+    assert "there is nothing to compare" in run("history", "patients").stdout
     releases = json.loads(run("release", "list", "--json").stdout)
-    assert [release["served"] for release in releases] == [True, False, False]
+    assert [release["served"] for release in releases] == [True]
     assert "k-anonymity" in run("release", "show", releases[0]["id"]).stdout
     assert "nothing leaks" in run("doctor").stdout
     run("release", "drop", releases[0]["id"])
@@ -127,7 +130,7 @@ def test_refresh_all_goes_on_after_a_failure_and_reports_the_worst_code(run, pat
     run("publish", "patients", "--k", 5)
     run("publish", "others")
     patients.execute("ALTER TABLE public.others ADD unknown text")
-    process = run("refresh", "--all", "--json", code=4)
+    process = run("refresh", "--all", "--new-series", "--json", code=4)
     results = {result["relation"]: result for result in json.loads(process.stdout)}
     assert results["anon.patients"]["changed"] is True
     assert "unknown" in results["anon.others"]["error"]

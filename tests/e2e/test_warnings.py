@@ -81,7 +81,7 @@ def test_policy_set_and_publish_warn_and_strict_refuses(people, run):
         code, _, err = run(*words)
         assert code == 1
         assert all(text in err for text in EXPECTED.values())
-    assert [2, 1] == [release.id for release in dbanon.list_releases(settings=database.settings)]
+    assert [1] == [release.id for release in dbanon.list_releases(settings=database.settings)]
 
 
 def test_warnings_are_part_of_the_document(people, run):

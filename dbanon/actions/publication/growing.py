@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.prepare import Prepared, in_force, read_source, search
 from dbanon.actions.publication.steps import build, replaced
-from dbanon.domain.errors import ConfigError, Unsatisfiable
+from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import BOUNDS, K_ANONYMITY, Role
-from dbanon.domain.release import Growth, ReleaseKind
+from dbanon.domain.release import Leavers, ReleaseKind
 from dbanon.domain.text import command
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from dbanon.actions.preparation.loading import Loaded
@@ -28,14 +29,65 @@ if TYPE_CHECKING:
     from dbanon.actions.publication.steps import Built
     from dbanon.anonymization.pipeline import Outcome
     from dbanon.db.histories.standing import Standing, Terms
+    from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
+    from dbanon.domain.caution import Caution
     from dbanon.domain.checks import CheckReport
     from dbanon.domain.composition import Gate
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
-    from dbanon.domain.release import Release
+    from dbanon.domain.release import Growth, Release
     from dbanon.domain.table import TableInfo
+
+
+_WAITING = 0.02  # the share of the rows that may wait for others like them
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """A release of which no class goes, and beside which none can come yet.
+
+    ``warnings`` is what to think about again.
+    """
+
+    growth: Growth
+    warnings: tuple[Caution, ...]
+
+
+def obstacle(session: Session, loaded: Loaded, request: Request, present: Release) -> str | None:
+    """Say why a release can only be grouped anew, None if its classes can stay as they are."""
+    from dbanon.db.histories import memory
+    from dbanon.db.releases import copies
+
+    policy = in_force(loaded, request)
+    if request.kind is ReleaseKind.VIEW or request.dataset:
+        return "it is live, or one of several tables"
+    if policy != present.policy:
+        return "the policy is another one by now"
+    if loaded.versions != present.taxonomies:
+        return "a taxonomy has another version"
+    if not copies.is_closed(session, present):
+        return "it is not as it was published"
+    person = loaded.info.primary_key if policy.subject is None else (policy.subject,)
+    if memory.persons_of(session, present) != person:
+        return "who is in it is not remembered"
+    return _of_policy(policy, request)
+
+
+def _of_policy(policy: Policy, request: Request) -> str | None:
+    if policy.labels:
+        return "its labels are those of all classes"
+    if not request.forgets:
+        return "its assignment is kept, which is that of all rows"
+    bounds = [rule.column for rule in policy.with_role(Role.QUASI) if rule.recoding == BOUNDS]
+    if bounds:
+        return f"{', '.join(bounds)} is published as bounds"
+    for spec in policy.models:
+        model = MODELS[spec.name]
+        if model.of_whole or model.scope in {Scope.POPULATION, Scope.LINKS}:
+            return f"{spec.name} compares classes with what lies outside of them"
+    return None
 
 
 def grow(
@@ -45,31 +97,26 @@ def grow(
     stages: Stages,
     *,
     present: Release,
-    defer: bool = False,
+    leavers: Leavers = Leavers.DEFER,
     gate: Gate,
-) -> Built | Growth:
-    """Build the next release of a relation from the one that it serves.
+) -> Built | Unchanged:
+    """Build the next release of a relation from the one that it serves; there is no obstacle.
 
-    defer: keep the rows of leavers until those of a class are a valid class themselves.
-
-    Returns what there is to wait for when no class comes or goes. Raises ConfigError when the
-    release can only be grouped anew, CheckFailed when comparing would reveal more than before.
+    Raises CheckFailed when comparing would reveal more than before.
     """
-    from dbanon.actions.preparation.cautions import of_rows, require_none
-    from dbanon.actions.preparation.loading import notes
+    from dbanon.db.histories import standing
 
     policy, info = in_force(loaded, request), loaded.info
-    _require_growing(policy, request, present)
     previous = replaced(session, info, request)
-    source = read_source(session, loaded, policy, stages, kind=request.kind)
-    warnings = of_rows(session, policy, info, source.rows.columns)
-    require_none(warnings if gate.strict else [])
+    source, warnings = _read(session, loaded, request, stages, strict=gate.strict)
     with stages("compare"):
-        found = _standing(session, present, source, info, terms=_terms(policy, defer=defer))
-    born, outcome = _search(source, found.pools, policy, seed=request.seed, stages=stages)
+        terms = _terms(policy, defer=leavers is Leavers.DEFER)
+        served, persons = _served(present, info, source), _persons(source)
+        found = standing.stand(session, served, source.rows, terms=terms, persons=persons)
+    born, outcome = _search(source, found.pools, present, seed=request.seed, stages=stages)
     growth = _growth(found, outcome, present)
-    if not growth.births and not found.withdrawn:
-        return growth
+    if growth.is_same:
+        return Unchanged(growth, warnings)
     prepared = Prepared(
         info=info,
         policy=policy,
@@ -77,85 +124,104 @@ def grow(
         source=born.rows,
         outcome=replace(outcome, loss=_loss(present, outcome.loss, growth, source)),
         trees={},
-        warnings=(*warnings, *notes(loaded)),
+        several=born.subjects is not None,
+        warnings=warnings,
     )
     make = partial(build, previous=previous, gate=gate, withdrawn=found.withdrawn)
     built = make(session, prepared, request, stages)
     return replace(built, prepared=_counted(prepared, built.report), growth=growth)
 
 
+def _read(
+    session: Session, loaded: Loaded, request: Request, stages: Stages, *, strict: bool
+) -> tuple[Source, tuple[Caution, ...]]:
+    """Read the source, with the person of each row if there is a subject; and what to warn of."""
+    from dbanon.actions.preparation.cautions import of_rows, require_none
+    from dbanon.actions.preparation.loading import notes
+
+    policy = in_force(loaded, request)
+    owned = policy.subject is not None
+    source = read_source(session, loaded, policy, stages, kind=request.kind, linked=owned)
+    warnings = of_rows(session, policy, loaded.info, source.rows.columns)
+    require_none(warnings if strict else [])
+    return source, (*warnings, *notes(loaded))
+
+
 def _terms(policy: Policy, *, defer: bool) -> Terms:
-    """Return when a class goes, and when those who stay of it may come back."""
+    """Return when those who left a class go, and when others of it may stay or come back."""
     from dbanon.db.histories.standing import Terms
 
     required: dict[str, int] | None = None
-    if all(is_plain(spec) for spec in policy.models):
+    if all(is_plain(spec) for spec in policy.models) and policy.subject is None:
         required = {rule.column: policy.l for rule in policy.with_role(Role.SENSITIVE)}
     return Terms(policy.k if defer else 1, policy.k, required, patient=defer)
 
 
-def _standing(
-    session: Session, present: Release, source: Source, info: TableInfo, *, terms: Terms
-) -> Standing:
-    """Tell how the rows of a source stand to a release; raises ConfigError if that is not known."""
-    from dbanon.db.histories import standing
+def _served(present: Release, info: TableInfo, source: Source) -> Publication:
+    """Return what is served, as SQL names it."""
+    from dbanon.anonymization.pipeline import recoding_of
+    from dbanon.db.releases.publication import Publication
 
-    if source.taxonomies != dict(present.taxonomies):
-        raise _anew(present, "a taxonomy has another version")
-    found = standing.stand(session, present, source.rows, info, terms=terms)
-    if found is None:
-        raise _anew(present, "who is in it is not remembered")
-    return found
-
-
-def _require_growing(policy: Policy, request: Request, present: Release) -> None:
-    """Raise ConfigError for what keeps the classes of a release from staying as they are."""
-    if request.kind is ReleaseKind.VIEW or request.dataset:
-        raise _anew(present, "it is live, or one of several tables")
-    if policy != present.policy:
-        raise _anew(present, "the policy is another one by now")
-    if policy.subject is not None:
-        raise _anew(present, "its policy names a subject, whose rows are published together")
-    if policy.labels:
-        raise _anew(present, "its labels are those of all classes")
-    if not request.forgets:
-        raise _anew(present, "its assignment is kept, which is that of all rows")
-    bounds = [rule.column for rule in policy.with_role(Role.QUASI) if rule.recoding == BOUNDS]
-    if bounds:
-        raise _anew(present, f"{', '.join(bounds)} is published as bounds")
-    for spec in policy.models:
-        model = MODELS[spec.name]
-        if model.of_whole or model.scope in {Scope.POPULATION, Scope.LINKS}:
-            raise _anew(present, f"{spec.name} compares classes with what lies outside of them")
-
-
-def _anew(present: Release, reason: str) -> ConfigError:
-    return ConfigError(
-        f"{present.relation} cannot be refreshed class by class: {reason}",
-        hint=command("dbanon refresh", present.table),
+    return Publication(
+        id=present.id,
+        info=info,
+        policy=present.policy,
+        kind=present.kind,
+        view=present.relation,
+        recodings=tuple((column.name, recoding_of(column)) for column in source.encoded.quasi),
+        former=present.data_id,
     )
 
 
+def _persons(source: Source) -> pa.Array | None:
+    """Return what names the person of each row, None if the key does."""
+    import pyarrow as pa
+
+    if source.owners is None or source.subjects is None:
+        return None
+    return source.owners.take(pa.array(source.subjects))
+
+
 def _taken(source: Source, places: NDArray[np.int64]) -> Source:
-    """Return some rows of a source, on the scales of the whole."""
-    return replace(source, rows=source.rows.take(places), encoded=source.encoded.take(places))
+    """Return some rows of a source, on the scales of the whole; persons if some have several."""
+    import numpy as np
+
+    subjects = source.subjects
+    if subjects is not None:
+        subjects = np.unique(subjects[places], return_inverse=True)[1].astype(np.int32)
+        if len(places) == subjects.max(initial=-1) + 1:
+            subjects = None
+    rows, encoded = source.rows.take(places), source.encoded.take(places)
+    return replace(source, rows=rows, encoded=encoded, subjects=subjects)
 
 
 def _search(
-    source: Source, pools: Sequence[NDArray[np.int64]], policy: Policy, *, seed: int, stages: Stages
+    source: Source,
+    pools: Sequence[NDArray[np.int64]],
+    present: Release,
+    *,
+    seed: int,
+    stages: Stages,
 ) -> tuple[Source, Outcome]:
-    """Group the rows of each pool; return all of them, one pool after the other."""
+    """Group the rows of each pool; return all of them, one pool after the other.
+
+    Of the first pool, classes wait that would be much coarser than those that are published.
+    """
     import numpy as np
 
-    from dbanon.anonymization.refreshing import join, nobody
+    from dbanon.anonymization.refreshing import join, nobody, wait
 
     outcomes = []
     for places in pools:
         part = _taken(source, places)
         try:
-            outcomes.append(search(part, policy, seed=seed, stages=stages))
+            outcomes.append(search(part, present.policy, seed=seed, stages=stages))
         except Unsatisfiable:  # they are too few, or too much alike
             outcomes.append(nobody(part.encoded))
+    room = _WAITING * source.encoded.n_rows
+    loss = _of_published(present.loss, present.loss.asked)
+    newcomers = _taken(source, pools[0]).encoded
+    outcomes[0] = wait(newcomers, outcomes[0], loss=loss, room=room)
     return _taken(source, np.concatenate(pools)), join(outcomes)
 
 
@@ -164,19 +230,17 @@ def _growth(found: Standing, outcome: Outcome, present: Release) -> Growth:
     shown = outcome.assignment.group >= 0
     fresh = shown[: len(found.pools[0])]
     moved = int(shown[len(fresh) :].sum())
-    growth = Growth(
-        kept=found.kept,
+    growth = replace(
+        found.growth,
         births=int(fresh.sum()),
-        withdrawn=len(found.withdrawn),
         waiting=len(fresh) - int(fresh.sum()),
-        withheld=found.withheld - moved,
-        deferred=found.deferred,
+        withheld=found.growth.withheld - moved,
         moved=moved,
     )
     if not growth.shown:
         raise Unsatisfiable(
             f"{present.relation} would show nobody: too few of its classes stay",
-            hint=command("dbanon publish", present.table, options="--dry-run"),
+            hint=command("dbanon refresh", present.table, options="--new-series"),
         )
     return growth
 

@@ -26,7 +26,7 @@ class Chapter:
 
     published, left_out: rows of the table then, the others for want of a class; smallest_class:
     rows of it; changed: rows that were new, gone or in another class; series: the release that
-    started its series, 0 for the first one. Both are None where nothing is remembered.
+    started its series, 0 for the first one. The last two are None where nothing is remembered.
     """
 
     release: int

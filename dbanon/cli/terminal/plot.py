@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from contextlib import contextmanager
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from matplotlib.axes import Axes
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from dbanon.actions.compare import Comparison
     from dbanon.actions.releases.history import Chapter, History
-    from dbanon.domain.composition import Composition
     from dbanon.domain.table import TableName
 
 _KINDS = (".png", ".svg", ".pdf")
@@ -58,22 +57,27 @@ def draw_comparison(found: Comparison, path: Path) -> None:
 
 
 def draw_history(found: History, path: Path) -> None:
-    """Write the drawing of a history: rows, smallest classes and loss, a line for each relation."""
+    """Write the drawing of a history: a line for each relation, and each of its series."""
+    smallest = {pair.release: pair.smallest for one in found.compositions for pair in one.against}
+    lines: dict[tuple[TableName, int | None], list[Chapter]] = defaultdict(list)
+    for chapter in reversed(found.chapters):
+        lines[chapter.relation, chapter.series].append(chapter)
     with _written(path, height=8.0) as figure:
         rows, classes, loss = figure.subplots(3, sharex=True)
-        relations: dict[TableName, list[Chapter]] = defaultdict(list)
-        for chapter in reversed(found.chapters):
-            relations[chapter.relation].append(chapter)
-        looks = zip(relations.items(), cycle(_COLOURS), cycle(_MARKERS), strict=False)
-        for (relation, chapters), colour, marker in looks:
+        looks = zip(lines.items(), cycle(_COLOURS), cycle(_MARKERS), strict=False)
+        for ((relation, series), chapters), colour, marker in looks:
             look = {"color": colour, "marker": marker}
             hollow = {**look, "markerfacecolor": "white", "linestyle": ":"}
             dates = [chapter.created_at for chapter in chapters]
-            rows.plot(dates, [c.published for c in chapters], label=str(relation), **look)
+            name = f"{relation}, series {series}" if series else str(relation)
+            rows.plot(dates, [c.published for c in chapters], label=name, **look)
             rows.plot(dates, [c.left_out for c in chapters], **hollow)
             classes.plot(dates, [c.smallest_class for c in chapters], **look)
             loss.plot(dates, [100 * c.ncp for c in chapters], **look)
-            _compared(classes, chapters, found.compositions, look=hollow)
+            held = [c for c in chapters if c.release in smallest]
+            if held:
+                sizes = [smallest[c.release] for c in held]
+                classes.plot([c.created_at for c in held], sizes, **hollow)
         _label_history((rows, classes, loss), found)
         legend = figure.legend(loc="outside lower center", frameon=False, ncols=2)
         for text in legend.get_texts():
@@ -134,20 +138,6 @@ def _label(axes: Axes, found: Comparison) -> None:
     axes.set_xticks(found.ks, labels=[str(k) for k in found.ks])
     axes.minorticks_off()
     _lay_out(axes)
-
-
-def _compared(
-    axes: Axes,
-    chapters: Sequence[Chapter],
-    found: Sequence[Composition],
-    *,
-    look: Mapping[str, Any],
-) -> None:
-    """Draw the smallest set of persons that the newest of a series leaves of each before."""
-    smallest = {one.release: one.smallest for series in found for one in series.against}
-    points = [(c.created_at, smallest[c.release]) for c in chapters if c.release in smallest]
-    if points:
-        axes.plot(*zip(*points, strict=True), **look)
 
 
 def _label_history(panels: tuple[Axes, Axes, Axes], found: History) -> None:

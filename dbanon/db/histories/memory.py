@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
+    from dbanon.domain.release import Entry
 
 ENTRIES = sql.Identifier("pg_temp", "history_entries")
 _PRESENT = sql.Identifier("pg_temp", "history_present")
 _CHANGES = sql.Identifier("pg_temp", "history_changes")
 _BEFORE = sql.Identifier("pg_temp", "history_before")
 _FORMER = sql.Identifier("pg_temp", "history_former")
-_GONE = sql.Identifier("pg_temp", "history_gone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +107,10 @@ def _find_changes(session: Session, publication: Publication, known: Memory) -> 
         session.pg.execute(query("histories/find_changes"))
     else:
         _rows(session, max(known.relations, default=0), name=_BEFORE, first=first)
-        withdrawn = {"withdrawn": list(publication.withdrawn)}
-        session.pg.execute(query("histories/find_gone"), withdrawn)
         _require_same_members(session, publication, known.key)
         for name in ("histories/narrow", "histories/retain", "histories/find_changes"):
             session.pg.execute(query(name))
-        for table in (_BEFORE, _GONE):
-            _drop(session, table)
+        _drop(session, _BEFORE)
     for table in (_FORMER, _PRESENT):
         _drop(session, table)
 
@@ -195,6 +192,11 @@ def cells(session: Session, name: sql.Identifier) -> None:
     session.pg.execute(sql.SQL("ANALYZE {}").format(name))
 
 
+def number_in_copy(publication: Publication) -> sql.Composed:
+    """Compose the number of the class of a row ``s`` of the private copy."""
+    return class_number(publication, _published_in_copy(publication))
+
+
 def of_copy(publication: Publication) -> dict[str, sql.Composable]:
     """Compose what a row ``s`` of the private copy shows of its class, and the number of that.
 
@@ -244,6 +246,16 @@ def series(session: Session, table: TableName) -> dict[int, int]:
 def series_of(known: Mapping[int, int], release: int, own: int) -> int | None:
     """Return the series of a release, None for what was published live before ``own`` started."""
     return known.get(release, own if release >= own else None)
+
+
+def persons_of(session: Session, release: Entry) -> tuple[str, ...] | None:
+    """Return the columns that tell the persons of a release, None if it cannot be compared."""
+    table, known = release.table, _latest(session, release.table, release.relation)
+    if known is None or not known["exists"]:
+        return None
+    where = {"schema": table.schema, "name": table.name, **known}
+    found = session.pg.execute(query("histories/comparable"), where).fetchall()
+    return tuple(known["person"]) if release.id in {row[0] for row in found} else None
 
 
 def changes(session: Session, table: TableName) -> dict[int, int]:

@@ -83,7 +83,8 @@ def recall(
     found, of_k = _counted(session, compared)
     memory.forget(session)
     newest = max(compared.policies, default=0)
-    if newest in compared.base and not found.agrees(compared.base[newest]):
+    kept = compared.base.get(newest)
+    if of_k is not None and kept is not None and not found.agrees(kept):
         compared = replace(compared, unknown={*compared.unknown, newest})
     return _composition(compared, found, of_k)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +12,13 @@ import pyarrow.compute as pc
 from psycopg import sql
 
 from dbanon.db.histories import memory
-from dbanon.db.queries import query, template
+from dbanon.db.proofs import keys
+from dbanon.db.queries import identifiers, query, template, text_of
 from dbanon.db.releases import copies, immutability, relations
 from dbanon.db.transfer import ROWS_AT_ONCE, write
 from dbanon.domain.errors import DatabaseError
+from dbanon.domain.policy import Role
+from dbanon.domain.release import Growth
 from dbanon.domain.text import command
 from dbanon.formats.values import combinations
 
@@ -29,21 +31,23 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
     from dbanon.domain.release import Entry
-    from dbanon.domain.table import TableInfo
 
 _READ = sql.Identifier("pg_temp", "history_read")
+_CODES = sql.Identifier("pg_temp", "history_codes")
 _BEFORE = sql.Identifier("pg_temp", "history_before")
 _CELLS = sql.Identifier("pg_temp", "history_cells")
 _STANDING = sql.Identifier("pg_temp", "history_standing")
+_TOUCHED = sql.Identifier("pg_temp", "history_touched")
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """When a class goes, and when those who stay of it may be published in another one.
+    """When those who left a class are not shown any more, and who goes with them.
 
-    leavers: how many rows of it have to be gone; k, required: what those who are gone have to be
-    for the others to come back, so many, with so many values of each sensitive column. Without
-    ``required`` nobody comes back; with it and ``patient``, no class goes before.
+    leavers: how many of it have to be gone for the class to go; k, required: what those who are
+    gone have to be for the others to stay or come back, and what these have to be themselves: so
+    many, with so many values of each sensitive column. Without ``required`` the class goes as a
+    whole; with it and ``patient``, nobody goes before.
     """
 
     leavers: int
@@ -58,85 +62,179 @@ class Standing:
 
     pools: the places of those who may form classes, each pool by itself: first those who were never
     published, then those who stay of classes that go; withdrawn: the classes that go, by number;
-    kept: rows that stay as they are published; withheld: rows that were published and are in no
-    class now; deferred: rows that are published still though they are gone.
+    growth: the rows that stay, go and come, but for those of the pools.
     """
 
     pools: tuple[NDArray[np.int64], ...]
     withdrawn: tuple[int, ...]
-    kept: int
-    withheld: int
-    deferred: int
+    growth: Growth
+
+
+class _Part(NamedTuple):
+    """The persons of a class who are in one cell of all releases, of whom some may be gone."""
+
+    part: int
+    class_: int
+    gone: int
+    persons: int
+    gone_are_safe: bool
+    others_are_safe: bool
+
+    @property
+    def is_done(self) -> bool:
+        """Whether those who are gone may go by themselves, or are all there are."""
+        return self.gone_are_safe or self.gone == self.persons
+
+
+@dataclass(slots=True)
+class _Fate:
+    """Parts of which all go, of which those who left do, and of which others then come back."""
+
+    whole: list[int] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+    returning: list[int] = field(default_factory=list)
 
 
 def stand(
-    session: Session, release: Entry, rows: SourceRows, info: TableInfo, *, terms: Terms
-) -> Standing | None:
-    """Tell how rows stand to a release; None if its persons are not remembered by their keys."""
-    keys, known = rows.keys, memory.recall(session, release.table, relation=release.relation)
-    found = None
-    if release.id in known.relations and known.person == tuple(keys.column_names):
-        _read(session, keys)
-        memory.state(session, known, release.id, _BEFORE)
-        memory.cells(session, _CELLS)
-        columns = [sql.Identifier("l", f"k{i}") for i in range(1, keys.num_columns + 1)]
-        person = template("histories/person_hash", person=sql.SQL(", ").join(columns))
-        slots = {"person": person, "read": _READ, "key": sql.Literal(known.key)}
-        session.pg.execute(template("histories/standing", **slots))
-        found = _counted(session, rows, info, terms)
-        for table in (_READ, _BEFORE, _CELLS, _STANDING):
-            session.pg.execute(sql.SQL("DROP TABLE {}").format(table))
+    session: Session,
+    publication: Publication,
+    rows: SourceRows,
+    *,
+    terms: Terms,
+    persons: pa.Array | None = None,
+) -> Standing:
+    """Tell how rows stand to a publication that is served, and whom the next shows no more.
+
+    persons: the text that names the person of each row, where the policy has a subject. What is
+    gone is in the table ``history_departed`` until the transaction ends.
+
+    Raises PolicyError when two rows have one key.
+    """
+    known = memory.recall(session, publication.info.name, relation=publication.view)
+    person = _read(session, publication, rows, persons)
+    memory.state(session, known, publication.id, _BEFORE)
+    memory.cells(session, _CELLS)
+    table = publication.info.name
+    slots = {
+        "person": person,
+        "read": _READ,
+        "codes": _CODES,
+        "key": sql.Literal(known.key),
+        "table_schema": sql.Literal(table.schema),
+        "table_name": sql.Literal(table.name),
+    }
+    session.pg.execute(template("histories/standing", **slots))
+    found = _counted(session, publication, terms, key=known.key)
+    for temporary in (_READ, _CODES, _BEFORE, _CELLS, _STANDING, _TOUCHED):
+        session.pg.execute(sql.SQL("DROP TABLE {}").format(temporary))
     memory.forget(session)
     return found
 
 
-def _read(session: Session, keys: pa.Table) -> None:
-    """Write the keys as texts, each with its place."""
-    names = [f"k{i}" for i in range(1, keys.num_columns + 1)]
+def _read(
+    session: Session, publication: Publication, rows: SourceRows, persons: pa.Array | None
+) -> sql.Composable:
+    """Write keys, values and persons, each with its place; return the hash of a row's person."""
+    names = list(publication.key_columns)
+    texts = [pc.cast(column, pa.string()) for column in rows.keys.columns]
+    telling = names
+    if persons is not None:
+        telling = ["person"]
+        names, texts = [*names, *telling], [*texts, pc.cast(persons, pa.string())]
     declared = [sql.SQL("{} text").format(sql.Identifier(name)) for name in names]
     columns = sql.SQL(", ").join(declared)
     session.pg.execute(template("histories/create_read", read=_READ, columns=columns))
-    texts = [pc.cast(column, pa.string()) for column in keys.columns]
-    table = pa.table([pa.array(np.arange(len(keys), dtype=np.int32)), *texts], ["place", *names])
+    codes, objects = combinations.number(rows.columns, publication.info)
+    places = pa.array(np.arange(len(codes), dtype=np.int32))
+    read = pa.table([places, codes, *texts], ["place", "code", *names])
+    _write(session, _READ, read)
+    session.pg.execute(template("histories/codes", codes=_CODES))
+    numbers = pa.array(np.arange(len(objects), dtype=np.int32))
+    _write(session, _CODES, pa.table([numbers, pa.array(objects, pa.string())], ["code", "value"]))
+    keys.require_key(session, publication, _READ, identifiers(publication.key_columns, of="r"))
+    return template("histories/person_hash", person=identifiers(telling, of="l"))
+
+
+def _write(session: Session, relation: sql.Identifier, table: pa.Table) -> None:
     parts = (table.slice(i, ROWS_AT_ONCE) for i in range(0, len(table), ROWS_AT_ONCE))
-    write(session, _READ, parts, columns=table.column_names)
+    write(session, relation, parts, columns=table.column_names)
 
 
-def _counted(session: Session, rows: SourceRows, info: TableInfo, terms: Terms) -> Standing:
+def _counted(session: Session, publication: Publication, terms: Terms, *, key: object) -> Standing:
     required = terms.required or {}
     asked = {"k": terms.k, "columns": list(required), "required": list(required.values())}
-    withdrawn, parted = [], []
-    for class_, gone, members, is_safe in session.pg.execute(query("standing/leavers"), asked):
-        may_return = is_safe and terms.required is not None
-        if may_return:
-            parted.append(class_)
-        waits = terms.patient and terms.required is not None and gone < members
-        if may_return or not (waits or gone < terms.leavers):
-            withdrawn.append(class_)
+    session.pg.execute(query("standing/touched"), asked)
+    parts: dict[int, list[_Part]] = defaultdict(list)
+    for row in session.pg.execute(query("standing/parts")):
+        part = _Part(*row)
+        parts[part.class_].append(part)
+    mixed = _mixed(session, publication, key=key) if parts and terms.required is not None else ()
+    fate = _Fate()
+    for class_, found in parts.items():
+        _decide(fate, found, terms, is_mixed=class_ in mixed)
+    session.pg.execute(query("standing/departed"), {"whole": fate.whole, "left": fate.left})
+    withdrawn = [row[0] for row in session.pg.execute(query("standing/withdrawn"))]
     fresh = [row[0] for row in session.pg.execute(query("standing/fresh"))]
-    pools = [np.array(fresh, np.int64), *_left_behind(session, rows, info, parted)]
-    row = session.pg.execute(query("standing/count_standing"), {"withdrawn": withdrawn}).fetchone()
-    assert row is not None  # noqa: S101 - an aggregate always has a row
-    return Standing(tuple(pools), tuple(withdrawn), *row)
+    returning = _left_behind(session, fate.returning)
+    pools = [np.array(fresh, np.int64), *returning]
+    counts = session.pg.execute(query("standing/count_standing")).fetchone()
+    assert counts is not None  # noqa: S101 - an aggregate always has a row
+    names = ("kept", "withheld", "deferred", "left", "changed", "late")
+    growth = Growth(withdrawn=len(withdrawn), **dict(zip(names, counts, strict=True)))
+    return Standing(tuple(pools), tuple(withdrawn), growth)
 
 
-def _left_behind(
-    session: Session, rows: SourceRows, info: TableInfo, classes: Sequence[int]
-) -> list[NDArray[np.int64]]:
-    """Return the places of those who stay of each class with the values that were published.
+def _mixed(session: Session, publication: Publication, *, key: object) -> set[int]:
+    """Return the classes whose rows differ where their sensitive values do not.
+
+    Which of such rows is that of somebody who left, nobody knows.
+    """
+    sensitive = [rule.column for rule in publication.policy.with_role(Role.SENSITIVE)]
+    others = [name for name in publication.kept if name not in sensitive]
+    if not others:
+        return set()
+    statement = template(
+        "histories/mixed",
+        **{"class": memory.number_in_copy(publication)},
+        quasi=identifiers([name for name, _ in publication.recodings]),
+        sensitive=identifiers(sensitive, of="r"),
+        others=identifiers(others, of="r"),
+        release=publication.release,
+        key=sql.Literal(key),
+    )
+    return {row[0] for row in session.pg.execute(statement)}
+
+
+def _decide(fate: _Fate, parts: Sequence[_Part], terms: Terms, *, is_mixed: bool) -> None:
+    """Decide what becomes of a class, of all its parts."""
+    touched = [part for part in parts if part.gone]
+    everybody = [part.part for part in parts]
+    if terms.required is None:
+        if sum(part.gone for part in touched) >= terms.leavers:
+            fate.whole += everybody
+        return
+    if not is_mixed:
+        for part in touched:
+            if part.is_done and (part.others_are_safe or part.gone == part.persons):
+                fate.left.append(part.part)
+            elif part.is_done or not terms.patient:
+                fate.whole.append(part.part)
+        return
+    if terms.patient and not (len(parts) == 1 and touched[0].is_done):
+        return
+    fate.whole += everybody
+    fate.returning += [part.part for part in touched if part.gone_are_safe]
+
+
+def _left_behind(session: Session, parts: Sequence[int]) -> list[NDArray[np.int64]]:
+    """Return the places of those who stay of each part with the values that were published.
 
     Whose values changed is withheld: to be published with others would tell them apart, and those
     of before need not differ among them.
     """
-    if not classes:
-        return []
-    codes, objects = combinations.number(rows.columns, info)
-    values = [json.loads(text) for text in objects]
     pools: dict[int, list[int]] = defaultdict(list)
-    found = session.pg.execute(query("standing/left_behind"), {"classes": list(classes)})
-    for place, class_, value in found:
-        if values[codes[place]] == value:
-            pools[class_].append(place)
+    for part, places in session.pg.execute(query("standing/left_behind"), {"parts": list(parts)}):
+        pools[part] += places
     return [np.array(places, np.int64) for places in pools.values()]
 
 
@@ -150,7 +248,7 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
     if previous is None or not copies.is_sealed(session, publication, previous):
         raise DatabaseError(
             f"{publication.view} is not as it was published, and cannot be extended",
-            hint=command("dbanon publish", table),
+            hint=command("dbanon refresh", table, options="--new-series"),
         )
     former = replace(publication, former=previous.data_id)
     key = memory.key_of(session, table, publication.view)
@@ -164,8 +262,30 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
             withdrawn=sql.Literal(list(publication.withdrawn or ())),
         )
     )
+    _part(session, former, key=key)
     for statement in relations.copy_statements(former, "releases/refill_release"):
         session.pg.execute(statement)
     for statement in immutability.close_statements(former.release):
         session.pg.execute(statement)
     return former
+
+
+def _part(session: Session, former: Publication, *, key: object) -> None:
+    """Take the rows of those who left classes that stay out of a copy."""
+    remembered, published = [], []
+    for rule in former.policy.with_role(Role.SENSITIVE):
+        column, name = former.info.column(rule.column), sql.Literal(rule.column)
+        spelled = "trim_scale(({})::numeric)::text" if column.kind in combinations.NUMBERS else "{}"
+        text = text_of(column, sql.Identifier("s", rule.column))
+        published.append(sql.SQL(spelled).format(text))
+        remembered.append(sql.SQL(spelled).format(sql.SQL("v.value ->> {}").format(name)))
+    array = sql.SQL("ARRAY[{}]::text[]")
+    session.pg.execute(
+        template(
+            "histories/part",
+            **memory.of_copy(former),
+            key=sql.Literal(key),
+            remembered=array.format(sql.SQL(", ").join(remembered)),
+            values=array.format(sql.SQL(", ").join(published)),
+        )
+    )

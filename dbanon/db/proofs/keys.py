@@ -25,16 +25,25 @@ def require_unique(session: Session, publication: Publication) -> None:
     asked = [(publication.rows, identifiers(publication.key_columns, of="r"))]
     if publication.reading == publication.stage:
         asked.append((publication.stage, sql.SQL(", ").join(publication.keys(of="r"))))
-    if not all(_is_key(session, relation, keys) for relation, keys in asked):
-        columns = ", ".join(map(quote_identifier, publication.info.primary_key))
-        hint = f"REINDEX TABLE {publication.info.name}, which names what is double"
-        if publication.policy.key:
-            hint = "name more columns, or others, in key of the policy"
-        raise PolicyError(
-            f"the key of {publication.info.name} ({columns}) does not tell its rows apart: several"
-            " rows have the same key, or one is NULL",
-            hint=hint,
-        )
+    for rows, keys in asked:
+        require_key(session, publication, rows, keys)
+
+
+def require_key(
+    session: Session, publication: Publication, rows: sql.Identifier, keys: sql.Composable
+) -> None:
+    """Raise PolicyError when two rows ``r`` of a relation have one key, or one has none."""
+    if _is_key(session, rows, keys):
+        return
+    columns = ", ".join(map(quote_identifier, publication.info.primary_key))
+    hint = f"REINDEX TABLE {publication.info.name}, which names what is double"
+    if publication.policy.key:
+        hint = "name more columns, or others, in key of the policy"
+    raise PolicyError(
+        f"the key of {publication.info.name} ({columns}) does not tell its rows apart: several"
+        " rows have the same key, or one is NULL",
+        hint=hint,
+    )
 
 
 def _is_key(session: Session, relation: sql.Identifier, keys: sql.Composable) -> bool:

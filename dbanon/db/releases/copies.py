@@ -48,12 +48,17 @@ def make(session: Session, publication: Publication, previous: Entry | None) -> 
     return publication
 
 
-def is_sealed(session: Session, publication: Publication, previous: Entry) -> bool:
-    """Whether the former copy is as publishing left it, and has the columns that are needed."""
+def is_closed(session: Session, previous: Entry) -> bool:
+    """Whether nobody could change the former copy, nor the view of it."""
     published = views.oid_of(session, previous.relation)
     if published is None or previous.content is None:
         return False
-    if any(immutability.broken_seals(session, published, previous.data_id)):
+    return not any(immutability.broken_seals(session, published, previous.data_id))
+
+
+def is_sealed(session: Session, publication: Publication, previous: Entry) -> bool:
+    """Whether the former copy is as publishing left it, and has the columns that are needed."""
+    if not is_closed(session, previous):
         return False
     served = relations.served_rows(publication)
     session.pg.execute(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _MOST_COLUMNS = 25  # in a table of which one looks at each
 _DIGITS = 3  # of a postcode, as the Safe Harbor rule has it
+_LENGTH = 5  # digits of most postcodes that are stored as numbers
+_WIDTH = 10 ** (_LENGTH - _DIGITS)
 _YEAR = "year"
 _MOMENTS = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
 
@@ -70,6 +72,9 @@ def _floor(rule: ColumnRule, column: ColumnInfo | None) -> tuple[dict[str, objec
     if rule.role is Role.QUASI and column is not None:
         if column.kind is ColumnKind.CATEGORY and is_postcode(column.name):
             return {"at_least": _DIGITS}, "; few people share all of a postcode"
+        if column.kind is ColumnKind.INTEGER and is_postcode(column.name):
+            why = f"{_WIDTH} leaves {_DIGITS} of {_LENGTH} digits"
+            return {"bands": _WIDTH}, f"; few people share all of a postcode: {why}"
         if column.kind in _MOMENTS and is_of_birth(column.name):
             return {"at_least": _YEAR}, "; the day finds a person, the year seldom does"
     return {}, ""

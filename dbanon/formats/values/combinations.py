@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dbanon.domain.table import TableInfo
 
-_NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.DECIMAL, ColumnKind.FLOAT})
+NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.DECIMAL, ColumnKind.FLOAT})
 _JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
@@ -36,7 +36,7 @@ def number(columns: pa.Table, info: TableInfo) -> tuple[NDArray[np.int32], list[
         codes = np.unique(codes * (size + 1) + index, return_inverse=True)[1]
     _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
     texts = [
-        _spelled(column, index[first], is_number=info.column(name).kind in _NUMBERS)
+        _spelled(column, index[first], is_number=info.column(name).kind in NUMBERS)
         for name, column, index in zip(columns.column_names, columns.columns, indices, strict=True)
     ]
     names = [json.dumps(name, ensure_ascii=False) for name in columns.column_names]

@@ -1,9 +1,22 @@
--- How many rows stay as they are published, how many were published and are not any more, and how many
--- are published still though they are gone.
-SELECT count(*) FILTER (WHERE s.classes IS NOT NULL AND NOT s.classes && %(withdrawn)s::bigint[]),
-       count(*) FILTER (WHERE s.is_known AND (s.classes IS NULL OR s.classes && %(withdrawn)s::bigint[])),
-       (SELECT count(*)
+-- How many rows stay as they are published, how many were published and are not any more, how many are
+-- published still though they are gone, how many went with those who did, of how many rows the values
+-- differ from those that are published, and how many came later to who is published.
+SELECT coalesce(sum(cardinality(s.classes)) FILTER (WHERE s.is_shown), 0)::bigint,
+       coalesce(sum(cardinality(s.places)) FILTER (WHERE s.is_known AND NOT s.is_shown), 0)::bigint,
+       (SELECT coalesce(sum(cardinality(b.classes)), 0)::bigint
           FROM pg_temp.history_before AS b
-         WHERE NOT b.classes && %(withdrawn)s::bigint[]
-           AND NOT EXISTS (SELECT FROM pg_temp.history_standing AS o WHERE o.person = b.person))
-  FROM pg_temp.history_standing AS s
+         WHERE NOT EXISTS (SELECT FROM pg_temp.history_standing AS o WHERE o.person = b.person)
+           AND NOT EXISTS (SELECT FROM pg_temp.history_departed AS d WHERE d.person = b.person)),
+       (SELECT coalesce(sum(cardinality(d.value_ids)), 0)::bigint
+          FROM pg_temp.history_departed AS d
+         WHERE d.is_gone),
+       coalesce(sum(cardinality(s.classes))
+                FILTER (WHERE s.is_shown AND NOT s.shown_ids <@ s.value_ids), 0)::bigint,
+       coalesce(sum(greatest(cardinality(s.places) - cardinality(s.classes), 0))
+                FILTER (WHERE s.is_shown), 0)::bigint
+  FROM (SELECT h.*,
+               h.classes IS NOT NULL
+                   AND NOT EXISTS (SELECT
+                                     FROM pg_temp.history_departed AS d
+                                    WHERE d.person = h.person) AS is_shown
+          FROM pg_temp.history_standing AS h) AS s

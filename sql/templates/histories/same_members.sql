@@ -13,7 +13,7 @@ SELECT NOT EXISTS (SELECT
                                         SELECT b.class
                                           FROM pg_temp.history_before AS b
                                          WHERE NOT EXISTS (SELECT
-                                                             FROM pg_temp.history_gone AS g
+                                                             FROM pg_temp.history_departed AS g
                                                             WHERE g.person = b.person)) AS p
                                  GROUP BY p.class) AS m USING (class)
                     WHERE c.rows IS DISTINCT FROM m.rows)

@@ -473,3 +473,10 @@ def test_a_release_of_which_a_part_is_lost_is_said_to_be_unknown(people):
     )
     found = note(people, 2, FIRST)
     assert ((2,), (1,), False) == (found.releases, found.unknown, found.holds)
+
+
+@pytest.mark.one_server
+def test_one_release_is_compared_with_none(people):
+    note(people, 1, FIRST)
+    (found,) = dbanon.history(TABLE, settings=people.settings).compositions
+    assert (True, (1,), ()) == (found.holds, found.releases, found.results)

@@ -46,7 +46,7 @@ def publish(database, kind="table", **options):
 
 
 def refresh(database):
-    (refreshed,) = dbanon.refresh("patients", settings=database.settings)
+    (refreshed,) = dbanon.refresh("patients", new_series=True, settings=database.settings)
     return refreshed.release
 
 

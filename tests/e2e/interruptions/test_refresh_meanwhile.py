@@ -39,7 +39,7 @@ def test_what_was_withdrawn_meanwhile_is_not_published_again(patients, meanwhile
     first = dbanon.publish("patients", settings=patients.settings)
     meanwhile(lambda: dbanon.drop_release(first.id, settings=patients.settings))
     with pytest.raises(dbanon.ConfigError, match="was withdrawn meanwhile"):
-        dbanon.refresh("patients", settings=patients.settings)
+        dbanon.refresh("patients", new_series=True, settings=patients.settings)
     assert [(None,)] == patients.execute("SELECT to_regclass('anon.patients')")
 
 
@@ -51,7 +51,8 @@ def test_what_was_published_meanwhile_is_refreshed_as_it_was_asked_for(
 ):
     first = dbanon.publish("patients", settings=patients.settings)
     meanwhile(lambda: dbanon.publish("patients", k=20, kind=kind, settings=patients.settings))
-    (done,) = dbanon.refresh("patients", if_changed=if_changed, settings=patients.settings)
+    options = {"if_changed": if_changed, "new_series": True, "settings": patients.settings}
+    (done,) = dbanon.refresh("patients", **options)
     (now,) = (r for r in dbanon.list_releases(settings=patients.settings) if r.served)
     assert done.release.id == now.id > first.id
     assert (20, kind) == (now.policy.k, now.kind.value)

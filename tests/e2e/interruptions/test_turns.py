@@ -88,7 +88,7 @@ def test_an_advisory_lock_of_anybody_blocks_no_publication_and_no_revocation(pat
         stranger.execute("BEGIN; LOCK TABLE dbanon.publishing IN ACCESS SHARE MODE")
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         stranger.execute("ROLLBACK; SELECT FROM dbanon.publishing FOR UPDATE")
-    dbanon.refresh("patients", settings=patients.settings)
+    dbanon.refresh("patients", new_series=True, settings=patients.settings)
     assert [2] == served(patients)
     dbanon.revoke("patients", ["turns_analyst"], settings=patients.settings)
     assert not can_read(patients)
@@ -97,7 +97,7 @@ def test_an_advisory_lock_of_anybody_blocks_no_publication_and_no_revocation(pat
 @pytest.mark.one_server
 def test_a_revocation_does_not_wait_for_a_search_and_outlives_it(patients, monkeypatch):
     def refresh():
-        return dbanon.refresh("patients", settings=patients.settings)
+        return dbanon.refresh("patients", new_series=True, settings=patients.settings)
 
     with in_flight(monkeypatch, pipeline, "run", refresh) as future:
         start = time.monotonic()
@@ -160,7 +160,7 @@ def test_a_revocation_holds_after_a_publication_under_way(patients, monkeypatch,
 @pytest.mark.one_server
 def test_a_refresh_gives_back_no_right_that_was_taken(patients):
     dbanon.revoke("patients", ["turns_analyst"], settings=patients.settings)
-    (refreshed,) = dbanon.refresh("patients", settings=patients.settings)
+    (refreshed,) = dbanon.refresh("patients", new_series=True, settings=patients.settings)
     assert refreshed.changed
     assert not can_read(patients)
     (again,) = dbanon.refresh("patients", if_changed=True, settings=patients.settings)
@@ -171,14 +171,14 @@ def test_a_refresh_gives_back_no_right_that_was_taken(patients):
 def test_a_refresh_keeps_readers_and_knows_what_was_published_with_a_grant(patients):
     (unchanged,) = dbanon.refresh("patients", if_changed=True, settings=patients.settings)
     assert not unchanged.changed
-    dbanon.refresh("patients", settings=patients.settings)
+    dbanon.refresh("patients", new_series=True, settings=patients.settings)
     assert can_read(patients)
 
 
 @pytest.mark.parametrize("kind", ["table", "view"])
 def test_publications_of_a_table_wait_for_each_other(patients, monkeypatch, kind):
     def refresh():
-        return dbanon.refresh("patients", settings=patients.settings)
+        return dbanon.refresh("patients", new_series=True, settings=patients.settings)
 
     def publish():
         return dbanon.publish("patients", k=7, kind=kind, name="other", settings=patients.settings)
@@ -196,7 +196,7 @@ def test_publications_of_a_table_wait_for_each_other(patients, monkeypatch, kind
 @pytest.mark.one_server
 def test_a_publication_that_waited_sees_what_was_committed_meanwhile(patients, monkeypatch):
     def refresh():
-        return dbanon.refresh("patients", settings=patients.settings)
+        return dbanon.refresh("patients", new_series=True, settings=patients.settings)
 
     with ThreadPoolExecutor(3) as pool:
         with in_flight(monkeypatch, pipeline, "run", refresh):
@@ -227,7 +227,7 @@ def test_who_waits_in_vain_is_told_for_whom(patients, monkeypatch):
     other.execute("SELECT FROM dbanon.publishing WHERE source = %s FOR UPDATE", (oid,))
     holder = rf"{patients.server.owner} in another session \(pid {other.info.backend_pid}\)"
     with pytest.raises(DatabaseError, match=f"public.patients is being published by {holder}"):
-        dbanon.refresh("patients", settings=patients.settings)
+        dbanon.refresh("patients", new_series=True, settings=patients.settings)
     other.rollback()
-    dbanon.refresh("patients", settings=patients.settings)
+    dbanon.refresh("patients", new_series=True, settings=patients.settings)
     assert [2] == served(patients)

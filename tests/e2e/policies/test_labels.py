@@ -122,7 +122,7 @@ def test_who_reads_them_keeps_no_publication_waiting(patients):
         assert reader.execute(THERE).fetchall() == [(True,)]
     assert patients.execute(LABELS) == []
     assert not can_read(patients, analyst)
-    dbanon.refresh(SOURCE, settings=patients.settings)
+    dbanon.refresh(SOURCE, new_series=True, settings=patients.settings)
     assert [(False,)] == patients.execute(THERE)
 
 

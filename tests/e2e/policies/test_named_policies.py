@@ -70,7 +70,7 @@ def test_a_refresh_uses_the_policy_of_each_release(patients):
     assert ["default", "research"] == [first.policy.name, second.policy.name]
     for refreshed in (False, True):
         if refreshed:
-            assert [True, True] == [one.changed for one in dbanon.refresh(SOURCE)]
+            assert [True, True] == [one.changed for one in dbanon.refresh(SOURCE, new_series=True)]
         assert EVERYTHING == columns(patients, "anon.patients")
         assert RESEARCH == columns(patients, "anon.patients_research")
     served = {str(one.relation): one for one in dbanon.list_releases(SOURCE) if one.served}

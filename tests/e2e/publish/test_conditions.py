@@ -87,7 +87,9 @@ def test_a_refresh_sees_who_comes_to_meet_a_condition_and_who_no_longer_does(pat
     assert not same.changed
     patients.execute("UPDATE public.patients SET ward = 'A' WHERE id = 2")
     patients.execute("UPDATE public.patients SET ward = NULL WHERE id = 4")
-    (again,) = dbanon.refresh(SOURCE, if_changed=True, settings=patients.settings)
+    others = {"new_series": True, "recipients_changed": True}
+    options = {**others, "if_changed": True, "settings": patients.settings}
+    (again,) = dbanon.refresh(SOURCE, **options)
     assert again.changed
     notes = {note for (note,) in patients.execute("SELECT note FROM anon.patients")}
     assert ("note 2" in notes, "note 4" in notes) == (True, False)

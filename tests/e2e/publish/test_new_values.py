@@ -32,7 +32,8 @@ def test_new_values_are_published_as_other_by_a_refresh(database, policy):
     dbanon.set_policy(policy.table, policy, settings=database.settings)
     dbanon.publish(policy.table, settings=database.settings)
     database.execute("UPDATE public.patients SET sex = 'unheard of' WHERE id % 3 = 0")
-    assert dbanon.refresh(policy.table, settings=database.settings)[0].changed
+    others = {"new_series": True, "recipients_changed": True}
+    assert dbanon.refresh(policy.table, **others, settings=database.settings)[0].changed
     shown = {row[0] for row in database.execute("SELECT DISTINCT sex FROM anon.patients")}
     assert "unheard of" not in shown
     assert shown & {"other", "*"}
@@ -74,7 +75,8 @@ def test_a_new_code_is_published_where_its_beginning_says(database, tmp_path):
     dbanon.set_policy(table, policy, settings=database.settings)
     dbanon.publish(table, settings=database.settings)
     database.execute("UPDATE public.patients SET sex = '02139' WHERE id % 4 = 0")
-    assert dbanon.refresh(table, settings=database.settings)[0].changed
+    others = {"new_series": True, "recipients_changed": True}
+    assert dbanon.refresh(table, **others, settings=database.settings)[0].changed
     assert dbanon.check("anon.patients", settings=database.settings).passed
     shown = {row[0] for row in database.execute("SELECT DISTINCT sex FROM anon.patients")}
     assert shown <= {"021**", "025**", "02***", "*"}

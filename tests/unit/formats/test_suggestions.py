@@ -8,6 +8,7 @@ from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, ColumnStats, TableInfo, TableName
 from dbanon.formats.policies import parse
 from dbanon.formats.policy.draft import draft
+from dbanon.formats.policy.floors import floor_problems
 from dbanon.formats.suggestions import suggest
 
 FEW = ColumnStats(1000, 0, 12)
@@ -161,7 +162,6 @@ def drafted(*columns):
     [
         ("zip", ColumnKind.CATEGORY, 3),
         ("PostCode", ColumnKind.CATEGORY, 3),
-        ("zip", ColumnKind.INTEGER, None),
         ("dob", ColumnKind.DATE, "year"),
         ("birth_date", ColumnKind.TIMESTAMP, "year"),
         ("birth_year", ColumnKind.INTEGER, None),
@@ -173,6 +173,15 @@ def test_what_finds_persons_by_itself_is_drafted_with_a_floor(name, kind, floor)
     text, policy = drafted((name, kind))
     assert [floor] == [rule.at_least for rule in policy.columns]
     assert (floor is not None) == ("; " in text)
+
+
+@pytest.mark.parametrize("name", ["zip", "postal_code"])
+def test_the_last_digits_of_a_postcode_that_is_a_number_are_drafted_away(name):
+    text, policy = drafted((name, ColumnKind.INTEGER))
+    (rule,) = policy.columns
+    assert (None, 100) == (rule.at_least, rule.bands)
+    assert "100 leaves 3 of 5 digits" in text
+    assert [] == [*floor_problems(rule, ColumnInfo(name, "int4", "int4", ColumnKind.INTEGER))]
 
 
 def test_of_a_wide_table_what_is_not_named_is_left_out():

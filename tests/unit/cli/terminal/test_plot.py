@@ -116,7 +116,7 @@ def test_a_name_is_not_taken_for_mathematics(figures, tmp_path):
     assert "b${x$" in figures[0].axes[0].get_title()
 
 
-def chapter(number, published, *, view="people", left_out=0, smallest=5):
+def chapter(number, published, *, view="people", left_out=0, smallest=5, series=0):
     return Chapter(
         release=number,
         relation=TableName("anon", view),
@@ -127,6 +127,7 @@ def chapter(number, published, *, view="people", left_out=0, smallest=5):
         smallest_class=smallest,
         ncp=number / 100,
         changed=None,
+        series=series,
         created_at=datetime(2026, number, 1, tzinfo=UTC),
     )
 
@@ -135,7 +136,7 @@ def history_of(*chapters, table=PEOPLE, against=()):
     """Newest first, as an action returns it."""
     numbers = tuple(one.release for one in chapters)
     found = Composition(table, 100, numbers, (), (), tuple(against))
-    return History(tuple(reversed(chapters)), found)
+    return History(tuple(reversed(chapters)), (found,))
 
 
 TWO_VIEWS = history_of(
@@ -180,6 +181,19 @@ def test_one_release_of_an_odd_name_is_drawn(figures, tmp_path):
     odd = TableName("public", "b${x$")
     plot.draw_history(history_of(chapter(1, 90, view="b${x$"), table=odd), tmp_path / "h.svg")
     assert "b${x$" in figures[0].axes[0].get_title()
+
+
+def test_a_series_is_a_line_of_its_own(figures, tmp_path):
+    found = history_of(chapter(1, 90), chapter(2, 80, series=2), chapter(3, 85, series=2))
+    plot.draw_history(found, tmp_path / "h.svg")
+    (legend,) = figures[0].legends
+    labels = [text.get_text() for text in legend.get_texts()]
+    assert ["anon.people", "anon.people, series 2"] == labels
+    assert [[90], [80, 85]] == [
+        line.get_ydata().tolist()
+        for line in figures[0].axes[0].lines
+        if line.get_linestyle() == "-"
+    ]
 
 
 def test_many_releases_are_not_numbered(figures, tmp_path):
