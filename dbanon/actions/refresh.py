@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.request import Options
     from dbanon.db.session import Session
-    from dbanon.domain.release import Growth, Release
+    from dbanon.domain.release import Growth, Mark, Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,7 @@ def refresh(
     *,
     all_tables: bool = False,
     if_changed: bool = False,
+    unless_since: Mark | None = None,
     leavers: Leavers | str = Leavers.DEFER,
     strict: bool = False,
     new_series: bool = False,
@@ -63,13 +64,14 @@ def refresh(
 
     The stored policy as it stands now is used, under the same k, l and options that published
     the served release. With ``if_changed`` a relation whose rows, policy and taxonomies are the
-    same is left alone. Classes stay as they are published, values included, and rows that were
-    never published form classes of their own; a class is withdrawn when ``leavers`` say so: when a
-    row of it is gone (``retire``), or when k are (``defer``). All rows are grouped anew where
-    classes cannot stay, and with ``new_series``; this and ``recipients_changed`` are those of
-    ``publish``. With ``all_tables`` one failure does not keep the others from being tried: it is
-    reported in ``error``. With ``strict`` nothing is published that would be warned of. Raises
-    ConfigError when nothing is served, and what ``publish`` raises.
+    same is left alone, and so is one that was published after ``unless_since``, whoever did it,
+    which is only known when it is this one's turn. Classes stay as they are published, values
+    included, and rows that were never published form classes of their own; a class is withdrawn
+    when ``leavers`` say so: when a row of it is gone (``retire``), or when k are (``defer``). All
+    rows are grouped anew where classes cannot stay, and with ``new_series``; this and
+    ``recipients_changed`` are those of ``publish``. With ``all_tables`` one failure does not keep
+    the others from being tried: it is reported in ``error``. With ``strict`` nothing is published
+    that would be warned of. Raises ConfigError when nothing is served, and what ``publish`` raises.
     """
     if (table is None) != all_tables:
         raise ConfigError("name one table, or pass --all", hint="dbanon refresh --all")
@@ -83,6 +85,7 @@ def refresh(
             _again,
             releases,
             if_changed=if_changed,
+            unless_since=unless_since,
             leavers=None if new_series else Leavers(leavers),
             gate=gate,
             settings=settings,
@@ -135,6 +138,7 @@ def _again(
     releases: Sequence[Release],
     *,
     if_changed: bool,
+    unless_since: Mark | None,
     leavers: Leavers | None,
     gate: Gate,
     settings: Settings,
@@ -156,7 +160,8 @@ def _again(
                 hint="dbanon publish --dataset FILE",
             )
         if [one.id for one in present] == [one.id for one in releases]:
-            if if_changed and _is_same(session, loaded, releases, asked, stages):
+            done = unless_since is not None and all(map(unless_since.precedes, present))
+            if done or (if_changed and _is_same(session, loaded, releases, asked, stages)):
                 session.deeds.withdraw()
                 return [Refreshed(one.relation, one, changed=False) for one in releases]
             make = partial(_renewed, present=present, leavers=leavers, gate=gate)
@@ -165,6 +170,7 @@ def _again(
     return _again(
         present,
         if_changed=if_changed,
+        unless_since=unless_since,
         leavers=leavers,
         gate=gate,
         settings=settings,

@@ -75,7 +75,7 @@ def _show_all(results: "list[Refreshed]", *, json: bool, quiet: bool) -> None:
     if json:
         console.document(results)
     for result in results:
-        _show(result, silent=json or quiet)
+        show(result, silent=json or quiet)
     if not results and not quiet:
         console.warn("nothing is published, so there was nothing to refresh")
     codes = [result.error.exit_code for result in results if result.error is not None]
@@ -83,7 +83,8 @@ def _show_all(results: "list[Refreshed]", *, json: bool, quiet: bool) -> None:
         raise typer.Exit(max(codes))
 
 
-def _show(result: "Refreshed", *, silent: bool) -> None:
+def show(result: "Refreshed", *, silent: bool) -> None:
+    """Say what became of a relation; silent: only what is not well."""
     if result.error is not None:
         console.warn(f"{result.relation}: {console.with_hint(result.error)}")
     elif not silent:

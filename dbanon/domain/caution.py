@@ -30,6 +30,7 @@ class Code(StrEnum):
     TO_THE_SECOND = "to-the-second"
     KNOWN_TO_OTHERS = "known-to-others"
     DERIVED = "derived"
+    REPEATED = "repeated"
 
     @property
     def of_column(self) -> bool:

@@ -140,3 +140,16 @@ class Release(Entry):
     created_by: str | None = None
     warnings: tuple[Caution, ...] = field(default=(), compare=False)
     composition: Composition | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment in the ledger of a table, by the number of its newest release and by the clock."""
+
+    release: int
+    at: datetime
+
+    def precedes(self, release: Release) -> bool:
+        """Whether a release is of rows as they were later than this, as far as both can tell."""
+        begun = release.created_at
+        return release.id > self.release and begun is not None and begun >= self.at

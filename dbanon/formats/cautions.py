@@ -86,6 +86,32 @@ def cautions(
     return [caution for caution in found if not is_allowed(caution, policy)]
 
 
+def repeated(policy: Policy, others: Iterable[Policy]) -> Iterator[Caution]:
+    """Yield which insensitive columns have the name of what another table protects.
+
+    others: the policies of the tables that are published of the same persons.
+    """
+    protected = {
+        rule.column.casefold(): (rule.column, other.table)
+        for other in others
+        for rule in other.with_role(Role.SENSITIVE)
+    }
+    for rule in policy.with_role(Role.INSENSITIVE):
+        if rule.column.casefold() in protected:
+            column, table = protected[rule.column.casefold()]
+            name, like = quote_identifier(rule.column), quote_identifier(column)
+            caution = Caution(
+                Code.REPEATED,
+                rule.column,
+                f"insensitive column {name} of {policy.table} is named like {like}, which is"
+                f" sensitive in {table}: if it repeats the values of the person, no model protects"
+                " them here",
+                "give it the role identifier or sensitive",
+            )
+            if not is_allowed(caution, policy):
+                yield caution
+
+
 def alike(values: Iterable[str]) -> int:
     """Count the distinct values that differ from another only in case, blanks or form."""
     forms = Counter(map(_form, values))

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from dbanon.actions.jobs.vitals import Vitals
     from dbanon.actions.refresh import Refreshed
     from dbanon.db.jobs.queue import Job
-    from dbanon.db.session import Session
     from dbanon.settings import Settings
 
 LASTING = (NotPermitted, SchemaOutOfDate, TableNotFound)
@@ -46,17 +45,13 @@ class Outcome:
     refreshed: tuple[Refreshed, ...] = ()
 
 
-def attempt(
-    session: Session, job: Job, *, settings: Settings, vitals: Vitals, stop: Event
-) -> Outcome:
-    """Refresh the table of a job, unless an attempt before has done so; the session holds the job.
+def attempt(job: Job, settings: Settings, *, vitals: Vitals, stop: Event) -> Outcome:
+    """Refresh the table of a job, unless an attempt before has done so.
 
     What anybody can do about an error decides whether the job is tried again.
     """
     from dbanon.db.jobs import queue
 
-    if queue.is_fulfilled(session, job):
-        return Outcome(Result.REFRESHED)
     if job.attempts > queue.ATTEMPTS:
         lost = DatabaseError(f"{queue.ATTEMPTS} workers were lost while they refreshed it")
         return Outcome(Result.FAILED, lost)
@@ -67,7 +62,7 @@ def attempt(
     except Exception as error:  # noqa: BLE001 - a worker outlives what nobody foresaw
         # Some libraries make an error of their own of a KeyboardInterrupt.
         return Outcome(Result.STOPPED) if stop.is_set() else _failed(job, error)
-    changed = any(one.changed for one in refreshed)
+    changed = any(one.changed or job.begun.precedes(one.release) for one in refreshed)
     return Outcome(Result.REFRESHED if changed else Result.UNCHANGED, refreshed=tuple(refreshed))
 
 
@@ -90,4 +85,6 @@ def _refresh(job: Job, settings: Settings, *, vitals: Vitals) -> list[Refreshed]
     from dbanon.domain.deeds import followed
 
     with followed(), vitals.working() as stages:
-        return refresh(job.table, if_changed=True, settings=settings, stages=stages)
+        return refresh(
+            job.table, if_changed=True, unless_since=job.begun, settings=settings, stages=stages
+        )

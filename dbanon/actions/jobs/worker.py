@@ -161,9 +161,7 @@ class _Worker:
         with session.transaction():
             if not queue.hold(session, job):
                 return
-            outcome = attempt(
-                session, job, settings=self.settings, vitals=self.vitals, stop=self.stop
-            )
+            outcome = attempt(job, self.settings, vitals=self.vitals, stop=self.stop)
             result, error = outcome.result, outcome.error
             if result in {Result.REFRESHED, Result.UNCHANGED}:
                 queue.end(session, job, result=result)

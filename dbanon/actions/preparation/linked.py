@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import ConfigError, PolicyError
@@ -57,8 +58,7 @@ def prepare_linked(
     Raises what ``dbanon.actions.preparation.prepare.prepare`` raises, and ConfigError for tables
     that cannot be linked.
     """
-    from dbanon.actions.preparation.cautions import of_rows, require_none
-    from dbanon.actions.preparation.loading import notes
+    from dbanon.actions.preparation.cautions import require_none
     from dbanon.actions.preparation.prepare import read_source
     from dbanon.anonymization.linked import require_own, run_linked
     from dbanon.anonymization.pipeline import make_algorithm
@@ -70,10 +70,7 @@ def prepare_linked(
         read_source(session, m.loaded, m.own, stages, kind=ReleaseKind.TABLE, linked=True)
         for m in members
     ]
-    warnings = [
-        (*of_rows(session, m.own, m.loaded.info, source.rows.columns), *notes(m.loaded))
-        for m, source in zip(members, sources, strict=True)
-    ]
+    warnings = [*map(partial(_warnings, session, members), members, sources)]
     if strict:
         require_none([caution for found in warnings for caution in found])
     tables = []
@@ -86,6 +83,22 @@ def prepare_linked(
         _prepared(member, source, outcome, found, versions=versions, persons=loaded[0].info.name)
         for member, source, outcome, found in zip(members, sources, outcomes, warnings, strict=True)
     ]
+
+
+def _warnings(
+    session: Session, members: Sequence[_Member], member: _Member, source: Source
+) -> tuple[Caution, ...]:
+    """Return what to think about again of a table, by itself and beside the others."""
+    from dbanon.actions.preparation.cautions import of_rows
+    from dbanon.actions.preparation.loading import notes
+    from dbanon.formats.cautions import repeated
+
+    others = [one.own for one in members if one is not member]
+    return (
+        *of_rows(session, member.own, member.loaded.info, source.rows.columns),
+        *repeated(member.own, others),
+        *notes(member.loaded),
+    )
 
 
 def _prepared(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dbanon.cli import options
-from dbanon.cli.terminal import console, report
+from dbanon.cli import options, refresh
+from dbanon.cli.terminal import console
 
 if TYPE_CHECKING:
     from dbanon.actions.jobs.worker import Worked
@@ -104,7 +104,5 @@ def _show(worked: "Worked", *, json: bool, quiet: bool) -> None:
     elif not (json or quiet):
         console.say(f"{worked.table}: {outcome.result} in {worked.seconds:.1f} s")
     for one in outcome.refreshed:
-        if one.changed:
-            console.caution(one.release.warnings)
-            report.composition(one.release.composition)
+        refresh.show(one, silent=json or quiet)
     sys.stdout.flush()

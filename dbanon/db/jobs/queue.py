@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 from psycopg.rows import dict_row, scalar_row
 
 from dbanon.db.queries import query
+from dbanon.domain.release import Mark
 from dbanon.domain.table import TableName
 
 if TYPE_CHECKING:
@@ -27,12 +28,17 @@ _LONGEST_PAUSE = timedelta(minutes=30)
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A refresh that this worker has taken: which attempt it is, and when it was due, if ever."""
+    """A refresh that this worker has taken: which attempt it is, and when it was due, if ever.
+
+    A release after ``begun``, when the first attempt began, does the job, whoever published it. So
+    a worker that was lost after its COMMIT, or got no answer to it, had done it.
+    """
 
     id: int
     table: TableName
     due_at: datetime | None
     attempts: int
+    begun: Mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +84,14 @@ def take(session: Session, moment: datetime) -> Job | None:
     row = session.pg.execute(query("jobs/take"), values).fetchone()
     if row is None:
         return None
-    number, schema, name, due_at, attempts = row
-    return Job(number, TableName(schema, name), due_at, attempts)
+    number, schema, name, due_at, attempts, begun_after, begun_at = row
+    return Job(number, TableName(schema, name), due_at, attempts, Mark(begun_after, begun_at))
 
 
 def hold(session: Session, job: Job) -> bool:
     """Lock a job in the open transaction; False if another worker has it by now."""
     values = {"job": job.id, "attempts": job.attempts}
     return session.pg.execute(query("jobs/hold"), values).fetchone() is not None
-
-
-def is_fulfilled(session: Session, job: Job) -> bool:
-    """Whether all that is served was published since the job was first begun.
-
-    So a worker that was lost after its COMMIT, or got no answer to it, had done the job.
-    """
-    row = session.pg.execute(query("jobs/is_fulfilled"), {"job": job.id}).fetchone()
-    return row is not None and bool(row[0])
 
 
 def end(

@@ -40,4 +40,4 @@ UPDATE dbanon.job AS j
                                                  AND r.table_name = j.table_name))
   FROM taken AS t
  WHERE j.job_id = t.job_id
-RETURNING j.job_id, j.table_schema, j.table_name, j.due_at, j.attempts
+RETURNING j.job_id, j.table_schema, j.table_name, j.due_at, j.attempts, j.begun_after, j.begun_at

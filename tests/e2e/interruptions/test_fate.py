@@ -20,13 +20,13 @@ TREE = "a;*\nb;*\n"
 # What a command is told to do, how that is said, whether it was done, and what begins it.
 COMMANDS = {
     "publish": (
-        ("publish", "patients", "--k", "7"),
+        ("publish", "patients"),
         "anon.patients was published",
         "SELECT max(release_id) = 2 FROM dbanon.release WHERE served",
         b"INSERT INTO dbanon.release",
     ),
     "refresh": (
-        ("refresh", "patients"),
+        ("refresh", "patients", "--new-series"),
         "anon.patients was published",
         "SELECT max(release_id) = 2 FROM dbanon.release WHERE served",
         b"INSERT INTO dbanon.release",
@@ -225,7 +225,7 @@ def test_a_command_that_only_shows_fails_when_its_output_is_lost(patients):
 
 @pytest.mark.one_server
 def test_a_dry_run_whose_output_is_lost_says_that_nothing_was_published(patients, run_into_full):
-    code, error = run_into_full("publish", "patients", "--k", "7", "--dry-run")
+    code, error = run_into_full("publish", "patients", "--dry-run")
     assert 1 == code
     assert error.endswith("(No space left on device); nothing was published\n")
     assert not done(patients, "publish")
@@ -233,9 +233,9 @@ def test_a_dry_run_whose_output_is_lost_says_that_nothing_was_published(patients
 
 @pytest.mark.one_server
 def test_lost_errors_do_not_change_what_is_returned(patients):
-    assert 0 == shell(["publish", "patients", "--k", "7"], "> /dev/full 2> /dev/full").returncode
+    assert 0 == shell(["publish", "patients"], "> /dev/full 2> /dev/full").returncode
     assert done(patients, "publish")
-    assert 0 == shell(["refresh", "patients"], ">&- 2>&- <&-").returncode
+    assert 0 == shell(["refresh", "patients", "--new-series"], ">&- 2>&- <&-").returncode
     assert 1 == shell(["publish", "nobody"], "> /dev/full 2> /dev/full").returncode
 
 
@@ -246,7 +246,7 @@ def test_a_refresh_of_several_fails_although_its_output_is_lost(patients, run_in
     dbanon.set_policy(table, patients_policy(table), settings=patients.settings)
     dbanon.publish(table, settings=patients.settings)
     patients.execute("TRUNCATE public.others")
-    code, error = run_into_full("refresh", "--all")
+    code, error = run_into_full("refresh", "--all", "--new-series")
     assert 1 == code
     assert "anon.patients was published; anon.others was not published\n" in error
     assert [(3,)] == patients.execute(

@@ -178,6 +178,68 @@ def test_an_unforeseen_error_is_kept_without_what_it_says(published, monkeypatch
     assert [("unforeseen ValueError",)] == published.execute("SELECT reason FROM dbanon.job")
 
 
+LOST = """
+INSERT INTO dbanon.job (table_schema, table_name, state, attempts, begun_at, begun_after)
+VALUES ('public', 'patients', 'running', %s, now(), 1)
+"""
+
+
+def test_a_job_that_its_worker_has_done_but_not_entered_is_not_done_again(published):
+    published.execute(LOST, (1,))
+    change(published)
+    dbanon.refresh("patients", settings=published.settings)
+    change(published)
+    assert ["refreshed"] == work(published)
+    assert [2, 1] == [one.id for one in dbanon.list_releases(settings=published.settings)]
+
+
+def test_a_job_whose_worker_was_lost_before_it_had_done_it_is_done(published):
+    change(published)
+    dbanon.refresh("patients", settings=published.settings)
+    published.execute(LOST, (1,))
+    change(published)
+    published.execute("UPDATE dbanon.job SET begun_after = 2")
+    assert ["refreshed"] == work(published)
+    assert 3 == len(dbanon.list_releases(settings=published.settings))
+
+
+def test_a_job_that_has_a_worker_is_left_to_it(published):
+    published.execute(LOST, (1,))
+    published.execute("SELECT dbanon.enqueue('public.patients')")
+    holder = published.connect(autocommit=False)
+    holder.execute("SELECT FROM dbanon.job WHERE state = 'running' FOR UPDATE")
+    assert [] == work(published)
+    holder.rollback()
+    assert ["unchanged", "unchanged"] == work(published)
+
+
+def test_a_job_whose_worker_seems_lost_waits_while_its_table_is_being_published(published):
+    published.execute(LOST, (1,))
+    publication = published.connect(autocommit=False)
+    publication.execute("UPDATE dbanon.publishing SET turns = turns + 1")
+    assert [] == work(published)
+    publication.rollback()
+    assert ["unchanged"] == work(published)
+
+
+def test_a_job_that_loses_every_worker_is_given_up(published):
+    published.execute(LOST, (8,))
+    assert ["failed"] == work(published)
+    found = published.execute("SELECT state, reason FROM dbanon.job")
+    assert [("failed", "8 workers were lost while they refreshed it")] == found
+
+
+def test_only_the_last_thousand_jobs_of_a_table_are_kept(published):
+    published.execute(
+        "INSERT INTO dbanon.job (table_schema, table_name, due_at, state)"
+        " SELECT 'public', 'patients', now() - make_interval(mins => i), 'done'"
+        " FROM generate_series(1, 1500) AS i"
+    )
+    published.execute("SELECT dbanon.enqueue('public.patients')")
+    work(published)
+    assert [(1000,)] == published.execute("SELECT count(*) FROM dbanon.job")
+
+
 @pytest.fixture
 def run_(published, monkeypatch, capsys):
     """Run the command line; return its exit code and what it printed."""

@@ -204,6 +204,21 @@ def test_what_is_thought_of_a_table_alone_is_thought_of_it_in_a_dataset(run, dat
     assert "email" in refused
 
 
+def test_what_another_table_protects_is_not_to_be_repeated(run, database, clinic):
+    database.execute('ALTER TABLE public.conditions ADD COLUMN "Marital_Status" text')
+    more = POLICIES["conditions"] + 'Marital_Status.role = "insensitive"\n'
+    allowed = more + 'Marital_Status.allow = ["repeated: of the next of kin"]\n'
+    for name, text in (("more", more), ("allowed", allowed)):
+        (clinic.parent / f"{name}.toml").write_text(text)
+    run("policy", "set", "conditions", "--file", clinic.parent / "more.toml")
+    said = run("plan", "--dataset", clinic, "--k", K).err
+    assert '"Marital_Status" of public.conditions is named like marital_status, which' in said
+    refused = run("publish", "--dataset", clinic, "--k", K, "--strict", code=1).err
+    assert "[repeated]" in refused
+    run("policy", "set", "conditions", "--file", clinic.parent / "allowed.toml")
+    assert "repeat" not in run("plan", "--dataset", clinic, "--k", K).err
+
+
 def test_a_release_says_with_what_it_was_published(run, database, clinic):
     run("publish", "--dataset", clinic, "--k", K)
     shown = run("release", "show", served(database)["conditions"].id).out
