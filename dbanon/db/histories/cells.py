@@ -87,7 +87,7 @@ def of_values(
         "cells": cells,
         "known_as": sql.Identifier(known_as),
     }
-    session.pg.execute(template("histories/overlay", **slots))
+    session.pg.execute(template("overlays/overlay", **slots))
     several = session.pg.execute(query("overlays/has_several")).fetchone() == (True,)
     for demand in asked:
         if several and MODELS[demand.spec.name].of_persons and demand.quasi == (cell,):
@@ -128,13 +128,13 @@ def against(
     newest = max(policies)
     k = max(policies[earlier].k, policies[newest].k)
     states = {"before": BEFORE, "now": now}
-    row = session.pg.execute(template("histories/compare", k=sql.Literal(k), **states)).fetchone()
+    row = session.pg.execute(template("overlays/compare", k=sql.Literal(k), **states)).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always has a row
     persons, smallest, below, in_both = row
     exposures = []
     for column, l in _both(policies[earlier], policies[newest]).items():
         slots = {**_of_table(known.table), "column": sql.Literal(column), "l": sql.Literal(l)}
-        asked = template("histories/intersect", **states, **slots, shown=shown)
+        asked = template("overlays/intersect", **states, **slots, shown=shown)
         few, to_one = session.pg.execute(asked).fetchone() or (0, 0)
         exposures.append(Exposure(column, l, few, to_one))
     return Against(

@@ -178,13 +178,13 @@ def _find_moved(session: Session, newest: int) -> tuple[int, bool, int]:
     """
     for name in ("overlays/find_newest", "overlays/find_earlier"):
         session.pg.execute(query(name), {"newest": newest})
-    session.pg.execute(template("histories/cells", cells=_LEFT, entries=_EARLIER))
+    session.pg.execute(template("overlays/cells", cells=_LEFT, entries=_EARLIER))
     session.pg.execute(query("overlays/find_moved"))
     row = session.pg.execute(query("overlays/count_moved")).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always has a row
     for table, condition in ((_OF_MOVED, "true"), (_OF_SPLIT, "p.is_split")):
         slots = {"entries": table, "persons": _MOVED, "condition": sql.SQL(condition)}
-        session.pg.execute(template("histories/entries_of", **slots))
+        session.pg.execute(template("overlays/entries_of", **slots))
     return row[0], row[1], row[2]
 
 
@@ -197,7 +197,7 @@ def _find_paired(session: Session, known: Memory, newest: int, *, former: int, m
         _drop(session, table)
     if found <= most:
         slots = {"entries": _OF_PAIRED, "persons": _PAIRED, "condition": sql.SQL("true")}
-        session.pg.execute(template("histories/entries_of", **slots))
+        session.pg.execute(template("overlays/entries_of", **slots))
         memory.rows(session, known, former, _WAS, entries=_OF_PAIRED)
         memory.rows(session, known, newest, _IS, entries=_OF_PAIRED)
     _drop(session, _PAIRED)

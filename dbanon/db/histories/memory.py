@@ -188,7 +188,7 @@ def class_number(publication: Publication, published: sql.Composable) -> sql.Com
 
 def cells(session: Session, name: sql.Identifier) -> None:
     """Write the cell of everybody who was ever published into a temporary table of that name."""
-    session.pg.execute(template("histories/cells", cells=name, entries=ENTRIES))
+    session.pg.execute(template("overlays/cells", cells=name, entries=ENTRIES))
     session.pg.execute(sql.SQL("ANALYZE {}").format(name))
 
 
