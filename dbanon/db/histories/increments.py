@@ -185,6 +185,7 @@ def _find_moved(session: Session, newest: int) -> tuple[int, bool, int]:
     for table, condition in ((_OF_MOVED, "true"), (_OF_SPLIT, "p.is_split")):
         slots = {"entries": table, "persons": _MOVED, "condition": sql.SQL(condition)}
         session.pg.execute(template("overlays/entries_of", **slots))
+        session.pg.execute(sql.SQL("ANALYZE {}").format(slots["entries"]))
     return row[0], row[1], row[2]
 
 
@@ -198,6 +199,7 @@ def _find_paired(session: Session, known: Memory, newest: int, *, former: int, m
     if found <= most:
         slots = {"entries": _OF_PAIRED, "persons": _PAIRED, "condition": sql.SQL("true")}
         session.pg.execute(template("overlays/entries_of", **slots))
+        session.pg.execute(sql.SQL("ANALYZE {}").format(slots["entries"]))
         memory.rows(session, known, former, _WAS, entries=_OF_PAIRED)
         memory.rows(session, known, newest, _IS, entries=_OF_PAIRED)
     _drop(session, _PAIRED)
