@@ -416,8 +416,8 @@ def test_init_says_what_it_did(run, bare_database):
     bare_database.execute(
         "DROP TABLE dbanon.publishing, dbanon.policy_version, dbanon.sampling_key,"
         " dbanon.schedule, dbanon.job;"
-        "DROP TABLE dbanon.history, dbanon.history_key, dbanon.history_member,"
-        " dbanon.history_value;"
+        "DROP TABLE dbanon.history, dbanon.history_figures, dbanon.history_key,"
+        " dbanon.history_member, dbanon.history_value;"
         "ALTER TABLE dbanon.policy DROP COLUMN name;"
         "ALTER TABLE dbanon.policy ADD PRIMARY KEY (table_schema, table_name);"
         "UPDATE dbanon.alembic_version SET version_num = '0004';"

@@ -63,9 +63,9 @@ def recall(
     if known.relations and known.person == tuple(persons.column_names):
         entered = ledger.policies_by_release(session, table)
         policies = [entered[number] for number in known.relations if number in entered]
-        session.pg.execute(query("overlays/cells"))
+        memory.cells(session, _CELLS)
         _look_up(session, persons, known.key)
-        found = _placed(session, table, relation, len(persons), policies)
+        found = _placed(session, known, relation, len(persons), policies)
         for name in (_READ, _PLACES, _CELLS):
             session.pg.execute(sql.SQL("DROP TABLE {}").format(name))
     memory.forget(session)
@@ -89,13 +89,13 @@ def _look_up(session: Session, persons: pa.Table, key: object) -> None:
 
 def _placed(
     session: Session,
-    table: TableName,
+    known: memory.Memory,
     relation: TableName,
     size: int,
     policies: Sequence[Policy],
 ) -> Remembered:
-    view = {"schema": relation.schema, "name": relation.name}
-    rows = session.pg.execute(query("atoms/placed"), view).fetchall()
+    asked = {"first": known.first(relation)}
+    rows = session.pg.execute(query("atoms/placed"), asked).fetchall()
     place, number, members, listed = zip(*rows, strict=True) if rows else ((), (), (), ())
     of_atom = np.array(number, np.int64)
     _, first, dense = np.unique(of_atom, return_index=True, return_inverse=True)
@@ -103,12 +103,12 @@ def _placed(
     atom, shown = np.full(size, -1, np.int32), np.full(size, -1, np.int32)
     where = np.array(place, np.int64)
     atom[where], shown[where] = dense, of_text
-    values = _values(session, table)
+    values = _values(session, known.table)
     return Remembered(
         atom=atom,
         is_whole=np.bincount(dense) == np.array(members, np.int64)[first],
         shown=shown,
-        values=[_read(text, values, table) for text in texts.tolist()],
+        values=[_read(text, values, known.table) for text in texts.tolist()],
         policies=policies,
     )
 

@@ -19,6 +19,7 @@ from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from uuid import UUID
 
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 ENTRIES = sql.Identifier("pg_temp", "history_entries")
 _PRESENT = sql.Identifier("pg_temp", "history_present")
+_CHANGES = sql.Identifier("pg_temp", "history_changes")
+_BEFORE = sql.Identifier("pg_temp", "history_before")
+_FORMER = sql.Identifier("pg_temp", "history_former")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +37,20 @@ class Memory:
     """The releases of a table that can be compared, oldest first, each with its relation.
 
     series: the release that started theirs, 0 for the first one; person: the columns that tell
-    their persons; key: by which these are remembered, None where nobody is.
+    their persons; key: by which these are remembered, None where nobody is; several: whether a
+    person may have several rows.
     """
 
     table: TableName
     relations: dict[int, TableName]
     series: int = 0
     person: tuple[str, ...] = ()
-    key: object = None
+    key: UUID | None = None
+    several: bool = False
+
+    def first(self, relation: TableName) -> int | None:
+        """Return the first release of a relation, by which its releases are known together."""
+        return min((n for n, name in self.relations.items() if name == relation), default=None)
 
 
 def remember(session: Session, publication: Publication, *, starts_series: bool = False) -> Memory:
@@ -54,6 +64,7 @@ def remember(session: Session, publication: Publication, *, starts_series: bool 
     latest = None if starts_series else _latest(session, table, view)
     key = latest["key"] if latest is not None and latest["exists"] else _new_key(session)
     series = publication.id if starts_series else latest["series"] if latest is not None else 0
+    several = publication.policy.subject is not None
     _present(session, publication, key)
     where = {
         "schema": table.schema,
@@ -62,21 +73,46 @@ def remember(session: Session, publication: Publication, *, starts_series: bool 
         "key": key,
         "series": series,
     }
-    memory = _unpacked(session, table, where)
+    known = _unpacked(session, table, where)
+    _find_changes(session, publication, known)
     noted = {
         **where,
         "release": publication.id,
         "view_schema": view.schema,
         "view_name": view.name,
+        "several": several,
     }
-    if publication.withdrawn is not None:
-        session.pg.execute(query("histories/retain"), noted)
-        _require_same_members(session, publication, key)
-    for name in ("histories/add_entries", "histories/add_history", "histories/pack"):
-        session.pg.execute(query(name), noted)
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(_PRESENT))
+    session.pg.execute(query("histories/add_history"), noted)
+    session.pg.execute(query("histories/pack"), noted)
+    relations = {**known.relations, publication.id: view}
+    known = replace(known, relations=relations, several=known.several or several)
+    added = {"release": publication.id, "relation": known.first(view)}
+    session.pg.execute(query("histories/add_entries"), added)
+    session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
+    _number_sets(session, known)
+    _drop(session, _CHANGES)
     session.pg.execute(sql.SQL("ALTER TABLE {} DROP COLUMN value").format(publication.rows))
-    return replace(memory, relations={**memory.relations, publication.id: view})
+    return known
+
+
+def _find_changes(session: Session, publication: Publication, known: Memory) -> None:
+    """Write whose rows are not those of the relation's release before, of _PRESENT, to _CHANGES."""
+    first = known.first(publication.view)
+    if first is None and publication.withdrawn is None:
+        # Nobody was there, so that everybody is new.
+        session.pg.execute(sql.SQL("ALTER TABLE {} RENAME TO history_changes").format(_PRESENT))
+        return
+    if publication.withdrawn is None:
+        _rows(session, max(known.relations), name=_FORMER, first=first)
+        session.pg.execute(query("histories/find_changes"))
+    else:
+        _rows(session, max(known.relations, default=0), name=_BEFORE, first=first)
+        _require_same_members(session, publication, known.key)
+        for name in ("histories/narrow", "histories/retain", "histories/find_changes"):
+            session.pg.execute(query(name))
+        _drop(session, _BEFORE)
+    for table in (_FORMER, _PRESENT):
+        _drop(session, table)
 
 
 def recall(
@@ -96,22 +132,52 @@ def recall(
         forgotten = _unpacked(session, table, None)
         return forgotten if known is None else replace(forgotten, series=known["series"])
     where = {"schema": table.schema, "name": table.name, **known}
-    return _unpacked(session, table, where, until=until)
+    found = _unpacked(session, table, where, until=until)
+    _number_sets(session, found)
+    return found
+
+
+def rows(
+    session: Session,
+    known: Memory,
+    number: int,
+    name: sql.Identifier,
+    *,
+    entries: sql.Identifier = ENTRIES,
+    later: sql.Identifier | None = None,
+) -> None:
+    """Write the rows of everybody whom a release showed into a temporary table of that name.
+
+    shown: what tells the classes of all rows of the person; place: which row of the person it is.
+    entries: what is remembered of the persons who are asked for; later: where to look whether they
+    changed again.
+    """
+    first = known.first(known.relations[number])
+    _rows(session, number, name=name, first=first, entries=entries, later=later or entries)
+
+
+def _rows(
+    session: Session,
+    number: int,
+    *,
+    name: sql.Identifier,
+    first: int | None,
+    entries: sql.Identifier = ENTRIES,
+    later: sql.Identifier = ENTRIES,
+) -> None:
+    """Write the rows that a release, of those of a relation since the first, shows."""
+    slots = {"release": sql.Literal(number), "relation": sql.Literal(first)}
+    made = template("histories/rows", rows=name, entries=entries, later=later, **slots)
+    session.pg.execute(made)
+    session.pg.execute(sql.SQL("ANALYZE {}").format(name))
 
 
 def state(session: Session, known: Memory, number: int, name: sql.Identifier) -> None:
-    """Write who was shown in a release, and how, into a temporary table of that name."""
-    view = known.relations[number]
-    session.pg.execute(
-        template(
-            "histories/state",
-            state=name,
-            relation_schema=sql.Literal(view.schema),
-            relation_name=sql.Literal(view.name),
-            release=sql.Literal(number),
-        )
-    )
+    """Write the classes and values of everybody whom a release showed into a temporary table."""
+    rows(session, known, number, _FORMER)
+    session.pg.execute(template("histories/state", state=name, rows=_FORMER))
     session.pg.execute(sql.SQL("ANALYZE {}").format(name))
+    _drop(session, _FORMER)
 
 
 def class_number(publication: Publication, published: sql.Composable) -> sql.Composed:
@@ -120,24 +186,43 @@ def class_number(publication: Publication, published: sql.Composable) -> sql.Com
     return template("histories/class_number", columns=columns, published=published)
 
 
+def cells(session: Session, name: sql.Identifier) -> None:
+    """Write the cell of everybody who was ever published into a temporary table of that name."""
+    session.pg.execute(template("overlays/cells", cells=name, entries=ENTRIES))
+    session.pg.execute(sql.SQL("ANALYZE {}").format(name))
+
+
 def number_in_copy(publication: Publication) -> sql.Composed:
     """Compose the number of the class of a row ``s`` of the private copy."""
+    return class_number(publication, _published_in_copy(publication))
+
+
+def of_copy(publication: Publication) -> dict[str, sql.Composable]:
+    """Compose what a row ``s`` of the private copy shows of its class, and the number of that.
+
+    The number is that of ``c.published``, so that it is worked out once of each class.
+    """
+    published = sql.Identifier("c", "published")
+    return {
+        "published": _published_in_copy(publication),
+        "class": class_number(publication, published),
+        "release": publication.release,
+    }
+
+
+def _published_in_copy(publication: Publication) -> sql.Composed:
+    """Compose the values of the class of a row ``s`` of the private copy, as a jsonb object."""
     values = [
         sql.SQL("{}, s.{}").format(sql.Literal(f"q{i}"), sql.Identifier(column))
         for i, (column, _) in enumerate(publication.recodings, 1)
     ]
-    built = sql.SQL("jsonb_build_object({})").format(sql.SQL(", ").join(values))
-    return class_number(publication, built)
+    return sql.SQL("jsonb_build_object({})").format(sql.SQL(", ").join(values))
 
 
-def _require_same_members(session: Session, publication: Publication, key: object) -> None:
+def _require_same_members(session: Session, publication: Publication, key: UUID | None) -> None:
     """Raise DatabaseError when a copy shows other classes than are remembered of it."""
-    same = template(
-        "histories/same_members",
-        **{"class": number_in_copy(publication)},
-        release=publication.release,
-        key=sql.Literal(key),
-    )
+    slots = {**of_copy(publication), "key": sql.Literal(key)}
+    same = template("histories/same_members", **slots)
     if session.pg.execute(same).fetchone() != (True,):
         raise DatabaseError(
             f"{publication.view} shows other classes than are remembered of it; nothing was"
@@ -146,7 +231,7 @@ def _require_same_members(session: Session, publication: Publication, key: objec
         )
 
 
-def key_of(session: Session, table: TableName, relation: TableName) -> object:
+def key_of(session: Session, table: TableName, relation: TableName) -> UUID | None:
     """Return the key by which the persons of a relation are remembered, None if it is gone."""
     known = _latest(session, table, relation)
     return known["key"] if known is not None and known["exists"] else None
@@ -181,7 +266,7 @@ def changes(session: Session, table: TableName) -> dict[int, int]:
 
 def forget(session: Session) -> None:
     """Drop what ``remember`` or ``recall`` unpacked."""
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(ENTRIES))
+    _drop(session, ENTRIES)
 
 
 def _person(publication: Publication) -> list[str]:
@@ -205,10 +290,11 @@ def _latest(
     return None if row is None else dict(zip(names, row, strict=True))
 
 
-def _new_key(session: Session) -> object:
+def _new_key(session: Session) -> UUID:
     row = session.pg.execute(query("histories/create_key")).fetchone()
     assert row is not None  # noqa: S101 - an INSERT of one row returns it
-    return row[0]
+    key: UUID = row[0]
+    return key
 
 
 def _unpacked(
@@ -221,18 +307,37 @@ def _unpacked(
     found = []
     if where is not None:
         found = session.pg.execute(query("histories/comparable"), where).fetchall()
-    relations = {
-        number: TableName(schema, name)
-        for number, schema, name in found
-        if until is None or number < until
-    }
-    session.pg.execute(query("histories/unpack"), {"releases": list(relations)})
+    found = [row for row in found if until is None or row[0] < until]
+    relations = {number: TableName(schema, name) for number, schema, name, _ in found}
+    known = Memory(table, relations)
+    first = [known.first(name) for name in relations.values()]
+    session.pg.execute(query("histories/unpack"), {"releases": list(relations), "first": first})
     if where is None:
-        return Memory(table, relations)
-    return Memory(table, relations, where["series"], tuple(where["person"]), where["key"])
+        return known
+    several = any(row[3] for row in found)
+    return replace(
+        known,
+        series=where["series"],
+        person=tuple(where["person"]),
+        key=where["key"],
+        several=several,
+    )
 
 
-def _present(session: Session, publication: Publication, key: object) -> None:
+def _number_sets(session: Session, known: Memory) -> None:
+    """Tell persons of several rows in ENTRIES by all of these, where there may be such."""
+    if known.several:
+        session.pg.execute(query("histories/number_sets"))
+        _drop(session, ENTRIES)
+        session.pg.execute("ALTER TABLE pg_temp.history_numbered RENAME TO history_entries")
+        session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
+
+
+def _drop(session: Session, table: sql.Identifier) -> None:
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(table))
+
+
+def _present(session: Session, publication: Publication, key: UUID | None) -> None:
     """Write whom the release shows into a temporary table."""
     table = publication.info.name
     slots = {"table_schema": sql.Literal(table.schema), "table_name": sql.Literal(table.name)}
@@ -264,4 +369,4 @@ def _present(session: Session, publication: Publication, key: object) -> None:
             **slots,
         )
     )
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(publication.codes))
+    _drop(session, publication.codes)

@@ -3,42 +3,35 @@
 A reader of several releases can tell persons apart who were not always in the same classes. A cell
 is those who always were, and is to be as safe as a class (algorithm reference, section 7.2). Models
 that compare a class with the whole are not asked of cells: the whole is another one every time.
+
+A publication starts from what was found with the release before, and counts the persons whom its
+changes concern. Whoever checks a history counts all of it anew, and both have to agree.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import count
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon.db.histories import memory
+from dbanon.db.histories import cells, figures, increments, memory
+from dbanon.db.histories.cells import BEFORE, CELLS, NOW
+from dbanon.db.histories.figures import Figures
 from dbanon.db.metadata import ledger
-from dbanon.db.models.statements import demands
-from dbanon.db.proofs.subjects import judge_persons, judge_rows
-from dbanon.db.queries import query, template
-from dbanon.domain.checks import CheckResult, Verdict
-from dbanon.domain.composition import Against, CellResult, Composition, Exposure
-from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Role
-from dbanon.models.base import Scope
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import arguments, sensitive_of
+from dbanon.db.queries import query
+from dbanon.domain.composition import CellResult, Composition
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from dbanon.db.histories.memory import Memory
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
+    from dbanon.domain.checks import CheckResult
+    from dbanon.domain.composition import Against
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableName
-
-_CELLS = sql.Identifier("pg_temp", "history_cells")
-_BEFORE = sql.Identifier("pg_temp", "history_before")
-_NOW = sql.Identifier("pg_temp", "history_now")
-_OVERLAY = sql.Identifier("pg_temp", "history_overlay")
-_LEAST = 2  # values that a person is to have where a policy asks for no number of them
 
 
 def remember(
@@ -48,14 +41,26 @@ def remember(
 
     One that starts a series is compared as well, and remembered so that none after it will be.
     """
-    new = {publication.id: publication.policy}
     if not starts_series:
-        return _composed(session, memory.remember(session, publication), new)
+        return _remembered(session, publication)
     with session.pg.transaction(force_rollback=True):
-        found = _composed(session, memory.remember(session, publication), new)
-    memory.remember(session, publication, starts_series=True)
-    memory.forget(session)
+        found = _remembered(session, publication)
+    _remembered(session, publication, starts_series=True)
     return found
+
+
+def _remembered(
+    session: Session, publication: Publication, *, starts_series: bool = False
+) -> Composition:
+    known = memory.remember(session, publication, starts_series=starts_series)
+    compared = _comparable(session, known, {publication.id: publication.policy})
+    # Of a person of several rows, no figure is kept: what tells them is numbered anew every time.
+    is_kept = compared.policies.keys() == known.relations.keys() and not known.several
+    found, of_k = _counted(session, compared, base=compared.base, is_kept=is_kept)
+    memory.forget(session)
+    if is_kept:
+        figures.keep(session, found)
+    return _composition(compared, found, of_k)
 
 
 def recall(
@@ -65,220 +70,202 @@ def recall(
     relation: TableName | None = None,
     live: Mapping[int, Policy] | None = None,
 ) -> Composition:
-    """Compare all releases of a table that are remembered, those of one series.
+    """Compare all releases of a series of a table, by what is remembered of them alone.
 
     relation: of whose series, the latest one by default; live: a release that is about to be
     served live, by number, which nothing can be compared with.
     """
-    return _composed(session, memory.recall(session, table, relation=relation), live or {})
+    session.allow_memory()
+    known = memory.recall(session, table, relation=relation)
+    compared = _comparable(session, known, live or {})
+    found, of_k = _counted(session, compared)
+    memory.forget(session)
+    newest = max(compared.policies, default=0)
+    kept = compared.base.get(newest)
+    if of_k is not None and kept is not None and not found.agrees(kept):
+        compared = replace(compared, unknown={*compared.unknown, newest})
+    return _composition(compared, found, of_k)
 
 
 def recall_before(session: Session, publication: Publication) -> Composition:
-    """Compare the releases before one that is remembered already, by what it asks as well.
+    """Judge the cells of the releases before one that is remembered already, by what it asks, too.
 
     Its own figures are of the values that a release before it showed, of which as many columns are
-    sensitive in both as in any.
+    sensitive in both as in any. No pairs of releases are held against each other.
     """
-    known = memory.recall(
-        session, publication.info.name, relation=publication.view, until=publication.id
-    )
-    return _composed(session, known, {}, asked=publication)
+    table, view = publication.info.name, publication.view
+    session.allow_memory()
+    known = memory.recall(session, table, relation=view, until=publication.id)
+    compared, results = _comparable(session, known, {}), []
+    policies = compared.policies
+    if policies:
+        memory.cells(session, CELLS)
+        k = max(policy.k for policy in (*policies.values(), publication.policy))
+        results.append(CellResult(max(policies), view, cells.of_persons(session, k)))
+        numbers = _numbers(session, known)
+        found = _results(session, compared, numbers, known=dict.fromkeys(policies))
+        results += _of_each(known, found)
+        results += _as_asked(session, compared, publication, numbers)
+        session.pg.execute(sql.SQL("DROP TABLE {}").format(CELLS))
+    memory.forget(session)
+    composition = _composition(compared, Figures((), 0, (), {}, {}, {}), None)
+    return replace(composition, releases=tuple(policies), results=tuple(results))
 
 
-def _composed(
-    session: Session,
-    known: Memory,
-    new: Mapping[int, Policy],
-    *,
-    asked: Publication | None = None,
-) -> Composition:
+def _as_asked(
+    session: Session, compared: _Compared, asked: Publication, numbers: tuple[str, ...]
+) -> Iterator[CellResult]:
+    """Yield what the cells achieve of what a release asks, by the values that were shown before."""
+    known = compared.known
+    wanted = cells.sensitive_columns(asked.policy)
+    both = {
+        number: [name for name in wanted if name in cells.sensitive_columns(policy)]
+        for number, policy in compared.policies.items()
+    }
+    number = max(both, key=lambda one: (len(both[one]), known.relations[one] == asked.view, one))
+    memory.rows(session, known, number, BEFORE)
+    for result in cells.of_values(session, asked.policy, numbers, sensitive=both[number]):
+        yield CellResult(asked.id, asked.view, result)
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(BEFORE))
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """The releases to compare, each with its policy, and those that cannot be.
+
+    base: what was found when each was published; changed: the rows that each changed.
+    """
+
+    known: Memory
+    policies: Mapping[int, Policy]
+    unknown: set[int]
+    base: Mapping[int, Figures]
+    changed: Mapping[int, int]
+
+
+def _comparable(session: Session, known: Memory, new: Mapping[int, Policy]) -> _Compared:
     entered = ledger.policies_by_release(session, known.table, known=new.values())
     series, own = memory.series(session, known.table), known.series
     shared = {i: p for i, p in entered.items() if memory.series_of(series, i, own) == own}
     policies = shared | dict(new)
-    of_known = {number: policies[number] for number in known.relations if number in policies}
-    unknown = sorted(policies.keys() - of_known.keys()) if len(policies) > 1 else []
-    found = Composition(
-        table=known.table,
+    base, changed = figures.kept(session, known), memory.changes(session, known.table)
+    damaged = {
+        release
+        for found in base.values()
+        for release, rows in found.changed.items()
+        if changed.get(release, rows) != rows
+    }
+    of_known = {
+        number: policies[number]
+        for number in known.relations
+        if number in policies and number not in damaged
+    }
+    unknown = policies.keys() - of_known.keys() if len(policies) > 1 else set()
+    return _Compared(known, of_known, unknown, base, changed)
+
+
+def _counted(
+    session: Session,
+    compared: _Compared,
+    *,
+    base: Mapping[int, Figures] | None = None,
+    is_kept: bool = False,
+) -> tuple[Figures, CheckResult | None]:
+    """Count the cells, and the pairs of the newest release; return what all persons come to, too.
+
+    base: what was found of the releases before, to start from it; is_kept: whether the figures are
+    to be kept, for which one release is enough.
+    """
+    known, policies = compared.known, compared.policies
+    changed = {number: compared.changed.get(number, 0) for number in policies}
+    if len(policies) < 1 + (not is_kept):
+        return Figures(tuple(policies), 0, (), {}, {}, changed), None
+    memory.cells(session, CELLS)
+    of_k = cells.of_persons(session, max(policy.k for policy in policies.values()))
+    numbers = _numbers(session, known)
+    increment = None
+    if base and is_kept:
+        increment = increments.begin(session, known, policies, base=base, persons=of_k.n_rows)
+    results: dict[int, tuple[CheckResult, ...] | None] = dict.fromkeys(policies)
+    pairs: dict[int, Against | None] = dict.fromkeys([*policies][: None if is_kept else -1])
+    if increment is not None:
+        results = {number: increment.results(number, numbers) for number in policies}
+        pairs = {number: increment.pair(number) for number in policies}
+        increment.end()
+    found = Figures(
+        tuple(policies),
+        of_k.n_rows,
+        numbers,
+        _results(session, compared, numbers, known=results),
+        _pairs(session, compared, known=pairs),
+        changed,
+    )
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(CELLS))
+    return found, of_k
+
+
+def _numbers(session: Session, known: Memory) -> tuple[str, ...]:
+    """Return the columns all of whose remembered values are numbers."""
+    named = {"schema": known.table.schema, "name": known.table.name}
+    return tuple(sorted(row[0] for row in session.pg.execute(query("overlays/numbers"), named)))
+
+
+def _of_each(known: Memory, found: Mapping[int, tuple[CheckResult, ...]]) -> Iterator[CellResult]:
+    """Yield the results of each release, with its relation."""
+    for number, results in found.items():
+        for result in results:
+            yield CellResult(number, known.relations[number], result)
+
+
+def _results(
+    session: Session,
+    compared: _Compared,
+    numbers: tuple[str, ...],
+    *,
+    known: Mapping[int, tuple[CheckResult, ...] | None],
+) -> dict[int, tuple[CheckResult, ...]]:
+    """Count what the cells achieve by the values of each release, where that is not known."""
+    results = {}
+    for number, found in known.items():
+        if found is None:
+            memory.rows(session, compared.known, number, BEFORE)
+            policy = compared.policies[number]
+            found = tuple(cells.of_values(session, policy, numbers))  # noqa: PLW2901
+            session.pg.execute(sql.SQL("DROP TABLE {}").format(BEFORE))
+        results[number] = found
+    return results
+
+
+def _pairs(
+    session: Session, compared: _Compared, *, known: Mapping[int, Against | None]
+) -> dict[int, Against]:
+    """Hold the newest release against others, where that is not known."""
+    pairs = {number: pair for number, pair in known.items() if pair is not None}
+    missing = known.keys() - pairs.keys()
+    if missing:
+        memory.rows(session, compared.known, max(compared.policies), NOW)
+    for number in missing:
+        memory.rows(session, compared.known, number, BEFORE)
+        pairs[number] = cells.against(session, compared.known, number, compared.policies)
+        session.pg.execute(sql.SQL("DROP TABLE {}").format(BEFORE))
+    if missing:
+        session.pg.execute(sql.SQL("DROP TABLE {}").format(NOW))
+    return {number: pairs[number] for number in known}
+
+
+def _composition(compared: _Compared, found: Figures, of_k: CheckResult | None) -> Composition:
+    composition = Composition(
+        table=compared.known.table,
         persons=0,
-        releases=tuple(of_known),
-        unknown=tuple(unknown),
+        releases=found.releases,
+        unknown=tuple(sorted(compared.unknown)),
         results=(),
         against=(),
     )
-    if len(of_known) > (1 if asked is None else 0):
-        found = _compared(session, known, of_known, found, asked=asked)
-    memory.forget(session)
-    return found
-
-
-def _compared(
-    session: Session,
-    known: Memory,
-    policies: Mapping[int, Policy],
-    found: Composition,
-    *,
-    asked: Publication | None,
-) -> Composition:
-    session.pg.execute(sql.SQL("ANALYZE {}").format(memory.ENTRIES))
-    session.pg.execute(query("overlays/cells"))
-    session.pg.execute(sql.SQL("ANALYZE {}").format(_CELLS))
-    newest = max(policies)
-    k = max(policy.k for policy in policies.values())
-    k = k if asked is None else max(k, asked.policy.k)
-    of_k, persons = _of_k(session, k)
-    results = [CellResult(newest, known.relations[newest], of_k)]
-    named = {"schema": known.table.schema, "name": known.table.name}
-    numbers = {row[0] for row in session.pg.execute(query("overlays/numbers"), named)}
-    against = []
-    memory.state(session, known, newest, _NOW)
-    for number, policy in policies.items():
-        memory.state(session, known, number, _BEFORE)
-        results += [
-            CellResult(number, known.relations[number], result)
-            for result in _of_values(session, policy, numbers)
-        ]
-        if number != newest:
-            against.append(_against(session, known, number, policies))
-        _drop(session, _BEFORE)
-    if asked is not None:
-        results += _as_asked(session, known, policies, asked, numbers)
-    _drop(session, _NOW)
-    _drop(session, _CELLS)
-    return replace(found, persons=persons, results=tuple(results), against=tuple(against))
-
-
-def _as_asked(
-    session: Session,
-    known: Memory,
-    policies: Mapping[int, Policy],
-    asked: Publication,
-    numbers: Collection[str],
-) -> Iterator[CellResult]:
-    """Yield what the cells achieve of what a release asks, by the values that were shown before."""
-    wanted = _sensitive(asked.policy)
-    both = {number: wanted & _sensitive(policy) for number, policy in policies.items()}
-    number = max(both, key=lambda one: (len(both[one]), known.relations[one] == asked.view, one))
-    memory.state(session, known, number, _BEFORE)
-    for result in _of_values(session, asked.policy, numbers, shown=both[number]):
-        yield CellResult(asked.id, asked.view, result)
-    _drop(session, _BEFORE)
-
-
-def _sensitive(policy: Policy) -> set[str]:
-    return {rule.column for rule in policy.with_role(Role.SENSITIVE)}
-
-
-def _of_k(session: Session, k: int) -> tuple[CheckResult, int]:
-    """Count the persons of every cell; return how many there are as well."""
-    row = session.pg.execute(query("overlays/count_cells"), {"k": k}).fetchone()
-    assert row is not None  # noqa: S101 - an aggregate always has a row
-    cells, smallest, failing, persons = row
-    verdict = Verdict.FAILED if failing else Verdict.PASSED
-    if not cells:
-        verdict = Verdict.NOT_CHECKED
-    return CheckResult(K_ANONYMITY, None, k, smallest, cells, failing, persons, verdict), persons
-
-
-def _of_values(
-    session: Session,
-    policy: Policy,
-    numbers: Collection[str],
-    *,
-    shown: Collection[str] | None = None,
-) -> Iterator[CheckResult]:
-    """Yield what the cells achieve by the values that the release of ``_BEFORE`` shows.
-
-    numbers: the columns all of whose values are numbers; shown: those that it shows, if it is one
-    of another policy.
-    """
-    sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
-    sensitive = [name for name in sensitive if shown is None or name in shown]
-    cell, person = _unused(sensitive)
-    asked = [
-        demand
-        for demand in demands(policy.models, quasi=[cell], sensitive=sensitive, plain=True)
-        if MODELS[demand.spec.name].scope is Scope.SENSITIVE
-        and not MODELS[demand.spec.name].of_whole
-        and demand.column in sensitive
-    ]
-    if not asked:
-        return
-    session.pg.execute(_overlay(sensitive, numbers, cell=cell, person=person))
-    several = session.pg.execute(query("overlays/has_several")).fetchone() == (True,)
-    for demand in asked:
-        if several and MODELS[demand.spec.name].of_persons and demand.quasi == (cell,):
-            yield judge_persons(session, _OVERLAY, demand, subject=person, column=demand.column)
-        else:
-            yield judge_rows(session, _OVERLAY, demand, column=demand.column, trees={})
-    _drop(session, _OVERLAY)
-
-
-def _overlay(
-    sensitive: Collection[str], numbers: Collection[str], *, cell: str, person: str
-) -> sql.Composed:
-    """Compose the table of what was published of each person, by cell."""
-    columns = [
-        sql.SQL(", (v.value ->> {}){} AS {}").format(
-            sql.Literal(name),
-            sql.SQL("::numeric" if name in numbers else ""),
-            sql.Identifier(name),
-        )
-        for name in sensitive
-    ]
-    return template(
-        "histories/overlay",
-        overlay=_OVERLAY,
-        cell=sql.Identifier(cell),
-        person=sql.Identifier(person),
-        columns=sql.SQL("").join(columns),
-        state=_BEFORE,
-    )
-
-
-def _against(
-    session: Session, known: Memory, earlier: int, policies: Mapping[int, Policy]
-) -> Against:
-    """Hold the newest release, in ``_NOW``, against the one in ``_BEFORE``."""
-    newest = max(policies)
-    k = max(policies[earlier].k, policies[newest].k)
-    row = session.pg.execute(query("overlays/compare"), {"k": k}).fetchone()
-    assert row is not None  # noqa: S101 - an aggregate always has a row
-    persons, smallest, below, in_both = row
-    exposures = []
-    for column, l in _both(policies[earlier], policies[newest]).items():
-        asked = {"column": column, "l": l}
-        few, to_one = session.pg.execute(query("overlays/intersect"), asked).fetchone() or (0, 0)
-        exposures.append(Exposure(column, l, few, to_one))
-    return Against(
-        release=earlier,
-        relation=known.relations[earlier],
-        persons=persons,
-        in_both=in_both,
-        required=k,
-        smallest=smallest or 0,
-        below=below,
-        exposures=tuple(exposures),
-    )
-
-
-def _both(earlier: Policy, newest: Policy) -> dict[str, int]:
-    """Return the sensitive columns of two releases, each with the values that are required."""
-    before = {rule.column for rule in earlier.with_role(Role.SENSITIVE)}
-    both = [r.column for r in newest.with_role(Role.SENSITIVE) if r.column in before]
-    required = dict.fromkeys(both, _LEAST)
-    for spec in newest.models:
-        if spec.name == L_DIVERSITY:
-            asked = set(sensitive_of(spec, both)) & required.keys()
-            required |= dict.fromkeys(asked, cast("int", arguments(spec)["l"]))
-    return required
-
-
-def _drop(session: Session, table: sql.Identifier) -> None:
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(table))
-
-
-def _unused(names: Collection[str]) -> tuple[str, str]:
-    """Return two names that no column has."""
-    free = (name for i in count() if (name := f"c{i}") not in names)
-    return next(free), next(free)
+    if of_k is None or len(found.releases) == 1:
+        return composition
+    relations, newest = compared.known.relations, found.releases[-1]
+    results = [CellResult(newest, relations[newest], of_k)]
+    results += _of_each(compared.known, found.results)
+    against = tuple(pair for number, pair in found.pairs.items() if number != newest)
+    return replace(composition, persons=found.persons, results=tuple(results), against=against)

@@ -107,7 +107,7 @@ def stand(
     known = memory.recall(session, publication.info.name, relation=publication.view)
     person = _read(session, publication, rows)
     memory.state(session, known, publication.id, _BEFORE)
-    session.pg.execute(query("overlays/cells"))
+    memory.cells(session, _CELLS)
     table = publication.info.name
     slots = {
         "person": person,
@@ -245,8 +245,7 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
     session.pg.execute(
         template(
             "histories/withdraw",
-            **{"class": memory.number_in_copy(former)},
-            release=former.release,
+            **memory.of_copy(former),
             key=sql.Literal(key),
             withdrawn=sql.Literal(list(publication.withdrawn or ())),
         )
@@ -272,10 +271,9 @@ def _part(session: Session, former: Publication, *, key: object) -> None:
     session.pg.execute(
         template(
             "histories/part",
-            **{"class": memory.number_in_copy(former)},
-            release=former.release,
+            **memory.of_copy(former),
             key=sql.Literal(key),
             remembered=array.format(sql.SQL(", ").join(remembered)),
-            published=array.format(sql.SQL(", ").join(published)),
+            values=array.format(sql.SQL(", ").join(published)),
         )
     )

@@ -9,7 +9,7 @@ SCHEMA = "dbanon"
 DATA_SCHEMA = "dbanon_data"
 
 # The newest revision under migrations/versions; a test holds the two together.
-REVISION = "0010"
+REVISION = "0011"
 
 metadata = sa.MetaData(
     schema=SCHEMA,
@@ -176,7 +176,16 @@ history = sa.Table(
     sa.Column("person", ARRAY(sa.Text), nullable=False),
     sa.Column("key_id", UUID, nullable=False),
     sa.Column("series", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+    sa.Column("several", sa.Boolean, nullable=False, server_default=sa.text("true")),
     comment="The releases whose persons are remembered, and by which columns these are told.",
+)
+
+history_figures = sa.Table(
+    "history_figures",
+    metadata,
+    sa.Column("release_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("figures", JSONB, nullable=False),
+    comment="What comparing a release with those before found, from which the next one starts.",
 )
 
 history_member = sa.Table(

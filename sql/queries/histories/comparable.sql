@@ -1,5 +1,5 @@
 -- The releases of a table whose persons were told by the same columns and remembered by the same key.
-SELECT h.release_id, h.relation_schema, h.relation_name
+SELECT h.release_id, h.relation_schema, h.relation_name, h.several
   FROM dbanon.history AS h
  WHERE h.table_schema = %(schema)s
    AND h.table_name = %(name)s

@@ -5,10 +5,9 @@ SELECT %(release)s, p.part,
        coalesce(array_agg(p.class ORDER BY p.place) FILTER (WHERE p.person IS NOT NULL), '{}'),
        coalesce(array_agg(p.value_id ORDER BY p.place) FILTER (WHERE p.person IS NOT NULL), '{}')
   FROM (SELECT o.place, (o.place - 1) / 10000 AS part, o.person, o.class, o.value_id
-          FROM (SELECT row_number() OVER (ORDER BY e.person) AS place, e.person, u.class, u.value_id
-                  FROM pg_temp.history_entries AS e
-                 CROSS JOIN LATERAL unnest(e.classes, e.value_ids) AS u (class, value_id)
-                 WHERE e.release_id = %(release)s) AS o
+          FROM (SELECT row_number() OVER (ORDER BY c.person, c.class, c.value_id) AS place,
+                       c.person, c.class, c.value_id
+                  FROM pg_temp.history_changes AS c) AS o
          UNION ALL
         SELECT 0, 0, NULL, NULL, NULL) AS p  -- a release that changed nothing is remembered, too
  GROUP BY p.part

@@ -1,2 +1,2 @@
 -- Whether somebody was published in several rows.
-SELECT EXISTS (SELECT FROM pg_temp.history_before AS b WHERE cardinality(b.value_ids) > 1)
+SELECT EXISTS (SELECT FROM pg_temp.history_before AS b WHERE b.place > 1)

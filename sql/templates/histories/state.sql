@@ -1,9 +1,6 @@
--- The classes and values of everybody whom a relation showed in a release.
+-- The classes and values of everybody whom a relation showed in a release, a row for each person.
 CREATE TEMPORARY TABLE {state} ON COMMIT DROP AS
-SELECT s.person, s.classes, s.value_ids
-  FROM (SELECT DISTINCT ON (e.person) e.person, e.classes, e.value_ids
-          FROM pg_temp.history_entries AS e
-         WHERE e.relation = format('%I.%I', {relation_schema}, {relation_name})
-           AND e.release_id <= {release}
-         ORDER BY e.person, e.release_id DESC) AS s
- WHERE s.classes <> '{{0}}'
+SELECT r.person, array_agg(r.class ORDER BY r.class, r.value_id) AS classes,
+       array_agg(r.value_id ORDER BY r.class, r.value_id) AS value_ids
+  FROM {rows} AS r
+ GROUP BY r.person

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import dbanon
 from dbanon.db import catalog
-from dbanon.db.histories import overlay
+from dbanon.db.histories import increments, overlay
 from dbanon.db.metadata import ledger
 from dbanon.db.releases import relations, release_rows
 from dbanon.db.releases.publication import Publication
@@ -250,7 +250,9 @@ def test_no_person_and_no_key_can_be_read_where_persons_are_remembered(people):
     (persons,) = people.execute("SELECT persons FROM dbanon.history_member")[0]
     (key,) = people.execute("SELECT inner_key FROM dbanon.history_key")[0]
     assert (4, 64) == (len(set(persons)), len(key))
-    make_people_again = "TRUNCATE dbanon.history, dbanon.history_member, dbanon.history_key"
+    make_people_again = (
+        "TRUNCATE dbanon.history, dbanon.history_figures, dbanon.history_member, dbanon.history_key"
+    )
     people.execute(make_people_again)
     note(people, 2, [(i, *row) for i, (_, *row) in enumerate(FIRST, 4711)])
     (others,) = people.execute("SELECT persons FROM dbanon.history_member")[0]
@@ -332,16 +334,25 @@ def held_against(before, now, l):
     )
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(stream=RELEASES)
-def test_every_figure_is_that_of_the_definition(people, stream):
-    for table in ("history", "history_member", "history_value", "history_key", "release"):
-        people.execute(f"TRUNCATE dbanon.{table} CASCADE")
-    people.execute("DROP SCHEMA dbanon_data CASCADE")
-    people.execute("CREATE SCHEMA dbanon_data")
-    for number, (view, shown) in enumerate(stream, 1):
-        rows = [(i, zip_, v, "1") for i, (zip_, v) in enumerate(shown) if zip_]
-        found = note(people, number, rows, view=view)
+TABLES = ("history", "history_figures", "history_member", "history_value", "history_key", "release")
+
+
+def begin_again(database):
+    """Forget all releases."""
+    for table in TABLES:
+        database.execute(f"TRUNCATE dbanon.{table} CASCADE")
+    database.execute("DROP SCHEMA dbanon_data CASCADE")
+    database.execute("CREATE SCHEMA dbanon_data")
+
+
+def note_shown(database, number, view, shown):
+    """Remember a release that shows each person in a class with a value."""
+    rows = [(i, zip_, v, "1") for i, (zip_, v) in enumerate(shown) if zip_]
+    return note(database, number, rows, view=view)
+
+
+def require_definition(stream, found):
+    """Hold every figure of the last of some releases against its definition."""
     cells = cells_of(stream)
     sizes = Counter(cells.values())
     few = sum(size < 2 for size in sizes.values())
@@ -357,6 +368,115 @@ def test_every_figure_is_that_of_the_definition(people, stream):
         for e in one.exposures
         if e.column == "disease"
     ]
-    (again,) = dbanon.history(TABLE, settings=people.settings).compositions
-    assert found == again
     assert {Verdict.PASSED, Verdict.FAILED} >= {one.result.verdict for one in found.results}
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(stream=RELEASES)
+def test_every_figure_is_that_of_the_definition(people, stream):
+    begin_again(people)
+    for number, (view, shown) in enumerate(stream, 1):
+        found = note_shown(people, number, view, shown)
+    require_definition(stream, found)
+    assert (found,) == dbanon.history(TABLE, settings=people.settings).compositions
+
+
+# Random streams in which few persons change at a time, so that a release starts from the figures of
+# those before.
+
+FEW = st.dictionaries(st.integers(0, 11), st.tuples(CLASSES, VALUES), max_size=4)
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["people", "people", "others"]), FEW), min_size=3, max_size=7
+)
+AT_FIRST = [("ab"[i % 2], "xyz"[i % 3]) for i in range(12)]
+
+
+@pytest.fixture
+def carried(monkeypatch):
+    """Let every release start from the figures before; return how many of them did so."""
+    found = Counter()
+
+    def counted(name):
+        carry_on = getattr(increments.Increment, name)
+
+        def counting(*arguments):
+            figures = carry_on(*arguments)
+            found[name if figures is not None else "anew"] += 1
+            return figures
+
+        return counting
+
+    monkeypatch.setattr(increments, "_SHARE", 1)
+    for name in ("results", "pair"):
+        monkeypatch.setattr(increments.Increment, name, counted(name))
+    return found
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+def test_every_figure_that_is_carried_on_is_that_of_the_definition(people, carried, steps):
+    begin_again(people)
+    stream, shown = [], {"people": AT_FIRST, "others": AT_FIRST}
+    for number, (view, changes) in enumerate([("people", {}), *steps], 1):
+        shown[view] = [changes.get(i, before) for i, before in enumerate(shown[view])]
+        if any(zip_ for zip_, _ in shown[view]):
+            stream.append((view, shown[view]))
+            found = note_shown(people, len(stream), view, shown[view])
+            if number > 1:
+                require_definition(stream, found)
+    assert (found,) == dbanon.history(TABLE, settings=people.settings).compositions
+
+
+@pytest.mark.one_server
+def test_a_release_counts_only_those_whom_it_concerns(people, carried):
+    rows = [(i, str(i // 4), "abcd"[i % 4], None) for i in range(40)]
+    note(people, 1, rows)
+    for number in range(2, 6):
+        carried.clear()
+        rows = [
+            *rows[4:],
+            *((40 * number + i, f"new {number}", "ab"[i % 2], None) for i in range(4)),
+        ]
+        found = note(people, number, rows)
+        assert {"results": number, "pair": number} == carried
+        assert (True, 40 + 4 * (number - 1)) == (found.holds, found.persons)
+    assert (found,) == dbanon.history(TABLE, settings=people.settings).compositions
+
+
+@pytest.mark.one_server
+def test_figures_that_are_gone_are_counted_anew(people):
+    note(people, 1, FIRST)
+    people.execute("UPDATE dbanon.history_figures SET figures = '{}'")
+    assert note(people, 2, FIRST).holds
+    people.execute("DELETE FROM dbanon.history_figures")
+    assert note(people, 3, FIRST).holds
+
+
+@pytest.mark.one_server
+def test_figures_that_disagree_with_what_is_remembered_are_not_believed(people):
+    note(people, 1, FIRST)
+    note(people, 2, [(BOB, "3", "dyspepsia", None), (DAVID, "3", "gastritis", None)])
+    people.execute(
+        "UPDATE dbanon.history_figures SET figures = jsonb_set(figures, '{results,1}', '[]')"
+        " WHERE release_id = 2"
+    )
+    (found,) = dbanon.history(TABLE, settings=people.settings).compositions
+    assert found.unknown == (2,)
+
+
+@pytest.mark.one_server
+def test_a_release_of_which_a_part_is_lost_is_said_to_be_unknown(people):
+    note(people, 1, FIRST)
+    people.execute(
+        "UPDATE dbanon.history_member SET persons = persons[2:], classes = classes[2:],"
+        " value_ids = value_ids[2:]"
+    )
+    found = note(people, 2, FIRST)
+    assert ((2,), (1,), False) == (found.releases, found.unknown, found.holds)
+
+
+@pytest.mark.one_server
+def test_one_release_is_compared_with_none(people):
+    note(people, 1, FIRST)
+    (found,) = dbanon.history(TABLE, settings=people.settings).compositions
+    assert (True, (1,), ()) == (found.holds, found.releases, found.results)

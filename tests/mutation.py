@@ -1,8 +1,8 @@
 """Break what guards the promise, one place at a time, and see whether a test notices.
 
-    python tests/benchmarks/mutation.py --list                 # the mutants, how many a file has
-    python tests/benchmarks/mutation.py --sample 20 --jobs 2   # 20 of each file, two at a time
-    python tests/benchmarks/mutation.py --only dbanon/actions/publication/steps.py
+    python tests/mutation.py --list                 # the mutants, how many a file has
+    python tests/mutation.py --sample 20 --jobs 2   # 20 of each file, two at a time
+    python tests/mutation.py --only dbanon/actions/publication/steps.py
 
 A mutant is one edit of a copy of the tree: a condition turned round, a raise or a call left out, a
 comparison moved by one, a clause of SQL dropped. The tests named for its file run on one server,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _FORKS = multiprocessing.get_context("fork")
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 600  # seconds a mutant
 TOO_LONG = "time limit"
 

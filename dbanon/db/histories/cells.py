@@ -1,0 +1,175 @@
+"""Count what the cells and the pairs of classes of some persons come to."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, cast
+
+from psycopg import sql
+
+from dbanon.db.models.statements import demands
+from dbanon.db.proofs.subjects import judge_persons, judge_rows
+from dbanon.db.queries import query, template
+from dbanon.domain.checks import CheckResult, Verdict
+from dbanon.domain.composition import Against, Exposure
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Role
+from dbanon.models.base import Scope
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import arguments, sensitive_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from dbanon.db.histories.memory import Memory
+    from dbanon.db.models.statements import Demand
+    from dbanon.db.session import Session
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.table import TableName
+
+CELLS = sql.Identifier("pg_temp", "history_cells")
+BEFORE = sql.Identifier("pg_temp", "history_before")
+NOW = sql.Identifier("pg_temp", "history_now")
+_OVERLAY = sql.Identifier("pg_temp", "history_overlay")
+_LEAST = 2  # values that a person is to have where a policy asks for no number of them
+
+
+def of_persons(session: Session, k: int) -> CheckResult:
+    """Count the persons of every cell."""
+    row = session.pg.execute(query("overlays/count_cells"), {"k": k}).fetchone()
+    assert row is not None  # noqa: S101 - an aggregate always has a row
+    cells, smallest, failing, persons = row
+    verdict = Verdict.FAILED if failing else Verdict.PASSED
+    if not cells:
+        verdict = Verdict.NOT_CHECKED
+    return CheckResult(K_ANONYMITY, None, k, smallest, cells, failing, persons, verdict)
+
+
+def sensitive_columns(policy: Policy) -> list[str]:
+    """Return the columns by whose values cells are judged."""
+    return [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+
+
+def asked_of_values(
+    policy: Policy, sensitive: Sequence[str] | None = None
+) -> tuple[str, str, list[Demand]]:
+    """Return what a policy asks of the values of cells, and two names that no column has.
+
+    These are of a cell and of a person. sensitive: of these columns alone.
+    """
+    sensitive = sensitive_columns(policy) if sensitive is None else sensitive
+    free = (name for i in count() if (name := f"c{i}") not in sensitive)
+    cell, person = next(free), next(free)
+    asked = [
+        demand
+        for demand in demands(policy.models, quasi=[cell], sensitive=sensitive, plain=True)
+        if MODELS[demand.spec.name].scope is Scope.SENSITIVE
+        and not MODELS[demand.spec.name].of_whole
+        and demand.column in sensitive
+    ]
+    return cell, person, asked
+
+
+def of_values(
+    session: Session,
+    policy: Policy,
+    numbers: Collection[str],
+    *,
+    sensitive: Sequence[str] | None = None,
+    cells: sql.Identifier = CELLS,
+    known_as: str = "cell",
+) -> Iterator[CheckResult]:
+    """Yield what the cells achieve by the values that the release of ``BEFORE`` shows.
+
+    numbers: the columns all of whose values are numbers; sensitive: those of the policy that the
+    release shows, all by default; cells, known_as: the table and the column that hold the cells of
+    persons.
+    """
+    sensitive = sensitive_columns(policy) if sensitive is None else sensitive
+    cell, person, asked = asked_of_values(policy, sensitive)
+    if not asked:
+        return
+    slots = {
+        **_of_table(policy.table),
+        **_columns(sensitive, numbers),
+        "overlay": _OVERLAY,
+        "cell": sql.Identifier(cell),
+        "person": sql.Identifier(person),
+        "state": BEFORE,
+        "cells": cells,
+        "known_as": sql.Identifier(known_as),
+    }
+    session.pg.execute(template("overlays/overlay", **slots))
+    several = session.pg.execute(query("overlays/has_several")).fetchone() == (True,)
+    for demand in asked:
+        if several and MODELS[demand.spec.name].of_persons and demand.quasi == (cell,):
+            yield judge_persons(session, _OVERLAY, demand, subject=person, column=demand.column)
+        else:
+            yield judge_rows(session, _OVERLAY, demand, column=demand.column, trees={})
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(_OVERLAY))
+
+
+def _columns(sensitive: Sequence[str], numbers: Collection[str]) -> dict[str, sql.Composable]:
+    """Compose the sensitive values of a combination of them, and their names."""
+    columns = [
+        sql.SQL(", (v.value ->> {}){} AS {}").format(
+            sql.Literal(name),
+            sql.SQL("::numeric" if name in numbers else ""),
+            sql.Identifier(name),
+        )
+        for name in sensitive
+    ]
+    names = [sql.SQL(", {}").format(sql.Identifier("u", name)) for name in sensitive]
+    return {"columns": sql.SQL("").join(columns), "names": sql.SQL("").join(names)}
+
+
+def against(
+    session: Session,
+    known: Memory,
+    earlier: int,
+    policies: Mapping[int, Policy],
+    *,
+    now: sql.Identifier = NOW,
+    shown: sql.Identifier = BEFORE,
+) -> Against:
+    """Hold the newest release, in ``now``, against the one in ``BEFORE``.
+
+    shown: all that the latter shows of the classes of the persons in it.
+    """
+    newest = max(policies)
+    k = max(policies[earlier].k, policies[newest].k)
+    states = {"before": BEFORE, "now": now}
+    row = session.pg.execute(template("overlays/compare", k=sql.Literal(k), **states)).fetchone()
+    assert row is not None  # noqa: S101 - an aggregate always has a row
+    persons, smallest, below, in_both = row
+    exposures = []
+    for column, l in _both(policies[earlier], policies[newest]).items():
+        slots = {**_of_table(known.table), "column": sql.Literal(column), "l": sql.Literal(l)}
+        asked = template("overlays/intersect", **states, **slots, shown=shown)
+        few, to_one = session.pg.execute(asked).fetchone() or (0, 0)
+        exposures.append(Exposure(column, l, few, to_one))
+    return Against(
+        release=earlier,
+        relation=known.relations[earlier],
+        persons=persons,
+        in_both=in_both,
+        required=k,
+        smallest=smallest or 0,
+        below=below,
+        exposures=tuple(exposures),
+    )
+
+
+def _both(earlier: Policy, newest: Policy) -> dict[str, int]:
+    """Return the sensitive columns of two releases, each with the values that are required."""
+    before = {rule.column for rule in earlier.with_role(Role.SENSITIVE)}
+    both = [r.column for r in newest.with_role(Role.SENSITIVE) if r.column in before]
+    required = dict.fromkeys(both, _LEAST)
+    for spec in newest.models:
+        if spec.name == L_DIVERSITY:
+            asked = set(sensitive_of(spec, both)) & required.keys()
+            required |= dict.fromkeys(asked, cast("int", arguments(spec)["l"]))
+    return required
+
+
+def _of_table(table: TableName) -> dict[str, sql.Composable]:
+    return {"table_schema": sql.Literal(table.schema), "table_name": sql.Literal(table.name)}

@@ -1,0 +1,215 @@
+"""Count what a release changes of the figures of those before, by the persons whom it concerns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from dbanon.db.histories import cells, memory
+from dbanon.db.histories.cells import BEFORE, NOW
+from dbanon.db.histories.figures import carried, carried_pair
+from dbanon.db.queries import query, template
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dbanon.db.histories.figures import Figures
+    from dbanon.db.histories.memory import Memory
+    from dbanon.db.session import Session
+    from dbanon.domain.checks import CheckResult
+    from dbanon.domain.composition import Against
+    from dbanon.domain.policy import Policy
+
+_NEWEST = sql.Identifier("pg_temp", "history_newest")
+_EARLIER = sql.Identifier("pg_temp", "history_earlier")
+_LEFT = sql.Identifier("pg_temp", "history_left")
+_MOVED = sql.Identifier("pg_temp", "history_moved")
+_OF_MOVED = sql.Identifier("pg_temp", "history_of_moved")
+_OF_SPLIT = sql.Identifier("pg_temp", "history_of_split")
+_PAIRED = sql.Identifier("pg_temp", "history_paired")
+_OF_PAIRED = sql.Identifier("pg_temp", "history_of_paired")
+_CLASSES = sql.Identifier("pg_temp", "history_classes")
+_SHOWN = sql.Identifier("pg_temp", "history_shown")
+_WAS = sql.Identifier("pg_temp", "history_was")
+_IS = sql.Identifier("pg_temp", "history_is")
+_SHARE = 0.5  # of all persons: to count more of them twice takes longer than to count all once
+
+
+@dataclass(frozen=True, slots=True)
+class Increment:
+    """The newest release, as it differs from the release of its relation before.
+
+    former: that release; last: what was found when all but the newest were compared; base: what was
+    found with each; added: the persons who were in none before; is_split: whether some members of a
+    cell left the others; pairs: whether pairs of releases are counted by it, too.
+    """
+
+    session: Session
+    known: Memory
+    policies: Mapping[int, Policy]
+    former: int
+    last: Figures
+    base: Mapping[int, Figures]
+    added: int
+    is_split: bool
+    pairs: bool
+
+    def results(self, number: int, numbers: tuple[str, ...]) -> tuple[CheckResult, ...] | None:
+        """Return what the cells achieve by the values of a release; None if all have to be counted.
+
+        numbers: the columns all of whose values are numbers.
+        """
+        newest, before = max(self.policies), number
+        if number == newest:
+            before = self.former
+            if _values_asked(self.policies[before]) != _values_asked(self.policies[newest]):
+                return None
+        if numbers != self.last.numbers or before not in self.last.results:
+            return None
+        if number != newest and not self.is_split:
+            return self.last.results[number]
+        entries = _OF_MOVED if number == newest else _OF_SPLIT
+        removed = self._of_values(before, numbers, entries=entries, known_as="former")
+        added = self._of_values(number, numbers, entries=entries, known_as="cell")
+        base = self.last.results[before]
+        if not len(base) == len(removed) == len(added):
+            return None
+        found = [carried(*three) for three in zip(base, removed, added, strict=True)]
+        told = tuple(one for one in found if one is not None)
+        return told if len(told) == len(found) else None
+
+    def _of_values(
+        self, number: int, numbers: tuple[str, ...], *, entries: sql.Identifier, known_as: str
+    ) -> list[CheckResult]:
+        memory.rows(self.session, self.known, number, BEFORE, entries=entries)
+        policy = self.policies[number]
+        found = cells.of_values(self.session, policy, numbers, cells=_MOVED, known_as=known_as)
+        results = [*found]
+        _drop(self.session, BEFORE)
+        return results
+
+    def pair(self, number: int) -> Against | None:
+        """Return the newest release held against another, or itself.
+
+        None if all persons are to be counted.
+        """
+        base = self._base(number)
+        if base is None or not self.pairs:
+            return None
+        newest = max(self.policies)
+        removed = self._against(self.former if number == newest else number, of=number, now=_WAS)
+        added = self._against(number, of=number, now=_IS)
+        return carried_pair(base, removed, added)
+
+    def _base(self, number: int) -> Against | None:
+        """Return the release before the newest, of its relation, held against another."""
+        newest, former = max(self.policies), self.former
+        first, second = sorted((former, former if number == newest else number))
+        if second not in self.base or first not in self.base[second].pairs:
+            return None
+        pair = self.base[second].pairs[first]
+        return replace(pair, release=number, relation=self.known.relations[number])
+
+    def _against(self, number: int, *, of: int, now: sql.Identifier) -> Against:
+        """Hold the persons concerned, in ``now``, against what a release shows of them."""
+        session, known = self.session, self.known
+        memory.rows(session, known, number, BEFORE, entries=_OF_PAIRED)
+        shown = BEFORE
+        if number not in {self.former, max(self.policies)}:
+            # Others were in these classes, too, and what these show is not theirs alone.
+            first = {"relation": known.first(known.relations[number])}
+            session.pg.execute(query("overlays/find_classes"), first)
+            shown = _SHOWN
+            memory.rows(session, known, number, shown, entries=_CLASSES, later=memory.ENTRIES)
+            _drop(session, _CLASSES)
+        found = cells.against(session, known, of, self.policies, now=now, shown=shown)
+        for table in {BEFORE.as_string(): BEFORE, shown.as_string(): shown}.values():
+            _drop(session, table)
+        return found
+
+    def end(self) -> None:
+        """Drop what was found."""
+        for table in (_MOVED, _OF_MOVED, _OF_SPLIT):
+            _drop(self.session, table)
+        for table in (_OF_PAIRED, _WAS, _IS) if self.pairs else ():
+            _drop(self.session, table)
+
+
+def begin(
+    session: Session,
+    known: Memory,
+    policies: Mapping[int, Policy],
+    *,
+    base: Mapping[int, Figures],
+    persons: int,
+) -> Increment | None:
+    """Find whom the newest release concerns; None if all figures are to be counted anew.
+
+    base: what was found with each release before; persons: of all releases.
+    """
+    *earlier, newest = known.relations
+    same = [number for number in earlier if known.relations[number] == known.relations[newest]]
+    if known.several or not same:
+        return None
+    last = base.get(earlier[-1])
+    if last is None or last.releases != tuple(earlier):
+        return None
+    added, is_split, moved = _find_moved(session, newest)
+    increment = None
+    if moved <= _SHARE * persons:
+        pairs = _find_paired(session, known, newest, former=same[-1], most=_SHARE * persons)
+        increment = Increment(
+            session, known, policies, same[-1], last, base, added, is_split, pairs
+        )
+    else:
+        for table in (_MOVED, _OF_MOVED, _OF_SPLIT):
+            _drop(session, table)
+    for table in (_NEWEST, _EARLIER, _LEFT):
+        _drop(session, table)
+    return increment
+
+
+def _find_moved(session: Session, newest: int) -> tuple[int, bool, int]:
+    """Write whose cell may be another one, and what is remembered of them.
+
+    Returns how many were in none before, whether cells were split, and how many they all are.
+    """
+    for name in ("overlays/find_newest", "overlays/find_earlier"):
+        session.pg.execute(query(name), {"newest": newest})
+    session.pg.execute(template("overlays/cells", cells=_LEFT, entries=_EARLIER))
+    session.pg.execute(query("overlays/find_moved"))
+    row = session.pg.execute(query("overlays/count_moved")).fetchone()
+    assert row is not None  # noqa: S101 - an aggregate always has a row
+    for table, condition in ((_OF_MOVED, "true"), (_OF_SPLIT, "p.is_split")):
+        slots = {"entries": table, "persons": _MOVED, "condition": sql.SQL(condition)}
+        session.pg.execute(template("overlays/entries_of", **slots))
+        session.pg.execute(sql.SQL("ANALYZE {}").format(slots["entries"]))
+    return row[0], row[1], row[2]
+
+
+def _find_paired(session: Session, known: Memory, newest: int, *, former: int, most: float) -> bool:
+    """Write whom pairs of releases concern, as they were and are; return False if too many."""
+    memory.rows(session, known, former, _WAS, entries=_EARLIER)
+    memory.rows(session, known, newest, NOW)
+    found = session.pg.execute(query("overlays/find_paired")).rowcount
+    for table in (_WAS, NOW):
+        _drop(session, table)
+    if found <= most:
+        slots = {"entries": _OF_PAIRED, "persons": _PAIRED, "condition": sql.SQL("true")}
+        session.pg.execute(template("overlays/entries_of", **slots))
+        session.pg.execute(sql.SQL("ANALYZE {}").format(slots["entries"]))
+        memory.rows(session, known, former, _WAS, entries=_OF_PAIRED)
+        memory.rows(session, known, newest, _IS, entries=_OF_PAIRED)
+    _drop(session, _PAIRED)
+    return found <= most
+
+
+def _values_asked(policy: Policy) -> object:
+    """Return what tells the results of the values of a policy from those of others."""
+    return cells.asked_of_values(policy), [rule.column for rule in policy.columns]
+
+
+def _drop(session: Session, table: sql.Identifier) -> None:
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(table))

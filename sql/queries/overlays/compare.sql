@@ -1,9 +1,0 @@
--- Compare two releases as a reader of both can: how many persons are in the classes of so few, in
--- both or in one and not the other.
-SELECT coalesce(sum(c.persons), 0)::bigint, min(c.persons),
-       coalesce(sum(c.persons) FILTER (WHERE c.persons < %(k)s), 0)::bigint,
-       coalesce(sum(c.persons) FILTER (WHERE c.is_in_both), 0)::bigint
-  FROM (SELECT count(*) AS persons, bool_and(a.classes IS NOT NULL AND b.classes IS NOT NULL) AS is_in_both
-          FROM pg_temp.history_before AS a
-          FULL JOIN pg_temp.history_now AS b USING (person)
-         GROUP BY a.classes, b.classes) AS c

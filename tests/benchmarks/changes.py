@@ -1,0 +1,90 @@
+"""Measure what a refresh costs beside a full publication, after a share of the rows has changed.
+
+    python tests/benchmarks/changes.py                         # 1,000,000 rows, 1 % changed
+    python tests/benchmarks/changes.py --rows 200000 --changed 0.005 --times 3
+
+Of the rows that change, half are inserted, a quarter deleted and a quarter updated. The last
+publication groups all rows anew, in a series of its own, so that it is compared and let through.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+
+from measuring import Bar, apart, connected, measure, own_server, report_command, report_head, say
+from psycopg import sql
+from samples.resampled import HARD, LARGE, prepare
+
+INSERT = """
+INSERT INTO public.{table} ({columns})
+SELECT {columns} FROM public.{table} ORDER BY random() LIMIT {n}
+"""
+DELETE = """
+DELETE FROM public.{table}
+ WHERE id IN (SELECT id FROM public.{table} ORDER BY random() LIMIT {n})
+"""
+UPDATE = """
+UPDATE public.{table} SET age = age + 1
+ WHERE id IN (SELECT id FROM public.{table} ORDER BY random() LIMIT {n})
+"""
+HISTORY = "SELECT pg_total_relation_size('dbanon.history_member')"
+
+
+def change(name: str, columns: tuple[str, ...], rows: int) -> None:
+    """Insert, delete and update so many rows in all."""
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    with connected() as connection:
+        for statement, n in ((INSERT, rows // 2), (DELETE, rows // 4), (UPDATE, rows // 4)):
+            slots = {"table": sql.Identifier(name), "columns": names, "n": sql.Literal(n)}
+            connection.execute(sql.SQL(statement).format(**slots))
+
+
+def size() -> int:
+    """Return how many bytes remembering takes."""
+    with connected() as connection:
+        return connection.execute(HISTORY).fetchone()[0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--changed", type=float, default=0.01, help="share of the rows")
+    parser.add_argument("--times", type=int, default=1, help="how often they change")
+    parser.add_argument("--hard", action="store_true", help="three dense numbers among the columns")
+    arguments, options = parser.parse_known_args()
+    sample, rows = HARD if arguments.hard else LARGE, arguments.rows
+    say(f"Python {sys.version.split()[0]}, {os.cpu_count()} processors, {rows:,} rows")
+    anew = ("--new-series", "--recipients-changed")
+    with own_server():
+        measure("demo", "--dataset", "adult")  # brings the taxonomies
+        measure("publish", "adult", *options, *anew)  # compiles what is not compiled
+        measure("refresh", "adult")
+        prepare(sample, rows)
+        before = size()
+        runs = {"publish, the first": measure("publish", sample.name, *options, "--timings")}
+        bytes_a_row = (size() - before) / rows
+        again = ("refresh", sample.name, "--timings")
+        runs["refresh --if-changed, nothing is"] = measure(*again, "--if-changed")
+        for i in range(1, arguments.times + 1):
+            apart(change, sample.name, sample.columns, int(rows * arguments.changed))
+            runs[f"refresh, change {i}"] = measure(*again)
+        runs["history"] = measure("history", sample.name, "--json")
+        publish = measure("publish", sample.name, *options, *anew, "--timings")
+        runs["publish, all anew"] = publish
+    full = runs["publish, the first"].wall
+    bars = {"refresh": Bar(full / 5), "refresh --if-changed": Bar(full / 20)}
+    report_head()
+    for what, run in runs.items():
+        report_command(what, run, bars.get(what.partition(",")[0]))
+        for name, seconds in run.stages.items():
+            say(f"    {name:<40} {seconds:>8.2f}")
+    say(f"remembered at first: {bytes_a_row:.1f} bytes a row")
+    found = json.loads(runs["history"].output)["compositions"]
+    say(f"comparing reveals: {[one['warnings'] for one in found] or 'nothing'}")
+
+
+if __name__ == "__main__":
+    main()
