@@ -124,10 +124,12 @@ def test_json_says_what_was_published(run, patients):
     assert set(release["loss"]["columns"]) == {"age", "sex", "born", "weight"}
 
 
-def test_a_second_release_warns_that_the_two_can_be_compared(run, patients):
+def test_a_second_release_that_could_be_compared_is_refused(run, patients):
     assert "comparing releases" not in run("publish", "patients", "--k", 5).stderr
-    assert "comparing releases" in run("publish", "patients", "--k", 7).stderr
-    assert "comparing releases" in run("publish", "patients", "--k", 9, "--name", "other").stderr
+    anew = ("publish", "patients", "--k", 7, "--new-series")
+    assert "comparing releases" in run(*anew, code=3).stderr
+    assert "comparing releases" in run(*anew, "--name", "other", code=3).stderr
+    assert "comparing releases" in run(*anew, "--recipients-changed").stderr
 
 
 def test_refresh_all_goes_on_after_a_failure_and_reports_the_worst_code(run, patients):

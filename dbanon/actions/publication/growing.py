@@ -66,12 +66,23 @@ def obstacle(session: Session, loaded: Loaded, request: Request, present: Releas
         return "the policy is another one by now"
     if loaded.versions != present.taxonomies:
         return "a taxonomy has another version"
-    if not copies.is_closed(session, present):
+    if not copies.is_closed(session, present) or _is_altered(session, present, loaded.info):
         return "it is not as it was published"
     key = loaded.info.primary_key
     if policy.subject is None and memory.persons_of(session, present) != key:
         return "who is in it is not remembered"
     return _of_policy(policy, request)
+
+
+def _is_altered(session: Session, present: Release, source: TableInfo) -> bool:
+    """Whether readers see other rows than were published, or see them in another way."""
+    from dbanon.db import audit, catalog
+    from dbanon.db.releases import immutability
+
+    published = catalog.describe_source(session, present.relation)
+    if any(audit.view_problems(session, published, release=present, source=source)):
+        return True
+    return immutability.content(session, published) != present.content
 
 
 def _of_policy(policy: Policy, request: Request) -> str | None:

@@ -63,7 +63,8 @@ def run(monkeypatch, capsys):
 def test_a_refresh_uses_the_policy_of_each_release(patients):
     settings = patients.settings
     first = dbanon.publish(SOURCE, settings=settings)
-    second = dbanon.publish(SOURCE, policy="research", settings=settings)
+    others = {"new_series": True, "recipients_changed": True}
+    second = dbanon.publish(SOURCE, policy="research", settings=settings, **others)
     assert ["anon.patients", "anon.patients_research"] == [
         str(release.relation) for release in (first, second)
     ]

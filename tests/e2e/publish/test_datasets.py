@@ -174,7 +174,11 @@ def test_a_refresh_of_one_table_is_one_of_all(run, database, clinic):
     assert "unchanged" in run("refresh", "encounters", "--if-changed").out
     assert served(database) == before
     database.execute("DELETE FROM public.conditions WHERE condition_id = 1")
-    printed = run("refresh", "encounters", "--if-changed").out
+    refused = run("refresh", "encounters", "--if-changed", code=3).err
+    assert "reveals individuals" in refused
+    assert served(database) == before
+    others = ("--new-series", "--recipients-changed")
+    printed = run("refresh", "encounters", "--if-changed", *others).out
     assert printed.count("refreshed") == len(TABLES)
     after = served(database)
     assert all(after[table].id > before[table].id for table in TABLES)

@@ -62,7 +62,7 @@ def test_the_command_line_asks_for_it_and_a_refresh_again(visits, monkeypatch, c
 
     for word, numbers in (("group", dict.fromkeys(range(1, 6), 12)), ("2", {1: 12, 2: 48})):
         words = ("publish", "visits", "--rows-per-subject", word, "--keep-assignment", "--json")
-        code, out, _ = run(*words)
+        code, out, _ = run(*words, "--new-series", "--recipients-changed")
         release = json.loads(out)
         assert code == 0
         assert str(release["policy"]["rows_per_subject"]) == word
@@ -71,7 +71,7 @@ def test_the_command_line_asks_for_it_and_a_refresh_again(visits, monkeypatch, c
         before = kept(visits, dbanon.load_release(release["id"], settings=visits.settings))
         assert before[1] == numbers
         assert len(before[0]) == 180 - release["loss"]["n_sampled"]
-        (again,) = dbanon.refresh(TABLE, settings=visits.settings)
+        (again,) = dbanon.refresh(TABLE, new_series=True, settings=visits.settings)
         assert before == kept(visits, again.release)
         (same,) = dbanon.refresh(TABLE, if_changed=True, settings=visits.settings)
         assert not same.changed

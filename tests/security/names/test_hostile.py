@@ -78,7 +78,7 @@ def test_hostile_names_publish_and_check(database, key, kind):
         database.execute(sql.SQL("DELETE FROM {}").format(source))
         assert database.execute(sql.SQL("SELECT count(*) FROM {}").format(published)) == [(0,)]
     else:
-        (refreshed,) = dbanon.refresh(table, settings=settings)
+        (refreshed,) = dbanon.refresh(table, new_series=True, settings=settings)
         assert refreshed.changed
     assert database.execute("SELECT to_regnamespace('dbanon') IS NOT NULL") == [(True,)]
 

@@ -272,7 +272,7 @@ def test_a_schema_exchanged_at_any_moment_ends_the_refresh(
     trap(stranger, kind)
     at(monkeypatch, *MOMENTS[moment], lambda: stranger.execute(SWAP))
     with pytest.raises(dbanon.DbanonError) as refused:
-        dbanon.refresh(TABLE, settings=database.settings)
+        dbanon.refresh(TABLE, new_series=True, settings=database.settings)
     assert "false" not in str(refused.value)
     assert certified(database) == {"true"}
     assert not caught(stranger)

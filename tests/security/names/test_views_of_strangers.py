@@ -178,6 +178,6 @@ def test_a_schema_that_is_exchanged_meanwhile_is_noticed(database, stranger, mon
 
 def test_a_view_over_a_stranger_s_table_is_published(database, stranger):
     assert rows_proved(publish(database)) == 100
-    (refreshed,) = dbanon.refresh(VIEW, settings=database.settings)
+    (refreshed,) = dbanon.refresh(VIEW, new_series=True, settings=database.settings)
     assert refreshed.changed
     assert not caught(stranger)
