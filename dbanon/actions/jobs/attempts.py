@@ -67,7 +67,7 @@ def attempt(job: Job, settings: Settings, *, vitals: Vitals, stop: Event) -> Out
 
 
 def _failed(job: Job, error: Exception) -> Outcome:
-    """Tell whether a job is tried again after an error."""
+    """Return the end of an attempt that an error broke off: whether the job is tried again."""
     from dbanon.db.jobs import queue
 
     if isinstance(error, SchemaOutOfDate):  # it ends this worker, and another knows the schema
