@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from threading import Event
 
 import psycopg
 import pytest
@@ -224,6 +225,20 @@ def test_what_is_asked_for_during_an_attempt_is_not_done_by_a_release_before(
     wait_no_more(published)
     assert ["refreshed"] == work(published)
     assert 3 == len(dbanon.list_releases(settings=published.settings))
+
+
+def test_a_worker_that_is_told_to_stop_while_its_job_fails_ends_in_peace(published, monkeypatch):
+    stop, done = Event(), []
+
+    def stop_and_fail(*_, **__):
+        stop.set()
+        failing()
+
+    monkeypatch.setattr("dbanon.actions.refresh.refresh", stop_and_fail)
+    published.execute("SELECT dbanon.enqueue('public.patients')")
+    dbanon.work(stop=stop, on_job=done.append, settings=published.settings)
+    assert ["stopped"] == [str(one.outcome.result) for one in done]
+    assert [("waiting", 0)] == published.execute("SELECT state, attempts FROM dbanon.job")
 
 
 def test_an_unforeseen_error_is_kept_without_what_it_says(published, monkeypatch):
