@@ -131,6 +131,20 @@ def test_a_time_that_comes_while_a_job_waits_is_done_by_that_job(published, cloc
     )
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_no_worker_waits_for_a_load_that_has_asked_for_a_refresh(published, clock, waits):
+    ask = "SELECT dbanon.enqueue('public.patients')"
+    dbanon.set_schedule("patients", "0 * * * *", settings=published.settings)
+    if waits:
+        published.execute(ask)
+    load = published.connect(autocommit=False)
+    load.execute(ask)
+    clock(1)
+    assert [] == work(published)
+    load.commit()
+    assert ["unchanged"] == work(published)
+
+
 def test_what_trying_again_does_not_help_against_has_failed_and_is_shown(published, clock, run_):
     dbanon.set_schedule("patients", "0 * * * *", settings=published.settings)
     published.execute("ALTER TABLE public.patients ADD hiv boolean DEFAULT true")
