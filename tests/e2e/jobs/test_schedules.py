@@ -322,7 +322,7 @@ def test_a_job_that_loses_every_worker_is_given_up(published):
     published.execute(LOST, (8,))
     assert ["failed"] == work(published)
     found = published.execute("SELECT state, reason FROM dbanon.job")
-    assert [("failed", "8 workers were lost while they refreshed it")] == found
+    assert [("failed", "attempt 8 has lost its worker")] == found
 
 
 def test_only_the_last_thousand_jobs_of_a_table_are_kept(published):
