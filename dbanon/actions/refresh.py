@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """What became of one relation: ``release`` is the one now served.
+    """What became of one relation: ``release`` is the one now served, or that would be.
 
     ``changed`` tells whether it is a new one; ``error`` is why it could not be; ``growth`` what
     came and went, where it was refreshed class by class; ``regrouped`` why it was not;

@@ -174,7 +174,7 @@ def unsafe(
     least: int,
     subjects: NDArray[np.int32] | None = None,
 ) -> NDArray[np.bool_]:
-    """Tell which atoms are not to be shown with columns that no release showed of them.
+    """Return which atoms are not to be shown with columns that no release showed of them.
 
     Whoever has the earlier releases can tell the rows of an atom from those that it is merged with,
     by the values that both show. So an atom has to have ``least`` persons, and to meet what is

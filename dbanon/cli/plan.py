@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from dbanon.domain.progress import Stages
 
 Found = TypeVar("Found")
-_OF_REFRESH = {"table", "refresh", "leavers", "dsn", "owner", "json", "timings", "progress"}
+_OF_REFRESH_ALONE = {"leavers", "allow_superuser"}
+_OF_REFRESH = {
+    *("table", "refresh", "dsn", "owner", "json", "timings", "progress"),
+    *_OF_REFRESH_ALONE,
+}
 
 
 @publication.asking(without={"keep_assignment"})
@@ -43,6 +47,7 @@ def plan(
     plot: options.Plot = None,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
+    allow_superuser: options.AllowSuperuser = False,
     json: options.Json = False,
     timings: options.Timings = False,
     progress: options.Progress = False,
@@ -59,7 +64,7 @@ def plan(
     dbanon plan patients --refresh
     """
     watched = partial(console.watched, timings=timings, progress=progress)
-    settings = options.settings(dsn, owner=owner)
+    settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
     if _is_of_refresh(context, refresh=refresh):
         forecast.show(table or "", leavers, settings=settings, watched=watched, json=json)
         return
@@ -108,8 +113,9 @@ def _is_of_refresh(context: typer.Context, *, refresh: bool) -> bool:
     """Whether a refresh is asked about; refuses options that would mean nothing then."""
     sources = {name: context.get_parameter_source(name) for name in context.params}
     given = {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
-    if not refresh and "leavers" in given:
-        raise typer.BadParameter("goes with --refresh", param_hint="--leavers")
+    for name in () if refresh else sorted(given & _OF_REFRESH_ALONE):
+        option = f"--{name.replace('_', '-')}"
+        raise typer.BadParameter("goes with --refresh", param_hint=option)
     if refresh and (not given >= {"table"} or given - _OF_REFRESH):
         raise typer.BadParameter(
             "takes a table and --leavers: all else is as it was asked for last time",

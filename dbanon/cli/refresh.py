@@ -78,7 +78,7 @@ def _show_all(results: "list[Refreshed]", *, json: bool, quiet: bool) -> None:
 
 
 def show(result: "Refreshed", *, silent: bool) -> None:
-    """Say what became of a relation; silent: only what is not well."""
+    """Report what became of a relation; silent: only what is not well."""
     if result.error is not None:
         console.warn(f"{result.relation}: {console.with_hint(result.error)}")
     elif not silent:

@@ -116,25 +116,25 @@ class Growth:
 class Sharing:
     """How a release is made of atoms: those who were in the same classes of all releases before.
 
-    atoms: how many are shown, in classes of one or several; kept: their rows; born: rows that were
-    never published and form classes of their own; waiting: those that are too few or too much alike
-    for one; withheld: rows of atoms that are not shown, as somebody of them is gone or as they do
-    not meet by themselves what is asked of a column that was never published; frozen: rows of
-    ``kept`` whose values are others by now.
+    atoms: how many are shown, in classes of one or several; kept: their rows; births: rows that
+    were never published and form classes of their own; waiting: those that are too few or too much
+    alike for one; withheld: rows of atoms that are not shown, as somebody of them is gone or as
+    they do not meet by themselves what is asked of a column that was never published; frozen: rows
+    of ``kept`` whose values are others by now.
     """
 
     atoms: int
     kept: int
-    born: int
+    births: int
     waiting: int
     withheld: int
     frozen: int
 
     def __str__(self) -> str:
-        """Say it in one clause."""
+        """Return the counts in one clause."""
         return (
             f"{self.kept:,} rows in whole groups of those published together before"
-            f" ({self.atoms:,} of them), {self.born:,} new; {self.waiting:,} rows wait,"
+            f" ({self.atoms:,} of them), {self.births:,} new; {self.waiting:,} rows wait,"
             f" {self.withheld:,} are withheld, {self.frozen:,} are shown with the values of before"
         )
 

@@ -11,6 +11,17 @@ depends_on = None
 
 SCHEMA = "dbanon"
 
+UNCOMPRESSED = """
+ALTER TABLE dbanon.history_member
+    ALTER COLUMN persons SET STORAGE EXTERNAL,
+    ALTER COLUMN classes SET STORAGE EXTERNAL
+"""
+COMPRESSED = """
+ALTER TABLE dbanon.history_member
+    ALTER COLUMN persons SET STORAGE EXTENDED,
+    ALTER COLUMN classes SET STORAGE EXTENDED
+"""
+
 # Whoever may publish goes on publishing.
 GRANTS = """
 DO $$
@@ -39,8 +50,7 @@ def upgrade() -> None:
         schema=SCHEMA,
     )
     # Nothing compresses hashes, and to try takes longer than to write them.
-    for column in ("persons", "classes"):
-        op.execute(f"ALTER TABLE {SCHEMA}.history_member ALTER {column} SET STORAGE EXTERNAL")
+    op.execute(UNCOMPRESSED)
     op.create_table(
         "history_figures",
         sa.Column("release_id", sa.BigInteger(), autoincrement=False, nullable=False),
@@ -54,6 +64,5 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.drop_table("history_figures", schema=SCHEMA)
-    for column in ("persons", "classes"):
-        op.execute(f"ALTER TABLE {SCHEMA}.history_member ALTER {column} SET STORAGE EXTENDED")
+    op.execute(COMPRESSED)
     op.drop_column("history", "several", schema=SCHEMA)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from psycopg.conninfo import make_conninfo
 from tables import make_patients, patients_policy
 
 import dbanon
@@ -54,6 +55,15 @@ def test_nothing_to_do_is_shown_as_well(patients, run):
     assert "2 wait for others like them" in printed
 
 
+def test_a_superuser_is_refused_unless_that_is_meant(patients, run, monkeypatch):
+    superuser = make_conninfo(patients.server.admin_dsn, dbname=patients.name)
+    monkeypatch.setenv("DBANON_DSN", superuser)
+    dbanon.drop_release(1, settings=patients.settings)
+    run("publish", "patients", "--allow-superuser")
+    assert "--allow-superuser" in run("plan", "patients", "--refresh", code=1).err
+    assert "would stay" in run("plan", "patients", "--refresh", "--allow-superuser").out
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -61,6 +71,7 @@ def test_nothing_to_do_is_shown_as_well(patients, run):
         ("patients", "--refresh", "--k", 7),
         ("patients", "--refresh", "--compare"),
         ("patients", "--leavers", "retire"),
+        ("patients", "--allow-superuser"),
     ],
 )
 def test_what_would_mean_nothing_is_refused(patients, run, words):

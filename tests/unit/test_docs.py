@@ -16,6 +16,7 @@ from typer.main import get_command
 import dbanon
 from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
 from dbanon.cli import BROKEN_PIPE, INTERRUPTED, app
+from dbanon.db.metadata.tables import REVISION
 from dbanon.db.releases.column_types import published_type
 from dbanon.domain.caution import Code
 from dbanon.domain.errors import DbanonError
@@ -249,6 +250,10 @@ def test_the_defaults_of_a_policy_are_described():
     policy = Policy(None, ())
     assert described["algorithm"] == f"`{policy.algorithm}`"
     assert described["max_suppressed"] == f"{policy.max_suppressed:g}"
+
+
+def test_the_revision_that_is_shown_is_the_newest():
+    assert {REVISION} == set(re.findall(r"schema installed \(revision (\w+)\)", WRITTEN))
 
 
 def test_every_picture_is_there_and_shown():

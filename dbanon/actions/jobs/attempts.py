@@ -53,7 +53,7 @@ def attempt(job: Job, settings: Settings, *, vitals: Vitals, stop: Event) -> Out
     from dbanon.db.jobs import queue
 
     if job.attempts > queue.ATTEMPTS:
-        lost = DatabaseError(f"{queue.ATTEMPTS} workers were lost while they refreshed it")
+        lost = DatabaseError(f"attempt {queue.ATTEMPTS} has lost its worker")
         return Outcome(Result.FAILED, lost)
     try:
         refreshed = _refresh(job, settings, vitals=vitals)
@@ -67,7 +67,7 @@ def attempt(job: Job, settings: Settings, *, vitals: Vitals, stop: Event) -> Out
 
 
 def _failed(job: Job, error: Exception) -> Outcome:
-    """Tell whether a job is tried again after an error."""
+    """Return the end of an attempt that an error broke off: whether the job is tried again."""
     from dbanon.db.jobs import queue
 
     if isinstance(error, SchemaOutOfDate):  # it ends this worker, and another knows the schema

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.jobs.queue import Standing
     from dbanon.db.jobs.schedules import Schedule
+    from dbanon.db.session import Session
 
 _LIST = "dbanon schedule list"
 
@@ -50,26 +51,30 @@ def set_schedule(
     times = Cron(cron, zone)
     name = table if isinstance(table, TableName) else TableName.parse(table)
     deed = Deed(f"the schedule of {name}", "stored", _LIST)
-    settings = settings or Settings.load()
-    with current_session(settings, deed=deed) as session:
+    with current_session(settings or Settings.load(), deed=deed) as session:
         found = find_source(session, name).name
         if not ledger.releases(session, table=found, served=True):
             hint = command("dbanon publish", found, options="--k 5")
             raise ConfigError(f"{found} is not published", hint=hint)
         schedules.store(session, found, times)
-    (stored,) = (one for one in list_schedules(settings=settings) if one.table == found)
+        (stored,) = (one for one in _all(session) if one.table == found)
     return stored
 
 
 def list_schedules(*, settings: Settings | None = None) -> list[Scheduled]:
     """Return the tables that are scheduled or had jobs, by name."""
-    from dbanon.db.jobs import queue, schedules
     from dbanon.db.metadata.migrate import current_session
 
     with current_session(settings or Settings.load()) as session:
-        moment = queue.now(session)
-        planned = {one.table: one for one in schedules.schedules(session)}
-        jobs = {one.table: one for one in queue.standing(session)}
+        return _all(session)
+
+
+def _all(session: Session) -> list[Scheduled]:
+    from dbanon.db.jobs import queue, schedules
+
+    moment = queue.now(session)
+    planned = {one.table: one for one in schedules.schedules(session)}
+    jobs = {one.table: one for one in queue.standing(session)}
     tables = sorted({*planned, *jobs}, key=str)
     return [
         Scheduled(

@@ -176,5 +176,5 @@ class _Worker:
         self.on_job(Worked(job.table, job.due_at, job.attempts, seconds, outcome))
         if isinstance(error, SchemaOutOfDate):
             raise error
-        if result is Result.STOPPED:
+        if result is Result.STOPPED and not self.stop.is_set():
             raise KeyboardInterrupt

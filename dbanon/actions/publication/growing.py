@@ -55,7 +55,7 @@ class Unchanged:
 
 
 def obstacle(session: Session, loaded: Loaded, request: Request, present: Release) -> str | None:
-    """Say why a release can only be grouped anew, None if its classes can stay as they are."""
+    """Return why a release can only be grouped anew, None if its classes can stay as they are."""
     from dbanon.db.histories import memory
     from dbanon.db.releases import copies
 

@@ -223,7 +223,7 @@ def _merged(
     sharing = Sharing(
         atoms=len(np.unique(atoms.atom[kept])),
         kept=int(kept.sum()),
-        born=int(shown[fresh].sum()),
+        births=int(shown[fresh].sum()),
         waiting=len(fresh) - int(shown[fresh].sum()),
         withheld=int((~shown & ~atoms.is_fresh).sum()),
         frozen=int(kept[atoms.frozen].sum()),

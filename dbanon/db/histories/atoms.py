@@ -53,7 +53,7 @@ class Remembered:
 def recall(
     session: Session, table: TableName, persons: pa.Table, *, relation: TableName
 ) -> Remembered | None:
-    """Tell how persons stand to all releases of a table; None if none can be compared.
+    """Return how persons stand to all releases of a table, None if none can be compared.
 
     persons: the columns that tell them, a row each; relation: whose values go before those that
     other relations showed.

@@ -98,9 +98,9 @@ class _Fate:
 def stand(
     session: Session, publication: Publication, rows: SourceRows, *, terms: Terms
 ) -> Standing:
-    """Tell how rows stand to a publication that is served, and whom the next shows no more.
+    """Return how rows stand to a publication that is served.
 
-    What is gone is in the table ``history_departed`` until the transaction ends.
+    Whom the next one shows no more is in the table ``history_departed`` until the transaction ends.
 
     Raises PolicyError when two rows have one key.
     """

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from psycopg.rows import dict_row
 
+from dbanon.db import locks
 from dbanon.db.jobs import queue
 from dbanon.db.queries import query
 from dbanon.domain.errors import ConfigError
@@ -84,6 +86,16 @@ def enter_due(session: Session, now: datetime) -> list[ConfigError]:
             )
             continue
         if due is not None:
-            values = {**queue.named(schedule.table), "due": due, "now": now}
-            session.pg.execute(query("jobs/enter_due"), values)
+            _enter(session, schedule.table, due, now=now)
     return unread
+
+
+def _enter(session: Session, table: TableName, due: datetime, *, now: datetime) -> None:
+    """Enter a time that is due, unless somebody has just asked for a refresh and not committed."""
+
+    def enter() -> None:
+        values = {**queue.named(table), "due": due, "now": now}
+        session.pg.execute(query("jobs/enter_due"), values)
+
+    with suppress(locks.Held):  # no worker waits for that: it is entered when it is looked at next
+        locks.patiently(session, enter, on=(), budget=0)

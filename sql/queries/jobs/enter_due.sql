@@ -20,7 +20,10 @@ WITH entered AS (
 UPDATE dbanon.job AS j
    SET begun_at = NULL,
        begun_after = NULL
-  FROM entered AS e
- WHERE j.table_schema = e.table_schema
-   AND j.table_name = e.table_name
-   AND j.state = 'waiting'
+ WHERE j.job_id = (SELECT w.job_id
+                     FROM entered AS e
+                     JOIN dbanon.job AS w
+                       ON w.table_schema = e.table_schema
+                      AND w.table_name = e.table_name
+                    WHERE w.state = 'waiting'
+                      FOR UPDATE OF w SKIP LOCKED)

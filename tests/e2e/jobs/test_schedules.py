@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from threading import Event
 
 import psycopg
 import pytest
@@ -130,6 +131,20 @@ def test_a_time_that_comes_while_a_job_waits_is_done_by_that_job(published, cloc
     )
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_no_worker_waits_for_a_load_that_has_asked_for_a_refresh(published, clock, waits):
+    ask = "SELECT dbanon.enqueue('public.patients')"
+    dbanon.set_schedule("patients", "0 * * * *", settings=published.settings)
+    if waits:
+        published.execute(ask)
+    load = published.connect(autocommit=False)
+    load.execute(ask)
+    clock(1)
+    assert [] == work(published)
+    load.commit()
+    assert ["unchanged"] == work(published)
+
+
 def test_what_trying_again_does_not_help_against_has_failed_and_is_shown(published, clock, run_):
     dbanon.set_schedule("patients", "0 * * * *", settings=published.settings)
     published.execute("ALTER TABLE public.patients ADD hiv boolean DEFAULT true")
@@ -226,6 +241,20 @@ def test_what_is_asked_for_during_an_attempt_is_not_done_by_a_release_before(
     assert 3 == len(dbanon.list_releases(settings=published.settings))
 
 
+def test_a_worker_that_is_told_to_stop_while_its_job_fails_ends_in_peace(published, monkeypatch):
+    stop, done = Event(), []
+
+    def stop_and_fail(*_, **__):
+        stop.set()
+        failing()
+
+    monkeypatch.setattr("dbanon.actions.refresh.refresh", stop_and_fail)
+    published.execute("SELECT dbanon.enqueue('public.patients')")
+    dbanon.work(stop=stop, on_job=done.append, settings=published.settings)
+    assert ["stopped"] == [str(one.outcome.result) for one in done]
+    assert [("waiting", 0)] == published.execute("SELECT state, attempts FROM dbanon.job")
+
+
 def test_an_unforeseen_error_is_kept_without_what_it_says(published, monkeypatch):
     def fail(*_, **__):
         raise ValueError("could not convert 'Smith'")
@@ -293,7 +322,7 @@ def test_a_job_that_loses_every_worker_is_given_up(published):
     published.execute(LOST, (8,))
     assert ["failed"] == work(published)
     found = published.execute("SELECT state, reason FROM dbanon.job")
-    assert [("failed", "8 workers were lost while they refreshed it")] == found
+    assert [("failed", "attempt 8 has lost its worker")] == found
 
 
 def test_only_the_last_thousand_jobs_of_a_table_are_kept(published):

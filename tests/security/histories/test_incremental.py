@@ -286,7 +286,7 @@ def test_a_copy_that_was_changed_is_not_extended(patients):
     unseal(patients, 1)
     patients.execute("DELETE FROM dbanon_data.release_1 WHERE disease = 'flu'")
     arrive(patients, *range(120, 160))
-    assert 40 == shared(patients).born
+    assert 40 == shared(patients).births
     assert 160 == published(patients).total()
 
 
@@ -336,7 +336,7 @@ def test_labels_are_of_all_classes_and_share_them(patients):
     dbanon.publish("patients", settings=patients.settings)
     arrive(patients, *range(120, 160))
     found = shared(patients)
-    assert (120, 40) == (found.kept, found.born)
+    assert (120, 40) == (found.kept, found.births)
 
 
 @pytest.mark.one_server
@@ -350,14 +350,14 @@ def test_bounds_share_the_classes(patients):
     dbanon.publish("patients", settings=patients.settings)
     arrive(patients, *range(120, 160))
     found = shared(patients)
-    assert (120, 40) == (found.kept, found.born)
+    assert (120, 40) == (found.kept, found.births)
 
 
 @pytest.mark.one_server
 def test_a_kept_assignment_shares_the_classes(patients):
     dbanon.publish("patients", keep_assignment=True, settings=patients.settings)
     arrive(patients, *range(120, 160))
-    assert 40 == shared(patients).born
+    assert 40 == shared(patients).births
     assert [(160,)] == patients.execute("SELECT count(*) FROM dbanon_data.rows_3")
 
 

@@ -64,6 +64,7 @@ def test_what_makes_it_no_worse_is_published(patients):
     before = shown(patients)
     assert () == publish(patients).composition.warnings
     assert before == shown(patients)
+    assert [2, 1] == released(patients)
 
 
 def test_others_read_a_series_of_their_own(patients):

@@ -197,7 +197,7 @@ def test_newcomers_are_among_themselves_and_as_many_as_was_ever_promised(patient
     arrive(patients, 33)
     second = publish(patients)
     now = members(patients, second)
-    assert (200, 33, 0) == (second.sharing.kept, second.sharing.born, second.sharing.waiting)
+    assert (200, 33, 0) == (second.sharing.kept, second.sharing.births, second.sharing.waiting)
     of_newcomers = Counter(own for person, own in now.items() if person >= 1000)
     assert min(of_newcomers.values()) >= 2 * K
     assert not of_newcomers.keys() & {own for person, own in now.items() if person < 1000}
@@ -208,7 +208,7 @@ def test_too_few_newcomers_wait(patients):
     publish(patients)
     arrive(patients, 3)
     second = publish(patients)
-    assert (0, 3) == (second.sharing.born, second.sharing.waiting)
+    assert (0, 3) == (second.sharing.births, second.sharing.waiting)
 
 
 def test_what_no_union_meets_is_refused_with_the_way_out(patients):
