@@ -75,7 +75,7 @@ def by_two(source):
 def failures(database, table, **options):
     """Publish and return what the database refused, (model, column) each."""
     with pytest.raises(dbanon.CheckFailed, match="did not hold in the database") as caught:
-        dbanon.publish(table, settings=database.settings, **options)
+        dbanon.publish(table, new_series=True, settings=database.settings, **options)
     assert caught.value.exit_code == 3
     results = caught.value.report.results
     return {(r.model, r.column) for r in results if r.verdict is Verdict.FAILED}
