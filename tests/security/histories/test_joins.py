@@ -4,7 +4,7 @@ import pytest
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.domain.errors import ConfigError
+from dbanon.domain.errors import ConfigError, NotPermitted
 
 pytestmark = pytest.mark.one_server
 OTHERS = {"new_series": True, "recipients_changed": True}
@@ -81,3 +81,17 @@ def test_a_table_of_one_series_is_asked_nothing(database):
     dbanon.set_policy(table, patients_policy(table, k=5, l=3), settings=database.settings)
     first = publish(database)
     assert (first.id, first.id + 1) == publish(database, name="again").composition.releases
+
+
+@pytest.mark.parametrize("if_changed", [False, True])
+def test_a_refresh_that_changes_nothing_refuses_a_reader_of_two_series(patients, if_changed):
+    publish(patients, name="again", series="anon.patients")
+    role = patients.role("analyst")
+    patients.execute(f"GRANT USAGE ON SCHEMA anon TO {role}")
+    patients.execute(f"GRANT SELECT ON anon.again, anon.others TO {role}")
+    options = {"if_changed": if_changed, "settings": patients.settings}
+    with pytest.raises(NotPermitted, match=f"{role} can read .* and another series"):
+        dbanon.refresh("patients", **options)
+    patients.execute(f"REVOKE SELECT ON anon.others FROM {role}")
+    found = dbanon.refresh("patients", **options)
+    assert [False, False] == [one.changed for one in found]
