@@ -64,7 +64,7 @@ def publish_in(
 ) -> Release:
     """Do all of a publication inside the open transaction of ``publishing``."""
     previous = replaced(session, loaded.info, request)
-    gate = placed(session, loaded.info.name, request, gate=gate)
+    gate = placed(session, loaded.info, request, gate=gate)
     shared = share(session, loaded, request, stages, gate=gate)
     prepared, sharing = shared or (
         prepare(session, loaded, request, stages, strict=gate.strict),

@@ -71,7 +71,7 @@ def publish_dataset_in(
     _require_apart(loaded, request)
     previous = [replaced(session, one.info, request) for one in loaded]
     for one in loaded:
-        placed(session, one.info.name, request, gate=gate)
+        placed(session, one.info, request, gate=gate)
     prepared = prepare_linked(session, loaded, request, stages, strict=gate.strict)
     built = [
         build(session, one, request, stages, previous=entry, gate=gate)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.composition import Composition, Gate
     from dbanon.domain.release import Entry
-    from dbanon.domain.table import TableName
+    from dbanon.domain.table import TableInfo, TableName
 
 
 def compare(
@@ -45,14 +45,17 @@ def compare(
     return found
 
 
-def placed(session: Session, table: TableName, request: Request, *, gate: Gate) -> Gate:
+def placed(session: Session, info: TableInfo, request: Request, *, gate: Gate) -> Gate:
     """Return a gate by which a copy joins the right series; writes nothing.
 
     Whoever reads a relation of a new name may have read the releases of any series before, or of
-    none. Raises ConfigError when the table has several and nobody said of which one it is.
+    none. Raises ConfigError when the table has several and nobody said of which one it is, or when
+    it was published by another name.
     """
     from dbanon.db.histories import memory
 
+    table = info.name
+    _require_own_name(session, info, gate)
     if request.kind is ReleaseKind.VIEW:
         if gate.series is not None:
             raise ConfigError("a live view is of no series", hint="--as table, or no --series")
@@ -76,6 +79,23 @@ def placed(session: Session, table: TableName, request: Request, *, gate: Gate) 
             hint="publish it under another --name",
         )
     return replace(gate, series=view)
+
+
+def _require_own_name(session: Session, info: TableInfo, gate: Gate) -> None:
+    """Raise ConfigError when a table was renamed: its releases are found by the name it had."""
+    from dbanon.db.releases import turns
+
+    former = turns.former_names(session, info)
+    served = [number for numbers in former.values() for number in numbers]
+    if not former or (gate.new_series and not served):
+        return
+    names = " or ".join(map(str, former))
+    drops = "".join(f"{command('dbanon release drop', number)}, " for number in served)
+    raise ConfigError(
+        f"{info.name} was published before as {names}, which is gone: whoever has those releases"
+        " could compare them with this one",
+        hint=f"rename it back; or group it anew: {drops}then --new-series",
+    )
 
 
 def _require_one(

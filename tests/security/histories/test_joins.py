@@ -1,10 +1,13 @@
 """Which series a relation of a new name joins has to be said where a table has several."""
 
+from dataclasses import replace
+
 import pytest
 from tables import make_patients, patients_policy
 
 import dbanon
 from dbanon.domain.errors import ConfigError, NotPermitted
+from dbanon.domain.table import TableName
 
 pytestmark = pytest.mark.one_server
 OTHERS = {"new_series": True, "recipients_changed": True}
@@ -95,3 +98,40 @@ def test_a_refresh_that_changes_nothing_refuses_a_reader_of_two_series(patients,
     patients.execute(f"REVOKE SELECT ON anon.others FROM {role}")
     found = dbanon.refresh("patients", **options)
     assert [False, False] == [one.changed for one in found]
+
+
+def test_a_table_that_was_renamed_is_no_other_table(database):
+    table = make_patients(database)
+    policy = patients_policy(table, k=5, l=3)
+    dbanon.set_policy(table, policy, settings=database.settings)
+    publish(database)
+    database.execute("ALTER TABLE patients RENAME TO people")
+    people = replace(policy, table=TableName("public", "people"))
+    dbanon.set_policy(people.table, people, settings=database.settings)
+    for options in ({}, {"new_series": True}, {"kind": "view"}, OTHERS):
+        with pytest.raises(
+            ConfigError, match=r"before as public\.patients, which is gone"
+        ) as found:
+            dbanon.publish("people", settings=database.settings, **options)
+        assert "dbanon release drop 1, then --new-series" in found.value.hint
+    dbanon.drop_release(1, settings=database.settings)
+    with pytest.raises(ConfigError, match="which is gone"):
+        dbanon.publish("people", settings=database.settings)
+    first = dbanon.publish("people", new_series=True, settings=database.settings)
+    # From then on it has a history by this name.
+    second = dbanon.publish("people", settings=database.settings)
+    assert (first.id, second.id) == second.composition.releases
+
+
+def test_a_table_whose_predecessor_is_gone_is_another_one(database):
+    table = make_patients(database)
+    dbanon.set_policy(table, patients_policy(table, k=5, l=3), settings=database.settings)
+    publish(database)
+    database.execute("CREATE TABLE people (LIKE patients INCLUDING ALL)")
+    database.execute("INSERT INTO people SELECT * FROM patients")
+    database.execute("DROP TABLE patients")
+    people = patients_policy(TableName("public", "people"), k=5, l=3)
+    dbanon.set_policy(people.table, people, settings=database.settings)
+    # A publication that was rolled back is none.
+    dbanon.publish("people", dry_run=True, settings=database.settings)
+    assert dbanon.publish("people", settings=database.settings).composition.warnings == ()
