@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Unpack
 from dbanon.actions.preparation.prepare import fingerprint, prepare
 from dbanon.actions.preparation.request import Request
 from dbanon.actions.publication.opening import publishing
+from dbanon.actions.publication.series import placed
 from dbanon.actions.publication.sharing import share
 from dbanon.actions.publication.steps import build, replaced, serve
 from dbanon.domain.composition import Gate
 from dbanon.domain.progress import Stages
+from dbanon.domain.table import TableName
 from dbanon.formats.datasets import Dataset
 from dbanon.settings import Settings
 
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.request import Options
     from dbanon.db.session import Session
     from dbanon.domain.release import Release
-    from dbanon.domain.table import TableName
 
 
 def publish(
@@ -32,6 +33,7 @@ def publish(
     strict: bool = False,
     new_series: bool = False,
     recipients_changed: bool = False,
+    series: str | TableName | None = None,
     settings: Settings | None = None,
     stages: Stages | None = None,
     **options: Unpack[Options],
@@ -42,14 +44,15 @@ def publish(
     and seed, as ``dbanon.actions.preparation.request.Options`` describes them. A release already
     there is replaced atomically; if anything fails, it stays. With ``dry_run`` all is done and
     proved, then rolled back. With ``strict`` nothing is published that would be warned of.
-    ``new_series`` and ``recipients_changed`` let it be compared with nothing before it, as
-    ``dbanon.domain.composition.Gate`` describes.
+    ``new_series`` and ``recipients_changed`` let it be compared with nothing before it, and
+    ``series`` with the releases of that relation, as ``dbanon.domain.composition.Gate`` describes.
 
     Raises Unsatisfiable, PolicyError, TaxonomyError, DriftError, CheckFailed, NotPermitted,
     ConfigError, DatabaseError.
     """
     request = Request.of(options)
-    gate = Gate(strict, new_series, recipients_changed)
+    joined = TableName.parse(series) if isinstance(series, str) else series
+    gate = Gate(strict, new_series, recipients_changed, joined)
     stages = stages or Stages()
     settings = settings or Settings.load()
     with publishing([(table, request)], settings, keep=not dry_run) as (session, (loaded,)):
@@ -61,6 +64,7 @@ def publish_in(
 ) -> Release:
     """Do all of a publication inside the open transaction of ``publishing``."""
     previous = replaced(session, loaded.info, request)
+    gate = placed(session, loaded.info, request, gate=gate)
     shared = share(session, loaded, request, stages, gate=gate)
     prepared, sharing = shared or (
         prepare(session, loaded, request, stages, strict=gate.strict),

@@ -168,7 +168,7 @@ def _again(
         if [one.id for one in present] == [one.id for one in releases]:
             done = unless_since is not None and all(map(unless_since.precedes, present))
             if done or (if_changed and _is_same(session, loaded, releases, asked, stages)):
-                session.deeds.withdraw()
+                _leave(session, loaded, releases)
                 return [Refreshed(one.relation, one, changed=False) for one in releases]
             make = partial(_renewed, present=present, leavers=leavers, gate=gate)
             return make(session, loaded, request, stages)
@@ -241,7 +241,7 @@ def _grown(
         if loaded.now is not None:
             store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
         identity.require_admitted(session)
-        session.deeds.withdraw()
+        _leave(session, [loaded], [present])
         same = replace(present, warnings=built.warnings)
         return Refreshed(
             present.relation,
@@ -256,6 +256,16 @@ def _grown(
     return Refreshed(
         new.relation, new, changed=True, growth=built.growth, former_ncp=present.loss.ncp
     )
+
+
+def _leave(session: Session, loaded: Sequence[Loaded], served: Sequence[Release]) -> None:
+    """Leave releases as they are; raises NotPermitted when somebody reads two series by now."""
+    from dbanon.db.histories import readers
+
+    for one, release in zip(loaded, served, strict=True):
+        others = readers.of_others(session, one.info, release=release.id)
+        readers.require_others(session, others, table=one.info, relation=release.relation)
+    session.deeds.withdraw()
 
 
 def _present(session: Session, release: Release) -> Release:

@@ -9,6 +9,7 @@ from dbanon.cli import options
 from dbanon.cli.options import publication
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.interrupts import OnInterrupt, interruptible
+from dbanon.domain.errors import ConfigError
 
 if TYPE_CHECKING:
     from dbanon.domain.release import Release
@@ -25,6 +26,7 @@ def publish(
     strict: options.Strict = False,
     new_series: options.NewSeries = False,
     recipients_changed: options.RecipientsChanged = False,
+    series: options.Series = None,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
@@ -53,6 +55,7 @@ def publish(
             strict=strict,
             new_series=new_series,
             recipients_changed=recipients_changed,
+            series=series,
             settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
             stages=stages,
             **asked,
@@ -65,14 +68,21 @@ def publish(
 
 def _published(
     what: str | Path,
+    *,
+    series: str | None,
     **asked: Any,  # noqa: ANN401 - whatever the options ask for
 ) -> list[Release]:
     from dbanon.actions.publish import publish as of_table
     from dbanon.actions.publish import publish_dataset
 
-    if isinstance(what, Path):
-        return publish_dataset(what, **asked)
-    return [of_table(what, **asked)]
+    if not isinstance(what, Path):
+        return [of_table(what, series=series, **asked)]
+    if series is not None:
+        raise ConfigError(
+            "--series is about one table, and a dataset has several",
+            hint="leave it out, or for other readers: --new-series --recipients-changed",
+        )
+    return publish_dataset(what, **asked)
 
 
 def _show(release: Release, *, dry_run: bool, silent: bool) -> None:

@@ -165,14 +165,21 @@ class Gate:
     The releases of a table are a series: a release is refused when comparing it with those before
     would reveal more than they do. strict: refuse what would only be warned of as well; new_series:
     group anew; recipients_changed: nobody who will read it has read the releases before, so that
-    it starts a series of its own.
+    it starts a series of its own; series: a relation whose series it joins, which has to be said of
+    the first release of a relation when its table has several.
     """
 
     strict: bool = False
     new_series: bool = False
     recipients_changed: bool = False
+    series: TableName | None = None
 
     def __post_init__(self) -> None:
+        if self.recipients_changed and self.series is not None:
+            raise ConfigError(
+                f"for other recipients it starts a series, and does not join that of {self.series}",
+                hint="--series RELATION, or --new-series --recipients-changed",
+            )
         if self.recipients_changed and not self.new_series:
             raise ConfigError(
                 "other recipients are said of a new series alone",

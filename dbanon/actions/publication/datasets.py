@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.linked import prepare_linked
 from dbanon.actions.preparation.prepare import fingerprint
+from dbanon.actions.publication.series import placed
 from dbanon.actions.publication.steps import build, replaced, serve
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.errors import ConfigError
@@ -69,6 +70,8 @@ def publish_dataset_in(
     request = replace(request, dataset=tuple(str(one.info.name) for one in loaded))
     _require_apart(loaded, request)
     previous = [replaced(session, one.info, request) for one in loaded]
+    for one in loaded:
+        placed(session, one.info, request, gate=gate)
     prepared = prepare_linked(session, loaded, request, stages, strict=gate.strict)
     built = [
         build(session, one, request, stages, previous=entry, gate=gate)

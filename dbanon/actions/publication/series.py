@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dbanon.domain.checks import CheckFailed, CheckReport
 from dbanon.domain.composition import require_safe
+from dbanon.domain.errors import ConfigError
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dbanon.actions.preparation.request import Request
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.composition import Composition, Gate
     from dbanon.domain.release import Entry
+    from dbanon.domain.table import TableInfo, TableName
 
 
 def compare(
@@ -31,20 +37,103 @@ def compare(
         live = {publication.id: publication.policy}
         found = overlay.recall(session, table, relation=publication.view, live=live)
     else:
-        starts = _starts(session, publication, gate)
-        found = overlay.remember(session, publication, starts_series=starts)
+        starts, joined = _starts(session, table, gate), gate.series
+        found = overlay.remember(session, publication, starts_series=starts, series_of=joined)
         if found.failed and not starts:
             _require_no_worse(session, publication, found, previous)
     require_safe([found] if gate.strict else [])
     return found
 
 
-def _starts(session: Session, publication: Publication, gate: Gate) -> bool:
+def placed(session: Session, info: TableInfo, request: Request, *, gate: Gate) -> Gate:
+    """Return a gate by which a copy joins the right series; writes nothing.
+
+    Whoever reads a relation of a new name may have read the releases of any series before, or of
+    none. Raises ConfigError when the table has several and nobody said of which one it is, or when
+    it was published by another name.
+    """
+    from dbanon.db.histories import memory
+
+    table = info.name
+    _require_own_name(session, info, gate)
+    if request.kind is ReleaseKind.VIEW:
+        if gate.series is not None:
+            raise ConfigError("a live view is of no series", hint="--as table, or no --series")
+        return gate
+    view, known = request.view(table), memory.places(session, table)
+    latest = {relation: series for series, relation in known.values()}
+    if gate.series is not None and gate.series not in latest:
+        raise ConfigError(
+            f"{gate.series} is not remembered as a relation of {table}",
+            hint=command("dbanon history", table),
+        )
+    if view not in latest:
+        if gate.series is None and not _starts(session, table, gate):
+            _require_one(table, view, known, of_table=not request.dataset)
+        return gate
+    if gate.series is None:
+        return gate
+    if latest[gate.series] != latest[view]:
+        raise ConfigError(
+            f"{view} was published in another series than {gate.series}",
+            hint="publish it under another --name",
+        )
+    return replace(gate, series=view)
+
+
+def _require_own_name(session: Session, info: TableInfo, gate: Gate) -> None:
+    """Raise ConfigError when a table was renamed: its releases are found by the name it had."""
+    from dbanon.db.releases import turns
+
+    former = turns.former_names(session, info)
+    served = [number for numbers in former.values() for number in numbers]
+    if not former or (gate.new_series and not served):
+        return
+    names = " or ".join(map(str, former))
+    drops = "".join(f"{command('dbanon release drop', number)}, " for number in served)
+    raise ConfigError(
+        f"{info.name} was published before as {names}, which is gone: whoever has those releases"
+        " could compare them with this one",
+        hint=f"rename it back; or group it anew: {drops}then --new-series",
+    )
+
+
+def _require_one(
+    table: TableName,
+    view: TableName,
+    known: Mapping[int, tuple[int, TableName]],
+    *,
+    of_table: bool,
+) -> None:
+    """Raise ConfigError when a table has several series; known: of each release, and relation."""
+    series: dict[int, dict[TableName, list[int]]] = {}
+    for number, (own, relation) in known.items():
+        series.setdefault(own, {}).setdefault(relation, []).append(number)
+    if len(series) < 2:  # noqa: PLR2004
+        return
+    listed = "; ".join(
+        ", ".join(f"{name} (release {', '.join(map(str, those))})" for name, those in own.items())
+        for own in series.values()
+    )
+    others = "for readers who never had one of these: --new-series --recipients-changed"
+    latest = {relation: own for own, relation in known.values()}
+    to_join = {own: relation for relation, own in latest.items()}
+    joins = " or ".join(command("--series", relation) for relation in to_join.values())
+    raise ConfigError(
+        f"the releases of {table} are {len(series)} series, and whose readers {view} is for is not"
+        f" known: {listed}",
+        hint=f"{joins}; or {others}" if of_table else others,
+    )
+
+
+def _starts(session: Session, table: TableName, gate: Gate) -> bool:
     """Whether a copy is compared with nothing from now on."""
     from dbanon.db.metadata import ledger
 
+    if gate.series is not None:
+        return False
     if gate.new_series and not gate.recipients_changed:
-        return not ledger.served_entries(session, table=publication.info.name)
+        return not ledger.served_entries(session, table=table)
     return gate.new_series
 
 

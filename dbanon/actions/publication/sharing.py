@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dbanon.domain.composition import Gate
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
-    from dbanon.domain.table import TableInfo
+    from dbanon.domain.table import TableInfo, TableName
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -64,12 +64,13 @@ def share(
     policy, info = in_force(loaded, request), loaded.info
     if gate.new_series or not _can_share(policy, request, info):
         return None
-    if memory.key_of(session, info.name, request.view(info.name)) is None:
+    relation = gate.series or request.view(info.name)
+    if memory.key_of(session, info.name, relation) is None:
         return None
     linked = policy.subject is not None
     source = read_source(session, loaded, policy, stages, kind=request.kind, linked=linked)
     with stages("compare"):
-        known = _recalled(session, source, policy, info, request)
+        known = _recalled(session, source, policy, info, relation)
     if known is None:
         return None
     source, atoms = _frozen(source, known, policy, loaded)
@@ -99,7 +100,7 @@ def _can_share(policy: Policy, request: Request, info: TableInfo) -> bool:
 
 
 def _recalled(
-    session: Session, source: Source, policy: Policy, info: TableInfo, request: Request
+    session: Session, source: Source, policy: Policy, info: TableInfo, relation: TableName
 ) -> Remembered | None:
     import pyarrow as pa
 
@@ -108,7 +109,7 @@ def _recalled(
     persons: pa.Table = source.rows.keys
     if policy.subject is not None:
         persons = pa.table([source.owners], names=[policy.subject])
-    return atoms.recall(session, info.name, persons, relation=request.view(info.name))
+    return atoms.recall(session, info.name, persons, relation=relation)
 
 
 def _frozen(

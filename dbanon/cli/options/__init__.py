@@ -261,6 +261,15 @@ RecipientsChanged = Annotated[
         "--recipients-changed", help="whoever will read it has read no release before: forget these"
     ),
 ]
+Series = Annotated[
+    str | None,
+    typer.Option(
+        "--series",
+        metavar="RELATION",
+        show_default=False,
+        help="whose readers a new relation is for, if the table has several series",
+    ),
+]
 KeepAssignment = Annotated[
     bool,
     typer.Option(

@@ -53,26 +53,28 @@ class Memory:
         return min((n for n, name in self.relations.items() if name == relation), default=None)
 
 
-def remember(session: Session, publication: Publication, *, starts_series: bool = False) -> Memory:
+def remember(
+    session: Session,
+    publication: Publication,
+    *,
+    starts_series: bool = False,
+    series_of: TableName | None = None,
+) -> Memory:
     """Note whom a table release shows, in which class; return it with what it can be compared with.
 
-    That is nothing when it starts a series, whose persons are told by another key.
+    That is nothing when it starts a series, whose persons are told by another key. It joins that
+    of the relation ``series_of``, by default its own, or the latest one if it has none yet.
     What is remembered of all of them is in ENTRIES until the transaction ends or it is forgotten.
     """
     table, view = publication.info.name, publication.view
     person = _person(publication)
-    latest = None if starts_series else _latest(session, table, view)
+    latest = None if starts_series else _latest(session, table, series_of or view)
     key = latest["key"] if latest is not None and latest["exists"] else _new_key(session)
     series = publication.id if starts_series else latest["series"] if latest is not None else 0
     several = publication.policy.subject is not None
     _present(session, publication, key)
-    where = {
-        "schema": table.schema,
-        "name": table.name,
-        "person": person,
-        "key": key,
-        "series": series,
-    }
+    where = {"schema": table.schema, "name": table.name, "person": person, "key": key}
+    where["series"] = series
     known = _unpacked(session, table, where)
     _find_changes(session, publication, known)
     noted = {
@@ -239,8 +241,14 @@ def key_of(session: Session, table: TableName, relation: TableName) -> UUID | No
 
 def series(session: Session, table: TableName) -> dict[int, int]:
     """Return the series of each remembered release of a table, by number."""
+    return {number: own for number, (own, _) in places(session, table).items()}
+
+
+def places(session: Session, table: TableName) -> dict[int, tuple[int, TableName]]:
+    """Return series and relation of each remembered release of a table, by number, in order."""
     named = {"schema": table.schema, "name": table.name}
-    return dict(session.pg.execute(query("histories/series"), named).fetchall())
+    rows = session.pg.execute(query("histories/series"), named)
+    return {number: (own, TableName(*relation)) for number, own, *relation in rows}
 
 
 def series_of(known: Mapping[int, int], release: int, own: int) -> int | None:

@@ -35,14 +35,19 @@ if TYPE_CHECKING:
 
 
 def remember(
-    session: Session, publication: Publication, *, starts_series: bool = False
+    session: Session,
+    publication: Publication,
+    *,
+    starts_series: bool = False,
+    series_of: TableName | None = None,
 ) -> Composition:
     """Remember a table release that is about to be served; compare it with all before.
 
     One that starts a series is compared as well, and remembered so that none after it will be.
+    series_of: a relation whose series it joins, by default its own, else the latest one.
     """
     if not starts_series:
-        return _remembered(session, publication)
+        return _remembered(session, publication, series_of=series_of)
     with session.pg.transaction(force_rollback=True):
         found = _remembered(session, publication)
     _remembered(session, publication, starts_series=True)
@@ -50,9 +55,13 @@ def remember(
 
 
 def _remembered(
-    session: Session, publication: Publication, *, starts_series: bool = False
+    session: Session,
+    publication: Publication,
+    *,
+    starts_series: bool = False,
+    series_of: TableName | None = None,
 ) -> Composition:
-    known = memory.remember(session, publication, starts_series=starts_series)
+    known = memory.remember(session, publication, starts_series=starts_series, series_of=series_of)
     compared = _comparable(session, known, {publication.id: publication.policy})
     # Of a person of several rows, no figure is kept: what tells them is numbered anew every time.
     is_kept = compared.policies.keys() == known.relations.keys() and not known.several

@@ -16,7 +16,7 @@ from dbanon.db.queries import query
 from dbanon.db.releases.live.guards import lock_source
 from dbanon.db.session import LOCK_TIMEOUT
 from dbanon.domain.errors import DatabaseError
-from dbanon.domain.table import quote_identifier
+from dbanon.domain.table import TableName, quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -130,6 +130,17 @@ def _take(session: Session, source: TableInfo) -> None:
         session.pg.execute(query("turns/take_turn"), (source.oid,))
     except (psycopg.errors.LockNotAvailable, psycopg.errors.SerializationFailure):
         raise _Overtaken from None
+
+
+def former_names(session: Session, source: TableInfo) -> dict[TableName, list[int]]:
+    """Return by which names a source may have been published before, with what is served on.
+
+    That is within the turn of its first publication by the name it has now. A turn is taken by an
+    OID, which outlives a name: of several names that are gone, nothing tells which one it had.
+    """
+    named = {"source": source.oid, "schema": source.name.schema, "name": source.name.name}
+    rows = session.pg.execute(query("turns/former_names"), named)
+    return {TableName(schema, name): served for schema, name, served in rows}
 
 
 def settled(session: Session, deed: Deed, *, keep: bool, work: Callable[[], T]) -> T:
