@@ -23,7 +23,7 @@ from dbanon.domain.text import command
 from dbanon.formats.values import combinations
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -38,6 +38,7 @@ _BEFORE = sql.Identifier("pg_temp", "history_before")
 _CELLS = sql.Identifier("pg_temp", "history_cells")
 _STANDING = sql.Identifier("pg_temp", "history_standing")
 _TOUCHED = sql.Identifier("pg_temp", "history_touched")
+_DEPARTED = sql.Identifier("pg_temp", "history_departed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,12 @@ class Terms:
     k: int
     required: Mapping[str, int] | None
     patient: bool = False
+
+    @property
+    def asked(self) -> dict[str, object]:
+        """What a class has to be, as parameters of a query."""
+        required = self.required or {}
+        return {"k": self.k, "columns": list(required), "required": list(required.values())}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -149,18 +156,13 @@ def _write(session: Session, relation: sql.Identifier, table: pa.Table) -> None:
 
 
 def _counted(session: Session, publication: Publication, terms: Terms, *, key: object) -> Standing:
-    required = terms.required or {}
-    asked = {"k": terms.k, "columns": list(required), "required": list(required.values())}
-    session.pg.execute(query("standing/touched"), asked)
+    session.pg.execute(query("standing/touched"), terms.asked)
     parts: dict[int, list[_Part]] = defaultdict(list)
     for row in session.pg.execute(query("standing/parts")):
         part = _Part(*row)
         parts[part.class_].append(part)
     mixed = _mixed(session, publication, key=key) if parts and terms.required is not None else ()
-    fate = _Fate()
-    for class_, found in parts.items():
-        _decide(fate, found, terms, is_mixed=class_ in mixed)
-    session.pg.execute(query("standing/departed"), {"whole": fate.whole, "left": fate.left})
+    fate = _departed(session, parts, terms, mixed=mixed)
     withdrawn = [row[0] for row in session.pg.execute(query("standing/withdrawn"))]
     fresh = [row[0] for row in session.pg.execute(query("standing/fresh"))]
     returning = _left_behind(session, fate.returning)
@@ -170,6 +172,50 @@ def _counted(session: Session, publication: Publication, terms: Terms, *, key: o
     names = ("kept", "withheld", "deferred", "left", "changed")
     growth = Growth(withdrawn=len(withdrawn), **dict(zip(names, counts, strict=True)))
     return Standing(tuple(pools), tuple(withdrawn), growth)
+
+
+def _departed(
+    session: Session,
+    parts: Mapping[int, Sequence[_Part]],
+    terms: Terms,
+    *,
+    mixed: Collection[int],
+) -> _Fate:
+    """Write whom the next release shows no more, by what becomes of the parts of each class.
+
+    Parts that can go by themselves may leave a class with others who are none; then it stays as it
+    is, or goes as a whole.
+    """
+    fate = _fate(parts, terms, mixed=mixed, undivided=())
+    session.pg.execute(query("standing/departed"), {"whole": fate.whole, "left": fate.left})
+    if terms.required is None:
+        return fate
+    found = session.pg.execute(query("standing/undivided"), terms.asked)
+    undivided = {row[0] for row in found}
+    if undivided:
+        fate = _fate(parts, terms, mixed=mixed, undivided=undivided)
+        session.pg.execute(sql.SQL("DROP TABLE {}").format(_DEPARTED))
+        session.pg.execute(query("standing/departed"), {"whole": fate.whole, "left": fate.left})
+    return fate
+
+
+def _fate(
+    parts: Mapping[int, Sequence[_Part]],
+    terms: Terms,
+    *,
+    mixed: Collection[int],
+    undivided: Collection[int],
+) -> _Fate:
+    """Decide what becomes of all classes; undivided: those that go as a whole or not at all."""
+    fate = _Fate()
+    for class_, found in parts.items():
+        if terms.required is None or class_ in undivided:
+            _decide_undivided(fate, found, terms)
+        elif class_ in mixed:
+            _decide_mixed(fate, found, terms)
+        else:
+            _decide(fate, found, terms)
+    return fate
 
 
 def _mixed(session: Session, publication: Publication, *, key: object) -> set[int]:
@@ -193,25 +239,31 @@ def _mixed(session: Session, publication: Publication, *, key: object) -> set[in
     return {row[0] for row in session.pg.execute(statement)}
 
 
-def _decide(fate: _Fate, parts: Sequence[_Part], terms: Terms, *, is_mixed: bool) -> None:
-    """Decide what becomes of a class, of all its parts."""
+def _decide_undivided(fate: _Fate, parts: Sequence[_Part], terms: Terms) -> None:
+    """Decide what becomes of a class that goes as a whole or not at all."""
+    if sum(part.gone for part in parts) >= terms.leavers:
+        fate.whole += [part.part for part in parts]
+
+
+def _decide_mixed(fate: _Fate, parts: Sequence[_Part], terms: Terms) -> None:
+    """Decide what becomes of a class that goes as a whole, and of which others may come back."""
     touched = [part for part in parts if part.gone]
-    everybody = [part.part for part in parts]
-    if terms.required is None:
-        if sum(part.gone for part in touched) >= terms.leavers:
-            fate.whole += everybody
+    gone = sum(part.gone for part in touched)
+    if terms.patient and not (gone >= terms.k and all(part.is_done for part in touched)):
         return
-    if not is_mixed:
-        for part in touched:
-            if part.is_done and (part.others_are_safe or part.gone == part.persons):
-                fate.left.append(part.part)
-            elif part.is_done or not terms.patient:
-                fate.whole.append(part.part)
-        return
-    if terms.patient and not (len(parts) == 1 and touched[0].is_done):
-        return
-    fate.whole += everybody
+    fate.whole += [part.part for part in parts]
     fate.returning += [part.part for part in touched if part.gone_are_safe]
+
+
+def _decide(fate: _Fate, parts: Sequence[_Part], terms: Terms) -> None:
+    """Decide what becomes of each part of a class by itself."""
+    for part in parts:
+        if not part.gone:
+            continue
+        if part.is_done and (part.others_are_safe or part.gone == part.persons):
+            fate.left.append(part.part)
+        elif part.is_done or not terms.patient:
+            fate.whole.append(part.part)
 
 
 def _left_behind(session: Session, parts: Sequence[int]) -> list[NDArray[np.int64]]:

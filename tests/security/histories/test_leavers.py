@@ -1,0 +1,110 @@
+"""Who is gone is taken out of views whose classes are several of another view."""
+
+from collections import defaultdict
+
+import pytest
+
+import dbanon
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ColumnRule, ModelSpec, Policy, Role
+
+pytestmark = pytest.mark.one_server
+K, LARGE, L, SIZE = 5, 9, 2, 100
+
+
+@pytest.fixture
+def patients(database, request):
+    """Return a table with two views of which one shows whole classes of the other, merged."""
+    database.execute(
+        "CREATE TABLE public.patients (id int PRIMARY KEY, age int, disease text, note text);"
+        "INSERT INTO public.patients"
+        " SELECT i, i / 5 * 2, (ARRAY['flu', 'cold', 'gout'])[1 + i % 3], 'note ' || i"
+        f" FROM generate_series(0, {SIZE - 1}) AS i"
+    )
+    role = Role(getattr(request, "param", "identifier"))
+    rules = (
+        ColumnRule("id", Role.IDENTIFIER),
+        ColumnRule("age", Role.QUASI),
+        ColumnRule("disease", Role.SENSITIVE),
+        ColumnRule("note", role, allow=("near-unique: made up",) * (role is Role.INSENSITIVE)),
+    )
+    models = (ModelSpec(K_ANONYMITY, {"k": K}), ModelSpec(L_DIVERSITY, {"l": L}))
+    table = dbanon.TableName("public", "patients")
+    policy = Policy(table, rules, models, algorithm="mondrian")
+    dbanon.set_policy(table, policy, settings=database.settings)
+    for options in ({}, {"name": "larger", "k": LARGE}):
+        dbanon.publish(table, keep_assignment=True, settings=database.settings, **options)
+    database.execute("CREATE TABLE public.rows_1 AS SELECT * FROM dbanon_data.rows_1")
+    database.execute("CREATE TABLE public.rows_2 AS SELECT * FROM dbanon_data.rows_2")
+    for options in ({}, {"name": "larger", "k": LARGE}):
+        dbanon.publish(table, settings=database.settings, **options)
+    return database
+
+
+def atoms(database):
+    """Return the persons of each class of the first view."""
+    found = defaultdict(list)
+    for person, group in database.execute("SELECT k1, group_id FROM public.rows_1"):
+        found[group].append(person)
+    return [found[group] for group in sorted(found)]
+
+
+def classes(database):
+    """Return the atoms of each class of the merged view, of those with two of them."""
+    found = defaultdict(lambda: defaultdict(list))
+    for person, atom, group in database.execute(
+        "SELECT k1, a.group_id, b.group_id FROM public.rows_1 AS a"
+        "  JOIN public.rows_2 AS b USING (k1)"
+    ):
+        found[group][atom].append(person)
+    return [list(one.values()) for one in found.values() if len(one) == 2]
+
+
+def leave(database, persons):
+    database.execute("DELETE FROM public.patients WHERE id = ANY (%s)", (list(persons),))
+
+
+def refresh(database, leavers):
+    """Return what became of the view of merged classes."""
+    found = dbanon.refresh("patients", leavers=leavers, settings=database.settings)
+    (larger,) = (one for one in found if one.relation.name == "larger")
+    return larger.growth
+
+
+def sizes(database):
+    """Return how many persons, and how many diseases, each class of the merged view shows."""
+    return database.execute(
+        "SELECT count(*), count(DISTINCT disease) FROM anon.larger GROUP BY age"
+    )
+
+
+@pytest.mark.parametrize("patients", ["identifier", "insensitive"], indirect=True)
+@pytest.mark.parametrize("leavers", ["retire", "defer"])
+def test_whole_classes_of_one_view_leave_the_other(patients, leavers):
+    gone = [person for members in atoms(patients)[::3] for person in members]
+    leave(patients, gone)
+    found = refresh(patients, leavers)
+    assert all(persons >= LARGE and values >= L for persons, values in sizes(patients))
+    assert found.shown == sum(persons for persons, _ in sizes(patients)) > 0
+    assert found.kept + found.withheld == SIZE - len(gone)
+    assert leavers == "defer" or found.deferred == 0
+
+
+def test_a_merged_class_stays_until_enough_of_it_are_gone(patients):
+    first, *_ = classes(patients)
+    leave(patients, first[0])
+    before = sizes(patients)
+    assert (len(first[0]), 0) == ((found := refresh(patients, "defer")).deferred, found.left)
+    assert sorted(before) == sorted(sizes(patients))
+    leave(patients, [person for atom in first for person in atom])
+    found = refresh(patients, "defer")
+    assert (0, 1) == (found.deferred, found.withdrawn)
+    assert len(before) - 1 == len(sizes(patients))
+
+
+@pytest.mark.parametrize("patients", ["identifier", "insensitive"], indirect=True)
+def test_retire_takes_everybody_out_who_is_gone(patients):
+    for members in atoms(patients)[:2]:
+        leave(patients, members[: len(members) // 2])
+        assert 0 == refresh(patients, "retire").deferred
+        leave(patients, members)
+        assert 0 == refresh(patients, "retire").deferred
