@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.prepare import Prepared, in_force, read_source, search
+from dbanon.actions.publication.sharing import of_newcomers
 from dbanon.actions.publication.steps import build, replaced
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import BOUNDS, K_ANONYMITY, Role
@@ -117,6 +118,7 @@ def grow(
     Raises CheckFailed when comparing would reveal more than before.
     """
     from dbanon.db.histories import standing
+    from dbanon.db.metadata import ledger
 
     policy, info = in_force(loaded, request), loaded.info
     previous = replaced(session, info, request)
@@ -125,7 +127,10 @@ def grow(
         terms = _terms(policy, defer=leavers is Leavers.DEFER)
         served = _served(present, info, source)
         found = standing.stand(session, served, source.rows, terms=terms)
-    born, outcome = _search(source, found.pools, present, seed=request.seed, stages=stages)
+    released = ledger.policies_by_release(session, present.table, known=[present.policy])
+    asked = of_newcomers(present.policy, released.values())
+    group = partial(_search, asked=asked, seed=request.seed, stages=stages)
+    born, outcome = group(source, found.pools, present)
     growth = _growth(found, outcome, present)
     if growth.is_same:
         return Unchanged(growth, warnings)
@@ -188,10 +193,11 @@ def _search(
     pools: Sequence[NDArray[np.int64]],
     present: Release,
     *,
+    asked: Policy,
     seed: int,
     stages: Stages,
 ) -> tuple[Source, Outcome]:
-    """Group the rows of each pool; return all of them, one pool after the other.
+    """Group the rows of each pool as is asked; return all of them, one pool after the other.
 
     Of the first pool, classes wait that would be much coarser than those that are published.
     """
@@ -203,7 +209,7 @@ def _search(
     for places in pools:
         part = source.take(places)
         try:
-            outcomes.append(search(part, present.policy, seed=seed, stages=stages))
+            outcomes.append(search(part, asked, seed=seed, stages=stages))
         except Unsatisfiable:  # they are too few, or too much alike
             outcomes.append(nobody(part.encoded))
     room = _WAITING * source.encoded.n_rows

@@ -13,6 +13,8 @@ from dbanon.domain.table import ColumnKind
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -232,6 +234,16 @@ def _merged(
     return replace(outcome, loss=loss), sharing
 
 
+def of_newcomers(policy: Policy, others: Iterable[Policy]) -> Policy:
+    """Return a policy with the greatest k of all, which every cell of their releases is to have."""
+    k = max(one.k for one in (policy, *others))
+    models = tuple(
+        ModelSpec(spec.name, {"k": k}) if spec.name == K_ANONYMITY else spec
+        for spec in policy.models
+    )
+    return replace(policy, models=models)
+
+
 def _born(
     source: Source,
     atoms: _Atoms,
@@ -248,12 +260,7 @@ def _born(
     nobody = np.full(len(fresh), -1, np.int32)
     if not len(fresh):
         return nobody
-    k = max(one.k for one in (policy, *known.policies))
-    models = tuple(
-        ModelSpec(spec.name, {"k": k}) if spec.name == K_ANONYMITY else spec
-        for spec in policy.models
-    )
-    asked = replace(policy, models=models)
+    asked = of_newcomers(policy, known.policies)
     try:
         return search(source.take(fresh), asked, seed=seed, stages=stages).assignment.group
     except Unsatisfiable:  # they are too few, or too much alike

@@ -110,6 +110,8 @@ def serve(
     if loaded.now is not None:
         store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
     _serve(session, built, release, grants=request.grants)
+    # Somebody may have been granted another series meanwhile, who could not see this one.
+    others |= readers.of_others(session, publication.info, release=publication.id)
     readers.require_others(session, others, table=publication.info, relation=publication.view)
     identity.require_admitted(session)
     if built.previous is not None:
