@@ -22,7 +22,7 @@ from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.specs import of_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
     import pyarrow as pa
@@ -75,7 +75,8 @@ class Source:
     owners: (p,) the value that names each of these;
     population: of the models that count one; n_filtered: rows that do not meet the policy's
     conditions; n_not_drawn: those that do, of persons who are not in its sample;
-    n_of_nobody: those of persons who are not among those of the dataset.
+    n_of_nobody: those of persons who are not among those of the dataset; quasi: the
+    quasi-identifiers that were asked for, as read.
     """
 
     rows: SourceRows
@@ -88,6 +89,7 @@ class Source:
     n_filtered: int = 0
     n_not_drawn: int = 0
     n_of_nobody: int = 0
+    quasi: pa.Table | None = None
 
     def take(self, rows: NDArray[np.int64]) -> Source:
         """Return some rows, all of each person, on the scales of the whole."""
@@ -104,6 +106,7 @@ class Source:
             encoded=self.encoded.take(rows),
             subjects=subjects,
             owners=owners,
+            quasi=None if self.quasi is None else self.quasi.take(pa.array(rows)),
         )
 
 
@@ -170,10 +173,12 @@ def read_source(
     *,
     kind: ReleaseKind,
     linked: bool = False,
+    quasi: Sequence[str] = (),
 ) -> Source:
     """Read and encode the table on the open transaction's snapshot.
 
-    linked: whether its rows belong to persons of another table, however many each has.
+    linked: whether its rows belong to persons of another table, however many each has; quasi: the
+    quasi-identifiers that are needed as read, too.
     """
     from dbanon.actions.preparation.subjects import several_a_person, subjects_of
     from dbanon.anonymization.encoding.encode import encode
@@ -187,14 +192,12 @@ def read_source(
         with stages("read"), _loading_kernels():
             source, n_not_drawn = _read(session, info, policy, several=several)
         with stages("encode"):
-            kinds = {column.name: column.kind for column in info.columns}
-            ordered = policy.with_orders(info)
+            kinds, ordered = {c.name: c.kind for c in info.columns}, policy.with_orders(info)
             encoded = encode(source.columns, ordered, kinds=kinds, taxonomies=loaded.taxonomies)
             owned = subjects_of(source.columns, policy, kinds) if several else (None, None)
+            asked = source.columns.select(quasi) if quasi else None
             source = transfer.without_quasi(source, policy)
-        population = None
-        if of_scope(policy.models, Scope.POPULATION):
-            population = _read_population(session, info, policy, encoded, stages)
+        population = _read_population(session, info, policy, encoded, stages)
     return Source(
         rows=source,
         encoded=encoded,
@@ -205,6 +208,7 @@ def read_source(
         population=population,
         n_filtered=transfer.count_left_out(session, info, policy),
         n_not_drawn=n_not_drawn,
+        quasi=asked,
     )
 
 
@@ -259,8 +263,13 @@ def search(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Outc
 
 def _read_population(
     session: Session, info: TableInfo, policy: Policy, encoded: EncodedTable, stages: Stages
-) -> Population:
-    """Read the population that models count; raises PolicyError when it is none of this table."""
+) -> Population | None:
+    """Read the population that models count; raises PolicyError when it is none of this table.
+
+    None where no model counts one.
+    """
+    if not of_scope(policy.models, Scope.POPULATION):
+        return None
     from dbanon.anonymization.encoding.population import encode_population
     from dbanon.db import transfer
     from dbanon.db.proofs import population

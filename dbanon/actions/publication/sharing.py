@@ -60,6 +60,7 @@ def share(
     """
     from dbanon.actions.preparation.cautions import of_rows, require_none
     from dbanon.actions.preparation.loading import notes
+    from dbanon.db.histories import atoms as remembered
     from dbanon.db.histories import memory
     from dbanon.db.models.statements import shown_trees
 
@@ -70,7 +71,11 @@ def share(
     if memory.key_of(session, info.name, relation) is None:
         return None
     linked = policy.subject is not None
-    source = read_source(session, loaded, policy, stages, kind=request.kind, linked=linked)
+    shown = remembered.columns(session, info.name)
+    quasi = [rule.column for rule in policy.with_role(Role.QUASI) if rule.column in shown]
+    source = read_source(
+        session, loaded, policy, stages, kind=request.kind, linked=linked, quasi=quasi
+    )
     with stages("compare"):
         known = _recalled(session, source, policy, info, relation)
     if known is None:
@@ -140,11 +145,32 @@ def _frozen(
     rows = replace(rows, columns=found.columns, kept=kept, frozen=found.changed)
     source = replace(source, rows=rows, encoded=encoded)
     shown = known.is_whole.copy()
-    broken = known.atom[found.unknown & (known.atom >= 0)]
+    unknown = found.unknown | _moved(source, known, loaded, persons)
+    broken = known.atom[unknown & (known.atom >= 0)]
     shown[broken] = False
     of_person = np.where(np.append(shown, False)[known.atom], known.atom, -1).astype(np.int32)
     atom = _safe(source, of_person[persons], known, policy, persons)
     return source, _Atoms(atom, known.atom[persons] < 0, found.changed)
+
+
+def _moved(
+    source: Source, known: Remembered, loaded: Loaded, persons: NDArray[np.int32]
+) -> NDArray[np.bool_]:
+    """Return the persons of whom a quasi-identifier was published row by row, as another value.
+
+    The bounds of their class would show what it is now, whoever else is in it.
+    """
+    import numpy as np
+
+    from dbanon.formats.values.frozen import as_published, freeze
+
+    if source.quasi is None:
+        return np.zeros(len(known.shown), bool)
+    columns = as_published(source.quasi)
+    found = freeze(columns, loaded.info, persons=persons, shown=known.shown, values=known.values)
+    moved = found.unknown.copy()
+    moved[persons[found.changed]] = True
+    return moved
 
 
 def _replaced(kept: pa.Table, columns: pa.Table) -> pa.Table:

@@ -72,6 +72,12 @@ def recall(
     return found
 
 
+def columns(session: Session, table: TableName) -> frozenset[str]:
+    """Return the columns of which any release of a table showed the values of single rows."""
+    named = {"schema": table.schema, "name": table.name}
+    return frozenset(row[0] for row in session.pg.execute(query("atoms/columns"), named))
+
+
 def _look_up(session: Session, persons: pa.Table, key: object) -> None:
     """Write the keyed hash of each person, with its place, into a temporary table."""
     names = [f"k{i}" for i in range(1, persons.num_columns + 1)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +76,34 @@ def freeze(
 def columns_of(shown: Shown) -> frozenset[str]:
     """Return the columns that some release showed."""
     return frozenset(name for rows in shown for row in rows for name in row)
+
+
+def as_published(columns: pa.Table) -> pa.Table:
+    """Return dictionary-encoded quasi-identifiers as the texts of sensitive values."""
+    found = columns
+    kind = pa.dictionary(pa.int32(), pa.string())
+    for place, name in enumerate(columns.column_names):
+        chunks = [
+            pa.DictionaryArray.from_arrays(
+                chunk.indices,
+                pa.array([_read(value) for value in chunk.dictionary.to_pylist()], pa.string()),
+            )
+            for chunk in columns.column(name).chunks
+        ]
+        found = found.set_column(place, name, pa.chunked_array(chunks, kind))
+    return found
+
+
+def _read(value: object) -> str:
+    """Return a value as PostgreSQL writes it."""
+    if isinstance(value, float):
+        return format(Decimal(repr(value)), "f")
+    if isinstance(value, datetime):
+        zone = "" if value.tzinfo is None else "+00"
+        plain = value if value.tzinfo is None else value.astimezone(UTC)
+        text = plain.replace(tzinfo=None).isoformat(" ")
+        return (text.rstrip("0") if value.microsecond else text) + zone
+    return str(value)
 
 
 def _known(shown: Shown, wanted: Iterable[str]) -> dict[str, Any]:

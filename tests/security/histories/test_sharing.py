@@ -181,6 +181,22 @@ def test_numbers_are_those_that_were_published_before(patients):
     assert () == found.composition.warnings
 
 
+@pytest.mark.parametrize("column", ["weight", "born", "age", "sex"])
+def test_a_value_that_changed_is_in_no_bound_of_another_view(patients, column):
+    patients.execute("UPDATE public.patients SET weight = 60 + id % 7 WHERE weight IS NULL")
+    rest = {"weight": "born", "born": "weight", "age": "born", "sex": "born"}[column]
+    one = other_policy(patients, "one", quasi=[rest], sensitive=[column])
+    two = other_policy(patients, "two", quasi=[rest, column], sensitive=["disease"])
+    before = members(patients, publish(patients, policy=one))
+    whole = publish(patients, policy=two)
+    assert (200, 0) == (whole.sharing.kept, whole.sharing.withheld)
+    changed = {"weight": "199.9", "born": "'1901-01-01'", "age": "120", "sex": "'X'"}[column]
+    patients.execute(f"UPDATE public.patients SET {column} = {changed} WHERE id = 17")
+    second = publish(patients, policy=two)
+    assert {p for p, own in before.items() if own != before[17]} == members(patients, second).keys()
+    assert () == second.composition.failed
+
+
 def test_those_of_whom_one_is_gone_are_withheld(patients):
     first = publish(patients)
     before = members(patients, first)

@@ -1,5 +1,6 @@
 """Values that were published go in the place of those of now."""
 
+from datetime import UTC, date, datetime
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from dbanon.domain.table import ColumnKind
-from dbanon.formats.values.frozen import columns_of, freeze
+from dbanon.formats.values.frozen import as_published, columns_of, freeze
 
 KINDS = {"pain": ColumnKind.CATEGORY, "dose": ColumnKind.DECIMAL}
 INFO = SimpleNamespace(column=lambda name: SimpleNamespace(kind=KINDS[name]))
@@ -45,6 +46,25 @@ def test_whose_values_changed_is_published_as_before():
 def test_a_number_is_the_same_however_it_is_written():
     found = frozen(table(dose=["1e2", "1.0"]), [[[{"dose": 100}]], [[{"dose": 1}]]])
     assert ([], ["1e2", "1.0"]) == (found.changed.tolist(), found.columns["dose"].to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (7, "7"),
+        (199.9, "199.9"),
+        (1e22, "10000000000000000000000"),
+        ("flu", "flu"),
+        (date(2026, 3, 1), "2026-03-01"),
+        (datetime(2026, 3, 1, 10, 20), "2026-03-01 10:20:00"),  # noqa: DTZ001
+        (datetime(2026, 3, 1, 10, 20, 30, 120000), "2026-03-01 10:20:30.12"),  # noqa: DTZ001
+        (datetime(2026, 3, 1, 10, 20, tzinfo=UTC), "2026-03-01 10:20:00+00"),
+    ],
+)
+def test_a_quasi_identifier_is_written_as_the_database_does(value, text):
+    column = pa.chunked_array([pa.array([value, None, value]).dictionary_encode()])
+    found = as_published(pa.table({"a": column}))
+    assert [text, None, text] == found["a"].to_pylist()
 
 
 def test_who_was_never_published_is_published_as_now():
