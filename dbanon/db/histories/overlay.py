@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon.db.histories import cells, figures, increments, memory
+from dbanon.db.histories import cells, figures, increments, memory, turnover
 from dbanon.db.histories.cells import BEFORE, CELLS, NOW
 from dbanon.db.histories.figures import Figures
 from dbanon.db.metadata import ledger
@@ -43,11 +43,12 @@ def remember(
 ) -> Composition:
     """Remember a table release that is about to be served; compare it with all before.
 
-    One that starts a series is compared as well, and remembered so that none after it will be.
+    One that starts a series is compared as well, and remembered so that none after it will be. Any
+    other has to show the persons of its series; raises CheckFailed when their keys were made anew.
     series_of: a relation whose series it joins, by default its own, else the latest one.
     """
     if not starts_series:
-        return _remembered(session, publication, series_of=series_of)
+        return _remembered(session, publication, series_of=series_of, continues=True)
     with session.pg.transaction(force_rollback=True):
         found = _remembered(session, publication)
     _remembered(session, publication, starts_series=True)
@@ -60,8 +61,11 @@ def _remembered(
     *,
     starts_series: bool = False,
     series_of: TableName | None = None,
+    continues: bool = False,
 ) -> Composition:
     known = memory.remember(session, publication, starts_series=starts_series, series_of=series_of)
+    if continues:
+        turnover.require_lasting_keys(session, publication, known)
     compared = _comparable(session, known, {publication.id: publication.policy})
     # Of a person of several rows, no figure is kept: what tells them is numbered anew every time.
     is_kept = compared.policies.keys() == known.relations.keys() and not known.several

@@ -57,7 +57,7 @@ def freeze(
     codes, objects = combinations.number(columns, info)
     current = [json.loads(text, parse_float=Decimal) for text in objects]
     several = np.bincount(persons, minlength=len(shown)) > 1
-    several |= np.append([any(len(rows) > 1 for rows in one) for one in values], False)[shown]
+    several |= np.array([*(any(len(r) > 1 for r in one) for one in values), False])[shown]
     of_row = shown[persons]
     alone = np.flatnonzero((of_row >= 0) & ~several[persons])
     pairs = np.stack([of_row[alone], codes[alone]])

@@ -1,0 +1,67 @@
+"""Ask whether the persons of a series can still be told by their keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from dbanon.db.histories import memory
+from dbanon.db.queries import query, template, text_of
+from dbanon.domain.checks import CheckFailed, CheckReport
+from dbanon.domain.text import command
+
+if TYPE_CHECKING:
+    from dbanon.db.histories.memory import Memory
+    from dbanon.db.releases.publication import Publication
+    from dbanon.db.session import Session
+
+_SHOWN = sql.Identifier("pg_temp", "history_shown")
+
+
+def require_lasting_keys(session: Session, publication: Publication, known: Memory) -> None:
+    """Raise CheckFailed when a release shows others instead of those who were published.
+
+    known: what ``memory.remember`` returned of the release. It is held against its relation's
+    release before, else against the newest of the series. When less than half of the persons of
+    that one are in the source, and at least half as many come who were never published, their keys
+    were most likely made anew. Each person would count as two, and what comparing the releases
+    reveals would be hidden.
+    """
+    before = {n: name for n, name in known.relations.items() if n != publication.id}
+    if not before:
+        return
+    own = [number for number, name in before.items() if name == publication.view]
+    number = max(own or before)
+    memory.rows(session, known, number, _SHOWN)
+    asked = {"release": publication.id}
+    (counts,) = session.pg.execute(query("standing/newcomers"), asked)
+    shown, fresh = counts
+    found = shown
+    if 2 * fresh >= shown:  # else nobody has to be looked up in the source
+        (counts,) = session.pg.execute(_present_in_source(publication, known))
+        (found,) = counts
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(_SHOWN))
+    if 2 * found < shown:
+        table = publication.info.name
+        raise CheckFailed(
+            f"of the {shown:,} persons whom release {number} shows, {found:,} are found in {table}"
+            f" by {', '.join(known.person)}, and {fresh:,} come who were never published: if these"
+            " are the same persons under other keys, comparing the releases may reveal them;"
+            " nothing was published",
+            CheckReport(publication.view, ()),
+            hint="name a key or a subject that lasts; or start a series of its own: "
+            + command("dbanon publish", table, options="--new-series --recipients-changed"),
+        )
+
+
+def _present_in_source(publication: Publication, known: Memory) -> sql.Composed:
+    """Compose how many of those shown are in the source, whatever the policy leaves out of it."""
+    columns = [publication.info.column(name) for name in known.person]
+    person = [text_of(column, sql.Identifier("s", column.name)) for column in columns]
+    return template(
+        "histories/present_in_source",
+        person=template("histories/person_hash", person=sql.SQL(", ").join(person)),
+        source=publication.reading,
+        key=sql.Literal(known.key),
+    )
