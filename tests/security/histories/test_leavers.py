@@ -34,7 +34,6 @@ def patients(database, request):
     for options in ({}, {"name": "larger", "k": LARGE}):
         dbanon.publish(table, keep_assignment=True, settings=database.settings, **options)
     database.execute("CREATE TABLE public.rows_1 AS SELECT * FROM dbanon_data.rows_1")
-    database.execute("CREATE TABLE public.rows_2 AS SELECT * FROM dbanon_data.rows_2")
     for options in ({}, {"name": "larger", "k": LARGE}):
         dbanon.publish(table, settings=database.settings, **options)
     return database
@@ -49,14 +48,18 @@ def atoms(database):
 
 
 def classes(database):
-    """Return the atoms of each class of the merged view, of those with two of them."""
-    found = defaultdict(lambda: defaultdict(list))
-    for person, atom, group in database.execute(
-        "SELECT k1, a.group_id, b.group_id FROM public.rows_1 AS a"
-        "  JOIN public.rows_2 AS b USING (k1)"
+    """Return the atoms of each class of the merged view that has two and overlaps with none."""
+    found = defaultdict(list)
+    for *class_, members in database.execute(
+        "SELECT l.age::text, array_agg(s.id)"
+        "  FROM (SELECT age, count(*) AS rows FROM anon.larger GROUP BY age) AS l"
+        "  JOIN public.patients AS s ON l.age @> s.age"
+        " WHERE l.rows = 10 AND NOT EXISTS"
+        "       (SELECT FROM anon.larger AS o WHERE o.age && l.age AND o.age <> l.age)"
+        " GROUP BY l.age, s.age"
     ):
-        found[group][atom].append(person)
-    return [list(one.values()) for one in found.values() if len(one) == 2]
+        found[tuple(class_)].append(members)
+    return [atoms for atoms in found.values() if len(atoms) == 2]
 
 
 def leave(database, persons):
