@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from dbanon import resources
 from dbanon.actions.init import init
 from dbanon.actions.policy import set_policy
+from dbanon.actions.preparation.request import Request
 from dbanon.actions.publish import publish, publish_dataset
+from dbanon.actions.refresh import refresh
 from dbanon.actions.releases.check import check
 from dbanon.actions.taxonomy import import_taxonomy, list_taxonomies
 from dbanon.domain.deeds import Deed
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.request import Options
     from dbanon.domain.checks import CheckReport
     from dbanon.domain.release import Release
+
+
+_ASKED: Options = {"k": 5, "l": 3, "effort": "fast"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +145,34 @@ def demo(
         for table in chosen.names:
             _load(chosen, table, settings)
             _define(chosen, table, settings)
-    asked: Options = {"k": 5, "l": 3, "effort": "fast"}
+    releases = _refreshed(chosen, settings, stages) or _published(chosen, settings, stages)
+    return Demonstration(chosen, tuple(_shown(release, settings, stages) for release in releases))
+
+
+def _published(chosen: Sample, settings: Settings, stages: Stages) -> list[Release]:
     if chosen.tables:
         file = resources.data(f"{chosen.name}/{chosen.name}.toml")
-        releases = publish_dataset(file, settings=settings, stages=stages, **asked)
-    else:
-        (table,) = chosen.names
-        releases = [publish(table, settings=settings, stages=stages, **asked)]
-    return Demonstration(chosen, tuple(_shown(release, settings, stages) for release in releases))
+        return publish_dataset(file, settings=settings, stages=stages, **_ASKED)
+    (table,) = chosen.names
+    return [publish(table, settings=settings, stages=stages, **_ASKED)]
+
+
+def _refreshed(chosen: Sample, settings: Settings, stages: Stages) -> list[Release]:
+    """Refresh what is served of the tables; nothing unless all of it is.
+
+    A search takes as long as it is given, so that another one may come to other classes.
+    """
+    from dbanon.db.metadata import ledger
+    from dbanon.db.metadata.migrate import current_session
+
+    views = [Request.of(_ASKED).view(table) for table in chosen.names]
+    with current_session(settings) as session:
+        served = [ledger.served_release(session, view) for view in views]
+    if not all(served):
+        return []
+    found = refresh(chosen.names[0], if_changed=True, settings=settings, stages=stages)
+    releases = {one.relation: one.release for one in found}
+    return [releases[view] for view in views if view in releases]
 
 
 def _shown(release: Release, settings: Settings, stages: Stages) -> Published:
