@@ -177,7 +177,8 @@ def _grouped(
     assignment = _assign(algorithm, part, requirement, policy, seed=seed, stages=stages)
     assignment = trim(part, assignment, requirement, budget=left)
     assignment = leave_rare(part, assignment, requirement, budget=left)
-    assignment = enforce(part, assignment, requirement, stages=stages)
+    if any(demand.model.is_monotone for demand in requirement.demands):  # k is the algorithm's task
+        assignment = enforce(part, assignment, requirement, stages=stages)
     if part is encoded:
         return assignment
     group = np.full(encoded.n_rows, -1, np.int32)

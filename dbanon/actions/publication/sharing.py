@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.prepare import Prepared, in_force, read_source, search
@@ -70,12 +71,10 @@ def share(
     relation = gate.series or request.view(info.name)
     if memory.key_of(session, info.name, relation) is None:
         return None
-    linked = policy.subject is not None
     shown = remembered.columns(session, info.name)
     quasi = [rule.column for rule in policy.with_role(Role.QUASI) if rule.column in shown]
-    source = read_source(
-        session, loaded, policy, stages, kind=request.kind, linked=linked, quasi=quasi
-    )
+    read = partial(read_source, kind=request.kind, linked=policy.subject is not None)
+    source = read(session, loaded, policy, stages, quasi=quasi)
     with stages("compare"):
         known = _recalled(session, source, policy, info, relation)
     if known is None:

@@ -66,4 +66,4 @@ def test_persons_whom_a_policy_leaves_out_are_found_in_the_table(patients):
     other = patients_policy(table, name="others", where=(condition,))
     dbanon.set_policy(table, other, settings=patients.settings)
     found = publish(patients, policy="others")()
-    assert (0, True) == (found.sharing.kept, found.sharing.born > 0)
+    assert (0, True) == (found.sharing.kept, found.sharing.births > 0)
