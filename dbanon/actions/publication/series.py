@@ -30,9 +30,11 @@ def compare(
     Nobody can remember whom a live view shows: that changes by itself. Raises CheckFailed when the
     release makes it worse and starts no series of its own.
     """
-    from dbanon.db.histories import overlay
+    from dbanon.db.histories import leavers, overlay
 
     table = publication.info.name
+    if publication.withdrawn is None:  # what is grouped anew shows nobody who is gone
+        leavers.forget(session, publication.view)
     if publication.kind is ReleaseKind.VIEW:
         live = {publication.id: publication.policy}
         found = overlay.recall(session, table, relation=publication.view, live=live)
