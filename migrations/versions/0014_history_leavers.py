@@ -1,4 +1,4 @@
-"""Remember since when those are gone whom a release shows."""
+"""Remember since when those are gone whom a release shows, and which releases are forgotten."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -26,6 +26,7 @@ BEGIN
            AND a.grantee NOT IN (0, c.relowner)
     LOOP
         EXECUTE format('GRANT SELECT, INSERT, DELETE ON dbanon.history_leaver TO %s', publisher);
+        EXECUTE format('GRANT DELETE ON dbanon.history_figures TO %s', publisher);
     END LOOP;
 END
 $$
@@ -45,8 +46,10 @@ def upgrade() -> None:
         schema=SCHEMA,
         comment="Those whom a relation shows though they are gone, and which refresh missed them.",
     )
+    op.add_column("history", sa.Column("forgotten_at", sa.DateTime(timezone=True)), schema=SCHEMA)
     op.execute(GRANTS)
 
 
 def downgrade() -> None:
+    op.drop_column("history", "forgotten_at", schema=SCHEMA)
     op.drop_table("history_leaver", schema=SCHEMA)

@@ -177,6 +177,7 @@ history = sa.Table(
     sa.Column("key_id", UUID, nullable=False),
     sa.Column("series", sa.BigInteger, nullable=False, server_default=sa.text("0")),
     sa.Column("several", sa.Boolean, nullable=False, server_default=sa.text("true")),
+    sa.Column("forgotten_at", sa.DateTime(timezone=True)),
     comment="The releases whose persons are remembered, and by which columns these are told.",
 )
 
