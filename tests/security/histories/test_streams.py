@@ -1,6 +1,6 @@
 """What an attacker learns who keeps every release of a table that people come to and leave.
 
-All 1,000 streams: ``pytest -m "" tests/security/histories/test_streams.py -k "not pg15"``, in a night.
+All 1,000: ``pytest -m "" tests/security/histories/test_streams.py -k "not pg15"``, in a night.
 """
 
 import random
@@ -98,7 +98,7 @@ def is_safe(values):
 def compare(releases):
     """Hold the last release against each of those before, class by class.
 
-    Where rows of a class both went and came meanwhile, their difference is that of no set of people.
+    Where rows of a class both went and came meanwhile, the difference is that of no set of people.
     """
     now, later = releases[-1], releases[-1]
     have_gone, have_come = set(), set()
