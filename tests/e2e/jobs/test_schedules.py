@@ -280,6 +280,14 @@ def test_a_job_that_its_worker_has_done_but_not_entered_is_not_done_again(publis
     assert [2, 1] == [one.id for one in dbanon.list_releases(settings=published.settings)]
 
 
+def test_a_job_that_was_done_already_leaves_nothing_that_hangs_on_its_table(published):
+    private = "SELECT relname FROM pg_class WHERE relnamespace = 'dbanon_data'::regnamespace"
+    before = published.execute(private)
+    published.execute(LOST.replace("now(), 1", "now() - interval '1 hour', 0"), (1,))
+    assert ["refreshed"] == work(published)
+    assert before == published.execute(private)
+
+
 def test_a_job_whose_worker_was_lost_before_it_had_done_it_is_done(published):
     change(published)
     dbanon.refresh("patients", settings=published.settings)
