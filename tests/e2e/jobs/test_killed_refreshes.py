@@ -28,7 +28,7 @@ DELETE FROM public.patients
                   FROM anon.patients AS r
                  WHERE (age, sex, born, weight)::text = (SELECT (age, sex, born, weight)::text
                                                            FROM anon.patients
-                                                          ORDER BY note
+                                                          ORDER BY length(note), note
                                                           LIMIT 1))
 """
 NEWCOMERS = """
@@ -88,14 +88,17 @@ class Readers:
             self.readings += 1
 
     def note(self, database):
-        """Note what is served while nobody publishes."""
+        """Note what is served while nobody publishes: each release of a relation changed it."""
+        ledger = dbanon.list_releases(settings=database.settings)
         for name in RELATIONS:
-            self.served[name] += database.execute(STATE.format(name))
+            (now,) = database.execute(STATE.format(name))
+            self.served[name] += [now] if [now] != self.served[name][-1:] else []
+            releases = [one for one in ledger if str(one.relation) == name]
+            assert len(releases) == len(self.served[name])
 
     def judge(self):
         """Look whether every reading was one of a whole release, which holds, and came in time."""
         for name in RELATIONS:
-            assert len(set(self.served[name])) == len(self.served[name])
             assert self.seen[name] <= set(self.served[name])
             for rows, persons, smallest, _ in self.seen[name]:
                 assert (rows, True) == (persons, smallest >= 5)
@@ -103,7 +106,7 @@ class Readers:
 
 
 def whole(database):
-    """Look at all that is left once no job is: one release a relation and its copy, which hold."""
+    """Look at all that is left once no job is: a release of each relation, and nothing else."""
     settings = database.settings
     for name in RELATIONS:
         assert dbanon.check(name, settings=settings).passed
@@ -111,6 +114,8 @@ def whole(database):
     assert ((), True) == (together.warnings, together.holds)
     served = [one for one in dbanon.list_releases(settings=settings) if one.served]
     assert set(RELATIONS) == {str(one.relation) for one in served}
+    jobs = database.execute("SELECT DISTINCT state, result, reason FROM dbanon.job")
+    assert jobs in ([], [("done", "refreshed", None)])
     copies = sorted(f"release_{one.data_id}" for one in served)
     assert copies == [name for (name,) in database.execute(PRIVATE)]
 
@@ -123,10 +128,9 @@ def storm(database, times, *, crash=False):
         workers = Workers(stack)
         stack.enter_context(repeating(database, write))
         stack.enter_context(repeating(database, readers.read))
-        old, before = idle(database, "SELECT 1"), {}
         for round_ in range(times):
-            if old.closed or done[-1:] == ["server"]:
-                old, before = idle(database, "SELECT 1"), {}
+            if done[-1:] in ([], ["server"]):
+                old, before = stack.enter_context(idle(database, "SELECT 1")), {}
             turn_over(database, round_)
             enqueue(database)
             done.append(harm(database, workers, crash=crash, within=2.5))
@@ -139,23 +143,19 @@ def storm(database, times, *, crash=False):
                 now = {name: old.execute(STATE.format(name)).fetchone() for name in RELATIONS}
                 before = before or now
                 assert before == now
-        old.close()
     readers.judge()
     kills = {way: done.count(way) for way in done}
     print(kills, readers.readings, "readings, the longest", round(readers.longest, 3))  # noqa: T201
 
 
 def ended(database, times):
-    """Every job was done once, by one release of each relation, and the ledger has no other."""
-    jobs = database.execute("SELECT state, result, attempts FROM dbanon.job ORDER BY job_id")
-    assert [("done", "refreshed")] * times == [job[:2] for job in jobs]
-    ledger = dbanon.list_releases(settings=database.settings)
-    relations = [str(one.relation) for one in ledger]
-    assert [1 + times] * 2 == [relations.count(name) for name in RELATIONS]
+    """No job is lost, and what is left can be refreshed again."""
+    attempts = [row[0] for row in database.execute("SELECT attempts FROM dbanon.job")]
+    assert times == len(attempts)
     assert [] == [f for f in dbanon.doctor(settings=database.settings) if f.level == "failure"]
     dbanon.refresh("patients", settings=database.settings)
     whole(database)
-    print("attempts", sorted(job[2] for job in jobs))  # noqa: T201
+    print("attempts", sorted(attempts))  # noqa: T201
 
 
 def test_copies_of_several_relations_are_refreshed_once_whatever_is_killed(copied, monkeypatch):
