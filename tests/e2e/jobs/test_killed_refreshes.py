@@ -1,7 +1,7 @@
 """Copies of several relations are refreshed class by class while all that does it is killed."""
 
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
 import pytest
@@ -130,7 +130,7 @@ def storm(database, times, *, crash=False):
         stack.enter_context(repeating(database, readers.read))
         for round_ in range(times):
             if done[-1:] in ([], ["server"]):
-                old, before = stack.enter_context(idle(database, "SELECT 1")), {}
+                old, before = stack.enter_context(closing(idle(database, "SELECT 1"))), {}
             turn_over(database, round_)
             enqueue(database)
             done.append(harm(database, workers, crash=crash, within=2.5))

@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 from threading import Event
+from time import monotonic
 
 import psycopg
 import pytest
@@ -239,6 +240,29 @@ def test_what_is_asked_for_during_an_attempt_is_not_done_by_a_release_before(
     wait_no_more(published)
     assert ["refreshed"] == work(published)
     assert 3 == len(dbanon.list_releases(settings=published.settings))
+
+
+def test_no_worker_that_gives_a_job_back_waits_for_a_load(published, monkeypatch):
+    ask = "SELECT dbanon.enqueue('public.patients')"
+    load = published.connect(autocommit=False)
+
+    def ask_and_fail(*_, **__):
+        load.execute(ask)
+        failing()
+
+    published.execute(ask)
+    with monkeypatch.context() as patched:
+        patched.setattr("dbanon.actions.refresh.refresh", ask_and_fail)
+        start = monotonic()
+        assert ["retried"] == work(published)
+        assert monotonic() - start < 20
+    found = "SELECT state, attempts, reason, not_before > now() FROM dbanon.job"
+    assert [("running", 1, "the disk of the server is full", True)] == published.execute(found)
+    load.commit()
+    assert [] == work(published)
+    wait_no_more(published)
+    assert ["unchanged", "unchanged"] == work(published)
+    assert ["unchanged"] * 2 == [result for _, _, result in jobs(published)]
 
 
 def test_a_worker_that_is_told_to_stop_while_its_job_fails_ends_in_peace(published, monkeypatch):
