@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 ENTRIES = sql.Identifier("pg_temp", "history_entries")
 _PRESENT = sql.Identifier("pg_temp", "history_present")
 _CHANGES = sql.Identifier("pg_temp", "history_changes")
-_BEFORE = sql.Identifier("pg_temp", "history_before")
+BEFORE = sql.Identifier("pg_temp", "history_before")
 _FORMER = sql.Identifier("pg_temp", "history_former")
+_OF_SEVERAL_TEXTS = ("numeric", "numrange", "float8")  # 1.0 and 1.00, 0 and -0 are equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,9 @@ def remember(
     _present(session, publication, key)
     where = {"schema": table.schema, "name": table.name, "person": person, "key": key}
     where["series"] = series
-    known = _unpacked(session, table, where)
+    # Of what is extended, all was unpacked when it was found how its persons stand.
+    find = _unpacked if publication.withdrawn is None else _known
+    known = find(session, table, where)
     _find_changes(session, publication, known)
     noted = {
         **where,
@@ -108,11 +111,10 @@ def _find_changes(session: Session, publication: Publication, known: Memory) -> 
         _rows(session, max(known.relations), name=_FORMER, first=first)
         session.pg.execute(query("histories/find_changes"))
     else:
-        _rows(session, max(known.relations, default=0), name=_BEFORE, first=first)
         _require_same_members(session, publication, known.key)
         for name in ("histories/narrow", "histories/retain", "histories/find_changes"):
             session.pg.execute(query(name))
-        _drop(session, _BEFORE)
+        _drop(session, BEFORE)
     for table in (_FORMER, _PRESENT):
         _drop(session, table)
 
@@ -174,14 +176,6 @@ def _rows(
     session.pg.execute(sql.SQL("ANALYZE {}").format(name))
 
 
-def state(session: Session, known: Memory, number: int, name: sql.Identifier) -> None:
-    """Write the classes and values of everybody whom a release showed into a temporary table."""
-    rows(session, known, number, _FORMER)
-    session.pg.execute(template("histories/state", state=name, rows=_FORMER))
-    session.pg.execute(sql.SQL("ANALYZE {}").format(name))
-    _drop(session, _FORMER)
-
-
 def class_number(publication: Publication, published: sql.Composable) -> sql.Composed:
     """Compose the number of a class by its values, a jsonb object of q1, q2 and so on."""
     columns = sql.Literal(repr([column for column, _ in publication.recodings]))
@@ -202,12 +196,22 @@ def number_in_copy(publication: Publication) -> sql.Composed:
 def of_copy(publication: Publication) -> dict[str, sql.Composable]:
     """Compose what a row ``s`` of the private copy shows of its class, and the number of that.
 
-    The number is that of ``c.published``, so that it is worked out once of each class.
+    The number is that of ``c.published``, so that it is worked out once of each class; alike: by
+    what to group rows of one class, which are equal and have the same text.
     """
-    published = sql.Identifier("c", "published")
+    published, quasi = sql.Identifier("c", "published"), []
+    alike: list[sql.Composable] = []
+    for (name, _), stored in zip(publication.recodings, publication.stored_types, strict=True):
+        column = sql.Identifier("s", name)
+        quasi.append(column)
+        alike.append(column)
+        if stored.startswith(_OF_SEVERAL_TEXTS):
+            alike.append(sql.SQL("{}::text").format(column))
     return {
         "published": _published_in_copy(publication),
         "class": class_number(publication, published),
+        "quasi": sql.SQL(", ").join(quasi),
+        "alike": sql.SQL(", ").join(alike),
         "release": publication.release,
     }
 
@@ -312,23 +316,28 @@ def _unpacked(
     *,
     until: int | None = None,
 ) -> Memory:
-    found = []
-    if where is not None:
-        found = session.pg.execute(query("histories/comparable"), where).fetchall()
+    known = Memory(table, {}) if where is None else _known(session, table, where, until=until)
+    releases = list(known.relations)
+    first = [known.first(name) for name in known.relations.values()]
+    session.pg.execute(query("histories/sample_little"))
+    session.pg.execute(query("histories/unpack"), {"releases": releases, "first": first})
+    session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
+    return known
+
+
+def _known(
+    session: Session, table: TableName, where: dict[str, Any], *, until: int | None = None
+) -> Memory:
+    """Return the releases that can be compared, without whom they show."""
+    found = session.pg.execute(query("histories/comparable"), where).fetchall()
     found = [row for row in found if until is None or row[0] < until]
-    relations = {number: TableName(schema, name) for number, schema, name, _ in found}
-    known = Memory(table, relations)
-    first = [known.first(name) for name in relations.values()]
-    session.pg.execute(query("histories/unpack"), {"releases": list(relations), "first": first})
-    if where is None:
-        return known
-    several = any(row[3] for row in found)
-    return replace(
-        known,
+    return Memory(
+        table,
+        {number: TableName(schema, name) for number, schema, name, _ in found},
         series=where["series"],
         person=tuple(where["person"]),
         key=where["key"],
-        several=several,
+        several=any(row[3] for row in found),
     )
 
 
