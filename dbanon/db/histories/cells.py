@@ -33,9 +33,9 @@ _OVERLAY = sql.Identifier("pg_temp", "history_overlay")
 _LEAST = 2  # values that a person is to have where a policy asks for no number of them
 
 
-def of_persons(session: Session, k: int) -> CheckResult:
-    """Count the persons of every cell."""
-    row = session.pg.execute(query("overlays/count_cells"), {"k": k}).fetchone()
+def of_persons(session: Session, k: int, count: sql.SQL | None = None) -> CheckResult:
+    """Count the persons of every cell, by default of those in ``CELLS``."""
+    row = session.pg.execute(count or query("overlays/count_cells"), {"k": k}).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always has a row
     cells, smallest, failing, persons = row
     verdict = Verdict.FAILED if failing else Verdict.PASSED

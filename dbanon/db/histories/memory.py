@@ -108,7 +108,7 @@ def _find_changes(session: Session, publication: Publication, known: Memory) -> 
         session.pg.execute(sql.SQL("ALTER TABLE {} RENAME TO history_changes").format(_PRESENT))
         return
     if publication.withdrawn is None:
-        _rows(session, max(known.relations), name=_FORMER, first=first)
+        _rows(session, _FORMER, _shown(max(known.relations), first=first))
         session.pg.execute(query("histories/find_changes"))
     else:
         _require_same_members(session, publication, known.key)
@@ -157,23 +157,34 @@ def rows(
     changed again.
     """
     first = known.first(known.relations[number])
-    _rows(session, number, name=name, first=first, entries=entries, later=later or entries)
+    _rows(session, name, _shown(number, first=first, entries=entries, later=later or entries))
 
 
-def _rows(
-    session: Session,
+def count_persons(session: Session, known: Memory, number: int) -> int:
+    """Count everybody whom a release showed."""
+    shown = _shown(number, first=known.first(known.relations[number]))
+    row = session.pg.execute(template("histories/count_shown", shown=shown)).fetchone()
+    assert row is not None  # noqa: S101 - an aggregate always has a row
+    persons: int = row[0]
+    return persons
+
+
+def _rows(session: Session, name: sql.Identifier, shown: sql.Composed) -> None:
+    """Write the rows of a selection into a temporary table."""
+    session.pg.execute(template("histories/rows", rows=name, shown=shown))
+    session.pg.execute(sql.SQL("ANALYZE {}").format(name))
+
+
+def _shown(
     number: int,
     *,
-    name: sql.Identifier,
     first: int | None,
     entries: sql.Identifier = ENTRIES,
     later: sql.Identifier = ENTRIES,
-) -> None:
-    """Write the rows that a release, of those of a relation since the first, shows."""
+) -> sql.Composed:
+    """Compose the rows that a release, of those of a relation since the first, shows."""
     slots = {"release": sql.Literal(number), "relation": sql.Literal(first)}
-    made = template("histories/rows", rows=name, entries=entries, later=later, **slots)
-    session.pg.execute(made)
-    session.pg.execute(sql.SQL("ANALYZE {}").format(name))
+    return template("histories/shown", entries=entries, later=later, **slots)
 
 
 def class_number(publication: Publication, published: sql.Composable) -> sql.Composed:
@@ -182,9 +193,12 @@ def class_number(publication: Publication, published: sql.Composable) -> sql.Com
     return template("histories/class_number", columns=columns, published=published)
 
 
-def cells(session: Session, name: sql.Identifier) -> None:
-    """Write the cell of everybody who was ever published into a temporary table of that name."""
-    session.pg.execute(template("overlays/cells", cells=name, entries=ENTRIES))
+def cells(session: Session, name: sql.Identifier, *, entries: sql.Identifier = ENTRIES) -> None:
+    """Write the cell of everybody who was ever published into a temporary table of that name.
+
+    entries: what is remembered of the persons who are asked for.
+    """
+    session.pg.execute(template("overlays/cells", cells=name, entries=entries))
     session.pg.execute(sql.SQL("ANALYZE {}").format(name))
 
 

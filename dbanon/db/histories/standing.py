@@ -140,11 +140,11 @@ def stand(
 def _find_members(session: Session) -> None:
     """Write who is in the classes that somebody has left, and in which cells of all releases."""
     session.pg.execute(query("standing/members"))
-    slots = {"entries": _OF_MEMBERS, "persons": _MEMBERS, "condition": sql.SQL("true")}
-    session.pg.execute(template("overlays/entries_of", **slots))
-    session.pg.execute(template("overlays/cells", cells=_CELLS, entries=_OF_MEMBERS))
-    for table in (_MEMBERS, _CELLS):
-        session.pg.execute(sql.SQL("ANALYZE {}").format(table))
+    slots = {"entries": _OF_MEMBERS, "among": memory.ENTRIES, "persons": _MEMBERS}
+    condition = sql.SQL("true")
+    session.pg.execute(template("overlays/entries_of", condition=condition, **slots))
+    memory.cells(session, _CELLS, entries=_OF_MEMBERS)
+    session.pg.execute(sql.SQL("ANALYZE {}").format(_MEMBERS))
     session.pg.execute(sql.SQL("DROP TABLE {}").format(_OF_MEMBERS))
 
 

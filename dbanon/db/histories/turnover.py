@@ -33,15 +33,17 @@ def require_lasting_keys(session: Session, publication: Publication, known: Memo
         return
     own = [number for number, name in before.items() if name == publication.view]
     number = max(own or before)
-    memory.rows(session, known, number, _SHOWN)
-    asked = {"release": publication.id}
-    (counts,) = session.pg.execute(query("standing/newcomers"), asked)
-    shown, fresh = counts
-    found = shown
+    row = session.pg.execute(query("standing/newcomers"), {"release": publication.id}).fetchone()
+    assert row is not None  # noqa: S101 - an aggregate always has a row
+    (fresh,) = row
+    if not fresh:
+        return
+    found = shown = memory.count_persons(session, known, number)
     if 2 * fresh >= shown:  # else nobody has to be looked up in the source
+        memory.rows(session, known, number, _SHOWN)
         (counts,) = session.pg.execute(_present_in_source(publication, known))
         (found,) = counts
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(_SHOWN))
+        session.pg.execute(sql.SQL("DROP TABLE {}").format(_SHOWN))
     if 2 * found < shown:
         table = publication.info.name
         raise CheckFailed(
