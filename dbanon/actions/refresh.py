@@ -167,7 +167,8 @@ def _again(
             )
         if [one.id for one in present] == [one.id for one in releases]:
             done = unless_since is not None and all(map(unless_since.precedes, present))
-            if done or (if_changed and _is_same(session, loaded, releases, asked, stages)):
+            same = partial(_is_same, session, loaded, releases, asked, stages)
+            if done or (if_changed and same(leavers=leavers)):
                 _leave(session, loaded, releases)
                 return [Refreshed(one.relation, one, changed=False) for one in releases]
             make = partial(_renewed, present=present, leavers=leavers, gate=gate)
@@ -234,12 +235,15 @@ def _grown(
 ) -> Refreshed:
     """Refresh one relation class by class."""
     from dbanon.db import identity
-    from dbanon.db.metadata import store
+    from dbanon.db.metadata import ledger, store
 
     built = grow(session, loaded, request, stages, present=present, leavers=leavers, gate=gate)
     if isinstance(built, Unchanged):
         if loaded.now is not None:
             store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
+        asked = Request.of(cast("Options", present.overrides))
+        found = _by_terms(_fingerprint(session, [loaded], asked), leavers)
+        ledger.note_compared(session, present.id, found)
         identity.require_admitted(session)
         _leave(session, [loaded], [present])
         same = replace(present, warnings=built.warnings)
@@ -292,8 +296,13 @@ def _is_same(
     releases: Sequence[Release],
     asked: Request,
     stages: Stages,
+    *,
+    leavers: Leavers | None,
 ) -> bool:
-    """Whether nothing changed that the releases depend on, their guards included."""
+    """Whether nothing changed that the releases depend on, their guards included.
+
+    Rows that wait, or are to go, were compared when a refresh on the same terms left them so.
+    """
     from dbanon.db import identity
     from dbanon.db.releases.live import marks
 
@@ -301,7 +310,8 @@ def _is_same(
         same = not any(marks.alterations(session, release) for release in releases)
         if same:
             found = _fingerprint(session, loaded, asked)
-            same = all(release.fingerprint == found for release in releases)
+            known = {found} if leavers is None else {found, _by_terms(found, leavers)}
+            same = all({one.fingerprint, one.compared} & known for one in releases)
         identity.require_admitted(session)
     return same
 
@@ -311,3 +321,8 @@ def _fingerprint(session: Session, loaded: Sequence[Loaded], asked: Request) -> 
         return joint_fingerprint(session, loaded, asked)
     (one,) = loaded
     return fingerprint(session, one, asked.over(one.policy), asked)
+
+
+def _by_terms(fingerprint: str, leavers: Leavers) -> str:
+    """Return a digest of what a refresh class by class depends on."""
+    return f"{leavers}:{fingerprint}"
