@@ -167,8 +167,7 @@ def _again(
             )
         if [one.id for one in present] == [one.id for one in releases]:
             done = unless_since is not None and all(map(unless_since.precedes, present))
-            same = partial(_is_same, session, loaded, releases, asked, stages)
-            if done or (if_changed and same(leavers=leavers)):
+            if done or (if_changed and _is_same(session, loaded, releases, stages, leavers)):
                 _leave(session, loaded, releases)
                 return [Refreshed(one.relation, one, changed=False) for one in releases]
             make = partial(_renewed, present=present, leavers=leavers, gate=gate)
@@ -294,9 +293,7 @@ def _is_same(
     session: Session,
     loaded: Sequence[Loaded],
     releases: Sequence[Release],
-    asked: Request,
     stages: Stages,
-    *,
     leavers: Leavers | None,
 ) -> bool:
     """Whether nothing changed that the releases depend on, their guards included.
@@ -309,6 +306,7 @@ def _is_same(
     with stages("compare"):
         same = not any(marks.alterations(session, release) for release in releases)
         if same:
+            asked = Request.of(cast("Options", releases[0].overrides))
             found = _fingerprint(session, loaded, asked)
             known = {found} if leavers is None else {found, _by_terms(found, leavers)}
             same = all({one.fingerprint, one.compared} & known for one in releases)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from dbanon.db.models.statements import Demand
     from dbanon.db.session import Session
     from dbanon.domain.policy import Policy
-    from dbanon.domain.table import TableName
 
 CELLS = sql.Identifier("pg_temp", "history_cells")
 BEFORE = sql.Identifier("pg_temp", "history_before")
@@ -89,7 +88,6 @@ def of_values(
     if not asked:
         return
     slots = {
-        **_of_table(policy.table),
         **_columns(sensitive, numbers),
         "overlay": _OVERLAY,
         "cell": sql.Identifier(cell),
@@ -143,7 +141,7 @@ def against(
     persons, smallest, below, in_both = row
     exposures = []
     for column, l in _both(policies[earlier], policies[newest]).items():
-        slots = {**_of_table(known.table), "column": sql.Literal(column), "l": sql.Literal(l)}
+        slots = {"column": sql.Literal(column), "l": sql.Literal(l)}
         asked = template("overlays/intersect", **states, **slots, shown=shown)
         few, to_one = session.pg.execute(asked).fetchone() or (0, 0)
         exposures.append(Exposure(column, l, few, to_one))
@@ -169,7 +167,3 @@ def _both(earlier: Policy, newest: Policy) -> dict[str, int]:
             asked = set(sensitive_of(spec, both)) & required.keys()
             required |= dict.fromkeys(asked, cast("int", arguments(spec)["l"]))
     return required
-
-
-def _of_table(table: TableName) -> dict[str, sql.Composable]:
-    return {"table_schema": sql.Literal(table.schema), "table_name": sql.Literal(table.name)}

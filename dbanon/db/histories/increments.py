@@ -120,11 +120,8 @@ class Increment:
         shown = BEFORE
         if number not in {self.former, max(self.policies)}:
             # Others were in these classes, too, and what these show is not theirs alone.
-            first = {"relation": known.first(known.relations[number])}
-            session.pg.execute(query("overlays/find_classes"), first)
             shown = _SHOWN
-            memory.rows(session, known, number, shown, entries=_CLASSES, later=memory.ENTRIES)
-            _drop(session, _CLASSES)
+            memory.rows(session, known, number, shown, entries=_CLASSES)
         found = cells.against(session, known, of, self.policies, now=now, shown=shown)
         for table in {BEFORE.as_string(): BEFORE, shown.as_string(): shown}.values():
             _drop(session, table)
@@ -134,7 +131,7 @@ class Increment:
         """Drop what was found."""
         for table in (_MOVED, _OF_MOVED, _OF_SPLIT):
             _drop(self.session, table)
-        for table in (_OF_PAIRED, _WAS, _IS) if self.pairs else ():
+        for table in (_OF_PAIRED, _CLASSES, _WAS, _IS) if self.pairs else ():
             _drop(self.session, table)
 
 
@@ -217,6 +214,8 @@ def _find_paired(
         _drop(session, table)
     if found <= most:
         _find_entries(session, _OF_PAIRED, near, persons=_PAIRED)
+        session.pg.execute(query("overlays/find_classes"))
+        session.pg.execute(sql.SQL("ANALYZE {}").format(_CLASSES))
         memory.rows(session, known, former, _WAS, entries=_OF_PAIRED)
         memory.rows(session, known, newest, _IS, entries=_OF_PAIRED)
     _drop(session, _PAIRED)

@@ -148,22 +148,20 @@ def rows(
     name: sql.Identifier,
     *,
     entries: sql.Identifier = ENTRIES,
-    later: sql.Identifier | None = None,
 ) -> None:
     """Write the rows of everybody whom a release showed into a temporary table of that name.
 
     shown: what tells the classes of all rows of the person; place: which row of the person it is.
-    entries: what is remembered of the persons who are asked for; later: where to look whether they
-    changed again.
+    entries: all that is remembered of the persons who are asked for.
     """
     first = known.first(known.relations[number])
-    _rows(session, name, _shown(number, first=first, entries=entries, later=later or entries))
+    _rows(session, name, _shown(number, first=first, entries=entries))
 
 
 def count_persons(session: Session, known: Memory, number: int) -> int:
     """Count everybody whom a release showed."""
     shown = _shown(number, first=known.first(known.relations[number]))
-    row = session.pg.execute(template("histories/count_shown", shown=shown)).fetchone()
+    row = session.pg.execute(template("overlays/count_shown", shown=shown)).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always has a row
     persons: int = row[0]
     return persons
@@ -175,16 +173,10 @@ def _rows(session: Session, name: sql.Identifier, shown: sql.Composed) -> None:
     session.pg.execute(sql.SQL("ANALYZE {}").format(name))
 
 
-def _shown(
-    number: int,
-    *,
-    first: int | None,
-    entries: sql.Identifier = ENTRIES,
-    later: sql.Identifier = ENTRIES,
-) -> sql.Composed:
+def _shown(number: int, *, first: int | None, entries: sql.Identifier = ENTRIES) -> sql.Composed:
     """Compose the rows that a release, of those of a relation since the first, shows."""
     slots = {"release": sql.Literal(number), "relation": sql.Literal(first)}
-    return template("histories/shown", entries=entries, later=later, **slots)
+    return template("histories/shown", entries=entries, **slots)
 
 
 def class_number(publication: Publication, published: sql.Composable) -> sql.Composed:
@@ -333,7 +325,7 @@ def _unpacked(
     known = Memory(table, {}) if where is None else _known(session, table, where, until=until)
     releases = list(known.relations)
     first = [known.first(name) for name in known.relations.values()]
-    session.pg.execute(query("histories/sample_little"))
+    session.pg.execute(query("session/sample_little"))
     session.pg.execute(query("histories/unpack"), {"releases": releases, "first": first})
     session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
     return known

@@ -36,7 +36,7 @@ def require_lasting_keys(session: Session, publication: Publication, known: Memo
     row = session.pg.execute(query("standing/newcomers"), {"release": publication.id}).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always has a row
     (fresh,) = row
-    if not fresh:
+    if not fresh or 2 * fresh < _least(session, known, number):
         return
     found = shown = memory.count_persons(session, known, number)
     if 2 * fresh >= shown:  # else nobody has to be looked up in the source
@@ -55,6 +55,15 @@ def require_lasting_keys(session: Session, publication: Publication, known: Memo
             hint="name a key or a subject that lasts; or start a series of its own: "
             + command("dbanon publish", table, options="--new-series --recipients-changed"),
         )
+
+
+def _least(session: Session, known: Memory, number: int) -> int:
+    """Return how many persons a release shows at least, by how many rows each one changed."""
+    if known.several:
+        return 0
+    relation, changed = known.relations[number], memory.changes(session, known.table)
+    own = [n for n, name in known.relations.items() if name == relation and n <= number]
+    return changed.get(own[0], 0) - sum(changed.get(n, 0) for n in own[1:])
 
 
 def _present_in_source(publication: Publication, known: Memory) -> sql.Composed:

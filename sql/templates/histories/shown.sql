@@ -5,7 +5,7 @@ SELECT e.person, e.class, e.value_id, e.shown, e.place
    AND e.release_id <= {release}
    AND e.class <> 0
    AND NOT EXISTS (SELECT
-                     FROM {later} AS l
+                     FROM {entries} AS l
                     WHERE l.person = e.person
                       AND l.relation = {relation}
                       AND l.release_id > e.release_id
