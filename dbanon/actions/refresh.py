@@ -172,7 +172,7 @@ def _again(
                 return [Refreshed(one.relation, one, changed=False) for one in releases]
             make = partial(_renewed, present=present, leavers=leavers, gate=gate)
             return make(session, loaded, request, stages)
-        session.deeds.withdraw()
+        _withdraw(session)
     return _again(
         present,
         if_changed=if_changed,
@@ -233,7 +233,6 @@ def _grown(
     gate: Gate,
 ) -> Refreshed:
     """Refresh one relation class by class."""
-    from dbanon.db import identity
     from dbanon.db.metadata import ledger, store
 
     built = grow(session, loaded, request, stages, present=present, leavers=leavers, gate=gate)
@@ -243,7 +242,6 @@ def _grown(
         asked = Request.of(cast("Options", present.overrides))
         found = _by_terms(_fingerprint(session, [loaded], asked), leavers)
         ledger.note_compared(session, present.id, found)
-        identity.require_admitted(session)
         _leave(session, [loaded], [present])
         same = replace(present, warnings=built.warnings)
         return Refreshed(
@@ -268,6 +266,14 @@ def _leave(session: Session, loaded: Sequence[Loaded], served: Sequence[Release]
     for one, release in zip(loaded, served, strict=True):
         others = readers.of_others(session, one.info, release=release.id)
         readers.require_others(session, others, table=one.info, relation=release.relation)
+    _withdraw(session)
+
+
+def _withdraw(session: Session) -> None:
+    """End a transaction that publishes nothing, of which nothing is to stay."""
+    from dbanon.db import identity
+
+    identity.require_admitted(session)
     session.deeds.withdraw()
 
 
@@ -300,18 +306,28 @@ def _is_same(
 
     Rows that wait, or are to go, were compared when a refresh on the same terms left them so.
     """
-    from dbanon.db import identity
     from dbanon.db.releases.live import marks
 
     with stages("compare"):
         same = not any(marks.alterations(session, release) for release in releases)
+        same = same and not _is_due(session, loaded, releases)
         if same:
             asked = Request.of(cast("Options", releases[0].overrides))
             found = _fingerprint(session, loaded, asked)
             known = {found} if leavers is None else {found, _by_terms(found, leavers)}
             same = all({one.fingerprint, one.compared} & known for one in releases)
-        identity.require_admitted(session)
     return same
+
+
+def _is_due(session: Session, loaded: Sequence[Loaded], releases: Sequence[Release]) -> bool:
+    """Whether somebody who is gone has been shown for longer than the policy of a release says."""
+    from dbanon.db.histories import leavers
+
+    pairs = zip(loaded, releases, strict=True)
+    return any(
+        leavers.count(session, release.relation, deadline=one.policy.deadline).overdue
+        for one, release in pairs
+    )
 
 
 def _fingerprint(session: Session, loaded: Sequence[Loaded], asked: Request) -> str:

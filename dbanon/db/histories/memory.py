@@ -108,7 +108,7 @@ def _find_changes(session: Session, publication: Publication, known: Memory) -> 
         session.pg.execute(sql.SQL("ALTER TABLE {} RENAME TO history_changes").format(_PRESENT))
         return
     if publication.withdrawn is None:
-        _rows(session, _FORMER, _shown(max(known.relations), first=first))
+        _rows(session, _FORMER, shown(max(known.relations), first=first))
         session.pg.execute(query("histories/find_changes"))
     else:
         _require_same_members(session, publication, known.key)
@@ -155,16 +155,7 @@ def rows(
     entries: all that is remembered of the persons who are asked for.
     """
     first = known.first(known.relations[number])
-    _rows(session, name, _shown(number, first=first, entries=entries))
-
-
-def count_persons(session: Session, known: Memory, number: int) -> int:
-    """Count everybody whom a release showed."""
-    shown = _shown(number, first=known.first(known.relations[number]))
-    row = session.pg.execute(template("overlays/count_shown", shown=shown)).fetchone()
-    assert row is not None  # noqa: S101 - an aggregate always has a row
-    persons: int = row[0]
-    return persons
+    _rows(session, name, shown(number, first=first, entries=entries))
 
 
 def _rows(session: Session, name: sql.Identifier, shown: sql.Composed) -> None:
@@ -173,7 +164,7 @@ def _rows(session: Session, name: sql.Identifier, shown: sql.Composed) -> None:
     session.pg.execute(sql.SQL("ANALYZE {}").format(name))
 
 
-def _shown(number: int, *, first: int | None, entries: sql.Identifier = ENTRIES) -> sql.Composed:
+def shown(number: int, *, first: int | None, entries: sql.Identifier = ENTRIES) -> sql.Composed:
     """Compose the rows that a release, of those of a relation since the first, shows."""
     slots = {"release": sql.Literal(number), "relation": sql.Literal(first)}
     return template("histories/shown", entries=entries, **slots)
@@ -249,6 +240,18 @@ def key_of(session: Session, table: TableName, relation: TableName) -> UUID | No
     return known["key"] if known is not None and known["exists"] else None
 
 
+def is_forgotten(session: Session, table: TableName, relation: TableName) -> bool:
+    """Whether nobody is to know whom the series showed that a relation would go on with."""
+    known = _latest(session, table, relation)
+    return known is not None and known["is_forgotten"]
+
+
+def forget_series(session: Session, table: TableName, number: int) -> tuple[int, ...]:
+    """Delete whom a series showed, by number; return the releases of which that is forgotten."""
+    named = {"schema": table.schema, "name": table.name, "series": number}
+    return tuple(row[0] for row in session.pg.execute(query("forgetting/series"), named))
+
+
 def series(session: Session, table: TableName) -> dict[int, int]:
     """Return the series of each remembered release of a table, by number."""
     return {number: own for number, (own, _) in places(session, table).items()}
@@ -304,7 +307,7 @@ def _latest(
         "view_name": None if relation is None else relation.name,
     }
     row = session.pg.execute(query("histories/latest_history"), named).fetchone()
-    names = ("person", "key", "exists", "series")
+    names = ("person", "key", "exists", "series", "is_forgotten")
     return None if row is None else dict(zip(names, row, strict=True))
 
 

@@ -38,7 +38,7 @@ def require_lasting_keys(session: Session, publication: Publication, known: Memo
     (fresh,) = row
     if not fresh or 2 * fresh < _least(session, known, number):
         return
-    found = shown = memory.count_persons(session, known, number)
+    found = shown = _count(session, known, number)
     if 2 * fresh >= shown:  # else nobody has to be looked up in the source
         memory.rows(session, known, number, _SHOWN)
         (counts,) = session.pg.execute(_present_in_source(publication, known))
@@ -55,6 +55,15 @@ def require_lasting_keys(session: Session, publication: Publication, known: Memo
             hint="name a key or a subject that lasts; or start a series of its own: "
             + command("dbanon publish", table, options="--new-series --recipients-changed"),
         )
+
+
+def _count(session: Session, known: Memory, number: int) -> int:
+    """Count everybody whom a release showed."""
+    shown = memory.shown(number, first=known.first(known.relations[number]))
+    row = session.pg.execute(template("overlays/count_shown", shown=shown)).fetchone()
+    assert row is not None  # noqa: S101 - an aggregate always has a row
+    persons: int = row[0]
+    return persons
 
 
 def _least(session: Session, known: Memory, number: int) -> int:

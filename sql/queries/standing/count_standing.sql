@@ -1,6 +1,7 @@
 -- How many rows stay as they are published, how many were published and are not any more, how many are
 -- published still though they are gone, how many went with those who did, and of how many rows the values
--- differ from those that are published. fresh: how many were never published.
+-- differ from those that are published; and how many of those that are gone were so for too long. fresh:
+-- how many were never published.
 WITH departed AS (
     SELECT count(*) FILTER (WHERE d.is_gone) AS gone,
            count(*) FILTER (WHERE NOT d.is_gone) AS others
@@ -20,6 +21,10 @@ SELECT (SELECT count(*) FROM pg_temp.history_before AS b) - s.gone - d.others,
        s.absent - %(fresh)s + d.others,
        s.gone - d.gone,
        d.gone,
-       s.changed
+       s.changed,
+       (SELECT count(*)
+          FROM pg_temp.history_departed AS d
+          JOIN pg_temp.history_missed AS m ON m.person = d.person
+         WHERE m.is_overdue)
   FROM standing AS s
  CROSS JOIN departed AS d
