@@ -167,7 +167,7 @@ def _again(
             )
         if [one.id for one in present] == [one.id for one in releases]:
             done = unless_since is not None and all(map(unless_since.precedes, present))
-            if done or (if_changed and _is_same(session, loaded, releases, asked, stages)):
+            if done or (if_changed and _is_same(session, loaded, releases, stages, leavers)):
                 _leave(session, loaded, releases)
                 return [Refreshed(one.relation, one, changed=False) for one in releases]
             make = partial(_renewed, present=present, leavers=leavers, gate=gate)
@@ -233,12 +233,15 @@ def _grown(
     gate: Gate,
 ) -> Refreshed:
     """Refresh one relation class by class."""
-    from dbanon.db.metadata import store
+    from dbanon.db.metadata import ledger, store
 
     built = grow(session, loaded, request, stages, present=present, leavers=leavers, gate=gate)
     if isinstance(built, Unchanged):
         if loaded.now is not None:
             store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
+        asked = Request.of(cast("Options", present.overrides))
+        found = _by_terms(_fingerprint(session, [loaded], asked), leavers)
+        ledger.note_compared(session, present.id, found)
         _leave(session, [loaded], [present])
         same = replace(present, warnings=built.warnings)
         return Refreshed(
@@ -296,18 +299,23 @@ def _is_same(
     session: Session,
     loaded: Sequence[Loaded],
     releases: Sequence[Release],
-    asked: Request,
     stages: Stages,
+    leavers: Leavers | None,
 ) -> bool:
-    """Whether nothing changed that the releases depend on, their guards included."""
+    """Whether nothing changed that the releases depend on, their guards included.
+
+    Rows that wait, or are to go, were compared when a refresh on the same terms left them so.
+    """
     from dbanon.db.releases.live import marks
 
     with stages("compare"):
         same = not any(marks.alterations(session, release) for release in releases)
         same = same and not _is_due(session, loaded, releases)
         if same:
+            asked = Request.of(cast("Options", releases[0].overrides))
             found = _fingerprint(session, loaded, asked)
-            same = all(release.fingerprint == found for release in releases)
+            known = {found} if leavers is None else {found, _by_terms(found, leavers)}
+            same = all({one.fingerprint, one.compared} & known for one in releases)
     return same
 
 
@@ -327,3 +335,8 @@ def _fingerprint(session: Session, loaded: Sequence[Loaded], asked: Request) -> 
         return joint_fingerprint(session, loaded, asked)
     (one,) = loaded
     return fingerprint(session, one, asked.over(one.policy), asked)
+
+
+def _by_terms(fingerprint: str, leavers: Leavers) -> str:
+    """Return a digest of what a refresh class by class depends on."""
+    return f"{leavers}:{fingerprint}"

@@ -174,7 +174,8 @@ class Release(Entry):
 
     ``policy`` is the policy in force, command-line overrides included; ``overrides`` are those
     the command line gave, so that a refresh repeats them; ``taxonomies`` the versions used;
-    ``fingerprint`` tells whether the source has changed since; ``earlier`` how many releases of the
+    ``fingerprint`` tells whether the source has changed since; ``compared`` whether it has since a
+    refresh found nothing to publish, None if none did; ``earlier`` how many releases of the
     table came before, with which a reader may compare this one. ``warnings`` is what to think about
     again, ``composition`` what all releases of the table together reveal, ``sharing`` what became
     of those who were published before; all are reported when it is published and not kept.
@@ -188,6 +189,7 @@ class Release(Entry):
     fingerprint: str
     overrides: Mapping[str, Any] = field(default_factory=dict)
     taxonomies: Mapping[str, int] = field(default_factory=dict)
+    compared: str | None = None
     earlier: int = 0
     created_at: datetime | None = None
     created_by: str | None = None

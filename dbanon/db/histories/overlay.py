@@ -196,18 +196,23 @@ def _counted(
     changed = {number: compared.changed.get(number, 0) for number in policies}
     if len(policies) < 1 + (not is_kept):
         return Figures(tuple(policies), 0, (), {}, {}, changed), None
-    memory.cells(session, CELLS)
-    of_k = cells.of_persons(session, max(policy.k for policy in policies.values()))
-    numbers = _numbers(session, known)
+    k, numbers = max(policy.k for policy in policies.values()), _numbers(session, known)
     increment = None
     if base and is_kept:
-        increment = increments.begin(session, known, policies, base=base, persons=of_k.n_rows)
+        increment = increments.begin(session, known, policies, base=base)
     results: dict[int, tuple[CheckResult, ...] | None] = dict.fromkeys(policies)
     pairs: dict[int, Against | None] = dict.fromkeys([*policies][: None if is_kept else -1])
-    if increment is not None:
+    if increment is None:
+        memory.cells(session, CELLS)
+        of_k = cells.of_persons(session, k)
+    else:
+        of_k = cells.of_persons(session, k, query("overlays/count_all_cells"))
         results = {number: increment.results(number, numbers) for number in policies}
         pairs = {number: increment.pair(number) for number in policies}
         increment.end()
+        if None in results.values():
+            session.pg.execute(sql.SQL("DROP TABLE {}").format(CELLS))
+            memory.cells(session, CELLS)
     found = Figures(
         tuple(policies),
         of_k.n_rows,

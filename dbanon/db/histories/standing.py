@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 
 _READ = sql.Identifier("pg_temp", "history_read")
 _CODES = sql.Identifier("pg_temp", "history_codes")
-_BEFORE = sql.Identifier("pg_temp", "history_before")
+_SOURCE = sql.Identifier("pg_temp", "history_source")
+_MEMBERS = sql.Identifier("pg_temp", "history_members")
+_OF_MEMBERS = sql.Identifier("pg_temp", "history_of_members")
+_COPIED = sql.Identifier("pg_temp", "history_copied")
 _CELLS = sql.Identifier("pg_temp", "history_cells")
 _STANDING = sql.Identifier("pg_temp", "history_standing")
 _TOUCHED = sql.Identifier("pg_temp", "history_touched")
@@ -118,13 +121,13 @@ def stand(
     """Return how rows stand to a publication that is served.
 
     Whom the next one shows no more is in the table ``history_departed`` until the transaction ends.
+    What is remembered, and whom the publication shows, stays unpacked for whoever remembers it.
 
     Raises PolicyError when two rows have one key.
     """
     known = memory.recall(session, publication.info.name, relation=publication.view)
     person = _read(session, publication, rows)
-    memory.state(session, known, publication.id, _BEFORE)
-    memory.cells(session, _CELLS)
+    memory.rows(session, known, publication.id, memory.BEFORE)
     table = publication.info.name
     slots = {
         "person": person,
@@ -134,12 +137,25 @@ def stand(
         "table_schema": sql.Literal(table.schema),
         "table_name": sql.Literal(table.name),
     }
-    session.pg.execute(template("histories/standing", **slots))
+    session.pg.execute(template("histories/source", **slots))
+    session.pg.execute(sql.SQL("ANALYZE {} (person)").format(_SOURCE))
+    session.pg.execute(query("standing/differing"))
+    _find_members(session)
     found = _counted(session, publication, terms, key=known.key)
-    for temporary in (_READ, _CODES, _BEFORE, _CELLS, _STANDING, _MISSED, _TOUCHED):
+    for temporary in (_READ, _CODES, _SOURCE, _CELLS, _STANDING, _MEMBERS, _MISSED, _TOUCHED):
         session.pg.execute(sql.SQL("DROP TABLE {}").format(temporary))
-    memory.forget(session)
     return found
+
+
+def _find_members(session: Session) -> None:
+    """Write who is in the classes that somebody has left, and in which cells of all releases."""
+    session.pg.execute(query("standing/members"))
+    slots = {"entries": _OF_MEMBERS, "among": memory.ENTRIES, "persons": _MEMBERS}
+    condition = sql.SQL("true")
+    session.pg.execute(template("overlays/entries_of", condition=condition, **slots))
+    memory.cells(session, _CELLS, entries=_OF_MEMBERS)
+    session.pg.execute(sql.SQL("ANALYZE {}").format(_MEMBERS))
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(_OF_MEMBERS))
 
 
 def _read(session: Session, publication: Publication, rows: SourceRows) -> sql.Composable:
@@ -178,7 +194,8 @@ def _counted(session: Session, publication: Publication, terms: Terms, *, key: o
     fresh = [row[0] for row in session.pg.execute(query("standing/fresh"))]
     returning = _left_behind(session, fate.returning)
     pools = [np.array(fresh, np.int64), *returning]
-    counts = session.pg.execute(query("standing/count_standing")).fetchone()
+    asked = {"fresh": len(fresh)}
+    counts = session.pg.execute(query("standing/count_standing"), asked).fetchone()
     assert counts is not None  # noqa: S101 - an aggregate always has a row
     leavers.keep(session, publication.view)
     lingering = leavers.count(session, publication.view, deadline=terms.deadline)
@@ -304,8 +321,8 @@ def _left_behind(session: Session, parts: Sequence[int]) -> list[NDArray[np.int6
     of before need not differ among them.
     """
     pools: dict[int, list[int]] = defaultdict(list)
-    for part, places in session.pg.execute(query("standing/left_behind"), {"parts": list(parts)}):
-        pools[part] += places
+    for part, place in session.pg.execute(query("standing/left_behind"), {"parts": list(parts)}):
+        pools[part].append(place)
     return [np.array(places, np.int64) for places in pools.values()]
 
 
@@ -325,15 +342,8 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
     key = memory.key_of(session, table, publication.view)
     for statement in immutability.open_statements(former.release):
         session.pg.execute(statement)
-    session.pg.execute(
-        template(
-            "histories/withdraw",
-            **memory.of_copy(former),
-            key=sql.Literal(key),
-            withdrawn=sql.Literal(list(publication.withdrawn or ())),
-        )
-    )
-    _part(session, former, key=key)
+    if session.pg.execute(query("standing/has_departed")).fetchone() != (False,):
+        _take_out(session, former, withdrawn=publication.withdrawn or (), key=key)
     for statement in relations.copy_statements(former, "releases/refill_release"):
         session.pg.execute(statement)
     for statement in immutability.close_statements(former.release):
@@ -341,8 +351,10 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
     return former
 
 
-def _part(session: Session, former: Publication, *, key: object) -> None:
-    """Take the rows of those who left classes that stay out of a copy."""
+def _take_out(
+    session: Session, former: Publication, *, withdrawn: Collection[int], key: object
+) -> None:
+    """Take classes out of a copy, and the rows of those who left classes that stay."""
     remembered, published = [], []
     for rule in former.policy.with_role(Role.SENSITIVE):
         column, name = former.info.column(rule.column), sql.Literal(rule.column)
@@ -351,12 +363,15 @@ def _part(session: Session, former: Publication, *, key: object) -> None:
         published.append(sql.SQL(spelled).format(text))
         remembered.append(sql.SQL(spelled).format(sql.SQL("v.value ->> {}").format(name)))
     array = sql.SQL("ARRAY[{}]::text[]")
-    session.pg.execute(
-        template(
-            "histories/part",
-            **memory.of_copy(former),
-            key=sql.Literal(key),
-            remembered=array.format(sql.SQL(", ").join(remembered)),
-            values=array.format(sql.SQL(", ").join(published)),
-        )
+    copied = template("histories/copied", **memory.of_copy(former), key=sql.Literal(key))
+    gone = sql.Literal(list(withdrawn))
+    withdraw = template("histories/withdraw", release=former.release, withdrawn=gone)
+    part = template(
+        "histories/part",
+        release=former.release,
+        remembered=array.format(sql.SQL(", ").join(remembered)),
+        values=array.format(sql.SQL(", ").join(published)),
     )
+    for statement in (copied, withdraw, part):
+        session.pg.execute(statement)
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(_COPIED))

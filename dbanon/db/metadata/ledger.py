@@ -103,6 +103,14 @@ def withdraw(session: Session, release_id: int) -> bool:
     return found.rowcount > 0
 
 
+def note_compared(session: Session, release_id: int, fingerprint: str) -> None:
+    """Note for which rows a refresh found nothing to publish instead of a release."""
+    table = m.release
+    session.sa.execute(
+        sa.update(table).where(table.c.release_id == release_id).values(compared=fingerprint)
+    )
+
+
 def serves_data(session: Session, data_id: int) -> bool:
     """Whether a served release has the private tables of that number."""
     table = m.release
@@ -221,6 +229,7 @@ def _releases(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator
             overrides=row["overrides"],
             taxonomies=row["taxonomies"],
             fingerprint=row["fingerprint"],
+            compared=row["compared"],
             earlier=row["earlier"],
             created_at=row["created_at"],
             created_by=row["created_by"],

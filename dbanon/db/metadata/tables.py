@@ -105,6 +105,7 @@ release = sa.Table(
     sa.Column("created_by", sa.Text, nullable=False, server_default=sa.text("session_user")),
     sa.Column("content", sa.Text),
     sa.Column("data_id", sa.BigInteger, nullable=False),
+    sa.Column("compared", sa.Text),
     sa.CheckConstraint("kind IN ('table', 'view')", name="kind"),
     sa.Index(
         "release_served_key",

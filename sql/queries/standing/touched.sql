@@ -3,25 +3,17 @@
 -- somebody has been gone for too long.
 CREATE TEMPORARY TABLE history_touched ON COMMIT DROP AS
 WITH member AS (
-    SELECT b.classes[1] AS class, c.cell, b.value_ids, s.person IS NULL AS is_gone,
-           coalesce(m.is_overdue, false) AS is_overdue
-      FROM pg_temp.history_before AS b
-      JOIN pg_temp.history_cells AS c ON c.person = b.person
-      LEFT JOIN pg_temp.history_standing AS s ON s.person = b.person
-      LEFT JOIN pg_temp.history_missed AS m ON m.person = b.person
-     WHERE b.classes[1] IN (SELECT o.classes[1]
-                              FROM pg_temp.history_before AS o
-                             WHERE NOT EXISTS (SELECT
-                                                 FROM pg_temp.history_standing AS p
-                                                WHERE p.person = o.person))
+    SELECT m.class, c.cell, m.value_id, m.is_gone, coalesce(g.is_overdue, false) AS is_overdue
+      FROM pg_temp.history_members AS m
+      JOIN pg_temp.history_cells AS c ON c.person = m.person
+      LEFT JOIN pg_temp.history_missed AS g ON g.person = m.person
 ),
 varied AS (
     SELECT g.class, g.cell, g.is_gone, bool_and(g.different >= g.required) AS is_diverse
       FROM (SELECT m.class, m.cell, m.is_gone, q.name, q.required,
                    count(DISTINCT v.value -> q.name) AS different
               FROM member AS m
-             CROSS JOIN LATERAL unnest(m.value_ids) AS u (value_id)
-              JOIN dbanon.history_value AS v ON v.value_id = u.value_id
+              JOIN dbanon.history_value AS v ON v.value_id = m.value_id
              CROSS JOIN unnest(%(columns)s::text[], %(required)s::bigint[]) AS q (name, required)
              GROUP BY m.class, m.cell, m.is_gone, q.name, q.required) AS g
      GROUP BY g.class, g.cell, g.is_gone
