@@ -21,8 +21,8 @@ def find(session: Session, relation: TableName, *, deadline: timedelta | None) -
 
 def keep(session: Session, relation: TableName) -> None:
     """Remember those of ``history_missed`` whom the next release shows on, and nobody else."""
-    forget(session, relation)
-    session.pg.execute(query("leavers/keep"), _named(relation))
+    for name in ("leavers/discard", "leavers/keep"):
+        session.pg.execute(query(name), _named(relation))
 
 
 def forget(session: Session, relation: TableName) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
-from dbanon.db.histories import leavers, memory
+from dbanon.db.histories import companions, leavers, memory
 from dbanon.db.proofs import keys
 from dbanon.db.queries import identifiers, query, template, text_of
 from dbanon.db.releases import copies, immutability, relations
@@ -25,6 +25,7 @@ from dbanon.formats.values import combinations
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from datetime import timedelta
+    from uuid import UUID
 
     from numpy.typing import NDArray
 
@@ -100,11 +101,15 @@ class _Part(NamedTuple):
 
 @dataclass(slots=True)
 class _Fate:
-    """Parts of which all go, of which those who left do, and of which others then come back."""
+    """Parts of which all go, of which those who left do, and of which others then come back.
+
+    split: those of which as many others go with those who left as it takes.
+    """
 
     whole: list[int] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
     returning: list[int] = field(default_factory=list)
+    split: list[int] = field(default_factory=list)
 
 
 def stand(
@@ -197,7 +202,8 @@ def _departed(
     is, or goes as a whole.
     """
     fate = _fate(parts, terms, mixed=mixed, undivided=())
-    session.pg.execute(query("standing/departed"), {"whole": fate.whole, "left": fate.left})
+    drawn = companions.find(session, fate.split, terms.k, terms.required or {})
+    _depart(session, fate, drawn)
     if terms.required is None:
         return fate
     found = session.pg.execute(query("standing/undivided"), terms.asked)
@@ -205,8 +211,19 @@ def _departed(
     if undivided:
         fate = _fate(parts, terms, mixed=mixed, undivided=undivided)
         session.pg.execute(sql.SQL("DROP TABLE {}").format(_DEPARTED))
-        session.pg.execute(query("standing/departed"), {"whole": fate.whole, "left": fate.left})
+        _depart(session, fate, drawn)
     return fate
+
+
+def _depart(session: Session, fate: _Fate, drawn: Mapping[int, Sequence[UUID]]) -> None:
+    """Write whom the next release shows no more; drawn: who goes with those who left a part."""
+    split = [part for part in fate.split if part in drawn]
+    asked = {
+        "whole": [*fate.whole, *(part for part in fate.split if part not in drawn)],
+        "left": [*fate.left, *split],
+        "companions": [person for part in split for person in drawn[part]],
+    }
+    session.pg.execute(query("standing/departed"), asked)
 
 
 def _fate(
@@ -274,8 +291,10 @@ def _decide(fate: _Fate, parts: Sequence[_Part], terms: Terms) -> None:
             continue
         if part.is_done and (part.others_are_safe or part.gone == part.persons):
             fate.left.append(part.part)
-        elif part.is_done or part.is_overdue or not terms.patient:
+        elif part.is_done:
             fate.whole.append(part.part)
+        elif part.is_overdue or not terms.patient:
+            fate.split.append(part.part)
 
 
 def _left_behind(session: Session, parts: Sequence[int]) -> list[NDArray[np.int64]]:
