@@ -97,7 +97,8 @@ def recall(
     kept = compared.base.get(newest)
     if of_k is not None and kept is not None and not found.agrees(kept):
         compared = replace(compared, altered={*compared.altered, newest})
-    return _composition(compared, found, of_k)
+    new = tuple(sorted(compared.unknown & (live or {}).keys()))
+    return replace(_composition(compared, found, of_k), live=new)
 
 
 def recall_before(session: Session, publication: Publication) -> Composition:

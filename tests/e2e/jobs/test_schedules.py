@@ -2,7 +2,8 @@
 
 import json
 from datetime import UTC, datetime, timedelta
-from threading import Event
+from itertools import pairwise
+from threading import Event, Thread
 from time import monotonic
 
 import psycopg
@@ -263,6 +264,33 @@ def test_no_worker_that_gives_a_job_back_waits_for_a_load(published, monkeypatch
     wait_no_more(published)
     assert ["unchanged", "unchanged"] == work(published)
     assert ["unchanged"] * 2 == [result for _, _, result in jobs(published)]
+
+
+def test_a_worker_that_is_told_of_jobs_all_the_time_looks_once_a_second(published, monkeypatch):
+    loud = published.connect_as(published.role("loud"))
+    taken, take, stop, done = [], queue.take, Event(), []
+
+    def counted(*asked):
+        taken.append(monotonic())
+        return take(*asked)
+
+    monkeypatch.setattr(queue, "take", counted)
+    worker = Thread(
+        target=dbanon.work,
+        kwargs={"stop": stop, "on_job": done.append, "settings": published.settings},
+    )
+    worker.start()
+    start, asked = monotonic(), []
+    while monotonic() - start < 4 or not done:
+        loud.execute("NOTIFY dbanon_job")
+        if len(taken) == 2 and not asked:
+            asked = published.execute("SELECT dbanon.enqueue('public.patients')")
+    stop.set()
+    loud.execute("NOTIFY dbanon_job")
+    worker.join()
+    assert ["unchanged"] == [str(one.outcome.result) for one in done]
+    idle = [b - a for a, b in pairwise(taken)]
+    assert len(idle) - sum(pause > 0.9 for pause in idle) <= 2  # after a job it looks at once
 
 
 def test_a_worker_that_is_told_to_stop_while_its_job_fails_ends_in_peace(published, monkeypatch):

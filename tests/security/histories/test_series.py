@@ -161,6 +161,7 @@ def test_who_reads_a_view_of_a_release_reads_its_series(patients, kind):
     assert all(role in one.message for one in found)
 
 
+@pytest.mark.pg(">= 15")
 def test_a_view_that_asks_for_the_rights_of_its_reader_makes_nobody_a_reader(patients):
     patients.execute(
         "CREATE VIEW public.mine WITH (security_invoker) AS SELECT * FROM anon.patients"
