@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dbanon.actions.publish import publish, publish_dataset
     from dbanon.actions.refresh import refresh
     from dbanon.actions.releases.check import check, check_all, describe
+    from dbanon.actions.releases.forgetting import forget_series
     from dbanon.actions.releases.grant import grant, revoke
     from dbanon.actions.releases.history import check_history, history
     from dbanon.actions.releases.ledger import (
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         list_verifications,
         load_release,
     )
+    from dbanon.actions.releases.read import read
     from dbanon.actions.server import server_psql, server_status, server_stop, server_url
     from dbanon.actions.taxonomy import (
         derive_taxonomy,
@@ -86,9 +88,11 @@ _HOMES = {
     "actions.publish": "publish publish_dataset",
     "actions.refresh": "refresh",
     "actions.releases.check": "check check_all describe",
+    "actions.releases.forgetting": "forget_series",
     "actions.releases.grant": "grant revoke",
     "actions.releases.history": "check_history history",
     "actions.releases.ledger": "drop_release list_releases list_verifications load_release",
+    "actions.releases.read": "read",
     "actions.server": "server_psql server_status server_stop server_url",
     "actions.taxonomy": "derive_taxonomy drop_taxonomy export_taxonomy import_taxonomy"
     " list_taxonomies load_taxonomy",
@@ -145,6 +149,7 @@ __all__ = [
     "drop_taxonomy",
     "export_policy",
     "export_taxonomy",
+    "forget_series",
     "grant",
     "history",
     "import_taxonomy",
@@ -165,6 +170,7 @@ __all__ = [
     "policy_history",
     "publish",
     "publish_dataset",
+    "read",
     "refresh",
     "remove_schedule",
     "revoke",

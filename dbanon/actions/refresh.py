@@ -172,7 +172,7 @@ def _again(
                 return [Refreshed(one.relation, one, changed=False) for one in releases]
             make = partial(_renewed, present=present, leavers=leavers, gate=gate)
             return make(session, loaded, request, stages)
-        session.deeds.withdraw()
+        _withdraw(session)
     return _again(
         present,
         if_changed=if_changed,
@@ -233,14 +233,12 @@ def _grown(
     gate: Gate,
 ) -> Refreshed:
     """Refresh one relation class by class."""
-    from dbanon.db import identity
     from dbanon.db.metadata import store
 
     built = grow(session, loaded, request, stages, present=present, leavers=leavers, gate=gate)
     if isinstance(built, Unchanged):
         if loaded.now is not None:
             store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
-        identity.require_admitted(session)
         _leave(session, [loaded], [present])
         same = replace(present, warnings=built.warnings)
         return Refreshed(
@@ -265,6 +263,14 @@ def _leave(session: Session, loaded: Sequence[Loaded], served: Sequence[Release]
     for one, release in zip(loaded, served, strict=True):
         others = readers.of_others(session, one.info, release=release.id)
         readers.require_others(session, others, table=one.info, relation=release.relation)
+    _withdraw(session)
+
+
+def _withdraw(session: Session) -> None:
+    """End a transaction that publishes nothing, of which nothing is to stay."""
+    from dbanon.db import identity
+
+    identity.require_admitted(session)
     session.deeds.withdraw()
 
 
@@ -294,16 +300,26 @@ def _is_same(
     stages: Stages,
 ) -> bool:
     """Whether nothing changed that the releases depend on, their guards included."""
-    from dbanon.db import identity
     from dbanon.db.releases.live import marks
 
     with stages("compare"):
         same = not any(marks.alterations(session, release) for release in releases)
+        same = same and not _is_due(session, loaded, releases)
         if same:
             found = _fingerprint(session, loaded, asked)
             same = all(release.fingerprint == found for release in releases)
-        identity.require_admitted(session)
     return same
+
+
+def _is_due(session: Session, loaded: Sequence[Loaded], releases: Sequence[Release]) -> bool:
+    """Whether somebody who is gone has been shown for longer than the policy of a release says."""
+    from dbanon.db.histories import leavers
+
+    pairs = zip(loaded, releases, strict=True)
+    return any(
+        leavers.count(session, release.relation, deadline=one.policy.deadline).overdue
+        for one, release in pairs
+    )
 
 
 def _fingerprint(session: Session, loaded: Sequence[Loaded], asked: Request) -> str:
