@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -139,18 +140,19 @@ def policies_by_release(
     """
     c = m.release.c
     rows = session.sa.execute(sa.select(c.release_id, c.policy).where(*of_table(m.release, table)))
-    found: dict[int, Policy] = {}
     read = {_text(policies.to_document(policy)): policy for policy in known}
-    for number, document in rows:
-        text = _text(document)
-        if text not in read:
-            read[text] = policies.from_document(document)
-        found[number] = read[text]
-    return found
+    texts = {number: _text(document) for number, document in rows}
+    return {number: read.get(text) or _read(text) for number, text in texts.items()}
 
 
 def _text(document: Mapping[str, Any]) -> str:
     return json.dumps(document, sort_keys=True)
+
+
+# A publication asks for the policies of former releases when it groups, compares and judges.
+@lru_cache(maxsize=64)
+def _read(text: str) -> Policy:
+    return policies.from_document(json.loads(text))
 
 
 def release_by_id(session: Session, release_id: int) -> Release | None:

@@ -261,11 +261,13 @@ def test_a_policy_that_releases_share_is_read_once(people, monkeypatch):
         return from_document(document)
 
     monkeypatch.setattr(policies, "from_document", counted)
+    ledger._read.cache_clear()  # noqa: SLF001 - other tests have such a policy, too
     for number in (1, 2, 3):
         note(people, number, FIRST)
     assert read == []  # that of the new release is known already
-    note(people, 4, FIRST, models=(K2,))
-    assert 1 == len(read)
+    for number in (4, 5):
+        note(people, number, FIRST, models=(K2,))
+        assert 1 == len(read)
 
 
 @pytest.mark.one_server
