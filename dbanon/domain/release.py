@@ -73,7 +73,8 @@ class Growth:
     published, and are too few, too much alike or too different for a class; withheld: rows of
     persons who were published and are not; deferred: rows that are gone from the table and still
     published; moved: rows of classes that went which form others; changed: rows whose sensitive
-    values are others by now than those that are published.
+    values are others by now than those that are published; later: rows that came to persons who are
+    published without them.
     """
 
     kept: int
@@ -85,6 +86,7 @@ class Growth:
     moved: int = 0
     left: int = 0
     changed: int = 0
+    later: int = 0
 
     @property
     def shown(self) -> int:
@@ -108,6 +110,7 @@ class Growth:
             (self.withheld, f"{self.withheld:,} withheld, as their classes went"),
             (self.deferred, f"{self.deferred:,} shown though they are gone"),
             (self.changed, f"{self.changed:,} shown with former values"),
+            (self.later, f"{self.later:,} not shown, as their persons were published before"),
         )
         return ", ".join([f"{self.kept:,} rows as before", *(text for n, text in parts if n)])
 

@@ -18,7 +18,7 @@ from dbanon.models.registry import MODELS
 from dbanon.models.specs import is_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dbanon.db.histories.standing import Standing, Terms
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
-    from dbanon.domain.assignment import LossReport
+    from dbanon.domain.assignment import EncodedColumn, LossReport
     from dbanon.domain.caution import Caution
     from dbanon.domain.checks import CheckReport
     from dbanon.domain.composition import Gate
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from dbanon.domain.table import TableInfo
 
 
-_WAITING = 0.02  # the share of the rows that may wait for others like them
+WAITING = 0.02  # the share of the rows that may wait for others like them
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +57,37 @@ class Unchanged:
 
 def obstacle(session: Session, loaded: Loaded, request: Request, present: Release) -> str | None:
     """Return why a release can only be grouped anew, None if its classes can stay as they are."""
+    policy = in_force(loaded, request)
+    if request.kind is ReleaseKind.VIEW:
+        return "it is live"
+    if policy.subject is not None:
+        return "its policy names a subject, whose rows are published together"
+    found = changed(session, loaded.info, present, policy=policy, versions=loaded.versions)
+    return found or of_policy(policy, request)
+
+
+def changed(
+    session: Session,
+    info: TableInfo,
+    present: Release,
+    *,
+    policy: Policy,
+    versions: Mapping[str, int],
+) -> str | None:
+    """Return what is not as it was when a release was published, of all that its classes need."""
     from dbanon.db.histories import memory
     from dbanon.db.releases import copies
 
-    policy = in_force(loaded, request)
-    if request.kind is ReleaseKind.VIEW or request.dataset:
-        return "it is live, or one of several tables"
     if policy != present.policy:
         return "the policy is another one by now"
-    if loaded.versions != present.taxonomies:
+    if versions != present.taxonomies:
         return "a taxonomy has another version"
-    if not copies.is_closed(session, present) or _is_altered(session, present, loaded.info):
+    if not copies.is_closed(session, present) or _is_altered(session, present, info):
         return "it is not as it was published"
-    key = loaded.info.primary_key
-    if policy.subject is None and memory.persons_of(session, present) != key:
+    person = info.primary_key if policy.subject is None else (policy.subject,)
+    if memory.persons_of(session, present) != person:
         return "who is in it is not remembered"
-    return _of_policy(policy, request)
+    return None
 
 
 def _is_altered(session: Session, present: Release, source: TableInfo) -> bool:
@@ -86,9 +101,8 @@ def _is_altered(session: Session, present: Release, source: TableInfo) -> bool:
     return immutability.content(session, published) != present.content
 
 
-def _of_policy(policy: Policy, request: Request) -> str | None:
-    if policy.subject is not None:
-        return "its policy names a subject, whose rows are published together"
+def of_policy(policy: Policy, request: Request) -> str | None:
+    """Return what of a policy needs all rows at once."""
     if policy.labels:
         return "its labels are those of all classes"
     if not request.forgets:
@@ -124,8 +138,8 @@ def grow(
     previous = replaced(session, info, request)
     source, warnings = _read(session, loaded, request, stages, strict=gate.strict)
     with stages("compare"):
-        terms = _terms(policy, defer=leavers is Leavers.DEFER)
-        served = _served(present, info, source)
+        terms = terms_of(policy, defer=leavers is Leavers.DEFER)
+        served = served_as(present, info, source.encoded.quasi)
         found = standing.stand(session, served, source.rows, terms=terms)
     released = ledger.policies_by_release(session, present.table, known=[present.policy])
     asked = of_newcomers(present.policy, released.values())
@@ -139,13 +153,13 @@ def grow(
         policy=policy,
         taxonomies=source.taxonomies,
         source=born.rows,
-        outcome=replace(outcome, loss=_loss(present, outcome.loss, growth, source)),
+        outcome=replace(outcome, loss=loss_of(present, outcome.loss, growth, source)),
         trees={},
         warnings=warnings,
     )
     make = partial(build, previous=previous, gate=gate, withdrawn=found.withdrawn)
     built = make(session, prepared, request, stages)
-    return replace(built, prepared=_counted(prepared, built.report), growth=growth)
+    return replace(built, prepared=counted(prepared, built.report), growth=growth)
 
 
 def _read(
@@ -162,7 +176,7 @@ def _read(
     return source, (*warnings, *notes(loaded))
 
 
-def _terms(policy: Policy, *, defer: bool) -> Terms:
+def terms_of(policy: Policy, *, defer: bool) -> Terms:
     """Return when those who left a class go, and when others of it may stay or come back."""
     from dbanon.db.histories.standing import Terms
 
@@ -172,7 +186,7 @@ def _terms(policy: Policy, *, defer: bool) -> Terms:
     return Terms(policy.k if defer else 1, policy.k, required, patient=defer)
 
 
-def _served(present: Release, info: TableInfo, source: Source) -> Publication:
+def served_as(present: Release, info: TableInfo, quasi: Sequence[EncodedColumn]) -> Publication:
     """Return what is served, as SQL names it."""
     from dbanon.anonymization.pipeline import recoding_of
     from dbanon.db.releases.publication import Publication
@@ -183,7 +197,7 @@ def _served(present: Release, info: TableInfo, source: Source) -> Publication:
         policy=present.policy,
         kind=present.kind,
         view=present.relation,
-        recodings=tuple((column.name, recoding_of(column)) for column in source.encoded.quasi),
+        recodings=tuple((column.name, recoding_of(column)) for column in quasi),
         former=present.data_id,
     )
 
@@ -212,8 +226,8 @@ def _search(
             outcomes.append(search(part, asked, seed=seed, stages=stages))
         except Unsatisfiable:  # they are too few, or too much alike
             outcomes.append(nobody(part.encoded))
-    room = _WAITING * source.encoded.n_rows
-    loss = _of_published(present.loss, present.loss.asked)
+    room = WAITING * source.encoded.n_rows
+    loss = of_published(present.loss, present.loss.asked)
     newcomers = source.encoded.take(pools[0])
     outcomes[0] = wait(newcomers, outcomes[0], loss=loss, room=room)
     return source.take(np.concatenate(pools)), join(outcomes)
@@ -239,7 +253,7 @@ def _growth(found: Standing, outcome: Outcome, present: Release) -> Growth:
     return growth
 
 
-def _loss(present: Release, of_born: LossReport, growth: Growth, source: Source) -> LossReport:
+def loss_of(present: Release, of_born: LossReport, growth: Growth, source: Source) -> LossReport:
     """Return the loss of the whole copy.
 
     The classes that stay are taken to lose as much in the mean as all of the release before: which
@@ -255,12 +269,12 @@ def _loss(present: Release, of_born: LossReport, growth: Growth, source: Source)
 
     before, columns = present.loss, {}
     for name in before.columns:
-        kept = _of_published(before, before.columns[name])
-        columns[name] = whole(kept, _of_published(of_born, of_born.columns[name]))
+        kept = of_published(before, before.columns[name])
+        columns[name] = whole(kept, of_published(of_born, of_born.columns[name]))
     weighted = None
     if before.weighted_ncp is not None:
-        kept = _of_published(before, before.weighted_ncp)
-        weighted = whole(kept, _of_published(of_born, of_born.asked))
+        kept = of_published(before, before.weighted_ncp)
+        weighted = whole(kept, of_published(of_born, of_born.asked))
     return replace(
         before,
         n_rows=total,
@@ -275,13 +289,13 @@ def _loss(present: Release, of_born: LossReport, growth: Growth, source: Source)
     )
 
 
-def _of_published(loss: LossReport, mean: float) -> float:
+def of_published(loss: LossReport, mean: float) -> float:
     """Return the mean of what is published, of a mean in which each other row counts 1."""
     published = loss.n_rows - loss.n_suppressed
     return (mean * loss.n_rows - loss.n_suppressed) / published if published else 0.0
 
 
-def _counted(prepared: Prepared, report: CheckReport) -> Prepared:
+def counted(prepared: Prepared, report: CheckReport) -> Prepared:
     """Return what was prepared with the classes of the whole copy, as the database counted them."""
     of_k = next(r for r in report.results if (r.model, r.column) == (K_ANONYMITY, None))
     loss = replace(

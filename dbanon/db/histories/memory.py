@@ -18,7 +18,7 @@ from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from uuid import UUID
 
     from dbanon.db.releases.publication import Publication
@@ -62,20 +62,23 @@ def remember(
 ) -> Memory:
     """Note whom a table release shows, in which class; return it with what it can be compared with.
 
-    That is nothing when it starts a series, whose persons are told by another key. It joins that
+    That is nothing when it starts a series, whose persons are told by another key: that which the
+    publication has of the other tables of its dataset, if any. It joins that
     of the relation ``series_of``, by default its own, or the latest one if it has none yet.
     What is remembered of all of them is in ENTRIES until the transaction ends or it is forgotten.
     """
     table, view = publication.info.name, publication.view
     person = _person(publication)
     latest = None if starts_series else _latest(session, table, series_of or view)
-    key = latest["key"] if latest is not None and latest["exists"] else _new_key(session)
+    key = latest["key"] if latest is not None and latest["exists"] else publication.key
+    key = key or _new_key(session)
     series = publication.id if starts_series else latest["series"] if latest is not None else 0
     several = publication.policy.subject is not None
     _present(session, publication, key)
-    where = {"schema": table.schema, "name": table.name, "person": person, "key": key}
+    where = {**_named(table), "person": person, "key": key}
     where["series"] = series
-    known = _unpacked(session, table, where)
+    known = _comparable(session, table, where)
+    _unpack(session, [known])
     _find_changes(session, publication, known)
     noted = {
         **where,
@@ -91,7 +94,7 @@ def remember(
     added = {"release": publication.id, "relation": known.first(view)}
     session.pg.execute(query("histories/add_entries"), added)
     session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
-    _number_sets(session, known)
+    _number_sets(session, several=known.several)
     _drop(session, _CHANGES)
     session.pg.execute(sql.SQL("ALTER TABLE {} DROP COLUMN value").format(publication.rows))
     return known
@@ -129,14 +132,25 @@ def recall(
     relation: of the series of this one, if it is known, else of the latest one; until: leave out
     this release, and what came after it.
     """
+    found = of_series(session, table, relation, until=until)
+    unpack(session, [found])
+    return found
+
+
+def of_series(
+    session: Session, table: TableName, relation: TableName | None, *, until: int | None = None
+) -> Memory:
+    """Return the releases that ``recall`` does, with no key if nobody is remembered; no ENTRIES."""
     known = _latest(session, table, relation)
     if known is None or not known["exists"]:
-        forgotten = _unpacked(session, table, None)
-        return forgotten if known is None else replace(forgotten, series=known["series"])
-    where = {"schema": table.schema, "name": table.name, **known}
-    found = _unpacked(session, table, where, until=until)
-    _number_sets(session, found)
-    return found
+        return Memory(table, {}, series=0 if known is None else known["series"])
+    return _comparable(session, table, {**_named(table), **known}, until=until)
+
+
+def unpack(session: Session, found: Sequence[Memory]) -> None:
+    """Write what is remembered of tables to one ENTRIES; persons of one key are the same in all."""
+    _unpack(session, found)
+    _number_sets(session, several=any(known.several for known in found))
 
 
 def rows(
@@ -246,8 +260,7 @@ def series(session: Session, table: TableName) -> dict[int, int]:
 
 def places(session: Session, table: TableName) -> dict[int, tuple[int, TableName]]:
     """Return series and relation of each remembered release of a table, by number, in order."""
-    named = {"schema": table.schema, "name": table.name}
-    rows = session.pg.execute(query("histories/series"), named)
+    rows = session.pg.execute(query("histories/series"), _named(table))
     return {number: (own, TableName(*relation)) for number, own, *relation in rows}
 
 
@@ -261,15 +274,14 @@ def persons_of(session: Session, release: Entry) -> tuple[str, ...] | None:
     table, known = release.table, _latest(session, release.table, release.relation)
     if known is None or not known["exists"]:
         return None
-    where = {"schema": table.schema, "name": table.name, **known}
+    where = {**_named(table), **known}
     found = session.pg.execute(query("histories/comparable"), where).fetchall()
     return tuple(known["person"]) if release.id in {row[0] for row in found} else None
 
 
 def changes(session: Session, table: TableName) -> dict[int, int]:
     """Return how many rows each remembered release of a table changed."""
-    named = {"schema": table.schema, "name": table.name}
-    return dict(session.pg.execute(query("histories/changes"), named).fetchall())
+    return dict(session.pg.execute(query("histories/changes"), _named(table)).fetchall())
 
 
 def forget(session: Session) -> None:
@@ -283,13 +295,16 @@ def _person(publication: Publication) -> list[str]:
     return [*publication.info.primary_key] if subject is None else [subject]
 
 
+def _named(table: TableName) -> dict[str, Any]:
+    return {"schema": table.schema, "name": table.name}
+
+
 def _latest(
     session: Session, table: TableName, relation: TableName | None
 ) -> dict[str, Any] | None:
     """Return how persons were remembered last, of a relation if it was ever published."""
     named = {
-        "schema": table.schema,
-        "name": table.name,
+        **_named(table),
         "view_schema": None if relation is None else relation.schema,
         "view_name": None if relation is None else relation.name,
     }
@@ -305,36 +320,32 @@ def _new_key(session: Session) -> UUID:
     return key
 
 
-def _unpacked(
-    session: Session,
-    table: TableName,
-    where: dict[str, Any] | None,
-    *,
-    until: int | None = None,
+def _comparable(
+    session: Session, table: TableName, where: dict[str, Any], *, until: int | None = None
 ) -> Memory:
-    found = []
-    if where is not None:
-        found = session.pg.execute(query("histories/comparable"), where).fetchall()
+    """Return the releases whose persons are remembered alike."""
+    found = session.pg.execute(query("histories/comparable"), where).fetchall()
     found = [row for row in found if until is None or row[0] < until]
-    relations = {number: TableName(schema, name) for number, schema, name, _ in found}
-    known = Memory(table, relations)
-    first = [known.first(name) for name in relations.values()]
-    session.pg.execute(query("histories/unpack"), {"releases": list(relations), "first": first})
-    if where is None:
-        return known
-    several = any(row[3] for row in found)
-    return replace(
-        known,
+    return Memory(
+        table,
+        {number: TableName(schema, name) for number, schema, name, _ in found},
         series=where["series"],
         person=tuple(where["person"]),
         key=where["key"],
-        several=several,
+        several=any(row[3] for row in found),
     )
 
 
-def _number_sets(session: Session, known: Memory) -> None:
+def _unpack(session: Session, found: Sequence[Memory]) -> None:
+    """Write what is remembered of releases to ENTRIES."""
+    first = {n: known.first(name) for known in found for n, name in known.relations.items()}
+    asked = {"releases": list(first), "first": list(first.values())}
+    session.pg.execute(query("histories/unpack"), asked)
+
+
+def _number_sets(session: Session, *, several: bool) -> None:
     """Tell persons of several rows in ENTRIES by all of these, where there may be such."""
-    if known.several:
+    if several:
         session.pg.execute(query("histories/number_sets"))
         _drop(session, ENTRIES)
         session.pg.execute("ALTER TABLE pg_temp.history_numbered RENAME TO history_entries")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,7 +24,7 @@ from dbanon.domain.text import command
 from dbanon.formats.values import combinations
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -111,10 +112,26 @@ def stand(
 
     Raises PolicyError when two rows have one key.
     """
+    with standing(session, publication, rows, rows.keys) as key:
+        keys.require_key(session, publication, _READ, identifiers(publication.key_columns, of="r"))
+        memory.cells(session, _CELLS)
+        found = _counted(session, publication, terms, key=key)
+        for temporary in (_CELLS, _TOUCHED):
+            session.pg.execute(sql.SQL("DROP TABLE {}").format(temporary))
+    return found
+
+
+@contextmanager
+def standing(
+    session: Session, publication: Publication, rows: SourceRows, persons: pa.Table
+) -> Iterator[object]:
+    """Hold rows against a publication that is served during the block; give the key of persons.
+
+    persons: the columns that tell the person of each row.
+    """
     known = memory.recall(session, publication.info.name, relation=publication.view)
-    person = _read(session, publication, rows)
+    person = _read(session, publication, rows, persons)
     memory.state(session, known, publication.id, _BEFORE)
-    memory.cells(session, _CELLS)
     table = publication.info.name
     slots = {
         "person": person,
@@ -125,17 +142,18 @@ def stand(
         "table_name": sql.Literal(table.name),
     }
     session.pg.execute(template("histories/standing", **slots))
-    found = _counted(session, publication, terms, key=known.key)
-    for temporary in (_READ, _CODES, _BEFORE, _CELLS, _STANDING, _TOUCHED):
+    yield known.key
+    for temporary in (_READ, _CODES, _BEFORE, _STANDING):
         session.pg.execute(sql.SQL("DROP TABLE {}").format(temporary))
     memory.forget(session)
-    return found
 
 
-def _read(session: Session, publication: Publication, rows: SourceRows) -> sql.Composable:
-    """Write keys and values, each with its place; return the hash of a row's person."""
-    names = list(publication.key_columns)
-    texts = [pc.cast(column, pa.string()) for column in rows.keys.columns]
+def _read(
+    session: Session, publication: Publication, rows: SourceRows, persons: pa.Table
+) -> sql.Composable:
+    """Write persons and values, each with its place; return the hash of a row's person."""
+    names = [f"k{i}" for i in range(1, persons.num_columns + 1)]
+    texts = [pc.cast(column, pa.string()) for column in persons.columns]
     declared = [sql.SQL("{} text").format(sql.Identifier(name)) for name in names]
     columns = sql.SQL(", ").join(declared)
     session.pg.execute(template("histories/create_read", read=_READ, columns=columns))
@@ -146,7 +164,6 @@ def _read(session: Session, publication: Publication, rows: SourceRows) -> sql.C
     session.pg.execute(template("histories/codes", codes=_CODES))
     numbers = pa.array(np.arange(len(objects), dtype=np.int32))
     _write(session, _CODES, pa.table([numbers, pa.array(objects, pa.string())], ["code", "value"]))
-    keys.require_key(session, publication, _READ, identifiers(publication.key_columns, of="r"))
     return template("histories/person_hash", person=identifiers(names, of="l"))
 
 
