@@ -95,6 +95,7 @@ class Composition:
     ``releases`` were compared; ``unknown`` could not be: they were published live, by an older
     version, or with persons known by other columns, or what was remembered of them is gone.
     ``against`` holds the newest release of all against every one before, whatever their relations.
+    ``beside`` are the other tables of its dataset, if their releases are judged with its own.
     """
 
     table: TableName
@@ -103,6 +104,7 @@ class Composition:
     unknown: tuple[int, ...]
     results: tuple[CellResult, ...]
     against: tuple[Against, ...]
+    beside: tuple[TableName, ...] = ()
 
     @property
     def failed(self) -> tuple[CellResult, ...]:

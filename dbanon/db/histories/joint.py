@@ -60,7 +60,8 @@ def recall(
     until = min(one.id for one in new) if before else None
     found = _of_series(session, relations, until=until)
     releases = tuple(sorted(number for known in found for number in known.relations))
-    composition = Composition(next(iter(relations)), 0, releases, (), (), ())
+    table, *others = relations
+    composition = Composition(table, 0, releases, (), (), (), tuple(others))
     if not before and all(len(known.relations) == 1 for known in found):
         return composition
     if not _of_one_key(found):

@@ -13,6 +13,7 @@ from selection import exhaustive_after
 
 import dbanon
 from dbanon.domain.checks import CheckFailed
+from dbanon.domain.composition import Composition
 from dbanon.formats import policies
 from dbanon.formats.datasets import dataset_of
 
@@ -252,3 +253,43 @@ def test_nobody_is_told_apart_by_any_number_of_releases(seen, clinic, leavers, s
         assert persons >= K
         assert values >= L
     assert len(seen.classes) > 2
+    *_, together = dbanon.check_history("anon.visits", settings=clinic.settings)
+    assert (2, True) == (len(together.beside), together.holds)
+    assert persons == min(r.result.achieved for r in together.results if not r.result.column)
+
+
+@pytest.fixture
+def eight(database):
+    """Return eight persons whom only the years of their visits tell apart at first."""
+    database.execute(SCHEMA)
+    for table, text in POLICIES.items():
+        policy = policies.parse(text.replace('"sensitive"', '"quasi"'))
+        dbanon.set_policy(table, policy, settings=database.settings)
+    database.execute(
+        "INSERT INTO public.people SELECT p, 30, 1, 'A' FROM generate_series(1, 8) AS p;"
+        "INSERT INTO public.visits (person, year, cost)"
+        " SELECT p, 2000 + 10 * (p / 5), 1 FROM generate_series(1, 8) AS p;"
+        "INSERT INTO public.findings (person, code) SELECT p, 'x' FROM generate_series(1, 8) AS p"
+    )
+    dbanon.publish_dataset(dataset_of(TABLES), k=4, settings=database.settings)
+    database.execute(
+        "UPDATE public.visits SET year = 2000;"
+        "UPDATE public.findings SET code = 'y' WHERE person % 2 = 0"
+    )
+    return database
+
+
+def test_releases_that_are_safe_table_by_table_are_refused_for_who_joins_them(eight):
+    with pytest.raises(CheckFailed, match="k-anonymity requires 4, the worst cell has 2"):
+        refresh(eight, new_series=True)
+
+
+def test_table_by_table_nothing_is_wrong_with_them(eight, monkeypatch):
+    from dbanon.actions.publication import datasets
+
+    nothing = Composition(dbanon.TableName("public", "people"), 0, (), (), (), ())
+    monkeypatch.setattr(datasets, "compare_together", lambda *_: nothing)
+    found = refresh(eight, new_series=True)
+    assert [True] * len(TABLES) == [one.release.composition.holds for one in found]
+    with pytest.raises(CheckFailed, match="the worst cell has 2"):
+        dbanon.check_history("anon.people", settings=eight.settings)
