@@ -110,7 +110,7 @@ def serve_together(
 ) -> list[Release]:
     """Prove what was built of all tables together, and let readers have it; raises CheckFailed."""
     with stages("check"):
-        built = _proved_together(session, built)
+        built = proved_together(session, built)
     with stages("compare"):
         composition = compare_together(session, [one.publication for one in built], gate)
     with stages("record"):
@@ -145,7 +145,7 @@ def joint_fingerprint(session: Session, loaded: Sequence[Loaded], request: Reque
     return hashlib.sha256("".join(parts).encode()).hexdigest()
 
 
-def _proved_together(session: Session, built: Sequence[Built]) -> list[Built]:
+def proved_together(session: Session, built: Sequence[Built]) -> list[Built]:
     """Return what was built with what holds of all of it together; raises CheckFailed."""
     from dbanon.db.histories import joint
     from dbanon.db.proofs.linked import prove_linked
@@ -160,9 +160,8 @@ def _proved_together(session: Session, built: Sequence[Built]) -> list[Built]:
     for one in proved:
         if not one.report.passed:
             raise CheckFailed(
-                f"{one.publication.view} did not hold beside the other tables; nothing was"
-                " published",
+                f"{one.publication.view} did not hold of its persons; nothing was published",
                 one.report,
-                hint="dbanon publish --dataset FILE --dry-run, asking for less",
+                hint="dbanon publish --dry-run, asking for less",
             )
     return proved

@@ -7,20 +7,23 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.prepare import Prepared, in_force, read_source, search
+from dbanon.actions.publication.datasets import proved_together
 from dbanon.actions.publication.sharing import of_newcomers
 from dbanon.actions.publication.steps import build, replaced
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import BOUNDS, K_ANONYMITY, Role
 from dbanon.domain.release import Leavers, ReleaseKind
+from dbanon.domain.table import ColumnKind
 from dbanon.domain.text import command
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS
-from dbanon.models.specs import is_plain
+from dbanon.models.specs import is_plain, is_strict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from dbanon.actions.preparation.loading import Loaded
@@ -60,10 +63,20 @@ def obstacle(session: Session, loaded: Loaded, request: Request, present: Releas
     policy = in_force(loaded, request)
     if request.kind is ReleaseKind.VIEW:
         return "it is live"
-    if policy.subject is not None:
-        return "its policy names a subject, whose rows are published together"
     found = changed(session, loaded.info, present, policy=policy, versions=loaded.versions)
-    return found or of_policy(policy, request)
+    found = found or of_policy(policy, request)
+    return found if found or policy.subject is None else of_persons(policy, loaded.info)
+
+
+def of_persons(policy: Policy, info: TableInfo) -> str | None:
+    """Return what of a policy cannot be asked of persons of several rows by what is remembered."""
+    if info.column(policy.subject or "").kind is ColumnKind.DECIMAL:
+        # Numbers are read without the zeros at their end, with which they were remembered.
+        return "its subject is a number with decimal places"
+    for spec in policy.models:
+        if spec.name != K_ANONYMITY and (is_strict(spec) or not MODELS[spec.name].of_persons):
+            return f"{spec.name} is proved of all rows of a person"
+    return None
 
 
 def changed(
@@ -131,16 +144,13 @@ def grow(
 
     Raises CheckFailed when comparing would reveal more than before.
     """
-    from dbanon.db.histories import standing
     from dbanon.db.metadata import ledger
 
     policy, info = in_force(loaded, request), loaded.info
     previous = replaced(session, info, request)
     source, warnings = _read(session, loaded, request, stages, strict=gate.strict)
     with stages("compare"):
-        terms = terms_of(policy, defer=leavers is Leavers.DEFER)
-        served = served_as(present, info, source.encoded.quasi)
-        found = standing.stand(session, served, source.rows, terms=terms)
+        found = _stand(session, source, present, info, leavers=leavers)
     released = ledger.policies_by_release(session, present.table, known=[present.policy])
     asked = of_newcomers(present.policy, released.values())
     group = partial(_search, asked=asked, seed=request.seed, stages=stages)
@@ -159,7 +169,30 @@ def grow(
     )
     make = partial(build, previous=previous, gate=gate, withdrawn=found.withdrawn)
     built = make(session, prepared, request, stages)
+    if policy.subject is not None:
+        (built,) = proved_together(session, [built])
     return replace(built, prepared=counted(prepared, built.report), growth=growth)
+
+
+def _stand(
+    session: Session, source: Source, present: Release, info: TableInfo, *, leavers: Leavers
+) -> Standing:
+    """Return how the source stands to what is served."""
+    from dbanon.db.histories import standing
+
+    policy = present.policy
+    terms = _terms(policy, defer=leavers is Leavers.DEFER)
+    served = served_as(present, info, source.encoded.quasi)
+    persons = None if policy.subject is None else owners_of(source, policy)
+    return standing.stand(session, served, source.rows, terms=terms, persons=persons)
+
+
+def owners_of(source: Source, policy: Policy) -> pa.Table:
+    """Return the person of each row, as it is written there."""
+    import pyarrow as pa
+
+    assert source.owners is not None  # noqa: S101 - they are read where a policy names them
+    return pa.table([source.owners.take(pa.array(source.subjects))], [policy.subject])
 
 
 def _read(
@@ -170,18 +203,19 @@ def _read(
     from dbanon.actions.preparation.loading import notes
 
     policy = in_force(loaded, request)
-    source = read_source(session, loaded, policy, stages, kind=request.kind)
+    owned = policy.subject is not None
+    source = read_source(session, loaded, policy, stages, kind=request.kind, linked=owned)
     warnings = of_rows(session, policy, loaded.info, source.rows.columns)
     require_none(warnings if strict else [])
     return source, (*warnings, *notes(loaded))
 
 
-def terms_of(policy: Policy, *, defer: bool) -> Terms:
+def _terms(policy: Policy, *, defer: bool) -> Terms:
     """Return when those who left a class go, and when others of it may stay or come back."""
     from dbanon.db.histories.standing import Terms
 
     required: dict[str, int] | None = None
-    if all(is_plain(spec) for spec in policy.models):
+    if policy.subject is None and all(is_plain(spec) for spec in policy.models):
         required = {rule.column: policy.l for rule in policy.with_role(Role.SENSITIVE)}
     return Terms(policy.k if defer else 1, policy.k, required, patient=defer)
 

@@ -13,24 +13,22 @@ from dbanon.actions.publication.growing import (
     changed,
     counted,
     loss_of,
+    of_persons,
     of_policy,
     of_published,
+    owners_of,
     served_as,
 )
 from dbanon.actions.publication.sharing import of_newcomers
 from dbanon.actions.publication.steps import build, replaced
 from dbanon.domain.errors import Unsatisfiable
-from dbanon.domain.policy import K_ANONYMITY
 from dbanon.domain.release import Leavers
 from dbanon.domain.text import command
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import is_strict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from dbanon.actions.preparation.linked import LinkedSource
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.composition import Gate
-    from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
     from dbanon.domain.release import Growth, Release
 
@@ -61,19 +58,11 @@ def obstacle_together(
         reason = changed(session, info, release, policy=policy, versions=versions)
         reason = reason or of_policy(policy, request)
         if reason is None and one is not loaded[0]:
-            reason = _of_persons(policy)
+            reason = of_persons(policy, info)
         if reason is not None:
             return f"of {release.relation}, {reason}"
     if not joint.is_linked(session, {one.table: one.relation for one in present}):
         return "its tables do not remember their persons alike"
-    return None
-
-
-def _of_persons(policy: Policy) -> str | None:
-    """Return what cannot be proved of persons of several rows by what is remembered of them."""
-    for spec in policy.models:
-        if spec.name != K_ANONYMITY and (is_strict(spec) or not MODELS[spec.name].of_persons):
-            return f"{spec.name} is proved of all rows of a person"
     return None
 
 
@@ -143,12 +132,11 @@ def _stand(
     terms = standing.Terms(k if leavers is Leavers.DEFER else 1, k, None)
     persons = standing.stand(session, served[0], read.sources[0].rows, terms=terms)
     members.hand_over(session)
-    others = [
-        members.stand(
-            session, served[part], read.sources[part].rows, _owners(read, part), part=part
-        )
-        for part in range(1, len(served))
-    ]
+    others = []
+    for part, one in enumerate(served[1:], 1):
+        source = read.sources[part]
+        owners = owners_of(source, one.policy)
+        others.append(members.stand(session, one, source.rows, owners, part=part))
     return _Stay(persons, others)
 
 
@@ -160,16 +148,6 @@ def _served(read: LinkedSource, present: Sequence[Release]) -> list[Publication]
     ):
         found.append(served_as(release, member.info, (*shared, *source.encoded.quasi)))
     return found
-
-
-def _owners(read: LinkedSource, part: int) -> pa.Table:
-    """Return the person of each row of a table, as it is written there."""
-    import pyarrow as pa
-
-    source = read.sources[part]
-    assert source.owners is not None  # noqa: S101 - they are read of all tables of a dataset
-    subjects = pa.array(source.subjects)
-    return pa.table([source.owners.take(subjects)], [read.members[part].policy.subject])
 
 
 def _born(

@@ -97,7 +97,8 @@ def prove(session: Session, publications: Sequence[Publication]) -> list[tuple[C
     results = []
     for part, (known, one) in enumerate(zip(found, publications, strict=True)):
         subject = one.policy.subject or ""
-        own = _proved(session, known, one, parts=[part], by=subject)
+        by = subject if one.policy.rows_per_subject is None else f"{subject} by number of rows"
+        own = _proved(session, known, one, parts=[part], by=by)
         together = []
         if len(found) > 1:
             by = f"{subject} by all tables"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon.db.histories.standing import standing
+from dbanon.db.histories.standing import count_rows, standing
 from dbanon.db.queries import template
-from dbanon.domain.release import Growth
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
+    from dbanon.domain.release import Growth
 
 _DEPARTED = sql.Identifier("pg_temp", "history_departed")
 
@@ -50,18 +50,8 @@ def stand(
         session.pg.execute(template("members/departed", **departed))
         asked = template("members/withdrawn", departed=_kept(part))
         withdrawn = [row[0] for row in session.pg.execute(asked)]
-        counted = template("members/count_standing", departed=_kept(part))
-        counts = session.pg.execute(counted).fetchone()
-    assert counts is not None  # noqa: S101 - an aggregate always has a row
-    kept, deferred, left, changed, later, of_nobody = counts
-    growth = Growth(
-        kept=kept,
-        withdrawn=len(withdrawn),
-        deferred=deferred,
-        left=left,
-        changed=changed,
-        later=later,
-    )
+        growth, of_nobody = count_rows(session, _kept(part))
+    growth = replace(growth, withdrawn=len(withdrawn))
     return Member(tuple(withdrawn), growth, of_nobody)
 
 

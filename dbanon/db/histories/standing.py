@@ -104,21 +104,52 @@ class _Fate:
 
 
 def stand(
-    session: Session, publication: Publication, rows: SourceRows, *, terms: Terms
+    session: Session,
+    publication: Publication,
+    rows: SourceRows,
+    *,
+    terms: Terms,
+    persons: pa.Table | None = None,
 ) -> Standing:
     """Return how rows stand to a publication that is served.
 
+    persons: the column that tells the person of each row, where it is not the key.
     Whom the next one shows no more is in the table ``history_departed`` until the transaction ends.
 
     Raises PolicyError when two rows have one key.
     """
-    with standing(session, publication, rows, rows.keys) as key:
-        keys.require_key(session, publication, _READ, identifiers(publication.key_columns, of="r"))
+    with standing(session, publication, rows, rows.keys if persons is None else persons) as key:
+        if persons is None:
+            columns = identifiers(publication.key_columns, of="r")
+            keys.require_key(session, publication, _READ, columns)
         memory.cells(session, _CELLS)
         found = _counted(session, publication, terms, key=key)
+        if persons is not None:
+            growth = _of_rows(session, len(rows.keys), found)
+            found = replace(found, growth=growth)
         for temporary in (_CELLS, _TOUCHED):
             session.pg.execute(sql.SQL("DROP TABLE {}").format(temporary))
     return found
+
+
+def _of_rows(session: Session, size: int, found: Standing) -> Growth:
+    """Return what becomes of rows whose persons may have got or lost some; size: of all rows."""
+    growth, fresh = count_rows(session, _DEPARTED)
+    withheld = size - growth.kept - growth.later - fresh
+    return replace(growth, withdrawn=len(found.withdrawn), withheld=withheld)
+
+
+def count_rows(session: Session, departed: sql.Identifier) -> tuple[Growth, int]:
+    """Count the rows that stay and go, within ``standing``, and those of whom none were published.
+
+    departed: whom the next release shows no more.
+    """
+    counted = template("members/count_standing", departed=departed)
+    counts = session.pg.execute(counted).fetchone()
+    assert counts is not None  # noqa: S101 - an aggregate always has a row
+    *rows, of_nobody = counts
+    names = ("kept", "deferred", "left", "changed", "later")
+    return Growth(**dict(zip(names, rows, strict=True))), of_nobody
 
 
 @contextmanager

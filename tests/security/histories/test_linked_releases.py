@@ -21,8 +21,13 @@ pytestmark = pytest.mark.one_server
 K, L, FIRST, PERSONS, REFRESHES = 4, 2, 120, 300, 6
 TABLES = ("people", "visits", "findings")
 KEYS = {"people": "id", "visits": "visit", "findings": "finding"}
-SENSITIVE = {"people": "insurance", "visits": "cost", "findings": "code"}
-QUASI = {"people": "age, zone", "visits": "age, zone, year", "findings": "age, zone"}
+SENSITIVE = {"people": "insurance", "visits": "cost", "findings": "code", "stays": "cost"}
+QUASI = {
+    "people": "age, zone",
+    "visits": "age, zone, year",
+    "findings": "age, zone",
+    "stays": "year, age",
+}
 POLICIES = {
     "people": """
 table = "public.people"
@@ -78,11 +83,12 @@ class Attacker:
     """Somebody who has all releases, and knows who formed which class with which values.
 
     classes: for every table and release the class of each person; values: what was published of
-    each person in a table.
+    each person in a table; counts: whether it is known how many rows each person has.
     """
 
     def __init__(self, database):
         self.database, self.classes, self.values, self._born = database, [], {}, {}
+        self.tables, self.counts = TABLES, False
 
     def watch(self, build):
         def watched(session, prepared, request, stages, **options):
@@ -109,7 +115,7 @@ class Attacker:
     def look(self):
         """Keep what is published by now."""
         now = {}
-        for table in TABLES:
+        for table in self.tables:
             is_anew, born = self._born.pop(table, (False, []))
             columns = ", ".join(f"{name}::text" for name in QUASI[table].split(", "))
             shown = Counter(
@@ -137,13 +143,19 @@ class Attacker:
             assert shown == rows
         self.classes.append(now)
 
+    def shown(self):
+        """Return how many rows are published by now."""
+        last = len(self.classes) - 1
+        return sum(n.total() for (number, *_), n in self.values.items() if number == last)
+
     def cells(self):
         """Return the persons who were shown alike in all tables of all releases."""
         course = defaultdict(list)
         for number, release in enumerate(self.classes):
             for table, classes in release.items():
                 for person, class_ in classes.items():
-                    course[person].append((number, table, class_))
+                    rows = self.values[number, table, person].total() if self.counts else 0
+                    course[person].append((number, table, class_, rows))
         found = defaultdict(set)
         for person, classes in course.items():
             found[tuple(classes)].add(person)
@@ -154,7 +166,7 @@ class Attacker:
         persons, values = [], []
         for classes, members in self.cells().items():
             persons.append(len(members))
-            for number, table, _ in classes:
+            for number, table, *_ in classes:
                 own = (self.values[number, table, person] for person in members)
                 values.append(len(set().union(*own)))
         return min(persons), min(values)
@@ -162,10 +174,11 @@ class Attacker:
 
 @pytest.fixture
 def attacker(database, monkeypatch):
-    from dbanon.actions.publication import datasets, growing_together
+    from dbanon.actions import publish
+    from dbanon.actions.publication import datasets, growing, growing_together
 
     found = Attacker(database)
-    for module in (datasets, growing_together):
+    for module in (publish, datasets, growing, growing_together):
         monkeypatch.setattr(module, "build", found.watch(module.build))
     return found
 
@@ -256,6 +269,64 @@ def test_nobody_is_told_apart_by_any_number_of_releases(seen, clinic, leavers, s
     *_, together = dbanon.check_history("anon.visits", settings=clinic.settings)
     assert (2, True) == (len(together.beside), together.holds)
     assert persons == min(r.result.achieved for r in together.results if not r.result.column)
+
+
+@pytest.fixture
+def stays(attacker, database):
+    """Return a database in which persons have several rows of one table."""
+    database.execute(SCHEMA)
+    arrive(database, range(1, FIRST + 1))
+    database.execute(
+        "CREATE VIEW public.stays AS SELECT visit, person, year, cost, age"
+        "  FROM public.visits JOIN public.people ON id = person"
+    )
+    policy = POLICIES["visits"].replace("public.visits", "public.stays")
+    policy = f'key = ["visit"]\n{policy}age.role = "quasi"\n'
+    dbanon.set_policy("stays", policies.parse(policy), settings=database.settings)
+    dbanon.publish("stays", k=K, l=L, settings=database.settings)
+    attacker.tables = ("stays",)
+    attacker.look()
+    return attacker
+
+
+@pytest.mark.parametrize(("leavers", "seed"), exhaustive_after(2, STREAMS))
+def test_nor_are_persons_of_several_rows_of_one_table(stays, database, leavers, seed):
+    chance = random.Random(f"{leavers} {seed}")  # noqa: S311 - people, not secrets
+    coming = list(range(PERSONS, FIRST, -1))
+    for _ in range(REFRESHES):
+        live(database, chance, coming)
+        (found,) = dbanon.refresh("stays", leavers=leavers, settings=database.settings)
+        assert found.regrouped is None
+        stays.look()
+        persons, values = stays.worst()
+        assert persons >= K
+        assert values >= L
+        ((source,),) = database.execute("SELECT count(*) FROM public.stays")
+        growth = found.growth
+        assert growth.shown == stays.shown()
+        waiting = growth.waiting + growth.withheld + growth.later
+        assert source == growth.kept + growth.births + waiting
+
+
+@pytest.mark.parametrize("most", ['"group"', "2", "1"])
+def test_nor_by_numbers_of_rows_where_the_policies_say_so(attacker, database, most):
+    database.execute(SCHEMA)
+    arrive(database, range(1, FIRST + 1))
+    for table, text in POLICIES.items():
+        line = "" if table == "people" else f"rows_per_subject = {most}\n"
+        dbanon.set_policy(table, policies.parse(line + text), settings=database.settings)
+    dbanon.publish_dataset(dataset_of(TABLES), k=K, l=L, settings=database.settings)
+    attacker.counts = True
+    attacker.look()
+    coming, chance = list(range(PERSONS, FIRST, -1)), random.Random(most)  # noqa: S311
+    for _ in range(3):
+        live(database, chance, coming)
+        found = refresh(database)
+        assert [None] * len(TABLES) == [one.regrouped for one in found]
+        attacker.look()
+        persons, values = attacker.worst()
+        assert persons >= K
+        assert values >= L
 
 
 @pytest.fixture
