@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         list_verifications,
         load_release,
     )
+    from dbanon.actions.releases.read import read
     from dbanon.actions.server import server_psql, server_status, server_stop, server_url
     from dbanon.actions.taxonomy import (
         derive_taxonomy,
@@ -89,6 +90,7 @@ _HOMES = {
     "actions.releases.grant": "grant revoke",
     "actions.releases.history": "check_history history",
     "actions.releases.ledger": "drop_release list_releases list_verifications load_release",
+    "actions.releases.read": "read",
     "actions.server": "server_psql server_status server_stop server_url",
     "actions.taxonomy": "derive_taxonomy drop_taxonomy export_taxonomy import_taxonomy"
     " list_taxonomies load_taxonomy",
@@ -165,6 +167,7 @@ __all__ = [
     "policy_history",
     "publish",
     "publish_dataset",
+    "read",
     "refresh",
     "remove_schedule",
     "revoke",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from typer.main import get_command
@@ -30,6 +31,7 @@ FUNCTION = re.compile(
     r".*?COMMENT ON FUNCTION dbanon\.\"?(?P=name)\"?\(.*?\) IS\s+'(?P<comment>(?:[^']|'')*)'",
     re.DOTALL,
 )
+ESTIMATES = ("at_least", "at_most", "middle", "share", "shares_of_labels")
 ASKED = {
     "k-anonymity": "--k 5",
     "l-diversity": "--l 3",
@@ -79,9 +81,12 @@ def commands() -> str:
 
 def sql_functions() -> str:
     """Return a section for each function that proves something, as ``dbanon init`` creates them."""
-    found = sorted(FUNCTION.finditer(dbanon.init_sql()), key=lambda match: match["name"])
-    public = [match for match in found if match["name"].startswith(("check_", "verify"))]
-    return "\n".join(_function(match) for match in public)
+    return _functions(lambda name: name.startswith(("check_", "verify")))
+
+
+def sql_estimates() -> str:
+    """Return a section for each function by which readers estimate what they were given."""
+    return _functions(ESTIMATES.__contains__)
 
 
 def python_names() -> str:
@@ -99,6 +104,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "metrics": metrics,
     "commands": commands,
     "sql-functions": sql_functions,
+    "sql-estimates": sql_estimates,
     "python-names": python_names,
 }
 
@@ -171,10 +177,17 @@ def _commands(path: str, command: Any) -> Iterator[str]:  # noqa: ANN401 - Typer
     yield f"## {path}\n\n```text\n{command.get_help(context)}\n```\n"
 
 
-def _function(match: re.Match[str]) -> str:
-    arguments = re.sub(r"\s+", " ", match["arguments"]).strip().replace('"', "")
-    name, comment = f"dbanon.{match['name']}", match["comment"].replace("''", "'")
-    return f"## {name}\n\n{comment}\n\n```sql\n{name}({arguments})\n```\n"
+def _functions(is_wanted: Callable[[str], bool]) -> str:
+    found = sorted(FUNCTION.finditer(dbanon.init_sql()), key=lambda match: match["name"])
+    named = groupby(found, key=lambda match: match["name"])
+    return "\n".join(_function(name, [*those]) for name, those in named if is_wanted(name))
+
+
+def _function(name: str, overloaded: list[re.Match[str]]) -> str:
+    comments = dict.fromkeys(match["comment"].replace("''", "'") for match in overloaded)
+    given = (re.sub(r"\s+", " ", match["arguments"]).strip() for match in overloaded)
+    calls = "\n".join(f"dbanon.{name}({arguments})".replace('"', "") for arguments in given)
+    return "\n\n".join([f"## dbanon.{name}", *comments, f"```sql\n{calls}\n```"]) + "\n"
 
 
 def _callable(name: str, function: Callable[..., Any]) -> str:

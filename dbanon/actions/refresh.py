@@ -177,7 +177,7 @@ def _again(
                 return [Refreshed(one.relation, one, changed=False) for one in releases]
             make = partial(_renewed, present=present, leavers=leavers, gate=gate)
             return make(session, loaded, request, stages)
-        session.deeds.withdraw()
+        _withdraw(session)
     return _again(
         present,
         if_changed=if_changed,
@@ -294,13 +294,11 @@ def _same(
     present: Sequence[Release],
 ) -> list[Refreshed]:
     """Leave releases as they are, of which no class went and beside which none came."""
-    from dbanon.db import identity
     from dbanon.db.metadata import store
 
     for one in loaded:
         if one.now is not None:
             store.save_baseline(session, one.info.name, one.now, name=one.wanted)
-    identity.require_admitted(session)
     _leave(session, loaded, present)
     return [
         Refreshed(
@@ -321,6 +319,14 @@ def _leave(session: Session, loaded: Sequence[Loaded], served: Sequence[Release]
     for one, release in zip(loaded, served, strict=True):
         others = readers.of_others(session, one.info, release=release.id)
         readers.require_others(session, others, table=one.info, relation=release.relation)
+    _withdraw(session)
+
+
+def _withdraw(session: Session) -> None:
+    """End a transaction that publishes nothing, of which nothing is to stay."""
+    from dbanon.db import identity
+
+    identity.require_admitted(session)
     session.deeds.withdraw()
 
 
@@ -350,7 +356,6 @@ def _is_same(
     stages: Stages,
 ) -> bool:
     """Whether nothing changed that the releases depend on, their guards included."""
-    from dbanon.db import identity
     from dbanon.db.releases.live import marks
 
     with stages("compare"):
@@ -358,7 +363,6 @@ def _is_same(
         if same:
             found = _fingerprint(session, loaded, asked)
             same = all(release.fingerprint == found for release in releases)
-        identity.require_admitted(session)
     return same
 
 

@@ -168,11 +168,16 @@ class Assignment:
 
 
 class LabelNode(NamedTuple):
-    """A label with the one above it, None for the root, and how many steps below the root it is."""
+    """A label with the one above it, and its place among the others.
+
+    parent: None for the root; level: how many steps below the root it is; values_below: how many
+    values it stands for, 0 for a value.
+    """
 
     label: str
     parent: str | None
     level: int
+    values_below: int
 
 
 @dataclass(frozen=True, eq=False, slots=True)

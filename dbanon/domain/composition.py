@@ -94,6 +94,7 @@ class Composition:
 
     ``releases`` were compared; ``unknown`` could not be: they were published live, by an older
     version, or with persons known by other columns, or what was remembered of them is gone.
+    Of those ``altered``, what is remembered is not what it was when the last of them was published.
     ``against`` holds the newest release of all against every one before, whatever their relations.
     ``beside`` are the other tables of its dataset, if their releases are judged with its own.
     """
@@ -104,6 +105,7 @@ class Composition:
     unknown: tuple[int, ...]
     results: tuple[CellResult, ...]
     against: tuple[Against, ...]
+    altered: tuple[int, ...] = ()
     beside: tuple[TableName, ...] = ()
 
     @property
@@ -113,8 +115,8 @@ class Composition:
 
     @property
     def holds(self) -> bool:
-        """Whether everything held of all releases, none of which is unknown."""
-        return not self.failed and not self.unknown
+        """Whether everything held of all releases, none of which is unknown or was altered."""
+        return not (self.failed or self.unknown or self.altered)
 
     def is_worse_than(self, before: Composition) -> bool:
         """Whether more cells fail of some release, model and column than did before.
@@ -137,6 +139,12 @@ class Composition:
             lines.append(
                 f"release {numbers} of {self.table} left nothing to compare with: comparing may"
                 " reveal individuals"
+            )
+        if self.altered:
+            numbers = ", ".join(map(str, self.altered))
+            lines.append(
+                f"what is remembered of release {numbers} of {self.table} was altered since:"
+                " comparing may reveal individuals"
             )
         return tuple(lines)
 

@@ -39,6 +39,11 @@ def in_words(column: str, role: Role, *, recoding: str | None = None) -> str:
     return f"{column}: quasi-identifier, published as {words}"
 
 
+def is_of_steward(column: str, comment: str) -> bool:
+    """Whether somebody wrote the comment of a published column, not ``in_words``."""
+    return not (comment.startswith(f"{column}: ") and "published as" in comment)
+
+
 class Meaning(NamedTuple):
     """The title of a metric, and what its number says in one line."""
 

@@ -58,7 +58,7 @@ class Found(NamedTuple):
 
 def search(name: str, rows: int, k: int, l: int) -> Found:
     """Make the table and search it; a few rows come first, to load the kernels."""
-    from published import Meter
+    from samples.published import Meter
 
     from dbanon.anonymization.pipeline import run
 

@@ -25,8 +25,8 @@ from unittest import mock
 import numpy as np
 from lower_bound import sample_bounds
 from measuring import say
-from published import publish
 from samples.datasets import load
+from samples.published import publish
 
 from dbanon.anonymization.auto import algorithm
 from dbanon.anonymization.auto.block_start import start_in_blocks
@@ -36,8 +36,8 @@ from dbanon.anonymization.auto.start import Start
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from published import Scored
     from samples.datasets import Dataset
+    from samples.published import Scored
 
 QUICK = (5, 10)
 SAMPLE = 500

@@ -42,6 +42,6 @@ def test_the_proof_for_auditors_has_a_row_for_each_model(patients, name):
 
 
 def test_the_example_of_a_data_frame_prints_a_table(capsys):
-    example = page("docs/guides/data-frames.md").blocks("python")[1]
+    example = page("docs/guides/data-frames.md").blocks("python")[2]
     exec(compile(example, "the example", "exec"), {})  # noqa: S102 - of our own page
     assert re.match(r" +age sex disease\n0  +\[\d+,\d+\] ", capsys.readouterr().out)

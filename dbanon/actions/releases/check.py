@@ -304,23 +304,29 @@ def describe(relation: str | TableName, *, settings: Settings | None = None) -> 
     ``check`` proves it again. Raises TableNotFound, and ConfigError for a relation that dbanon did
     not publish.
     """
-    from dbanon.db import catalog
-    from dbanon.db.releases.guarantee import read_promise
     from dbanon.db.session import connect
 
-    where = relation if isinstance(relation, TableName) else TableName.parse(relation)
     with (
         connect(settings or Settings.load()) as session,
         session.transaction(read_only=True, keep=False),
     ):
-        info = catalog.describe(session, where)
-        promise = read_promise(session, info)
+        return described(session, relation)[1]
+
+
+def described(session: Session, relation: str | TableName) -> tuple[TableInfo, Described]:
+    """Return a published relation, and what it says of itself; raises what ``describe`` raises."""
+    from dbanon.db import catalog
+    from dbanon.db.releases.guarantee import read_promise
+
+    where = relation if isinstance(relation, TableName) else TableName.parse(relation)
+    info = catalog.describe(session, where)
+    promise = read_promise(session, info)
     if promise is None:
         raise ConfigError(
             f"{info.name} is not a relation that dbanon published",
             hint=command("dbanon inspect", info.name),
         )
-    return Described(
+    return info, Described(
         relation=info.name,
         release=promise.release,
         models=promise.models,

@@ -65,9 +65,15 @@ def _with_all_above(taxonomy: Taxonomy, nodes: NDArray[np.int64]) -> tuple[Label
             taxonomy.labels[node],
             taxonomy.labels[above] if (above := int(taxonomy.parent[node])) >= 0 else None,
             int(taxonomy.depth[node]),
+            _values_below(taxonomy, node),
         )
         for node in sorted(found)
     )
+
+
+def _values_below(taxonomy: Taxonomy, node: int) -> int:
+    first, last = int(taxonomy.leaf_lo[node]), int(taxonomy.leaf_hi[node])
+    return 0 if int(taxonomy.leaves[first]) == node else last - first + 1
 
 
 def common_ancestors(

@@ -61,7 +61,7 @@ def recall(
     found = _of_series(session, relations, until=until)
     releases = tuple(sorted(number for known in found for number in known.relations))
     table, *others = relations
-    composition = Composition(table, 0, releases, (), (), (), tuple(others))
+    composition = Composition(table, 0, releases, (), (), (), beside=tuple(others))
     if not before and all(len(known.relations) == 1 for known in found):
         return composition
     if not _of_one_key(found):

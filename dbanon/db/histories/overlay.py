@@ -96,7 +96,7 @@ def recall(
     newest = max(compared.policies, default=0)
     kept = compared.base.get(newest)
     if of_k is not None and kept is not None and not found.agrees(kept):
-        compared = replace(compared, unknown={*compared.unknown, newest})
+        compared = replace(compared, altered={*compared.altered, newest})
     return _composition(compared, found, of_k)
 
 
@@ -146,12 +146,14 @@ def _as_asked(
 class _Compared:
     """The releases to compare, each with its policy, and those that cannot be.
 
-    base: what was found when each was published; changed: the rows that each changed.
+    altered: those of which something else is remembered than when one was published; base: what was
+    found when each was published; changed: the rows that each changed.
     """
 
     known: Memory
     policies: Mapping[int, Policy]
     unknown: set[int]
+    altered: set[int]
     base: Mapping[int, Figures]
     changed: Mapping[int, int]
 
@@ -173,8 +175,9 @@ def _comparable(session: Session, known: Memory, new: Mapping[int, Policy]) -> _
         for number in known.relations
         if number in policies and number not in damaged
     }
-    unknown = policies.keys() - of_known.keys() if len(policies) > 1 else set()
-    return _Compared(known, of_known, unknown, base, changed)
+    altered = damaged & known.relations.keys() & policies.keys()
+    unknown = policies.keys() - of_known.keys() - altered if len(policies) > 1 else set()
+    return _Compared(known, of_known, unknown, altered, base, changed)
 
 
 def _counted(
@@ -274,6 +277,7 @@ def _composition(compared: _Compared, found: Figures, of_k: CheckResult | None) 
         unknown=tuple(sorted(compared.unknown)),
         results=(),
         against=(),
+        altered=tuple(sorted(compared.altered)),
     )
     if of_k is None or len(found.releases) == 1:
         return composition

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon import resources
+from dbanon.db.models import estimates
 from dbanon.db.queries import function, template
 from dbanon.models.base import Bound, Scope
 from dbanon.models.registry import MODELS
@@ -69,6 +70,7 @@ def statements() -> Iterator[sql.SQL | sql.Composed]:
     """Yield what makes all functions; each statement replaces the function of its signature."""
     for name in resources.sql_names("functions"):
         yield function(name)
+    yield from estimates.statements()
     for name in MODELS:
         yield _create_check(name)
     yield template("checks/create_verify_model", cases=sql.SQL("\n").join(map(_case, MODELS)))

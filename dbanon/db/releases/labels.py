@@ -44,11 +44,11 @@ def name_beside(view: TableName) -> TableName:
 
 def find(session: Session, view: TableName) -> int | None:
     """Return the OID of the labels of a view, None if there are none of dbanon's."""
-    oid, is_ours = _looked_up(session, view)
+    oid, is_ours, _ = _looked_up(session, view)
     return oid if is_ours else None
 
 
-def _looked_up(session: Session, view: TableName) -> tuple[int | None, bool]:
+def _looked_up(session: Session, view: TableName) -> tuple[int | None, bool, bool]:
     name = TableName(view.schema, f"{view.name}{_ENDING}")
     parameters = {
         "schema": name.schema,
@@ -57,7 +57,7 @@ def _looked_up(session: Session, view: TableName) -> tuple[int | None, bool]:
         "comment": _comment(view),
     }
     row = session.pg.execute(query("releases/labels_relation"), parameters).fetchone()
-    return (None, False) if row is None else (row[0], bool(row[1]))
+    return (None, False, False) if row is None else (row[0], bool(row[1]), row[2])
 
 
 def _comment(view: TableName) -> str:
@@ -86,7 +86,7 @@ def publish(session: Session, publication: Publication, columns: Iterable[ValueC
         _retire(session, view)
         return
     name = name_beside(view)
-    oid, is_ours = _looked_up(session, view)
+    oid, is_ours, is_narrow = _looked_up(session, view)
     if oid is not None and not is_ours:
         raise ConfigError(
             f"{name} exists, and is no relation of labels that only this role can change",
@@ -94,6 +94,8 @@ def publish(session: Session, publication: Publication, columns: Iterable[ValueC
         )
     for statement in statements(publication) if oid is None else ():
         session.pg.execute(statement)
+    if oid is not None and is_narrow:
+        patiently(session, partial(_widen, session, name), on=[oid], budget=views.PATIENCE)
     _fill(session, name, columns)
     _share(session, view, name)
     made = find(session, view)
@@ -114,6 +116,10 @@ def _retire(session: Session, view: TableName) -> None:
     with suppress(Held, views.DependedOn):
         patiently(session, partial(drop, session, view), on=[], budget=0)
         identity.dismiss(session, name_beside(view))
+
+
+def _widen(session: Session, name: TableName) -> None:
+    session.pg.execute(template("releases/widen_labels", labels=relation(name)))
 
 
 def _fill(session: Session, name: TableName, columns: Iterable[ValueColumn]) -> None:

@@ -3,5 +3,6 @@ CREATE TABLE {labels} (
     column_name text NOT NULL,
     label text NOT NULL,
     parent text,
-    level integer NOT NULL
+    level integer NOT NULL,
+    values_below integer NOT NULL
 )

@@ -278,6 +278,30 @@ def test_what_was_lost_is_said_to_be_unknown(people, lost):
     assert ((2,), (1,)) == (found.releases, found.unknown)
 
 
+FOURTH = [(NOBODY, "5", "flu", None), (EMILY, "5", "ulcer", None)]
+
+
+@pytest.mark.one_server
+@pytest.mark.parametrize(
+    ("alter", "altered"),
+    [
+        ("UPDATE dbanon.history_figures SET figures = jsonb_set(figures, '{persons}', '9')", 2),
+        ("UPDATE dbanon.history_member SET persons = persons[:1] WHERE release_id = 1", 1),
+    ],
+)
+def test_what_was_altered_is_not_said_to_be_unknown(people, alter, altered):
+    note(people, 1, FIRST)
+    assert note(people, 2, [*FIRST, *FOURTH]).holds
+    people.execute(alter)
+    with connect(people.settings) as session, session.transaction(keep=False):
+        found = overlay.recall(session, TABLE)
+    assert ((altered,), (), False) == (found.altered, found.unknown, found.holds)
+    assert f"what is remembered of release {altered} of public.people was altered" in " ".join(
+        found.warnings
+    )
+    assert "left nothing" not in " ".join(found.warnings)
+
+
 @pytest.mark.one_server
 def test_no_person_and_no_key_can_be_read_where_persons_are_remembered(people):
     note(people, 1, [(i, *row) for i, (_, *row) in enumerate(FIRST, 4711)])

@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 from threading import Event
+from time import monotonic
 
 import psycopg
 import pytest
@@ -241,6 +242,29 @@ def test_what_is_asked_for_during_an_attempt_is_not_done_by_a_release_before(
     assert 3 == len(dbanon.list_releases(settings=published.settings))
 
 
+def test_no_worker_that_gives_a_job_back_waits_for_a_load(published, monkeypatch):
+    ask = "SELECT dbanon.enqueue('public.patients')"
+    load = published.connect(autocommit=False)
+
+    def ask_and_fail(*_, **__):
+        load.execute(ask)
+        failing()
+
+    published.execute(ask)
+    with monkeypatch.context() as patched:
+        patched.setattr("dbanon.actions.refresh.refresh", ask_and_fail)
+        start = monotonic()
+        assert ["retried"] == work(published)
+        assert monotonic() - start < 20
+    found = "SELECT state, attempts, reason, not_before > now() FROM dbanon.job"
+    assert [("running", 1, "the disk of the server is full", True)] == published.execute(found)
+    load.commit()
+    assert [] == work(published)
+    wait_no_more(published)
+    assert ["unchanged", "unchanged"] == work(published)
+    assert ["unchanged"] * 2 == [result for _, _, result in jobs(published)]
+
+
 def test_a_worker_that_is_told_to_stop_while_its_job_fails_ends_in_peace(published, monkeypatch):
     stop, done = Event(), []
 
@@ -278,6 +302,14 @@ def test_a_job_that_its_worker_has_done_but_not_entered_is_not_done_again(publis
     change(published)
     assert ["refreshed"] == work(published)
     assert [2, 1] == [one.id for one in dbanon.list_releases(settings=published.settings)]
+
+
+def test_a_job_that_was_done_already_leaves_nothing_that_hangs_on_its_table(published):
+    private = "SELECT relname FROM pg_class WHERE relnamespace = 'dbanon_data'::regnamespace"
+    before = published.execute(private)
+    published.execute(LOST.replace("now(), 1", "now() - interval '1 hour', 0"), (1,))
+    assert ["refreshed"] == work(published)
+    assert before == published.execute(private)
 
 
 def test_a_job_whose_worker_was_lost_before_it_had_done_it_is_done(published):

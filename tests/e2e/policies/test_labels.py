@@ -50,6 +50,11 @@ def labels(database):
     return {row[1]: row[2:] for row in database.execute(LABELS) if row[0] == "town"}
 
 
+def below(label):
+    """Return the towns that a label stands for."""
+    return {town for town, part in TOWNS.items() if label in {town, part, "*"}}
+
+
 def can_read(database, role):
     ((found,),) = database.execute(
         f"SELECT has_table_privilege('{role}', 'anon.patients_labels', 'SELECT')"
@@ -147,6 +152,46 @@ def test_a_relation_of_somebody_else_is_left_alone(patients):
     with pytest.raises(dbanon.ConfigError, match="is no relation of labels"):
         publish(patients)
     assert [(1,)] == patients.execute("SELECT mine FROM anon.patients_labels")
+
+
+WANTED = [
+    *([label] for label in KNOWN),
+    ["Ayr", "Crail"],
+    ["West", "Ayr"],
+    ["West", "Dunbar"],
+    [*TOWNS],
+    ["Elsewhere"],
+    [],
+]
+
+
+def test_labels_are_counted_by_what_they_may_stand_for(patients):
+    publish(patients)
+    shown = labels(patients)
+    for wanted in WANTED:
+        asked = set().union(*map(below, wanted))
+        found = patients.execute(
+            "SELECT * FROM dbanon.shares_of_labels('anon.patients_labels', 'town', %s)", (wanted,)
+        )
+        assert shown.keys() == {label for label, *_ in found}
+        for label, at_least, share, at_most in found:
+            towns = below(label)
+            assert at_least <= share <= at_most
+            assert at_least <= (towns <= asked)
+            assert bool(towns & asked) <= at_most
+            if shown.keys() >= set(wanted):
+                assert (towns <= asked, bool(towns & asked)) == (at_least, at_most)
+                assert len(towns & asked) / len(towns) == pytest.approx(share)
+
+
+def test_labels_of_an_earlier_version_are_widened(patients):
+    publish(patients)
+    patients.execute("ALTER TABLE anon.patients_labels DROP COLUMN values_below")
+    publish(patients)
+    ((town,),) = patients.execute(
+        "SELECT values_below FROM anon.patients_labels WHERE label = '*' AND column_name = 'town'"
+    )
+    assert len(TOWNS) == town
 
 
 @pytest.mark.parametrize(

@@ -240,11 +240,11 @@ def test_a_label_comes_with_all_that_is_above_it_and_nothing_beside_or_below():
     result = RECODINGS["label"].publish(column, groups(0, 0, 1, 1, 2))
     assert ("P", "Y", None) == result.labels
     assert result.nodes == (
-        ("*", None, 0),
-        ("P", "*", 1),
-        ("U", "*", 1),
-        ("X", "U", 2),
-        ("Y", "X", 3),
+        ("*", None, 0, 7),
+        ("P", "*", 1, 2),
+        ("U", "*", 1, 4),
+        ("X", "U", 2, 2),
+        ("Y", "X", 3, 2),
     )
     assert () == RECODINGS["set"].publish(column, groups(0, 0, 1, 1, 2)).nodes
 

@@ -24,9 +24,8 @@ from dbanon.domain.progress import Stages
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from samples.datasets import Dataset
-
     from dbanon.anonymization.pipeline import Outcome
+    from samples.datasets import Dataset
 
 SEED = 1
 TOLERANCE = 1e-9

@@ -1,0 +1,80 @@
+"""Read a published relation as a data frame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbanon.actions.releases.check import described
+from dbanon.domain.errors import ConfigError
+from dbanon.domain.policy import Role
+from dbanon.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+    import pyarrow as pa
+
+    from dbanon.domain.table import ColumnInfo, TableName
+
+
+def read(
+    relation: str | TableName,
+    *,
+    columns: Sequence[str] | None = None,
+    settings: Settings | None = None,
+) -> pd.DataFrame:
+    """Read a published relation as a pandas frame, in types that one can work with at once.
+
+    Ranges are intervals that hold both ends, labels and texts of quasi-identifiers categories, sets
+    tuples, numbers and times of types that know NULL. columns: these alone, in this order. What
+    holds of the rows is in ``attrs``: ``relation``, ``release``, ``models``, ``roles`` and
+    ``proved_at``.
+
+    Needs SELECT on the relation and pandas. Raises ConfigError for a relation that dbanon did not
+    publish, for a column that it does not have, and without pandas.
+    """
+    try:
+        import pandas as pd
+    except ImportError:
+        raise ConfigError(
+            "reading a data frame needs pandas", hint="pip install 'dbanon[pandas]'"
+        ) from None
+    from dbanon.db.releases import reading
+    from dbanon.db.session import connect
+
+    with (
+        connect(settings or Settings.load()) as session,
+        session.transaction(read_only=True, keep=False),
+    ):
+        info, said = described(session, relation)
+        roles = {column.name: column.role for column in said.columns}
+        wanted = [info.column(name) for name in columns or roles]
+        tables = reading.read(session, info.name, wanted)
+    frame = pd.DataFrame(
+        {
+            column.name: _series(column, table, is_label=roles[column.name] is Role.QUASI)
+            for column, table in zip(wanted, tables, strict=True)
+        }
+    )
+    frame.attrs = {
+        "relation": str(said.relation),
+        "release": said.release,
+        "models": {spec.name: dict(spec.params) for spec in said.models},
+        "roles": {name: str(roles[name]) for name in frame},
+        "proved_at": said.proved_at,
+    }
+    return frame
+
+
+def _series(
+    column: ColumnInfo, table: pa.Table, *, is_label: bool
+) -> pd.Series | pd.arrays.IntervalArray:
+    from dbanon.db.releases import reading
+    from dbanon.formats import frames
+
+    if column.base_type in reading.RANGES:
+        return frames.intervals(table, reading.RANGES[column.base_type])
+    if column.base_type.startswith("_"):
+        return frames.sets(table["value"])
+    return frames.scalars(table["value"], column.kind, is_label=is_label)

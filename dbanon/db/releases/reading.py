@@ -1,0 +1,114 @@
+"""Read a published relation as Arrow, in types that data frames know."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+from psycopg import sql
+from pyarrow import csv
+
+from dbanon.db.queries import relation
+from dbanon.domain.table import ColumnKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from dbanon.db.session import Session
+    from dbanon.domain.table import ColumnInfo, TableName
+
+TIMES = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
+RANGES: Mapping[str, ColumnKind] = {
+    "int4range": ColumnKind.INTEGER,
+    "int8range": ColumnKind.INTEGER,
+    "numrange": ColumnKind.FLOAT,
+    "daterange": ColumnKind.DATE,
+    "tsrange": ColumnKind.TIMESTAMP,
+    "tstzrange": ColumnKind.TIMESTAMPTZ,
+}
+"""What the ends of a range are."""
+
+_MICROSECONDS = "CASE WHEN isfinite({0}) THEN (extract(epoch FROM {0}) * 1000000)::int8 END"
+_READ: Mapping[ColumnKind, tuple[str, pa.DataType]] = {
+    ColumnKind.INTEGER: ("{}::int8", pa.int64()),
+    ColumnKind.DECIMAL: ("{}::float8", pa.float64()),
+    ColumnKind.FLOAT: ("{}::float8", pa.float64()),
+    ColumnKind.BOOLEAN: ("{}::bool", pa.bool_()),
+    **dict.fromkeys(TIMES, (_MICROSECONDS, pa.int64())),
+}
+_OF_TEXT = ("{}::text", pa.string())
+_DISCRETE = frozenset({"int4range", "int8range", "daterange"})
+
+
+class _Part(NamedTuple):
+    expression: sql.Composed
+    type: pa.DataType
+
+
+def read(session: Session, name: TableName, columns: Iterable[ColumnInfo]) -> list[pa.Table]:
+    """Return the values of columns of all rows, each as a table.
+
+    A table has one column, ``value``, or those of a range: its least and its greatest value
+    (``low``, ``high``), NULL where it is open, whether the greatest belongs to it (``closed``), and
+    whether it is one at all (``known``). Times are microseconds since 1970, in UTC where they have
+    a zone; infinite ones are NULL. Sets are JSON.
+    """
+    columns = list(columns)
+    parts = [_parts(column) for column in columns]
+    flat = [part for own in parts for part in own.values()]
+    statement = sql.SQL("COPY (SELECT {} FROM {}) TO STDOUT (FORMAT csv)").format(
+        sql.SQL(", ").join(part.expression for part in flat), relation(name)
+    )
+    buffer = io.BytesIO()
+    with session.pg.cursor().copy(statement) as rows:
+        for block in rows:
+            buffer.write(block)
+    types = {str(i): part.type for i, part in enumerate(flat)}
+    found = iter(_parsed(buffer, types).columns)
+    return [pa.table({key: next(found) for key in own}) for own in parts]
+
+
+def _parsed(buffer: io.BytesIO, types: Mapping[str, pa.DataType]) -> pa.Table:
+    if not buffer.tell():
+        return pa.schema(types.items()).empty_table()
+    convert = csv.ConvertOptions(
+        column_types=types,
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        true_values=["t"],
+        false_values=["f"],
+    )
+    parse = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
+    read = csv.ReadOptions(column_names=list(types))
+    return csv.read_csv(io.BytesIO(buffer.getbuffer()), read, parse, convert)
+
+
+def _parts(column: ColumnInfo) -> dict[str, _Part]:
+    """Compose what is read of a column."""
+    name = sql.Identifier(column.name)
+    if column.base_type in RANGES:
+        return _ends(column.base_type, name)
+    if column.base_type.startswith("_"):
+        return {"value": _part(("to_json({})::text", pa.string()), name)}
+    return {"value": _part(_READ.get(column.kind, _OF_TEXT), name)}
+
+
+def _ends(base_type: str, name: sql.Identifier) -> dict[str, _Part]:
+    low, high = sql.SQL("lower({})").format(name), sql.SQL("upper({})").format(name)
+    closed = sql.SQL("upper_inc({})").format(name)
+    if base_type in _DISCRETE:  # PostgreSQL makes them half-open
+        high, closed = sql.SQL("({} - 1)").format(high), sql.SQL("true").format()
+    kind = _READ[RANGES[base_type]]
+    return {
+        "low": _part(kind, low),
+        "high": _part(kind, high),
+        "closed": _part(_READ[ColumnKind.BOOLEAN], closed),
+        "known": _part(("({} IS NOT NULL)", pa.bool_()), name),
+    }
+
+
+def _part(kind: tuple[str, pa.DataType], value: sql.Composable) -> _Part:
+    expression, read_as = kind
+    return _Part(sql.SQL(expression).format(value), read_as)

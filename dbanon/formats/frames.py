@@ -1,0 +1,91 @@
+"""Published columns as those of a pandas frame."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dbanon.domain.table import ColumnKind
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+_TIMES = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
+_FIRST, _LAST = np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31", "us")
+
+
+def intervals(ends: pa.Table, kind: ColumnKind) -> pd.arrays.IntervalArray:
+    """Return ranges as intervals that hold both of their ends.
+
+    ends: as ``db.releases.reading`` reads them; kind: of the ends. An open end is an infinite
+    number, or the first or last day that Python knows. A range that is none is missing.
+    """
+    import pandas as pd
+
+    known = ends["known"].to_numpy()
+    is_half_open = pc.and_(pc.invert(ends["closed"]), ends["high"].is_valid()).fill_null(False)  # noqa: FBT003 - of Arrow
+    low, high = (_ends(ends[name], known, kind, is_low=name == "low") for name in ("low", "high"))
+    before = np.flatnonzero(is_half_open.to_numpy())
+    if kind in _TIMES:
+        high[before] -= np.timedelta64(1, "us")
+    else:
+        high[before] = np.nextafter(high[before], -np.inf)
+    left, right = _index(low, kind), _index(high, kind)
+    return pd.arrays.IntervalArray.from_arrays(left, right, closed="both")
+
+
+def _ends(
+    values: pa.ChunkedArray, known: NDArray[np.bool_], kind: ColumnKind, *, is_low: bool
+) -> NDArray[Any]:
+    """Return the ends of ranges as numbers or times, missing where no range is."""
+    is_open = known & values.is_null().to_numpy()
+    if kind in _TIMES:
+        times: NDArray[Any] = values.fill_null(0).to_numpy().astype("datetime64[us]")
+        times[is_open] = _FIRST if is_low else _LAST
+        times[~known] = np.datetime64("NaT")
+        return times
+    numbers: NDArray[Any] = values.fill_null(0).to_numpy().copy()
+    if kind is ColumnKind.INTEGER and not values.null_count:
+        return numbers
+    numbers = numbers.astype(np.float64)
+    numbers[is_open] = -np.inf if is_low else np.inf
+    numbers[~known] = np.nan
+    return numbers
+
+
+def _index(ends: NDArray[Any], kind: ColumnKind) -> pd.Index:
+    import pandas as pd
+
+    index = pd.Index(ends)
+    return index.tz_localize("UTC") if kind is ColumnKind.TIMESTAMPTZ else index
+
+
+def sets(values: pa.ChunkedArray) -> pd.Series:
+    """Return sets as tuples, None where there is none; values: JSON."""
+    import pandas as pd
+
+    coded = pc.dictionary_encode(values.combine_chunks())
+    tuples = [tuple(json.loads(text)) for text in coded.dictionary.to_pylist()]
+    chosen = [None if i is None else tuples[i] for i in coded.indices.to_pylist()]
+    return pd.Series(chosen, dtype=object)
+
+
+def scalars(values: pa.ChunkedArray, kind: ColumnKind, *, is_label: bool) -> pd.Series:
+    """Return values in the narrowest type that knows NULL.
+
+    is_label: whether texts are few, as those of quasi-identifiers.
+    """
+    import pandas as pd
+
+    if kind in _TIMES:
+        zone = "UTC" if kind is ColumnKind.TIMESTAMPTZ else None
+        return values.cast(pa.timestamp("us", zone)).to_pandas()
+    if is_label and pa.types.is_string(values.type):
+        return values.dictionary_encode().to_pandas()
+    nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+    return values.to_pandas(types_mapper=nullable.get)

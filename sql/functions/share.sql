@@ -1,0 +1,16 @@
+-- Say how likely a wanted value is by a published set; the planner takes it in, so it sets nothing.
+CREATE OR REPLACE FUNCTION dbanon.share(published anyarray, wanted anyelement)
+RETURNS double precision
+LANGUAGE sql
+IMMUTABLE
+PARALLEL SAFE
+SECURITY INVOKER
+AS $function$
+    SELECT CASE
+           WHEN wanted OPERATOR(pg_catalog.=) ANY (published)
+           THEN 1::pg_catalog.float8 OPERATOR(pg_catalog./) pg_catalog.cardinality(published)
+           ELSE 0 END
+$function$;
+
+COMMENT ON FUNCTION dbanon.share(anyarray, anyelement) IS
+    'The share of a class that has the wanted value, if all values of the published set are equally likely.';
