@@ -360,10 +360,22 @@ def _is_same(
 
     with stages("compare"):
         same = not any(marks.alterations(session, release) for release in releases)
+        same = same and not _is_due(session, loaded, releases)
         if same:
             found = _fingerprint(session, loaded, asked)
             same = all(release.fingerprint == found for release in releases)
     return same
+
+
+def _is_due(session: Session, loaded: Sequence[Loaded], releases: Sequence[Release]) -> bool:
+    """Whether somebody who is gone has been shown for longer than the policy of a release says."""
+    from dbanon.db.histories import leavers
+
+    pairs = zip(loaded, releases, strict=True)
+    return any(
+        leavers.count(session, release.relation, deadline=one.policy.deadline).overdue
+        for one, release in pairs
+    )
 
 
 def _fingerprint(session: Session, loaded: Sequence[Loaded], asked: Request) -> str:

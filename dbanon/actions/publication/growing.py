@@ -91,7 +91,7 @@ def changed(
     from dbanon.db.histories import memory
     from dbanon.db.releases import copies
 
-    if policy != present.policy:
+    if policy != replace(present.policy, erase_within=policy.erase_within):
         return "the policy is another one by now"
     if versions != present.taxonomies:
         return "a taxonomy has another version"
@@ -217,7 +217,8 @@ def _terms(policy: Policy, *, defer: bool) -> Terms:
     required: dict[str, int] | None = None
     if policy.subject is None and all(is_plain(spec) for spec in policy.models):
         required = {rule.column: policy.l for rule in policy.with_role(Role.SENSITIVE)}
-    return Terms(policy.k if defer else 1, policy.k, required, patient=defer)
+    leavers = policy.k if defer else 1
+    return Terms(leavers, policy.k, required, patient=defer, deadline=policy.deadline)
 
 
 def served_as(present: Release, info: TableInfo, quasi: Sequence[EncodedColumn]) -> Publication:

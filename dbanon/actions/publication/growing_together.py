@@ -128,8 +128,10 @@ def _stand(
     from dbanon.db.histories import members, standing
 
     served = _served(read, present)
-    k = present[0].policy.k
-    terms = standing.Terms(k if leavers is Leavers.DEFER else 1, k, None)
+    k, patient = present[0].policy.k, leavers is Leavers.DEFER
+    deadlines = [one.policy.deadline for one in read.members]
+    deadline = min((one for one in deadlines if one is not None), default=None)
+    terms = standing.Terms(k if patient else 1, k, None, patient=patient, deadline=deadline)
     persons = standing.stand(session, served[0], read.sources[0].rows, terms=terms)
     members.hand_over(session)
     others = []

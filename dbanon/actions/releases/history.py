@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.session import Session
     from dbanon.domain.composition import Composition
-    from dbanon.domain.release import Entry, Release
+    from dbanon.domain.release import Entry, Lingering, Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,12 @@ class History:
     """The releases of a table, newest first, and what comparing those of each series reveals.
 
     If it is served in a dataset, what the releases of all of its tables reveal comes last.
+    lingering: of each relation that is served, who is shown though gone, as it was last refreshed.
     """
 
     chapters: tuple[Chapter, ...]
     compositions: tuple[Composition, ...]
+    lingering: tuple[Lingering, ...] = ()
 
 
 def history(table: str | TableName, *, settings: Settings | None = None) -> History:
@@ -84,8 +86,19 @@ def history(table: str | TableName, *, settings: Settings | None = None) -> Hist
         relations = _relations(session, releases)
         found = [overlay.recall(session, name, relation=one) for _, one in relations]
         found += _together(session, [one for one in releases if one.served])
+        shown = tuple(lingering(session, one) for one in releases if one.served)
     chapters = (_chapter(one, changed.get(one.id), series.get(one.id)) for one in releases)
-    return History(tuple(chapters), tuple(found))
+    return History(tuple(chapters), tuple(found), shown)
+
+
+def lingering(session: Session, release: Release) -> Lingering:
+    """Return whom a served release shows though they are gone, by the policy as it is stored."""
+    from dbanon.db.histories import leavers
+    from dbanon.db.metadata import store
+
+    stored = store.load_stored(session, release.table, release.policy_name)
+    policy = release.policy if stored is None else stored.policy
+    return leavers.count(session, release.relation, deadline=policy.deadline)
 
 
 def _relations(session: Session, entries: Sequence[Entry]) -> list[tuple[TableName, TableName]]:

@@ -253,6 +253,18 @@ def key_of(session: Session, table: TableName, relation: TableName) -> UUID | No
     return known["key"] if known is not None and known["exists"] else None
 
 
+def is_forgotten(session: Session, table: TableName, relation: TableName) -> bool:
+    """Whether nobody is to know whom the series showed that a relation would go on with."""
+    known = _latest(session, table, relation)
+    return known is not None and known["is_forgotten"]
+
+
+def forget_series(session: Session, table: TableName, number: int) -> tuple[int, ...]:
+    """Delete whom a series showed, by number; return the releases of which that is forgotten."""
+    named = {"schema": table.schema, "name": table.name, "series": number}
+    return tuple(row[0] for row in session.pg.execute(query("forgetting/series"), named))
+
+
 def series(session: Session, table: TableName) -> dict[int, int]:
     """Return the series of each remembered release of a table, by number."""
     return {number: own for number, (own, _) in places(session, table).items()}
@@ -309,7 +321,7 @@ def _latest(
         "view_name": None if relation is None else relation.name,
     }
     row = session.pg.execute(query("histories/latest_history"), named).fetchone()
-    names = ("person", "key", "exists", "series")
+    names = ("person", "key", "exists", "series", "is_forgotten")
     return None if row is None else dict(zip(names, row, strict=True))
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
-from dbanon.db.histories import memory
+from dbanon.db.histories import leavers, memory
 from dbanon.db.proofs import keys
 from dbanon.db.queries import identifiers, query, template, text_of
 from dbanon.db.releases import copies, immutability, relations
@@ -25,6 +25,7 @@ from dbanon.formats.values import combinations
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
+    from datetime import timedelta
 
     from numpy.typing import NDArray
 
@@ -39,6 +40,7 @@ _BEFORE = sql.Identifier("pg_temp", "history_before")
 _CELLS = sql.Identifier("pg_temp", "history_cells")
 _STANDING = sql.Identifier("pg_temp", "history_standing")
 _TOUCHED = sql.Identifier("pg_temp", "history_touched")
+_MISSED = sql.Identifier("pg_temp", "history_missed")
 _DEPARTED = sql.Identifier("pg_temp", "history_departed")
 
 
@@ -49,13 +51,15 @@ class Terms:
     leavers: how many of it have to be gone for the class to go; k, required: what those who are
     gone have to be for the others to stay or come back, and what these have to be themselves: so
     many, with so many values of each sensitive column. Without ``required`` the class goes as a
-    whole; with it and ``patient``, nobody goes before.
+    whole; with it and ``patient``, nobody goes before. Where somebody has been gone for longer than
+    the ``deadline``, nothing is waited for.
     """
 
     leavers: int
     k: int
     required: Mapping[str, int] | None
     patient: bool = False
+    deadline: timedelta | None = None
 
     @property
     def asked(self) -> dict[str, object]:
@@ -87,6 +91,7 @@ class _Part(NamedTuple):
     persons: int
     gone_are_safe: bool
     others_are_safe: bool
+    is_overdue: bool
 
     @property
     def is_done(self) -> bool:
@@ -127,7 +132,7 @@ def stand(
         if persons is not None:
             growth = _of_rows(session, len(rows.keys), found)
             found = replace(found, growth=growth)
-        for temporary in (_CELLS, _TOUCHED):
+        for temporary in (_CELLS, _MISSED, _TOUCHED):
             session.pg.execute(sql.SQL("DROP TABLE {}").format(temporary))
     return found
 
@@ -136,7 +141,14 @@ def _of_rows(session: Session, size: int, found: Standing) -> Growth:
     """Return what becomes of rows whose persons may have got or lost some; size: of all rows."""
     growth, fresh = count_rows(session, _DEPARTED)
     withheld = size - growth.kept - growth.later - fresh
-    return replace(growth, withdrawn=len(found.withdrawn), withheld=withheld)
+    former = found.growth
+    return replace(
+        growth,
+        withdrawn=former.withdrawn,
+        withheld=withheld,
+        overdue=former.overdue,
+        due=former.due,
+    )
 
 
 def count_rows(session: Session, departed: sql.Identifier) -> tuple[Growth, int]:
@@ -204,6 +216,7 @@ def _write(session: Session, relation: sql.Identifier, table: pa.Table) -> None:
 
 
 def _counted(session: Session, publication: Publication, terms: Terms, *, key: object) -> Standing:
+    leavers.find(session, publication.view, deadline=terms.deadline)
     session.pg.execute(query("standing/touched"), terms.asked)
     parts: dict[int, list[_Part]] = defaultdict(list)
     for row in session.pg.execute(query("standing/parts")):
@@ -217,8 +230,12 @@ def _counted(session: Session, publication: Publication, terms: Terms, *, key: o
     pools = [np.array(fresh, np.int64), *returning]
     counts = session.pg.execute(query("standing/count_standing")).fetchone()
     assert counts is not None  # noqa: S101 - an aggregate always has a row
-    names = ("kept", "withheld", "deferred", "left", "changed")
-    growth = Growth(withdrawn=len(withdrawn), **dict(zip(names, counts, strict=True)))
+    leavers.keep(session, publication.view)
+    lingering = leavers.count(session, publication.view, deadline=terms.deadline)
+    names = ("kept", "withheld", "deferred", "left", "changed", "overdue")
+    growth = Growth(
+        withdrawn=len(withdrawn), due=lingering.due, **dict(zip(names, counts, strict=True))
+    )
     return Standing(tuple(pools), tuple(withdrawn), growth)
 
 
@@ -289,7 +306,8 @@ def _mixed(session: Session, publication: Publication, *, key: object) -> set[in
 
 def _decide_undivided(fate: _Fate, parts: Sequence[_Part], terms: Terms) -> None:
     """Decide what becomes of a class that goes as a whole or not at all."""
-    if sum(part.gone for part in parts) >= terms.leavers:
+    gone = sum(part.gone for part in parts)
+    if gone >= terms.leavers or any(part.is_overdue for part in parts):
         fate.whole += [part.part for part in parts]
 
 
@@ -297,7 +315,8 @@ def _decide_mixed(fate: _Fate, parts: Sequence[_Part], terms: Terms) -> None:
     """Decide what becomes of a class that goes as a whole, and of which others may come back."""
     touched = [part for part in parts if part.gone]
     gone = sum(part.gone for part in touched)
-    if terms.patient and not (gone >= terms.k and all(part.is_done for part in touched)):
+    is_patient = terms.patient and not any(part.is_overdue for part in touched)
+    if is_patient and not (gone >= terms.k and all(part.is_done for part in touched)):
         return
     fate.whole += [part.part for part in parts]
     fate.returning += [part.part for part in touched if part.gone_are_safe]
@@ -310,7 +329,7 @@ def _decide(fate: _Fate, parts: Sequence[_Part], terms: Terms) -> None:
             continue
         if part.is_done and (part.others_are_safe or part.gone == part.persons):
             fate.left.append(part.part)
-        elif part.is_done or not terms.patient:
+        elif part.is_done or part.is_overdue or not terms.patient:
             fate.whole.append(part.part)
 
 

@@ -500,6 +500,22 @@ def test_a_release_counts_only_those_whom_it_concerns(people, carried):
 
 
 @pytest.mark.one_server
+def test_no_more_figures_are_kept_than_the_next_release_starts_from(people):
+    def kept():
+        return [row[0] for row in people.execute("SELECT release_id FROM dbanon.history_figures")]
+
+    rows = [(i, str(i // 4), "abcd"[i % 4], None) for i in range(40)]
+    for number in range(1, 6):
+        note(people, number, rows[4 * number :])
+    assert [4, 5] == sorted(kept())  # when 5 was noted, 4 was served
+    note(people, 6, rows[24:], view="others")
+    for number in range(7, 10):
+        found = note(people, number, rows[4 * number :])
+    assert [6, 7, 8, 9] == sorted(kept())
+    assert (found,) == dbanon.history(TABLE, settings=people.settings).compositions
+
+
+@pytest.mark.one_server
 def test_figures_that_are_gone_are_counted_anew(people):
     note(people, 1, FIRST)
     people.execute("UPDATE dbanon.history_figures SET figures = '{}'")
