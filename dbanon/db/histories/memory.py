@@ -62,10 +62,10 @@ def remember(
 ) -> Memory:
     """Note whom a table release shows, in which class; return it with what it can be compared with.
 
-    That is nothing when it starts a series, whose persons are told by another key: that which the
-    publication has of the other tables of its dataset, if any. It joins that
-    of the relation ``series_of``, by default its own, or the latest one if it has none yet.
-    What is remembered of all of them is in ENTRIES until the transaction ends or it is forgotten.
+    That is nothing when it starts a series, whose persons are told by another key: that of the
+    publication, if it has one. It joins that of the relation ``series_of``, by default its own, or
+    the latest one if it has none yet. What is remembered of all of them is in ENTRIES until the
+    transaction ends or it is forgotten.
     """
     table, view = publication.info.name, publication.view
     person = _person(publication)
@@ -75,8 +75,7 @@ def remember(
     series = publication.id if starts_series else latest["series"] if latest is not None else 0
     several = publication.policy.subject is not None
     _present(session, publication, key)
-    where = {**_named(table), "person": person, "key": key}
-    where["series"] = series
+    where = {**_named(table), "person": person, "key": key, "series": series}
     known = _comparable(session, table, where)
     _unpack(session, [known])
     _find_changes(session, publication, known)
@@ -89,8 +88,8 @@ def remember(
     }
     session.pg.execute(query("histories/add_history"), noted)
     session.pg.execute(query("histories/pack"), noted)
-    relations = {**known.relations, publication.id: view}
-    known = replace(known, relations=relations, several=known.several or several)
+    relations, several = {**known.relations, publication.id: view}, known.several or several
+    known = replace(known, relations=relations, several=several)
     added = {"release": publication.id, "relation": known.first(view)}
     session.pg.execute(query("histories/add_entries"), added)
     session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
@@ -261,8 +260,8 @@ def is_forgotten(session: Session, table: TableName, relation: TableName) -> boo
 
 def forget_series(session: Session, table: TableName, number: int) -> tuple[int, ...]:
     """Delete whom a series showed, by number; return the releases of which that is forgotten."""
-    named = {"schema": table.schema, "name": table.name, "series": number}
-    return tuple(row[0] for row in session.pg.execute(query("forgetting/series"), named))
+    found = session.pg.execute(query("forgetting/series"), {**_named(table), "series": number})
+    return tuple(row[0] for row in found)
 
 
 def series(session: Session, table: TableName) -> dict[int, int]:
@@ -283,12 +282,8 @@ def series_of(known: Mapping[int, int], release: int, own: int) -> int | None:
 
 def persons_of(session: Session, release: Entry) -> tuple[str, ...] | None:
     """Return the columns that tell the persons of a release, None if it cannot be compared."""
-    table, known = release.table, _latest(session, release.table, release.relation)
-    if known is None or not known["exists"]:
-        return None
-    where = {**_named(table), **known}
-    found = session.pg.execute(query("histories/comparable"), where).fetchall()
-    return tuple(known["person"]) if release.id in {row[0] for row in found} else None
+    known = of_series(session, release.table, release.relation)
+    return known.person if release.id in known.relations else None
 
 
 def changes(session: Session, table: TableName) -> dict[int, int]:
@@ -336,8 +331,8 @@ def _comparable(
     session: Session, table: TableName, where: dict[str, Any], *, until: int | None = None
 ) -> Memory:
     """Return the releases whose persons are remembered alike."""
-    found = session.pg.execute(query("histories/comparable"), where).fetchall()
-    found = [row for row in found if until is None or row[0] < until]
+    rows = session.pg.execute(query("histories/comparable"), where)
+    found = [row for row in rows if until is None or row[0] < until]
     return Memory(
         table,
         {number: TableName(schema, name) for number, schema, name, _ in found},
@@ -351,8 +346,8 @@ def _comparable(
 def _unpack(session: Session, found: Sequence[Memory]) -> None:
     """Write what is remembered of releases to ENTRIES."""
     first = {n: known.first(name) for known in found for n, name in known.relations.items()}
-    asked = {"releases": list(first), "first": list(first.values())}
-    session.pg.execute(query("histories/unpack"), asked)
+    where = {"releases": list(first), "first": list(first.values())}
+    session.pg.execute(query("histories/unpack"), where)
 
 
 def _number_sets(session: Session, *, several: bool) -> None:
