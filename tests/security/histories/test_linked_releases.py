@@ -364,3 +364,20 @@ def test_table_by_table_nothing_is_wrong_with_them(eight, monkeypatch):
     assert [True] * len(TABLES) == [one.release.composition.holds for one in found]
     with pytest.raises(CheckFailed, match="the worst cell has 2"):
         dbanon.check_history("anon.people", settings=eight.settings)
+
+
+def test_a_deadline_takes_leavers_out_of_all_tables(database):
+    database.execute(SCHEMA)
+    arrive(database, range(1, FIRST + 1))
+    for table, text in POLICIES.items():
+        line = 'erase_within = "30d"\n' if table == "people" else ""
+        dbanon.set_policy(table, policies.parse(line + text), settings=database.settings)
+    dbanon.publish_dataset(dataset_of(TABLES), k=K, l=L, settings=database.settings)
+    leave(database, [9])
+    waiting = refresh(database)
+    assert [False] * len(TABLES) == [one.changed for one in waiting]
+    assert all(one.growth.deferred for one in waiting if one.relation.name != "findings")
+    database.execute("UPDATE dbanon.history_leaver SET missed_at = missed_at - interval '31 days'")
+    gone = refresh(database)
+    assert [True] * len(TABLES) == [one.changed for one in gone]
+    assert [0] * len(TABLES) == [one.growth.deferred for one in gone]
