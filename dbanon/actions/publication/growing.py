@@ -150,7 +150,8 @@ def grow(
     previous = replaced(session, info, request)
     source, warnings = _read(session, loaded, request, stages, strict=gate.strict)
     with stages("compare"):
-        found = _stand(session, source, present, info, leavers=leavers)
+        terms = _terms(policy, defer=leavers is Leavers.DEFER)
+        found = _stand(session, source, present, info, terms=terms)
     released = ledger.policies_by_release(session, present.table, known=[present.policy])
     asked = of_newcomers(present.policy, released.values())
     group = partial(_search, asked=asked, seed=request.seed, stages=stages)
@@ -175,13 +176,12 @@ def grow(
 
 
 def _stand(
-    session: Session, source: Source, present: Release, info: TableInfo, *, leavers: Leavers
+    session: Session, source: Source, present: Release, info: TableInfo, *, terms: Terms
 ) -> Standing:
     """Return how the source stands to what is served."""
     from dbanon.db.histories import standing
 
     policy = present.policy
-    terms = _terms(policy, defer=leavers is Leavers.DEFER)
     served = served_as(present, info, source.encoded.quasi)
     persons = None if policy.subject is None else owners_of(source, policy)
     return standing.stand(session, served, source.rows, terms=terms, persons=persons)
