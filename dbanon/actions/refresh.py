@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, cast
 
 from dbanon.actions.preparation.prepare import fingerprint
 from dbanon.actions.preparation.request import Request
-from dbanon.actions.publication.datasets import joint_fingerprint, publish_dataset_in
+from dbanon.actions.publication import datasets
 from dbanon.actions.publication.growing import Unchanged, grow, obstacle
+from dbanon.actions.publication.growing_together import grow_together, obstacle_together
 from dbanon.actions.publication.opening import publishing
-from dbanon.actions.publication.steps import serve
+from dbanon.actions.publication.steps import Built, serve
 from dbanon.actions.publish import publish_in
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.composition import Gate
@@ -198,10 +199,10 @@ def _renewed(
     """Refresh relations class by class if that is asked for and can be, else group them anew."""
     reason = None
     if leavers is not None:
-        reason = obstacle(session, loaded[0], request, present[0])
+        reason = _obstacle(session, loaded, request, present)
         if reason is None:
-            grown = partial(_grown, present=present[0], leavers=leavers, gate=gate)
-            return [grown(session, loaded[0], request, stages)]
+            grown = partial(_grown, present=present, leavers=leavers, gate=gate)
+            return grown(session, loaded, request, stages)
     try:
         new = _published(session, loaded, request, stages, gate=gate)
     except CheckFailed as error:
@@ -222,41 +223,95 @@ def _renewed(
     ]
 
 
+def _obstacle(
+    session: Session, loaded: Sequence[Loaded], request: Request, present: Sequence[Release]
+) -> str | None:
+    """Return why relations can only be grouped anew, None if their classes can stay."""
+    if request.dataset:
+        return obstacle_together(session, loaded, request, present)
+    return obstacle(session, loaded[0], request, present[0])
+
+
 def _grown(
     session: Session,
-    loaded: Loaded,
+    loaded: Sequence[Loaded],
     request: Request,
     stages: Stages,
     *,
-    present: Release,
+    present: Sequence[Release],
     leavers: Leavers,
     gate: Gate,
-) -> Refreshed:
-    """Refresh one relation class by class."""
+) -> list[Refreshed]:
+    """Refresh relations class by class."""
+    found = _built(session, loaded, request, stages, present=present, leavers=leavers, gate=gate)
+    unchanged = [one for one in found if isinstance(one, Unchanged)]
+    if unchanged:
+        return _same(session, loaded, unchanged, present, leavers=leavers)
+    built = [one for one in found if isinstance(one, Built)]
+    if request.dataset:
+        new = datasets.serve_together(session, loaded, built, request, stages, gate=gate)
+    else:
+        with stages("record"):
+            digest = fingerprint(session, loaded[0], built[0].publication.policy, request)
+            new = [serve(session, loaded[0], built[0], request, fingerprint=digest)]
+    return [
+        Refreshed(
+            release.relation,
+            release,
+            changed=True,
+            growth=one.growth,
+            former_ncp=former.loss.ncp,
+        )
+        for release, one, former in zip(new, built, present, strict=True)
+    ]
+
+
+def _built(
+    session: Session,
+    loaded: Sequence[Loaded],
+    request: Request,
+    stages: Stages,
+    *,
+    present: Sequence[Release],
+    leavers: Leavers,
+    gate: Gate,
+) -> Sequence[Built | Unchanged]:
+    if request.dataset:
+        together = partial(grow_together, present=present, leavers=leavers, gate=gate)
+        return together(session, loaded, request, stages)
+    alone = partial(grow, present=present[0], leavers=leavers, gate=gate)
+    return [alone(session, loaded[0], request, stages)]
+
+
+def _same(
+    session: Session,
+    loaded: Sequence[Loaded],
+    unchanged: Sequence[Unchanged],
+    present: Sequence[Release],
+    *,
+    leavers: Leavers,
+) -> list[Refreshed]:
+    """Leave releases as they are, of which no class went and beside which none came."""
     from dbanon.db.metadata import ledger, store
 
-    built = grow(session, loaded, request, stages, present=present, leavers=leavers, gate=gate)
-    if isinstance(built, Unchanged):
-        if loaded.now is not None:
-            store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
-        asked = Request.of(cast("Options", present.overrides))
-        found = _by_terms(_fingerprint(session, [loaded], asked), leavers)
-        ledger.note_compared(session, present.id, found)
-        _leave(session, [loaded], [present])
-        same = replace(present, warnings=built.warnings)
-        return Refreshed(
-            present.relation,
-            same,
+    for one in loaded:
+        if one.now is not None:
+            store.save_baseline(session, one.info.name, one.now, name=one.wanted)
+    asked = Request.of(cast("Options", present[0].overrides))
+    compared = _by_terms(_fingerprint(session, loaded, asked), leavers)
+    for release in present:
+        ledger.note_compared(session, release.id, compared)
+    _leave(session, loaded, present)
+    return [
+        Refreshed(
+            release.relation,
+            replace(release, warnings=same.warnings),
             changed=False,
-            growth=built.growth,
-            former_ncp=present.loss.ncp,
+            growth=same.growth,
+            former_ncp=release.loss.ncp,
         )
-    with stages("record"):
-        found = fingerprint(session, loaded, built.publication.policy, request)
-        new = serve(session, loaded, built, request, fingerprint=found)
-    return Refreshed(
-        new.relation, new, changed=True, growth=built.growth, former_ncp=present.loss.ncp
-    )
+        for release, same in zip(present, unchanged, strict=True)
+    ]
 
 
 def _leave(session: Session, loaded: Sequence[Loaded], served: Sequence[Release]) -> None:
@@ -291,7 +346,7 @@ def _published(
     session: Session, loaded: Sequence[Loaded], request: Request, stages: Stages, *, gate: Gate
 ) -> list[Release]:
     if request.dataset:
-        return publish_dataset_in(session, loaded, request, stages, gate=gate)
+        return datasets.publish_dataset_in(session, loaded, request, stages, gate=gate)
     return [publish_in(session, one, request, stages, gate=gate) for one in loaded]
 
 
@@ -332,7 +387,7 @@ def _is_due(session: Session, loaded: Sequence[Loaded], releases: Sequence[Relea
 
 def _fingerprint(session: Session, loaded: Sequence[Loaded], asked: Request) -> str:
     if asked.dataset:
-        return joint_fingerprint(session, loaded, asked)
+        return datasets.joint_fingerprint(session, loaded, asked)
     (one,) = loaded
     return fingerprint(session, one, asked.over(one.policy), asked)
 

@@ -28,6 +28,7 @@ from dbanon.anonymization.persons import (
     require_safe,
 )
 from dbanon.anonymization.pipeline import Outcome, certify, check_feasible, published_values, run
+from dbanon.anonymization.refreshing import nobody, wait, without
 from dbanon.anonymization.registry import METRICS
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import PolicyError, Unsatisfiable
@@ -110,6 +111,37 @@ def run_linked(
         group[members] = np.where(found.group < 0, -1, found.group + n_groups)
         n_groups += found.n_groups
     return whole.outcomes(Assignment(group, n_groups), alike)
+
+
+def wait_linked(
+    persons: EncodedTable,
+    tables: Sequence[Linked],
+    outcomes: Sequence[Outcome],
+    *,
+    loss: float,
+    room: float,
+) -> list[Outcome]:
+    """Leave out the persons of the coarsest classes in all tables; loss, room: as of ``wait``."""
+    first = wait(persons, outcomes[0], loss=loss, room=room)
+    waiting = first.assignment.group < 0
+    found = [first]
+    for table, outcome in zip(tables, outcomes[1:], strict=True):
+        rows = waiting[table.subjects]
+        some = (outcome.assignment.group[~rows] >= 0).any()
+        joined = table.beside(persons)
+        found.append(without(joined, outcome, rows) if some else nobody(joined))
+    return found
+
+
+def require_each(tables: Sequence[Linked], outcomes: Sequence[Outcome]) -> None:
+    """Raise Unsatisfiable for a table of which nothing would be published."""
+    for table, outcome in zip(tables, outcomes, strict=True):
+        if not outcome.assignment.n_groups:
+            raise Unsatisfiable(
+                f"no row of {quote_identifier(table.policy.table.name)} can be published: too few"
+                " persons have any",
+                hint="ask for less, or leave the table out of the dataset",
+            )
 
 
 def require_own(*policies: Policy) -> None:
@@ -233,15 +265,12 @@ class _Whole:
         for i, rows_of in enumerate(self._tables):
             table = rows_of.table
             kept = np.concatenate([rows_of.of(m, level[i]) for level, m in alike.items()])
-            if not len(kept):
-                raise Unsatisfiable(
-                    f"no row of {quote_identifier(table.policy.table.name)} can be published: too"
-                    " few persons have any",
-                    hint="ask for less, or leave the table out of the dataset",
-                )
             of_rows = np.full(table.encoded.n_rows, -1, np.int32)
             of_rows[kept] = assignment.group[table.subjects[kept]]
             own = numbered(of_rows)
+            if not own.n_groups:
+                found.append(nobody(rows_of.joined))
+                continue
             groups = np.unique(of_rows[of_rows >= 0])
             shared = tuple(column.of_groups(groups) for column in values.columns)
             shown = published_values(table.encoded, own)

@@ -45,10 +45,10 @@ def wait(encoded: EncodedTable, outcome: Outcome, *, loss: float, room: float) -
         return outcome
     if left_out[:-1].all():
         return nobody(encoded)
-    return _without(encoded, outcome, left_out[classes])
+    return without(encoded, outcome, left_out[classes])
 
 
-def _without(encoded: EncodedTable, outcome: Outcome, rows: NDArray[np.bool_]) -> Outcome:
+def without(encoded: EncodedTable, outcome: Outcome, rows: NDArray[np.bool_]) -> Outcome:
     """Return an outcome without some of its rows, all of whose groups are among them."""
     group = np.where(rows, -1, outcome.assignment.group)
     stay = np.unique(group[group >= 0])

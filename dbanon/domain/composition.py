@@ -97,6 +97,7 @@ class Composition:
     these, ``live`` are about to be served live. Of those ``altered``, what is remembered is not
     what it was when the last of them was published.
     ``against`` holds the newest release of all against every one before, whatever their relations.
+    ``beside`` are the other tables of its dataset, if their releases are judged with its own.
     """
 
     table: TableName
@@ -107,6 +108,7 @@ class Composition:
     against: tuple[Against, ...]
     altered: tuple[int, ...] = ()
     live: tuple[int, ...] = ()
+    beside: tuple[TableName, ...] = ()
 
     @property
     def failed(self) -> tuple[CellResult, ...]:

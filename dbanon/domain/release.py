@@ -73,8 +73,9 @@ class Growth:
     published, and are too few, too much alike or too different for a class; withheld: rows of
     persons who were published and are not; deferred: rows that are gone from the table and still
     published; moved: rows of classes that went which form others; changed: rows whose sensitive
-    values are others by now than those that are published; overdue: rows of ``left`` that were
-    shown for as long as the policy allows; due: when the first of ``deferred`` are to go.
+    values are others by now than those that are published; later: rows that came to persons who are
+    published without them; overdue: rows of ``left`` that were shown for as long as the policy
+    allows; due: when the first of ``deferred`` are to go.
     """
 
     kept: int
@@ -86,6 +87,7 @@ class Growth:
     moved: int = 0
     left: int = 0
     changed: int = 0
+    later: int = 0
     overdue: int = 0
     due: datetime | None = None
 
@@ -113,6 +115,7 @@ class Growth:
             (self.withheld, f"{self.withheld:,} withheld, as their classes went"),
             (self.deferred, f"{self.deferred:,} shown though they are gone{until}"),
             (self.changed, f"{self.changed:,} shown with former values"),
+            (self.later, f"{self.later:,} not shown, as their persons were published before"),
         )
         return ", ".join([f"{self.kept:,} rows as before", *(text for n, text in parts if n)])
 

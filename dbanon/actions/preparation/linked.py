@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Member:
+class Member:
     """A table of the dataset as it is read, and as it is published beside the persons.
 
     ``own`` is its policy in force for what it holds itself; ``policy`` and ``info`` have the
@@ -43,6 +43,43 @@ class _Member:
     own: Policy
     policy: Policy
     info: TableInfo
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LinkedSource:
+    """The tables of a dataset as they were read, that of the persons first.
+
+    tables: the rows of all but the first, with their persons; warnings: of each table.
+    """
+
+    members: Sequence[Member]
+    sources: Sequence[Source]
+    tables: Sequence[Linked]
+    warnings: Sequence[tuple[Caution, ...]]
+
+    def take(self, persons: NDArray[np.int64]) -> LinkedSource:
+        """Return some persons with all of their rows, on the scales of the whole."""
+        import numpy as np
+
+        place = np.full(self.sources[0].encoded.n_rows, -1, np.int32)
+        place[persons] = np.arange(len(persons))
+        sources, tables = [self.sources[0].take(persons)], []
+        for source, table in zip(self.sources[1:], self.tables, strict=True):
+            rows = np.flatnonzero(place[table.subjects] >= 0)
+            subjects, draws = place[table.subjects[rows]], table.draws[rows]
+            encoded = table.encoded.take(rows)
+            sources.append(source.take(rows))
+            tables.append(replace(table, encoded=encoded, subjects=subjects, draws=draws))
+        return replace(self, sources=sources, tables=tables)
+
+    def prepared(self, outcomes: Sequence[Outcome]) -> list[Prepared]:
+        """Return what was found of each table as it is published."""
+        versions, persons = self.sources[0].taxonomies, self.members[0].info.name
+        found = zip(self.members, self.sources, outcomes, self.warnings, strict=True)
+        return [
+            _prepared(member, source, outcome, warnings, versions=versions, persons=persons)
+            for member, source, outcome, warnings in found
+        ]
 
 
 def prepare_linked(
@@ -58,13 +95,31 @@ def prepare_linked(
     Raises what ``dbanon.actions.preparation.prepare.prepare`` raises, and ConfigError for tables
     that cannot be linked.
     """
-    from dbanon.actions.preparation.cautions import require_none
-    from dbanon.actions.preparation.prepare import read_source
-    from dbanon.anonymization.linked import require_own, run_linked
+    from dbanon.anonymization.linked import require_each, run_linked
     from dbanon.anonymization.pipeline import make_algorithm
 
-    members = _members(loaded, request)
+    members = members_of(loaded, request)
     make_algorithm(members[0].policy, stages=stages)
+    read = read_linked(session, members, request, stages, strict=strict)
+    persons, policy = read.sources[0].encoded, members[0].policy
+    outcomes = run_linked(persons, policy, read.tables, seed=request.seed, stages=stages)
+    require_each(read.tables, outcomes[1:])
+    return read.prepared(outcomes)
+
+
+def read_linked(
+    session: Session,
+    members: Sequence[Member],
+    request: Request,
+    stages: Stages,
+    *,
+    strict: bool = False,
+) -> LinkedSource:
+    """Read the tables of a dataset, and find the person of each row."""
+    from dbanon.actions.preparation.cautions import require_none
+    from dbanon.actions.preparation.prepare import read_source
+    from dbanon.anonymization.linked import require_own
+
     require_own(*(member.policy for member in members))
     sources = [
         read_source(session, m.loaded, m.own, stages, kind=ReleaseKind.TABLE, linked=True)
@@ -77,16 +132,11 @@ def prepare_linked(
     for i, member in enumerate(members[1:], 1):
         sources[i], linked = _linked(sources[0], sources[i], member, seed=request.seed)
         tables.append(linked)
-    policy, versions = members[0].policy, sources[0].taxonomies
-    outcomes = run_linked(sources[0].encoded, policy, tables, seed=request.seed, stages=stages)
-    return [
-        _prepared(member, source, outcome, found, versions=versions, persons=loaded[0].info.name)
-        for member, source, outcome, found in zip(members, sources, outcomes, warnings, strict=True)
-    ]
+    return LinkedSource(members, sources, tables, warnings)
 
 
 def _warnings(
-    session: Session, members: Sequence[_Member], member: _Member, source: Source
+    session: Session, members: Sequence[Member], member: Member, source: Source
 ) -> tuple[Caution, ...]:
     """Return what to think about again of a table, by itself and beside the others."""
     from dbanon.actions.preparation.cautions import of_rows
@@ -102,7 +152,7 @@ def _warnings(
 
 
 def _prepared(
-    member: _Member,
+    member: Member,
     source: Source,
     outcome: Outcome,
     warnings: tuple[Caution, ...],
@@ -132,14 +182,14 @@ def _prepared(
     )
 
 
-def _members(loaded: Sequence[Loaded], request: Request) -> list[_Member]:
+def members_of(loaded: Sequence[Loaded], request: Request) -> list[Member]:
     """Return the tables with their policies in force, which ask for the same k."""
     policies = [_of_persons(loaded[0], request)]
     policies += [_of_table(one, loaded[0], request) for one in loaded[1:]]
     k = max(policy.k for policy in policies)
     policies = [_with_k(policy, k) for policy in policies]
     persons, shared = loaded[0].info, policies[0].with_role(Role.QUASI)
-    first = _Member(loaded[0], policies[0], policies[0], persons)
+    first = Member(loaded[0], policies[0], policies[0], persons)
     rest = []
     for one, own in zip(loaded[1:], policies[1:], strict=True):
         names = {name for rule in shared for name in (rule.column, *rule.published_as)}
@@ -148,7 +198,7 @@ def _members(loaded: Sequence[Loaded], request: Request) -> list[_Member]:
         columns = [persons.column(rule.column) for rule in shared]
         columns += [column for column in one.info.columns if column.name in rules]
         policy = replace(own, columns=(*shared, *kept))
-        rest.append(_Member(one, own, policy, replace(one.info, columns=tuple(columns))))
+        rest.append(Member(one, own, policy, replace(one.info, columns=tuple(columns))))
     return [first, *rest]
 
 
@@ -224,9 +274,7 @@ def _apart(
     return tuple(rule for rule in own.columns if rule.column not in names)
 
 
-def _linked(
-    persons: Source, source: Source, member: _Member, *, seed: int
-) -> tuple[Source, Linked]:
+def _linked(persons: Source, source: Source, member: Member, *, seed: int) -> tuple[Source, Linked]:
     """Find the person of each row, and let go of rows whose persons are not published."""
     import numpy as np
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.linked import prepare_linked
 from dbanon.actions.preparation.prepare import fingerprint
-from dbanon.actions.publication.series import placed
+from dbanon.actions.publication.series import compare_together, placed
 from dbanon.actions.publication.steps import build, replaced, serve
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.errors import ConfigError
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dbanon.actions.preparation.loading import Loaded
+    from dbanon.actions.preparation.prepare import Prepared
     from dbanon.actions.preparation.request import Request
     from dbanon.actions.publication.steps import Built
     from dbanon.db.session import Session
     from dbanon.domain.composition import Gate
     from dbanon.domain.progress import Stages
-    from dbanon.domain.release import Release
+    from dbanon.domain.release import Entry, Release
     from dbanon.domain.table import TableName
     from dbanon.formats.datasets import Dataset
 
@@ -73,18 +74,54 @@ def publish_dataset_in(
     for one in loaded:
         placed(session, one.info, request, gate=gate)
     prepared = prepare_linked(session, loaded, request, stages, strict=gate.strict)
-    built = [
-        build(session, one, request, stages, previous=entry, gate=gate)
-        for one, entry in zip(prepared, previous, strict=True)
-    ]
+    built: list[Built] = []
+    for found, entry in zip(prepared, previous, strict=True):
+        built.append(_built(session, found, entry, request, stages, first=built[:1], gate=gate))
+    return serve_together(session, loaded, built, request, stages, gate=gate)
+
+
+def _built(
+    session: Session,
+    prepared: Prepared,
+    previous: Entry | None,
+    request: Request,
+    stages: Stages,
+    *,
+    first: Sequence[Built],
+    gate: Gate,
+) -> Built:
+    """Build the release of a table; first: that of the persons, by whose key it remembers them."""
+    from dbanon.db.histories import memory
+
+    key = None
+    for persons in first:
+        key = memory.key_of(session, persons.publication.info.name, persons.publication.view)
+    return build(session, prepared, request, stages, previous=previous, gate=gate, key=key)
+
+
+def serve_together(
+    session: Session,
+    loaded: Sequence[Loaded],
+    built: Sequence[Built],
+    request: Request,
+    stages: Stages,
+    *,
+    gate: Gate,
+) -> list[Release]:
+    """Prove what was built of all tables together, and let readers have it; raises CheckFailed."""
     with stages("check"):
-        built = _proved_together(session, built)
+        built = proved_together(session, built)
+    with stages("compare"):
+        composition = compare_together(session, [one.publication for one in built], gate)
     with stages("record"):
         found = joint_fingerprint(session, loaded, request)
-        return [
+        first, *rest = (
             serve(session, one, done, request, fingerprint=found)
             for one, done in zip(loaded, built, strict=True)
-        ]
+        )
+    if composition.warnings:
+        first = replace(first, composition=composition)
+    return [first, *rest]
 
 
 def _require_apart(loaded: Sequence[Loaded], request: Request) -> None:
@@ -108,11 +145,14 @@ def joint_fingerprint(session: Session, loaded: Sequence[Loaded], request: Reque
     return hashlib.sha256("".join(parts).encode()).hexdigest()
 
 
-def _proved_together(session: Session, built: Sequence[Built]) -> list[Built]:
+def proved_together(session: Session, built: Sequence[Built]) -> list[Built]:
     """Return what was built with what holds of all of it together; raises CheckFailed."""
+    from dbanon.db.histories import joint
     from dbanon.db.proofs.linked import prove_linked
 
-    found = prove_linked(session, [one.publication for one in built])
+    publications = [one.publication for one in built]
+    is_new = publications[0].withdrawn is None
+    found = (prove_linked if is_new else joint.prove)(session, publications)
     proved = [
         replace(one, report=replace(one.report, results=(*one.report.results, *results)))
         for one, results in zip(built, found, strict=True)
@@ -120,9 +160,8 @@ def _proved_together(session: Session, built: Sequence[Built]) -> list[Built]:
     for one in proved:
         if not one.report.passed:
             raise CheckFailed(
-                f"{one.publication.view} did not hold beside the other tables; nothing was"
-                " published",
+                f"{one.publication.view} did not hold of its persons; nothing was published",
                 one.report,
-                hint="dbanon publish --dataset FILE --dry-run, asking for less",
+                hint="dbanon publish --dry-run, asking for less",
             )
     return proved

@@ -7,20 +7,23 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.prepare import Prepared, in_force, read_source, search
+from dbanon.actions.publication.datasets import proved_together
 from dbanon.actions.publication.sharing import of_newcomers
 from dbanon.actions.publication.steps import build, replaced
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import BOUNDS, K_ANONYMITY, Role
 from dbanon.domain.release import Leavers, ReleaseKind
+from dbanon.domain.table import ColumnKind
 from dbanon.domain.text import command
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS
-from dbanon.models.specs import is_plain
+from dbanon.models.specs import is_plain, is_strict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from dbanon.actions.preparation.loading import Loaded
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from dbanon.db.histories.standing import Standing, Terms
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
-    from dbanon.domain.assignment import LossReport
+    from dbanon.domain.assignment import EncodedColumn, LossReport
     from dbanon.domain.caution import Caution
     from dbanon.domain.checks import CheckReport
     from dbanon.domain.composition import Gate
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
     from dbanon.domain.table import TableInfo
 
 
-_WAITING = 0.02  # the share of the rows that may wait for others like them
+WAITING = 0.02  # the share of the rows that may wait for others like them
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +60,47 @@ class Unchanged:
 
 def obstacle(session: Session, loaded: Loaded, request: Request, present: Release) -> str | None:
     """Return why a release can only be grouped anew, None if its classes can stay as they are."""
+    policy = in_force(loaded, request)
+    if request.kind is ReleaseKind.VIEW:
+        return "it is live"
+    found = changed(session, loaded.info, present, policy=policy, versions=loaded.versions)
+    found = found or of_policy(policy, request)
+    return found if found or policy.subject is None else of_persons(policy, loaded.info)
+
+
+def of_persons(policy: Policy, info: TableInfo) -> str | None:
+    """Return what of a policy cannot be asked of persons of several rows by what is remembered."""
+    if info.column(policy.subject or "").kind is ColumnKind.DECIMAL:
+        # Numbers are read without the zeros at their end, with which they were remembered.
+        return "its subject is a number with decimal places"
+    for spec in policy.models:
+        if spec.name != K_ANONYMITY and (is_strict(spec) or not MODELS[spec.name].of_persons):
+            return f"{spec.name} is proved of all rows of a person"
+    return None
+
+
+def changed(
+    session: Session,
+    info: TableInfo,
+    present: Release,
+    *,
+    policy: Policy,
+    versions: Mapping[str, int],
+) -> str | None:
+    """Return what is not as it was when a release was published, of all that its classes need."""
     from dbanon.db.histories import memory
     from dbanon.db.releases import copies
 
-    policy = in_force(loaded, request)
-    if request.kind is ReleaseKind.VIEW or request.dataset:
-        return "it is live, or one of several tables"
     if policy != replace(present.policy, erase_within=policy.erase_within):
         return "the policy is another one by now"
-    if loaded.versions != present.taxonomies:
+    if versions != present.taxonomies:
         return "a taxonomy has another version"
-    if not copies.is_closed(session, present) or _is_altered(session, present, loaded.info):
+    if not copies.is_closed(session, present) or _is_altered(session, present, info):
         return "it is not as it was published"
-    key = loaded.info.primary_key
-    if policy.subject is None and memory.persons_of(session, present) != key:
+    person = info.primary_key if policy.subject is None else (policy.subject,)
+    if memory.persons_of(session, present) != person:
         return "who is in it is not remembered"
-    return _of_policy(policy, request)
+    return None
 
 
 def _is_altered(session: Session, present: Release, source: TableInfo) -> bool:
@@ -86,9 +114,8 @@ def _is_altered(session: Session, present: Release, source: TableInfo) -> bool:
     return immutability.content(session, published) != present.content
 
 
-def _of_policy(policy: Policy, request: Request) -> str | None:
-    if policy.subject is not None:
-        return "its policy names a subject, whose rows are published together"
+def of_policy(policy: Policy, request: Request) -> str | None:
+    """Return what of a policy needs all rows at once."""
     if policy.labels:
         return "its labels are those of all classes"
     if not request.forgets:
@@ -117,7 +144,6 @@ def grow(
 
     Raises CheckFailed when comparing would reveal more than before.
     """
-    from dbanon.db.histories import standing
     from dbanon.db.metadata import ledger
 
     policy, info = in_force(loaded, request), loaded.info
@@ -125,8 +151,7 @@ def grow(
     source, warnings = _read(session, loaded, request, stages, strict=gate.strict)
     with stages("compare"):
         terms = _terms(policy, defer=leavers is Leavers.DEFER)
-        served = _served(present, info, source)
-        found = standing.stand(session, served, source.rows, terms=terms)
+        found = _stand(session, source, present, info, terms=terms)
     released = ledger.policies_by_release(session, present.table, known=[present.policy])
     asked = of_newcomers(present.policy, released.values())
     group = partial(_search, asked=asked, seed=request.seed, stages=stages)
@@ -139,13 +164,35 @@ def grow(
         policy=policy,
         taxonomies=source.taxonomies,
         source=born.rows,
-        outcome=replace(outcome, loss=_loss(present, outcome.loss, growth, source)),
+        outcome=replace(outcome, loss=loss_of(present, outcome.loss, growth, source)),
         trees={},
         warnings=warnings,
     )
     make = partial(build, previous=previous, gate=gate, withdrawn=found.withdrawn)
     built = make(session, prepared, request, stages)
-    return replace(built, prepared=_counted(prepared, built.report), growth=growth)
+    if policy.subject is not None:
+        (built,) = proved_together(session, [built])
+    return replace(built, prepared=counted(prepared, built.report), growth=growth)
+
+
+def _stand(
+    session: Session, source: Source, present: Release, info: TableInfo, *, terms: Terms
+) -> Standing:
+    """Return how the source stands to what is served."""
+    from dbanon.db.histories import standing
+
+    policy = present.policy
+    served = served_as(present, info, source.encoded.quasi)
+    persons = None if policy.subject is None else owners_of(source, policy)
+    return standing.stand(session, served, source.rows, terms=terms, persons=persons)
+
+
+def owners_of(source: Source, policy: Policy) -> pa.Table:
+    """Return the person of each row, as it is written there."""
+    import pyarrow as pa
+
+    assert source.owners is not None  # noqa: S101 - they are read where a policy names them
+    return pa.table([source.owners.take(pa.array(source.subjects))], [policy.subject])
 
 
 def _read(
@@ -156,7 +203,8 @@ def _read(
     from dbanon.actions.preparation.loading import notes
 
     policy = in_force(loaded, request)
-    source = read_source(session, loaded, policy, stages, kind=request.kind)
+    owned = policy.subject is not None
+    source = read_source(session, loaded, policy, stages, kind=request.kind, linked=owned)
     warnings = of_rows(session, policy, loaded.info, source.rows.columns)
     require_none(warnings if strict else [])
     return source, (*warnings, *notes(loaded))
@@ -167,13 +215,13 @@ def _terms(policy: Policy, *, defer: bool) -> Terms:
     from dbanon.db.histories.standing import Terms
 
     required: dict[str, int] | None = None
-    if all(is_plain(spec) for spec in policy.models):
+    if policy.subject is None and all(is_plain(spec) for spec in policy.models):
         required = {rule.column: policy.l for rule in policy.with_role(Role.SENSITIVE)}
     leavers = policy.k if defer else 1
     return Terms(leavers, policy.k, required, patient=defer, deadline=policy.deadline)
 
 
-def _served(present: Release, info: TableInfo, source: Source) -> Publication:
+def served_as(present: Release, info: TableInfo, quasi: Sequence[EncodedColumn]) -> Publication:
     """Return what is served, as SQL names it."""
     from dbanon.anonymization.pipeline import recoding_of
     from dbanon.db.releases.publication import Publication
@@ -184,7 +232,7 @@ def _served(present: Release, info: TableInfo, source: Source) -> Publication:
         policy=present.policy,
         kind=present.kind,
         view=present.relation,
-        recodings=tuple((column.name, recoding_of(column)) for column in source.encoded.quasi),
+        recodings=tuple((column.name, recoding_of(column)) for column in quasi),
         former=present.data_id,
     )
 
@@ -213,8 +261,8 @@ def _search(
             outcomes.append(search(part, asked, seed=seed, stages=stages))
         except Unsatisfiable:  # they are too few, or too much alike
             outcomes.append(nobody(part.encoded))
-    room = _WAITING * source.encoded.n_rows
-    loss = _of_published(present.loss, present.loss.asked)
+    room = WAITING * source.encoded.n_rows
+    loss = of_published(present.loss, present.loss.asked)
     newcomers = source.encoded.take(pools[0])
     outcomes[0] = wait(newcomers, outcomes[0], loss=loss, room=room)
     return source.take(np.concatenate(pools)), join(outcomes)
@@ -240,7 +288,7 @@ def _growth(found: Standing, outcome: Outcome, present: Release) -> Growth:
     return growth
 
 
-def _loss(present: Release, of_born: LossReport, growth: Growth, source: Source) -> LossReport:
+def loss_of(present: Release, of_born: LossReport, growth: Growth, source: Source) -> LossReport:
     """Return the loss of the whole copy.
 
     The classes that stay are taken to lose as much in the mean as all of the release before: which
@@ -256,12 +304,12 @@ def _loss(present: Release, of_born: LossReport, growth: Growth, source: Source)
 
     before, columns = present.loss, {}
     for name in before.columns:
-        kept = _of_published(before, before.columns[name])
-        columns[name] = whole(kept, _of_published(of_born, of_born.columns[name]))
+        kept = of_published(before, before.columns[name])
+        columns[name] = whole(kept, of_published(of_born, of_born.columns[name]))
     weighted = None
     if before.weighted_ncp is not None:
-        kept = _of_published(before, before.weighted_ncp)
-        weighted = whole(kept, _of_published(of_born, of_born.asked))
+        kept = of_published(before, before.weighted_ncp)
+        weighted = whole(kept, of_published(of_born, of_born.asked))
     return replace(
         before,
         n_rows=total,
@@ -276,13 +324,13 @@ def _loss(present: Release, of_born: LossReport, growth: Growth, source: Source)
     )
 
 
-def _of_published(loss: LossReport, mean: float) -> float:
+def of_published(loss: LossReport, mean: float) -> float:
     """Return the mean of what is published, of a mean in which each other row counts 1."""
     published = loss.n_rows - loss.n_suppressed
     return (mean * loss.n_rows - loss.n_suppressed) / published if published else 0.0
 
 
-def _counted(prepared: Prepared, report: CheckReport) -> Prepared:
+def counted(prepared: Prepared, report: CheckReport) -> Prepared:
     """Return what was prepared with the classes of the whole copy, as the database counted them."""
     of_k = next(r for r in report.results if (r.model, r.column) == (K_ANONYMITY, None))
     loss = replace(

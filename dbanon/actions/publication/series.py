@@ -12,7 +12,7 @@ from dbanon.domain.release import ReleaseKind
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from dbanon.actions.preparation.request import Request
     from dbanon.db.releases.publication import Publication
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from dbanon.domain.composition import Composition, Gate
     from dbanon.domain.release import Entry
     from dbanon.domain.table import TableInfo, TableName
+
+
+_OF_OTHERS = "for readers who never had one of these: --new-series --recipients-changed"
 
 
 def compare(
@@ -43,6 +46,33 @@ def compare(
         found = overlay.remember(session, publication, starts_series=starts, series_of=joined)
         if found.failed and not starts:
             _require_no_worse(session, publication, found, previous)
+    require_safe([found] if gate.strict else [])
+    return found
+
+
+def compare_together(
+    session: Session, publications: Sequence[Publication], gate: Gate
+) -> Composition:
+    """Say what all releases of all tables of a dataset reveal of persons, once they are remembered.
+
+    Raises CheckFailed when it is worse than before, or cannot be known.
+    """
+    from dbanon.db.histories import joint
+
+    relations = {one.info.name: one.view for one in publications}
+    persons = publications[0]
+    found = joint.recall(session, relations, new=publications)
+    if found.unknown:
+        raise CheckFailed(
+            f"what the releases of {', '.join(map(str, relations))} together reveal is not known,"
+            " as these tables do not remember their persons alike; nothing was published",
+            CheckReport(persons.view, ()),
+            hint=_OF_OTHERS,
+        )
+    if found.failed and found.is_worse_than(
+        joint.recall(session, relations, new=publications, before=True)
+    ):
+        raise _worse(found, persons, "nothing was published")
     require_safe([found] if gate.strict else [])
     return found
 
@@ -131,14 +161,13 @@ def _require_one(
         ", ".join(f"{name} (release {', '.join(map(str, those))})" for name, those in own.items())
         for own in series.values()
     )
-    others = "for readers who never had one of these: --new-series --recipients-changed"
     latest = {relation: own for own, relation in known.values()}
     to_join = {own: relation for relation, own in latest.items()}
     joins = " or ".join(command("--series", relation) for relation in to_join.values())
     raise ConfigError(
         f"the releases of {table} are {len(series)} series, and whose readers {view} is for is not"
         f" known: {listed}",
-        hint=f"{joins}; or {others}" if of_table else others,
+        hint=f"{joins}; or {_OF_OTHERS}" if of_table else _OF_OTHERS,
     )
 
 
@@ -159,15 +188,18 @@ def _require_no_worse(
     """Raise CheckFailed when more cells fail than did before; what was revealed stays revealed."""
     from dbanon.db.histories import overlay
 
-    table, view = publication.info.name, publication.view
     if not found.is_worse_than(overlay.recall_before(session, publication)):
         return
     served = "nothing was published"
     if previous is not None and previous.served:
         served = f"release {previous.id} is served on"
-    raise CheckFailed(
-        "\n  ".join([*found.warnings, served]),
-        CheckReport(view, tuple(one.result for one in found.failed)),
-        hint=command("dbanon history", table)
-        + "; for readers who never had one of these: --new-series --recipients-changed",
+    raise _worse(found, publication, served)
+
+
+def _worse(found: Composition, publication: Publication, state: str) -> CheckFailed:
+    """Return the error of a release that would reveal more; state: what is served instead."""
+    return CheckFailed(
+        "\n  ".join([*found.warnings, state]),
+        CheckReport(publication.view, tuple(one.result for one in found.failed)),
+        hint=f"{command('dbanon history', publication.info.name)}; {_OF_OTHERS}",
     )

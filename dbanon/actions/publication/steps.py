@@ -14,6 +14,7 @@ from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from uuid import UUID
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Prepared
@@ -54,14 +55,16 @@ def build(
     previous: Entry | None,
     gate: Gate,
     withdrawn: tuple[int, ...] | None = None,
+    key: UUID | None = None,
 ) -> Built:
     """Write what was prepared and have the database prove it; raises CheckFailed.
 
     gate: what is refused besides, as is what makes it worse to compare releases;
-    withdrawn: the classes that the copy of the release before loses, when it keeps all others.
+    withdrawn: the classes that the copy of the release before loses, when it keeps all others; key:
+    by which other tables remember the same persons.
     """
     publication = _publication(session, prepared, request)
-    publication = replace(publication, withdrawn=withdrawn)
+    publication = replace(publication, withdrawn=withdrawn, key=key)
     with stages("write"):
         publication = _write(session, publication, prepared)
     with stages("publish"):
@@ -220,11 +223,14 @@ def _build(
 ) -> tuple[Publication, TableInfo]:
     """Make all that readers are to be served from, and a view of it that they cannot reach yet."""
     from dbanon.db import catalog
-    from dbanon.db.histories import standing
+    from dbanon.db.histories import copied, memory
     from dbanon.db.releases import copies, relations
 
-    make = copies.make if publication.withdrawn is None else standing.extend
-    publication = make(session, publication, previous)
+    if publication.withdrawn is None:
+        publication = copies.make(session, publication, previous)
+    else:
+        key = memory.key_of(session, publication.info.name, publication.view)
+        publication = copied.extend(session, publication, previous, key=key)
     session.pg.execute(relations.view_statement(publication, publication.candidate))
     session.pg.execute(relations.comment_statement(publication, publication.candidate))
     return publication, catalog.describe_source(session, publication.candidate)
@@ -278,7 +284,8 @@ def _prove(
     from dbanon.db.releases.guarantee import promise_of
 
     report = checks.verify(session, published, promise_of(publication))
-    report = prove_subjects(session, publication, report, several=prepared.several)
+    if publication.withdrawn is None:  # else they are proved by what is remembered of all rows
+        report = prove_subjects(session, publication, report, several=prepared.several)
     report = population.prove(
         session, published, prepared.policy, report, versions=prepared.taxonomies
     )

@@ -46,6 +46,7 @@ class Chapter:
 class History:
     """The releases of a table, newest first, and what comparing those of each series reveals.
 
+    If it is served in a dataset, what the releases of all of its tables reveal comes last.
     lingering: of each relation that is served, who is shown though gone, as it was last refreshed.
     """
 
@@ -84,6 +85,7 @@ def history(table: str | TableName, *, settings: Settings | None = None) -> Hist
         changed, series = memory.changes(session, name), memory.series(session, name)
         relations = _relations(session, releases)
         found = [overlay.recall(session, name, relation=one) for _, one in relations]
+        found += _together(session, [one for one in releases if one.served])
         shown = tuple(lingering(session, one) for one in releases if one.served)
     chapters = (_chapter(one, changed.get(one.id), series.get(one.id)) for one in releases)
     return History(tuple(chapters), tuple(found), shown)
@@ -141,6 +143,8 @@ def check_history(
 ) -> list[Composition]:
     """Count anew what the series of a published relation reveals, or that of each one served.
 
+    Those of a dataset are judged together, too.
+
     Raises CheckFailed when that is less than each of them promises, or is not known.
     """
     from dbanon.db.histories import overlay
@@ -154,8 +158,25 @@ def check_history(
         require_current(session)
         pairs = _relations(session, _served(session, relation))
         found = [overlay.recall(session, table, relation=one) for table, one in pairs]
+        found += _together(session, _served(session, relation))
     require_safe(found)
     return found
+
+
+def _together(session: Session, entries: Sequence[Entry]) -> list[Composition]:
+    """Return what the releases of all tables of each dataset reveal, of which any is served."""
+    from dbanon.db.histories import joint
+    from dbanon.db.metadata import ledger
+
+    wanted = {one.dataset for one in entries if one.dataset}
+    relations: dict[tuple[str, ...], dict[str, TableName]] = {names: {} for names in wanted}
+    for one in ledger.served_entries(session) if wanted else ():
+        if one.dataset in wanted:
+            relations[one.dataset][str(one.table)] = one.relation
+    return [
+        joint.recall(session, {TableName.parse(name): of[name] for name in names if name in of})
+        for names, of in sorted(relations.items())
+    ]
 
 
 def _served(session: Session, relation: str | TableName | None) -> Sequence[Entry]:

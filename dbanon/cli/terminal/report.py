@@ -76,8 +76,11 @@ def composition_in_full(found: Composition) -> None:
         for one in found.results
     ]
     headers = ("release", "model", "column", "required", "achieved", "cells", "failing", "verdict")
-    title = f"{found.persons:,} persons of {found.table}, in cells of the same classes throughout"
+    tables = ", ".join(map(str, (found.table, *found.beside)))
+    title = f"{found.persons:,} persons of {tables}, in cells of the same classes throughout"
     console.table(headers, rows, title=title)
+    if not found.against:
+        return
     pairs = [
         (one.release, one.in_both, one.smallest, one.below, e.column, e.below, e.to_one)
         for one in found.against

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg import sql
 
+from dbanon.db.histories import copied
 from dbanon.db.queries import query, template, text_of
-from dbanon.domain.errors import DatabaseError
 from dbanon.domain.table import TableName
-from dbanon.domain.text import command
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from uuid import UUID
 
     from dbanon.db.releases.publication import Publication
@@ -30,7 +29,6 @@ _PRESENT = sql.Identifier("pg_temp", "history_present")
 _CHANGES = sql.Identifier("pg_temp", "history_changes")
 BEFORE = sql.Identifier("pg_temp", "history_before")
 _FORMER = sql.Identifier("pg_temp", "history_former")
-_OF_SEVERAL_TEXTS = ("numeric", "numrange", "float8")  # 1.0 and 1.00, 0 and -0 are equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +61,23 @@ def remember(
 ) -> Memory:
     """Note whom a table release shows, in which class; return it with what it can be compared with.
 
-    That is nothing when it starts a series, whose persons are told by another key. It joins that
-    of the relation ``series_of``, by default its own, or the latest one if it has none yet.
-    What is remembered of all of them is in ENTRIES until the transaction ends or it is forgotten.
+    That is nothing when it starts a series, whose persons are told by another key: that of the
+    publication, if it has one. It joins that of the relation ``series_of``, by default its own, or
+    the latest one if it has none yet. What is remembered of all of them is in ENTRIES until the
+    transaction ends or it is forgotten.
     """
     table, view = publication.info.name, publication.view
     person = _person(publication)
     latest = None if starts_series else _latest(session, table, series_of or view)
-    key = latest["key"] if latest is not None and latest["exists"] else _new_key(session)
+    key = latest["key"] if latest is not None and latest["exists"] else publication.key
+    key = key or _new_key(session)
     series = publication.id if starts_series else latest["series"] if latest is not None else 0
     several = publication.policy.subject is not None
     _present(session, publication, key)
-    where = {"schema": table.schema, "name": table.name, "person": person, "key": key}
-    where["series"] = series
-    # Of what is extended, all was unpacked when it was found how its persons stand.
-    find = _unpacked if publication.withdrawn is None else _known
-    known = find(session, table, where)
+    where = {**_named(table), "person": person, "key": key, "series": series}
+    known = _comparable(session, table, where)
+    if publication.withdrawn is None:  # else all was unpacked when it was found how persons stand
+        _unpack(session, [known])
     _find_changes(session, publication, known)
     noted = {
         **where,
@@ -89,12 +88,12 @@ def remember(
     }
     session.pg.execute(query("histories/add_history"), noted)
     session.pg.execute(query("histories/pack"), noted)
-    relations = {**known.relations, publication.id: view}
-    known = replace(known, relations=relations, several=known.several or several)
+    relations, several = {**known.relations, publication.id: view}, known.several or several
+    known = replace(known, relations=relations, several=several)
     added = {"release": publication.id, "relation": known.first(view)}
     session.pg.execute(query("histories/add_entries"), added)
     session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
-    _number_sets(session, known)
+    _number_sets(session, several=known.several)
     _drop(session, _CHANGES)
     session.pg.execute(sql.SQL("ALTER TABLE {} DROP COLUMN value").format(publication.rows))
     return known
@@ -111,7 +110,7 @@ def _find_changes(session: Session, publication: Publication, known: Memory) -> 
         _rows(session, _FORMER, shown(max(known.relations), first=first))
         session.pg.execute(query("histories/find_changes"))
     else:
-        _require_same_members(session, publication, known.key)
+        copied.require_same_members(session, publication, known.key)
         for name in ("histories/narrow", "histories/retain", "histories/find_changes"):
             session.pg.execute(query(name))
         _drop(session, BEFORE)
@@ -131,14 +130,32 @@ def recall(
     relation: of the series of this one, if it is known, else of the latest one; until: leave out
     this release, and what came after it.
     """
+    found = of_series(session, table, relation, until=until)
+    unpack(session, [found])
+    return found
+
+
+def of_series(
+    session: Session, table: TableName, relation: TableName | None, *, until: int | None = None
+) -> Memory:
+    """Return the releases that ``recall`` does, with no key if nobody is remembered; no ENTRIES."""
     known = _latest(session, table, relation)
     if known is None or not known["exists"]:
-        forgotten = _unpacked(session, table, None)
-        return forgotten if known is None else replace(forgotten, series=known["series"])
-    where = {"schema": table.schema, "name": table.name, **known}
-    found = _unpacked(session, table, where, until=until)
-    _number_sets(session, found)
-    return found
+        return Memory(table, {}, series=0 if known is None else known["series"])
+    return _comparable(session, table, {**_named(table), **known}, until=until)
+
+
+def unpack(session: Session, found: Sequence[Memory]) -> None:
+    """Write what is remembered of tables to one ENTRIES; persons of one key are the same in all."""
+    _unpack(session, found)
+    _number_sets(session, several=any(known.several for known in found))
+
+
+def unpack_shown(session: Session, publication: Publication) -> Memory:
+    """Write what is remembered of a table to ENTRIES, and whom a release of it shows to BEFORE."""
+    known = recall(session, publication.info.name, relation=publication.view)
+    rows(session, known, publication.id, BEFORE)
+    return known
 
 
 def rows(
@@ -170,12 +187,6 @@ def shown(number: int, *, first: int | None, entries: sql.Identifier = ENTRIES) 
     return template("histories/shown", entries=entries, **slots)
 
 
-def class_number(publication: Publication, published: sql.Composable) -> sql.Composed:
-    """Compose the number of a class by its values, a jsonb object of q1, q2 and so on."""
-    columns = sql.Literal(repr([column for column, _ in publication.recodings]))
-    return template("histories/class_number", columns=columns, published=published)
-
-
 def cells(session: Session, name: sql.Identifier, *, entries: sql.Identifier = ENTRIES) -> None:
     """Write the cell of everybody who was ever published into a temporary table of that name.
 
@@ -183,55 +194,6 @@ def cells(session: Session, name: sql.Identifier, *, entries: sql.Identifier = E
     """
     session.pg.execute(template("overlays/cells", cells=name, entries=entries))
     session.pg.execute(sql.SQL("ANALYZE {}").format(name))
-
-
-def number_in_copy(publication: Publication) -> sql.Composed:
-    """Compose the number of the class of a row ``s`` of the private copy."""
-    return class_number(publication, _published_in_copy(publication))
-
-
-def of_copy(publication: Publication) -> dict[str, sql.Composable]:
-    """Compose what a row ``s`` of the private copy shows of its class, and the number of that.
-
-    The number is that of ``c.published``, so that it is worked out once of each class; alike: by
-    what to group rows of one class, which are equal and have the same text.
-    """
-    published, quasi = sql.Identifier("c", "published"), []
-    alike: list[sql.Composable] = []
-    for (name, _), stored in zip(publication.recodings, publication.stored_types, strict=True):
-        column = sql.Identifier("s", name)
-        quasi.append(column)
-        alike.append(column)
-        if stored.startswith(_OF_SEVERAL_TEXTS):
-            alike.append(sql.SQL("{}::text").format(column))
-    return {
-        "published": _published_in_copy(publication),
-        "class": class_number(publication, published),
-        "quasi": sql.SQL(", ").join(quasi),
-        "alike": sql.SQL(", ").join(alike),
-        "release": publication.release,
-    }
-
-
-def _published_in_copy(publication: Publication) -> sql.Composed:
-    """Compose the values of the class of a row ``s`` of the private copy, as a jsonb object."""
-    values = [
-        sql.SQL("{}, s.{}").format(sql.Literal(f"q{i}"), sql.Identifier(column))
-        for i, (column, _) in enumerate(publication.recodings, 1)
-    ]
-    return sql.SQL("jsonb_build_object({})").format(sql.SQL(", ").join(values))
-
-
-def _require_same_members(session: Session, publication: Publication, key: UUID | None) -> None:
-    """Raise DatabaseError when a copy shows other classes than are remembered of it."""
-    slots = {**of_copy(publication), "key": sql.Literal(key)}
-    same = template("histories/same_members", **slots)
-    if session.pg.execute(same).fetchone() != (True,):
-        raise DatabaseError(
-            f"{publication.view} shows other classes than are remembered of it; nothing was"
-            " published",
-            hint=command("dbanon publish", publication.info.name),
-        )
 
 
 def key_of(session: Session, table: TableName, relation: TableName) -> UUID | None:
@@ -248,8 +210,8 @@ def is_forgotten(session: Session, table: TableName, relation: TableName) -> boo
 
 def forget_series(session: Session, table: TableName, number: int) -> tuple[int, ...]:
     """Delete whom a series showed, by number; return the releases of which that is forgotten."""
-    named = {"schema": table.schema, "name": table.name, "series": number}
-    return tuple(row[0] for row in session.pg.execute(query("forgetting/series"), named))
+    found = session.pg.execute(query("forgetting/series"), {**_named(table), "series": number})
+    return tuple(row[0] for row in found)
 
 
 def series(session: Session, table: TableName) -> dict[int, int]:
@@ -259,8 +221,7 @@ def series(session: Session, table: TableName) -> dict[int, int]:
 
 def places(session: Session, table: TableName) -> dict[int, tuple[int, TableName]]:
     """Return series and relation of each remembered release of a table, by number, in order."""
-    named = {"schema": table.schema, "name": table.name}
-    rows = session.pg.execute(query("histories/series"), named)
+    rows = session.pg.execute(query("histories/series"), _named(table))
     return {number: (own, TableName(*relation)) for number, own, *relation in rows}
 
 
@@ -271,23 +232,19 @@ def series_of(known: Mapping[int, int], release: int, own: int) -> int | None:
 
 def persons_of(session: Session, release: Entry) -> tuple[str, ...] | None:
     """Return the columns that tell the persons of a release, None if it cannot be compared."""
-    table, known = release.table, _latest(session, release.table, release.relation)
-    if known is None or not known["exists"]:
-        return None
-    where = {"schema": table.schema, "name": table.name, **known}
-    found = session.pg.execute(query("histories/comparable"), where).fetchall()
-    return tuple(known["person"]) if release.id in {row[0] for row in found} else None
+    known = of_series(session, release.table, release.relation)
+    return known.person if release.id in known.relations else None
 
 
 def changes(session: Session, table: TableName) -> dict[int, int]:
     """Return how many rows each remembered release of a table changed."""
-    named = {"schema": table.schema, "name": table.name}
-    return dict(session.pg.execute(query("histories/changes"), named).fetchall())
+    return dict(session.pg.execute(query("histories/changes"), _named(table)).fetchall())
 
 
-def forget(session: Session) -> None:
-    """Drop what ``remember`` or ``recall`` unpacked."""
-    _drop(session, ENTRIES)
+def forget(session: Session, *tables: sql.Identifier) -> None:
+    """Drop what ``remember`` or ``recall`` unpacked, and other tables of that."""
+    for table in (ENTRIES, *tables):
+        _drop(session, table)
 
 
 def _person(publication: Publication) -> list[str]:
@@ -296,13 +253,16 @@ def _person(publication: Publication) -> list[str]:
     return [*publication.info.primary_key] if subject is None else [subject]
 
 
+def _named(table: TableName) -> dict[str, Any]:
+    return {"schema": table.schema, "name": table.name}
+
+
 def _latest(
     session: Session, table: TableName, relation: TableName | None
 ) -> dict[str, Any] | None:
     """Return how persons were remembered last, of a relation if it was ever published."""
     named = {
-        "schema": table.schema,
-        "name": table.name,
+        **_named(table),
         "view_schema": None if relation is None else relation.schema,
         "view_name": None if relation is None else relation.name,
     }
@@ -318,28 +278,12 @@ def _new_key(session: Session) -> UUID:
     return key
 
 
-def _unpacked(
-    session: Session,
-    table: TableName,
-    where: dict[str, Any] | None,
-    *,
-    until: int | None = None,
-) -> Memory:
-    known = Memory(table, {}) if where is None else _known(session, table, where, until=until)
-    releases = list(known.relations)
-    first = [known.first(name) for name in known.relations.values()]
-    session.pg.execute(query("session/sample_little"))
-    session.pg.execute(query("histories/unpack"), {"releases": releases, "first": first})
-    session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
-    return known
-
-
-def _known(
+def _comparable(
     session: Session, table: TableName, where: dict[str, Any], *, until: int | None = None
 ) -> Memory:
-    """Return the releases that can be compared, without whom they show."""
-    found = session.pg.execute(query("histories/comparable"), where).fetchall()
-    found = [row for row in found if until is None or row[0] < until]
+    """Return the releases whose persons are remembered alike."""
+    rows = session.pg.execute(query("histories/comparable"), where)
+    found = [row for row in rows if until is None or row[0] < until]
     return Memory(
         table,
         {number: TableName(schema, name) for number, schema, name, _ in found},
@@ -350,9 +294,18 @@ def _known(
     )
 
 
-def _number_sets(session: Session, known: Memory) -> None:
+def _unpack(session: Session, found: Sequence[Memory]) -> None:
+    """Write what is remembered of releases to ENTRIES."""
+    first = {n: known.first(name) for known in found for n, name in known.relations.items()}
+    where = {"releases": list(first), "first": list(first.values())}
+    session.pg.execute(query("session/sample_little"))
+    session.pg.execute(query("histories/unpack"), where)
+    session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
+
+
+def _number_sets(session: Session, *, several: bool) -> None:
     """Tell persons of several rows in ENTRIES by all of these, where there may be such."""
-    if known.several:
+    if several:
         session.pg.execute(query("histories/number_sets"))
         _drop(session, ENTRIES)
         session.pg.execute("ALTER TABLE pg_temp.history_numbered RENAME TO history_entries")
@@ -386,7 +339,7 @@ def _present(session: Session, publication: Publication, key: UUID | None) -> No
     session.pg.execute(
         template(
             "histories/present",
-            **{"class": class_number(publication, published)},
+            **{"class": copied.class_number(publication, published)},
             groups=publication.groups,
             key=sql.Literal(key),
             person=template("histories/person_hash", person=sql.SQL(", ").join(persons)),

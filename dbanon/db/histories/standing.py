@@ -1,8 +1,9 @@
-"""Who of a source is published already, who never was, and a copy that keeps what stays."""
+"""Who of a source is published already, and who never was."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,19 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
-from dbanon.db.histories import companions, leavers, memory
+from dbanon.db.histories import companions, copied, leavers, memory
 from dbanon.db.proofs import keys
-from dbanon.db.queries import identifiers, query, template, text_of
-from dbanon.db.releases import copies, immutability, relations
+from dbanon.db.queries import identifiers, query, template
 from dbanon.db.transfer import ROWS_AT_ONCE, write
-from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import Role
 from dbanon.domain.release import Growth
-from dbanon.domain.text import command
 from dbanon.formats.values import combinations
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import timedelta
     from uuid import UUID
 
@@ -32,14 +30,12 @@ if TYPE_CHECKING:
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
-    from dbanon.domain.release import Entry
 
 _READ = sql.Identifier("pg_temp", "history_read")
 _CODES = sql.Identifier("pg_temp", "history_codes")
 _SOURCE = sql.Identifier("pg_temp", "history_source")
 _MEMBERS = sql.Identifier("pg_temp", "history_members")
 _OF_MEMBERS = sql.Identifier("pg_temp", "history_of_members")
-_COPIED = sql.Identifier("pg_temp", "history_copied")
 _CELLS = sql.Identifier("pg_temp", "history_cells")
 _STANDING = sql.Identifier("pg_temp", "history_standing")
 _TOUCHED = sql.Identifier("pg_temp", "history_touched")
@@ -116,18 +112,72 @@ class _Fate:
 
 
 def stand(
-    session: Session, publication: Publication, rows: SourceRows, *, terms: Terms
+    session: Session,
+    publication: Publication,
+    rows: SourceRows,
+    *,
+    terms: Terms,
+    persons: pa.Table | None = None,
 ) -> Standing:
     """Return how rows stand to a publication that is served.
 
+    persons: the column that tells the person of each row, where it is not the key.
     Whom the next one shows no more is in the table ``history_departed`` until the transaction ends.
     What is remembered, and whom the publication shows, stays unpacked for whoever remembers it.
 
     Raises PolicyError when two rows have one key.
     """
-    known = memory.recall(session, publication.info.name, relation=publication.view)
-    person = _read(session, publication, rows)
-    memory.rows(session, known, publication.id, memory.BEFORE)
+    with standing(session, publication, rows, rows.keys if persons is None else persons) as key:
+        if persons is None:
+            columns = identifiers(publication.key_columns, of="r")
+            keys.require_key(session, publication, _READ, columns)
+        _find_members(session)
+        found = _counted(session, publication, terms, key=key)
+        if persons is not None:
+            growth = _of_rows(session, len(rows.keys), found)
+            found = replace(found, growth=growth)
+        for temporary in (_CELLS, _MEMBERS, _MISSED, _TOUCHED):
+            session.pg.execute(sql.SQL("DROP TABLE {}").format(temporary))
+    return found
+
+
+def _of_rows(session: Session, size: int, found: Standing) -> Growth:
+    """Return what becomes of rows whose persons may have got or lost some; size: of all rows."""
+    growth, fresh = count_rows(session, _DEPARTED)
+    withheld = size - growth.kept - growth.later - fresh
+    former = found.growth
+    return replace(
+        growth,
+        withdrawn=former.withdrawn,
+        withheld=withheld,
+        overdue=former.overdue,
+        due=former.due,
+    )
+
+
+def count_rows(session: Session, departed: sql.Identifier) -> tuple[Growth, int]:
+    """Count the rows that stay and go, within ``standing``, and those of whom none were published.
+
+    departed: whom the next release shows no more.
+    """
+    counted = template("members/count_standing", departed=departed)
+    counts = session.pg.execute(counted).fetchone()
+    assert counts is not None  # noqa: S101 - an aggregate always has a row
+    *rows, of_nobody = counts
+    names = ("kept", "deferred", "left", "changed", "later")
+    return Growth(**dict(zip(names, rows, strict=True))), of_nobody
+
+
+@contextmanager
+def standing(
+    session: Session, publication: Publication, rows: SourceRows, persons: pa.Table
+) -> Iterator[object]:
+    """Hold rows against a publication that is served during the block; give the key of persons.
+
+    persons: the columns that tell the person of each row.
+    """
+    known = memory.unpack_shown(session, publication)
+    person = _read(session, publication, rows, persons)
     table = publication.info.name
     slots = {
         "person": person,
@@ -139,12 +189,11 @@ def stand(
     }
     session.pg.execute(template("histories/source", **slots))
     session.pg.execute(sql.SQL("ANALYZE {} (person)").format(_SOURCE))
-    session.pg.execute(query("standing/differing"))
-    _find_members(session)
-    found = _counted(session, publication, terms, key=known.key)
-    for temporary in (_READ, _CODES, _SOURCE, _CELLS, _STANDING, _MEMBERS, _MISSED, _TOUCHED):
+    one_row = publication.policy.subject is None
+    session.pg.execute(query("standing/differing" if one_row else "standing/differing_persons"))
+    yield known.key
+    for temporary in (_READ, _CODES, _SOURCE, _STANDING):
         session.pg.execute(sql.SQL("DROP TABLE {}").format(temporary))
-    return found
 
 
 def _find_members(session: Session) -> None:
@@ -158,10 +207,12 @@ def _find_members(session: Session) -> None:
     session.pg.execute(sql.SQL("DROP TABLE {}").format(_OF_MEMBERS))
 
 
-def _read(session: Session, publication: Publication, rows: SourceRows) -> sql.Composable:
-    """Write keys and values, each with its place; return the hash of a row's person."""
-    names = list(publication.key_columns)
-    texts = [pc.cast(column, pa.string()) for column in rows.keys.columns]
+def _read(
+    session: Session, publication: Publication, rows: SourceRows, persons: pa.Table
+) -> sql.Composable:
+    """Write persons and values, each with its place; return the hash of a row's person."""
+    names = [f"k{i}" for i in range(1, persons.num_columns + 1)]
+    texts = [pc.cast(column, pa.string()) for column in persons.columns]
     declared = [sql.SQL("{} text").format(sql.Identifier(name)) for name in names]
     columns = sql.SQL(", ").join(declared)
     session.pg.execute(template("histories/create_read", read=_READ, columns=columns))
@@ -172,7 +223,6 @@ def _read(session: Session, publication: Publication, rows: SourceRows) -> sql.C
     session.pg.execute(template("histories/codes", codes=_CODES))
     numbers = pa.array(np.arange(len(objects), dtype=np.int32))
     _write(session, _CODES, pa.table([numbers, pa.array(objects, pa.string())], ["code", "value"]))
-    keys.require_key(session, publication, _READ, identifiers(publication.key_columns, of="r"))
     return template("histories/person_hash", person=identifiers(names, of="l"))
 
 
@@ -273,7 +323,7 @@ def _mixed(session: Session, publication: Publication, *, key: object) -> set[in
         return set()
     statement = template(
         "histories/mixed",
-        **{"class": memory.number_in_copy(publication)},
+        **{"class": copied.number_in_copy(publication)},
         quasi=identifiers([name for name, _ in publication.recodings]),
         sensitive=identifiers(sensitive, of="r"),
         others=identifiers(others, of="r"),
@@ -324,54 +374,3 @@ def _left_behind(session: Session, parts: Sequence[int]) -> list[NDArray[np.int6
     for part, place in session.pg.execute(query("standing/left_behind"), {"parts": list(parts)}):
         pools[part].append(place)
     return [np.array(places, np.int64) for places in pools.values()]
-
-
-def extend(session: Session, publication: Publication, previous: Entry | None) -> Publication:
-    """Take classes out of the former copy and add the new ones; every other row stays untouched.
-
-    Returns the publication with the number of the copy. Raises DatabaseError when the former copy
-    is not as publishing left it, or has other columns.
-    """
-    table = publication.info.name
-    if previous is None or not copies.is_sealed(session, publication, previous):
-        raise DatabaseError(
-            f"{publication.view} is not as it was published, and cannot be extended",
-            hint=command("dbanon refresh", table, options="--new-series"),
-        )
-    former = replace(publication, former=previous.data_id)
-    key = memory.key_of(session, table, publication.view)
-    for statement in immutability.open_statements(former.release):
-        session.pg.execute(statement)
-    if session.pg.execute(query("standing/has_departed")).fetchone() != (False,):
-        _take_out(session, former, withdrawn=publication.withdrawn or (), key=key)
-    for statement in relations.copy_statements(former, "releases/refill_release"):
-        session.pg.execute(statement)
-    for statement in immutability.close_statements(former.release):
-        session.pg.execute(statement)
-    return former
-
-
-def _take_out(
-    session: Session, former: Publication, *, withdrawn: Collection[int], key: object
-) -> None:
-    """Take classes out of a copy, and the rows of those who left classes that stay."""
-    remembered, published = [], []
-    for rule in former.policy.with_role(Role.SENSITIVE):
-        column, name = former.info.column(rule.column), sql.Literal(rule.column)
-        spelled = "trim_scale(({})::numeric)::text" if column.kind in combinations.NUMBERS else "{}"
-        text = text_of(column, sql.Identifier("s", rule.column))
-        published.append(sql.SQL(spelled).format(text))
-        remembered.append(sql.SQL(spelled).format(sql.SQL("v.value ->> {}").format(name)))
-    array = sql.SQL("ARRAY[{}]::text[]")
-    copied = template("histories/copied", **memory.of_copy(former), key=sql.Literal(key))
-    gone = sql.Literal(list(withdrawn))
-    withdraw = template("histories/withdraw", release=former.release, withdrawn=gone)
-    part = template(
-        "histories/part",
-        release=former.release,
-        remembered=array.format(sql.SQL(", ").join(remembered)),
-        values=array.format(sql.SQL(", ").join(published)),
-    )
-    for statement in (copied, withdraw, part):
-        session.pg.execute(statement)
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(_COPIED))

@@ -17,6 +17,7 @@ from dbanon.domain.table import TableName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from uuid import UUID
 
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import Partition, TableInfo
@@ -42,6 +43,8 @@ class Publication:
 
     withdrawn: tuple[int, ...] | None = None
     """The classes that the former copy loses, when it keeps all others; None when it is new."""
+    key: UUID | None = None
+    """The key by which its persons are remembered, if they are not by another one already."""
 
     @property
     def data_id(self) -> int:

@@ -1,6 +1,6 @@
--- The members of the classes that somebody has left.
+-- The members of the classes that somebody has left, with all of their rows.
 CREATE TEMPORARY TABLE history_members ON COMMIT DROP AS
-SELECT b.person, b.class, b.value_id, g.person IS NOT NULL AS is_gone
+SELECT b.person, b.place, b.class, b.value_id, g.person IS NOT NULL AS is_gone
   FROM pg_temp.history_before AS b
   LEFT JOIN (SELECT s.person
                FROM pg_temp.history_standing AS s

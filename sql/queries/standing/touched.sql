@@ -7,6 +7,7 @@ WITH member AS (
       FROM pg_temp.history_members AS m
       JOIN pg_temp.history_cells AS c ON c.person = m.person
       LEFT JOIN pg_temp.history_missed AS g ON g.person = m.person
+     WHERE m.place = 1
 ),
 varied AS (
     SELECT g.class, g.cell, g.is_gone, bool_and(g.different >= g.required) AS is_diverse

@@ -33,13 +33,14 @@ step AS MATERIALIZED (
      CROSS JOIN LATERAL unnest(c.releases, c.held) AS u (release_id, held)
 ),
 part AS MATERIALIZED (
-    SELECT h.held, j.key AS name, array_agg(j.value::text ORDER BY j.value::text) AS shown
+    SELECT h.held, ROW(v.table_schema, v.table_name, j.key)::text AS name,
+           array_agg(j.value::text ORDER BY j.value::text) AS shown
       FROM (SELECT DISTINCT e.held, e.place, e.value_id
               FROM {entries} AS e
              WHERE e.held IN (SELECT s.held FROM step AS s)) AS h
       JOIN dbanon.history_value AS v ON v.value_id = h.value_id
      CROSS JOIN LATERAL jsonb_each(v.value) AS j
-     GROUP BY h.held, j.key
+     GROUP BY h.held, v.table_schema, v.table_name, j.key
      UNION ALL
     SELECT DISTINCT s.held, '', ARRAY[s.held::text]  -- rows of several columns, taken together
       FROM step AS s

@@ -10,7 +10,7 @@ from builders import encoded, policy_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.linked import Linked, run_linked
+from dbanon.anonymization.linked import Linked, require_each, run_linked
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.progress import Stages
@@ -46,6 +46,7 @@ def published(people, *, most=(None, None), k=2, l=1, max_suppressed=0.0, models
     policy = policy_of(["x"], ["s"], subject="person", **asked)
     policy = replace(policy, models=(*policy.models, *models[0]))
     outcomes = run_linked(table, policy, tables, seed=0, stages=Stages())
+    require_each(tables, outcomes[1:])
     found = iter(outcomes)
     return [shown(rows, next(found)) if rows else [] for rows in (persons, visits, findings)]
 

@@ -1,0 +1,134 @@
+"""A private copy beside what is remembered of it, and one that keeps what stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from dbanon.db.queries import query, template, text_of
+from dbanon.db.releases import copies, immutability, relations
+from dbanon.domain.errors import DatabaseError
+from dbanon.domain.policy import Role
+from dbanon.domain.text import command
+from dbanon.formats.values import combinations
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from uuid import UUID
+
+    from dbanon.db.releases.publication import Publication
+    from dbanon.db.session import Session
+    from dbanon.domain.release import Entry
+
+_OF_SEVERAL_TEXTS = ("numeric", "numrange", "float8")  # 1.0 and 1.00, 0 and -0 are equal
+_COPIED = sql.Identifier("pg_temp", "history_copied")
+
+
+def class_number(publication: Publication, published: sql.Composable) -> sql.Composed:
+    """Compose the number of a class by its values, a jsonb object of q1, q2 and so on."""
+    columns = sql.Literal(repr([column for column, _ in publication.recodings]))
+    return template("histories/class_number", columns=columns, published=published)
+
+
+def number_in_copy(publication: Publication) -> sql.Composed:
+    """Compose the number of the class of a row ``s`` of the private copy."""
+    return class_number(publication, _published_in_copy(publication))
+
+
+def of_copy(publication: Publication) -> dict[str, sql.Composable]:
+    """Compose what a row ``s`` of the private copy shows of its class, and the number of that.
+
+    The number is that of ``c.published``, so that it is worked out once of each class; alike: by
+    what to group rows of one class, which are equal and have the same text.
+    """
+    published, quasi = sql.Identifier("c", "published"), []
+    alike: list[sql.Composable] = []
+    for (name, _), stored in zip(publication.recodings, publication.stored_types, strict=True):
+        column = sql.Identifier("s", name)
+        quasi.append(column)
+        alike.append(column)
+        if stored.startswith(_OF_SEVERAL_TEXTS):
+            alike.append(sql.SQL("{}::text").format(column))
+    return {
+        "published": _published_in_copy(publication),
+        "class": class_number(publication, published),
+        "quasi": sql.SQL(", ").join(quasi),
+        "alike": sql.SQL(", ").join(alike),
+        "release": publication.release,
+    }
+
+
+def _published_in_copy(publication: Publication) -> sql.Composed:
+    """Compose the values of the class of a row ``s`` of the private copy, as a jsonb object."""
+    values = [
+        sql.SQL("{}, s.{}").format(sql.Literal(f"q{i}"), sql.Identifier(column))
+        for i, (column, _) in enumerate(publication.recodings, 1)
+    ]
+    return sql.SQL("jsonb_build_object({})").format(sql.SQL(", ").join(values))
+
+
+def require_same_members(session: Session, publication: Publication, key: UUID | None) -> None:
+    """Raise DatabaseError when a copy shows other classes than are remembered of it."""
+    slots = {**of_copy(publication), "key": sql.Literal(key)}
+    same = template("histories/same_members", **slots)
+    if session.pg.execute(same).fetchone() != (True,):
+        raise DatabaseError(
+            f"{publication.view} shows other classes than are remembered of it; nothing was"
+            " published",
+            hint=command("dbanon publish", publication.info.name),
+        )
+
+
+def extend(
+    session: Session, publication: Publication, previous: Entry | None, *, key: UUID | None
+) -> Publication:
+    """Take classes out of the former copy and add the new ones; every other row stays untouched.
+
+    key: by which its persons are remembered. Whom it shows no more is in ``history_departed``.
+    Returns the publication with the number of the copy. Raises DatabaseError when the former copy
+    is not as publishing left it, or has other columns.
+    """
+    table = publication.info.name
+    if previous is None or not copies.is_sealed(session, publication, previous):
+        raise DatabaseError(
+            f"{publication.view} is not as it was published, and cannot be extended",
+            hint=command("dbanon refresh", table, options="--new-series"),
+        )
+    former = replace(publication, former=previous.data_id)
+    for statement in immutability.open_statements(former.release):
+        session.pg.execute(statement)
+    if session.pg.execute(query("standing/has_departed")).fetchone() != (False,):
+        _take_out(session, former, withdrawn=publication.withdrawn or (), key=key)
+    for statement in relations.copy_statements(former, "releases/refill_release"):
+        session.pg.execute(statement)
+    for statement in immutability.close_statements(former.release):
+        session.pg.execute(statement)
+    return former
+
+
+def _take_out(
+    session: Session, former: Publication, *, withdrawn: Collection[int], key: object
+) -> None:
+    """Take classes out of a copy, and the rows of those who left classes that stay."""
+    remembered, published = [], []
+    for rule in former.policy.with_role(Role.SENSITIVE):
+        column, name = former.info.column(rule.column), sql.Literal(rule.column)
+        spelled = "trim_scale(({})::numeric)::text" if column.kind in combinations.NUMBERS else "{}"
+        text = text_of(column, sql.Identifier("s", rule.column))
+        published.append(sql.SQL(spelled).format(text))
+        remembered.append(sql.SQL(spelled).format(sql.SQL("v.value ->> {}").format(name)))
+    array = sql.SQL("ARRAY[{}]::text[]")
+    found = template("histories/copied", **of_copy(former), key=sql.Literal(key))
+    gone = sql.Literal(list(withdrawn))
+    withdraw = template("histories/withdraw", release=former.release, withdrawn=gone)
+    part = template(
+        "histories/part",
+        release=former.release,
+        remembered=array.format(sql.SQL(", ").join(remembered)),
+        values=array.format(sql.SQL(", ").join(published)),
+    )
+    for statement in (found, withdraw, part):
+        session.pg.execute(statement)
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(_COPIED))

@@ -1,0 +1,89 @@
+"""How the tables of a dataset stand to what is published of them, by how their persons do."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from dbanon.db.histories import memory
+from dbanon.db.histories.standing import count_rows, standing
+from dbanon.db.queries import template
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from dbanon.db.releases.publication import Publication
+    from dbanon.db.session import Session
+    from dbanon.db.transfer import SourceRows
+    from dbanon.domain.release import Growth
+
+_DEPARTED = sql.Identifier("pg_temp", "history_departed")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What becomes of a table of a dataset when some of its persons are not shown any more.
+
+    withdrawn: the classes that go, by number; growth: the rows that stay and go; of_nobody: rows of
+    persons of whom the table never showed any.
+    """
+
+    withdrawn: tuple[int, ...]
+    growth: Growth
+    of_nobody: int
+
+
+def stand(
+    session: Session, publication: Publication, rows: SourceRows, persons: pa.Table, *, part: int
+) -> Member:
+    """Return how rows stand to a publication that is served, by whom ``hand_over`` kept as 0.
+
+    persons: the column that tells the person of each row; part: the number of the table, by which
+    ``departing`` finds whom the next release shows no more.
+    """
+    with standing(session, publication, rows, persons):
+        departed = {"departed": _kept(part), "persons": _kept(0)}
+        session.pg.execute(template("members/departed", **departed))
+        asked = template("members/withdrawn", departed=_kept(part))
+        withdrawn = [row[0] for row in session.pg.execute(asked)]
+        growth, of_nobody = count_rows(session, _kept(part))
+    memory.forget(session, memory.BEFORE)
+    growth = replace(growth, withdrawn=len(withdrawn))
+    return Member(tuple(withdrawn), growth, of_nobody)
+
+
+def hand_over(session: Session) -> None:
+    """Keep whom the next release of the persons shows no more, for all tables."""
+    _rename(session, "history_departed", _name(0))
+    memory.forget(session, memory.BEFORE)
+
+
+@contextmanager
+def departing(session: Session, publication: Publication, part: int) -> Iterator[None]:
+    """Let the release of a table that is built in the block leave out whom it shows no more.
+
+    publication: what is served of it, which is unpacked as ``standing.stand`` leaves it.
+    """
+    _rename(session, _name(part), "history_departed")
+    memory.unpack_shown(session, publication)
+    yield
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(_DEPARTED))
+
+
+def _name(part: int) -> str:
+    return f"history_departed_{part}"
+
+
+def _kept(part: int) -> sql.Identifier:
+    return sql.Identifier("pg_temp", _name(part))
+
+
+def _rename(session: Session, former: str, name: str) -> None:
+    rename = sql.SQL("ALTER TABLE {} RENAME TO {}")
+    former_table = sql.Identifier("pg_temp", former)
+    session.pg.execute(rename.format(former_table, sql.Identifier(name)))
