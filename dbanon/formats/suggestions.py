@@ -175,6 +175,11 @@ def _is_free_text(column: _Column) -> bool:
     return column.info.kind is ColumnKind.CATEGORY and column.distinctness > _NEARLY_UNIQUE
 
 
+def _is_number_of_a_person(column: _Column) -> bool:
+    """Whether texts, such as those of a state ID, are keys whatever else the name says."""
+    return tells_rows_apart(column.info.name) and _is_free_text(column)
+
+
 def _is_uuid(column: _Column) -> bool:
     return column.info.base_type == "uuid" and not _has_few_values(column)
 
@@ -206,6 +211,11 @@ _RULES: tuple[tuple[Role, str, Callable[[_Column], bool]], ...] = (
     ),
     (Role.IDENTIFIER, "named like something that names a person", _names_a_person),
     (Role.QUASI, "a date, which others may know", lambda c: c.info.kind in _DATES),
+    (
+        Role.IDENTIFIER,
+        "named like a key, and nearly every value is different",
+        _is_number_of_a_person,
+    ),
     (Role.QUASI, "named like something that others know of a person", _describes),
     (Role.IDENTIFIER, "named like a name, an address or a key", _is_placed),
     (Role.IDENTIFIER, "a UUID, which is a key", _is_uuid),
