@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dbanon.actions.publish import publish, publish_dataset
     from dbanon.actions.refresh import refresh
     from dbanon.actions.releases.check import check, check_all, describe
+    from dbanon.actions.releases.forgetting import forget_series
     from dbanon.actions.releases.grant import grant, revoke
     from dbanon.actions.releases.history import check_history, history
     from dbanon.actions.releases.ledger import (
@@ -87,6 +88,7 @@ _HOMES = {
     "actions.publish": "publish publish_dataset",
     "actions.refresh": "refresh",
     "actions.releases.check": "check check_all describe",
+    "actions.releases.forgetting": "forget_series",
     "actions.releases.grant": "grant revoke",
     "actions.releases.history": "check_history history",
     "actions.releases.ledger": "drop_release list_releases list_verifications load_release",
@@ -147,6 +149,7 @@ __all__ = [
     "drop_taxonomy",
     "export_policy",
     "export_taxonomy",
+    "forget_series",
     "grant",
     "history",
     "import_taxonomy",

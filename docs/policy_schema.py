@@ -28,7 +28,7 @@ from dbanon.domain.policy import (
     Policy,
     Role,
 )
-from dbanon.formats.policies import NAME
+from dbanon.formats.policies import DAYS, NAME
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def schema() -> Schema:
         "class_label": TEXT,
         "max_suppressed": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0},
         "allow": _allow(of_column=False),
+        "erase_within": {"type": "string", "pattern": f"^{DAYS.pattern}$"},
     }
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",

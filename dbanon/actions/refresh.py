@@ -167,12 +167,12 @@ def _again(
             )
         if [one.id for one in present] == [one.id for one in releases]:
             done = unless_since is not None and all(map(unless_since.precedes, present))
-            if done or (if_changed and _is_same(session, loaded, releases, asked, stages)):
+            if done or (if_changed and _is_same(session, loaded, releases, stages, leavers)):
                 _leave(session, loaded, releases)
                 return [Refreshed(one.relation, one, changed=False) for one in releases]
             make = partial(_renewed, present=present, leavers=leavers, gate=gate)
             return make(session, loaded, request, stages)
-        session.deeds.withdraw()
+        _withdraw(session)
     return _again(
         present,
         if_changed=if_changed,
@@ -233,14 +233,15 @@ def _grown(
     gate: Gate,
 ) -> Refreshed:
     """Refresh one relation class by class."""
-    from dbanon.db import identity
-    from dbanon.db.metadata import store
+    from dbanon.db.metadata import ledger, store
 
     built = grow(session, loaded, request, stages, present=present, leavers=leavers, gate=gate)
     if isinstance(built, Unchanged):
         if loaded.now is not None:
             store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
-        identity.require_admitted(session)
+        asked = Request.of(cast("Options", present.overrides))
+        found = _by_terms(_fingerprint(session, [loaded], asked), leavers)
+        ledger.note_compared(session, present.id, found)
         _leave(session, [loaded], [present])
         same = replace(present, warnings=built.warnings)
         return Refreshed(
@@ -265,6 +266,14 @@ def _leave(session: Session, loaded: Sequence[Loaded], served: Sequence[Release]
     for one, release in zip(loaded, served, strict=True):
         others = readers.of_others(session, one.info, release=release.id)
         readers.require_others(session, others, table=one.info, relation=release.relation)
+    _withdraw(session)
+
+
+def _withdraw(session: Session) -> None:
+    """End a transaction that publishes nothing, of which nothing is to stay."""
+    from dbanon.db import identity
+
+    identity.require_admitted(session)
     session.deeds.withdraw()
 
 
@@ -290,20 +299,35 @@ def _is_same(
     session: Session,
     loaded: Sequence[Loaded],
     releases: Sequence[Release],
-    asked: Request,
     stages: Stages,
+    leavers: Leavers | None,
 ) -> bool:
-    """Whether nothing changed that the releases depend on, their guards included."""
-    from dbanon.db import identity
+    """Whether nothing changed that the releases depend on, their guards included.
+
+    Rows that wait, or are to go, were compared when a refresh on the same terms left them so.
+    """
     from dbanon.db.releases.live import marks
 
     with stages("compare"):
         same = not any(marks.alterations(session, release) for release in releases)
+        same = same and not _is_due(session, loaded, releases)
         if same:
+            asked = Request.of(cast("Options", releases[0].overrides))
             found = _fingerprint(session, loaded, asked)
-            same = all(release.fingerprint == found for release in releases)
-        identity.require_admitted(session)
+            known = {found} if leavers is None else {found, _by_terms(found, leavers)}
+            same = all({one.fingerprint, one.compared} & known for one in releases)
     return same
+
+
+def _is_due(session: Session, loaded: Sequence[Loaded], releases: Sequence[Release]) -> bool:
+    """Whether somebody who is gone has been shown for longer than the policy of a release says."""
+    from dbanon.db.histories import leavers
+
+    pairs = zip(loaded, releases, strict=True)
+    return any(
+        leavers.count(session, release.relation, deadline=one.policy.deadline).overdue
+        for one, release in pairs
+    )
 
 
 def _fingerprint(session: Session, loaded: Sequence[Loaded], asked: Request) -> str:
@@ -311,3 +335,8 @@ def _fingerprint(session: Session, loaded: Sequence[Loaded], asked: Request) -> 
         return joint_fingerprint(session, loaded, asked)
     (one,) = loaded
     return fingerprint(session, one, asked.over(one.policy), asked)
+
+
+def _by_terms(fingerprint: str, leavers: Leavers) -> str:
+    """Return a digest of what a refresh class by class depends on."""
+    return f"{leavers}:{fingerprint}"

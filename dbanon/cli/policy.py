@@ -189,6 +189,7 @@ def _others(found: "Policy") -> list[str]:
         "population": found.population,
         "may be left out": f"{found.max_suppressed:.2%} of the rows",
         "judged by": found.class_label,
+        "taken out, once gone from the table, within": found.erase_within,
         "labels": "published beside the release" if found.labels else None,
     }
     if not found.max_suppressed:

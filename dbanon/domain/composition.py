@@ -93,7 +93,9 @@ class Composition:
     """What all releases of a table together reveal.
 
     ``releases`` were compared; ``unknown`` could not be: they were published live, by an older
-    version, or with persons known by other columns, or what was remembered of them is gone.
+    version, or with persons known by other columns, or what was remembered of them is gone. Of
+    these, ``live`` are about to be served live. Of those ``altered``, what is remembered is not
+    what it was when the last of them was published.
     ``against`` holds the newest release of all against every one before, whatever their relations.
     """
 
@@ -103,6 +105,8 @@ class Composition:
     unknown: tuple[int, ...]
     results: tuple[CellResult, ...]
     against: tuple[Against, ...]
+    altered: tuple[int, ...] = ()
+    live: tuple[int, ...] = ()
 
     @property
     def failed(self) -> tuple[CellResult, ...]:
@@ -111,8 +115,8 @@ class Composition:
 
     @property
     def holds(self) -> bool:
-        """Whether everything held of all releases, none of which is unknown."""
-        return not self.failed and not self.unknown
+        """Whether everything held of all releases, none of which is unknown or was altered."""
+        return not (self.failed or self.unknown or self.altered)
 
     def is_worse_than(self, before: Composition) -> bool:
         """Whether more cells fail of some release, model and column than did before.
@@ -130,11 +134,24 @@ class Composition:
             worst = max(self.against, key=lambda one: (one.severity, one.release), default=None)
             lines += [str(worst)] if worst is not None and any(worst.severity) else []
             lines.append(self._of_all)
-        if self.unknown:
-            numbers = ", ".join(map(str, self.unknown))
+        if lost := [number for number in self.unknown if number not in self.live]:
+            numbers = ", ".join(map(str, lost))
             lines.append(
                 f"release {numbers} of {self.table} left nothing to compare with: comparing may"
                 " reveal individuals"
+            )
+        if self.live:
+            numbers = ", ".join(map(str, self.live))
+            lines.append(
+                f"release {numbers} of {self.table} is a live view, and whom it shows is not"
+                " remembered: no release before or after is compared with it, as it would be"
+                " --as table; comparing may reveal individuals"
+            )
+        if self.altered:
+            numbers = ", ".join(map(str, self.altered))
+            lines.append(
+                f"what is remembered of release {numbers} of {self.table} was altered since:"
+                " comparing may reveal individuals"
             )
         return tuple(lines)
 

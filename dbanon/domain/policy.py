@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -184,7 +185,8 @@ class Policy:
     ``population`` names the table of everybody, of whom the persons of this one are a part;
     ``block`` has the algorithm group blocks of about so many rows apart; ``class_label`` names the
     published column by which the classification metric judges, by default the first sensitive one;
-    ``allow`` lists the cautions about all of it that are meant, each as ``code: why``.
+    ``allow`` lists the cautions about all of it that are meant, each as ``code: why``;
+    ``erase_within`` is how long somebody may be shown who is gone from the table, as in ``30d``.
     """
 
     table: TableName
@@ -205,6 +207,7 @@ class Policy:
     where: tuple[Condition, ...] = ()
     sample: float | None = None
     labels: bool = False
+    erase_within: str | None = None
 
     def completed(self, info: TableInfo) -> Policy:
         """Return the policy with a rule for every column that ``rest`` leaves out."""
@@ -244,6 +247,11 @@ class Policy:
         """Return the policy with the order of the labels of an enum, where it lists no other."""
         labels = {column.name: column.labels for column in info.columns if column.labels}
         return replace(self, columns=tuple(_in_order(rule, labels) for rule in self.columns))
+
+    @property
+    def deadline(self) -> timedelta | None:
+        """How long somebody may be shown who is gone, None if nothing says."""
+        return None if self.erase_within is None else timedelta(days=int(self.erase_within[:-1]))
 
     def model(self, name: str) -> ModelSpec | None:
         """Return the model of that name, or None."""

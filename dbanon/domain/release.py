@@ -73,7 +73,8 @@ class Growth:
     published, and are too few, too much alike or too different for a class; withheld: rows of
     persons who were published and are not; deferred: rows that are gone from the table and still
     published; moved: rows of classes that went which form others; changed: rows whose sensitive
-    values are others by now than those that are published.
+    values are others by now than those that are published; overdue: rows of ``left`` that were
+    shown for as long as the policy allows; due: when the first of ``deferred`` are to go.
     """
 
     kept: int
@@ -85,6 +86,8 @@ class Growth:
     moved: int = 0
     left: int = 0
     changed: int = 0
+    overdue: int = 0
+    due: datetime | None = None
 
     @property
     def shown(self) -> int:
@@ -99,17 +102,43 @@ class Growth:
     def __str__(self) -> str:
         """Return the counts in one clause, of what there is."""
         classes = "class" if self.withdrawn == 1 else "classes"
+        until = f", the first of them until {self.due:%Y-%m-%d}" if self.due else ""
         parts = (
             (self.births, f"{self.births:,} new"),
             (self.moved, f"{self.moved:,} in other classes"),
             (self.left, f"{self.left:,} taken out, being gone"),
+            (self.overdue, f"{self.overdue:,} of these as they were due"),
             (self.withdrawn, f"{self.withdrawn:,} {classes} withdrawn"),
             (self.waiting, f"{self.waiting:,} wait for others like them"),
             (self.withheld, f"{self.withheld:,} withheld, as their classes went"),
-            (self.deferred, f"{self.deferred:,} shown though they are gone"),
+            (self.deferred, f"{self.deferred:,} shown though they are gone{until}"),
             (self.changed, f"{self.changed:,} shown with former values"),
         )
         return ", ".join([f"{self.kept:,} rows as before", *(text for n, text in parts if n)])
+
+
+@dataclass(frozen=True, slots=True)
+class Lingering:
+    """Those whom a relation shows though they are gone from the table.
+
+    overdue: how many of the rows are shown for longer than the policy allows; since: the first
+    refresh that missed one of them; due: when the first of them is to go, None if nothing says.
+    """
+
+    relation: TableName
+    rows: int
+    overdue: int = 0
+    since: datetime | None = None
+    due: datetime | None = None
+
+    def __str__(self) -> str:
+        """Return the counts in one clause."""
+        text = f"{self.rows:,} rows are shown of persons who are gone"
+        if self.since is not None:
+            text += f", the first of them missed on {self.since:%Y-%m-%d}"
+        if self.due is not None:
+            text += f" and due on {self.due:%Y-%m-%d}"
+        return text + (f"; {self.overdue:,} are overdue" if self.overdue else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +174,8 @@ class Release(Entry):
 
     ``policy`` is the policy in force, command-line overrides included; ``overrides`` are those
     the command line gave, so that a refresh repeats them; ``taxonomies`` the versions used;
-    ``fingerprint`` tells whether the source has changed since; ``earlier`` how many releases of the
+    ``fingerprint`` tells whether the source has changed since; ``compared`` whether it has since a
+    refresh found nothing to publish, None if none did; ``earlier`` how many releases of the
     table came before, with which a reader may compare this one. ``warnings`` is what to think about
     again, ``composition`` what all releases of the table together reveal, ``sharing`` what became
     of those who were published before; all are reported when it is published and not kept.
@@ -159,6 +189,7 @@ class Release(Entry):
     fingerprint: str
     overrides: Mapping[str, Any] = field(default_factory=dict)
     taxonomies: Mapping[str, int] = field(default_factory=dict)
+    compared: str | None = None
     earlier: int = 0
     created_at: datetime | None = None
     created_by: str | None = None

@@ -64,6 +64,11 @@ def _floors(rule: ColumnRule) -> Iterator[str]:
         yield "its bounds are rounded outward"
 
 
+def is_of_steward(column: str, comment: str) -> bool:
+    """Whether somebody wrote the comment of a published column, not ``in_words``."""
+    return not (comment.startswith(f"{column}: ") and "published as" in comment)
+
+
 class Meaning(NamedTuple):
     """The title of a metric, and what its number says in one line."""
 

@@ -34,8 +34,15 @@ if TYPE_CHECKING:
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 """What a policy may be called; the name goes into that of its relation."""
 
+DAYS = re.compile(r"[1-9][0-9]{0,3}d")
+"""A number of days."""
+
 _SHORT_OF = {model: parameter for parameter, model in SHORT.items()}
 _DEFAULT = Policy(TableName(None, "t"), ())
+_WITHOUT_DEFAULT = (
+    *("subject", "rows_per_subject", "population", "block", "class_label", "rest"),
+    "erase_within",
+)
 
 
 class Known(NamedTuple):
@@ -140,7 +147,7 @@ def _scalars(policy: Policy) -> dict[str, object]:
         document["labels"] = True
     if policy.key:
         document["key"] = list(policy.key)
-    for key in ("subject", "rows_per_subject", "population", "block", "class_label", "rest"):
+    for key in _WITHOUT_DEFAULT:
         if (value := getattr(policy, key)) is not None:
             document[key] = str(value) if key == "population" else value
     if policy.allow:
@@ -212,6 +219,7 @@ def _own(top: Section) -> dict[str, Any]:
         "key": top.texts("key") or (),
         "allow": column_rules.allowances(top, of_column=False),
         "rest": top.text("rest", among=[DROP]),
+        "erase_within": _days(top, "erase_within"),
     }
 
 
@@ -233,6 +241,13 @@ def _name(top: Section) -> str:
     if name is not None and not NAME.fullmatch(name):
         top.report("name", "is 1 to 40 of a-z, 0-9, _ and -, the first of them a letter")
     return name or _DEFAULT.name
+
+
+def _days(top: Section, key: str) -> str | None:
+    value = top.text(key)
+    if value is not None and not DAYS.fullmatch(value):
+        top.report(key, "is 1 to 9999 days, as in 30d")
+    return value
 
 
 def _population(top: Section) -> TableName | None:

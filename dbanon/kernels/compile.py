@@ -12,6 +12,8 @@ from dbanon.kernels.cache import cache_of  # first: it imports numba as it must 
 
 from numba import njit  # isort: skip
 from numba.core import event  # isort: skip
+from numba.core.codegen import JITCodeLibrary  # isort: skip
+from numba.core.compiler import Compiler  # isort: skip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -108,5 +110,40 @@ def inlined(function: F) -> F:
 def _part(function: F, **options: bool) -> F:
     compiler: Any = njit  # which does not tell of all its options
     alone = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    compiled: F = compiler(nogil=True, **alone, **options)(function)
+    compiled: F = compiler(nogil=True, pipeline_class=_PartCompiler, **alone, **options)(function)
     return compiled
+
+
+class _PartLibrary(JITCodeLibrary):
+    """The code of a function that only kernels call, which waits for them.
+
+    Numba would optimize it and make machine code of it alone, and do so again with each function
+    that calls it, on every way up to the kernel. Here the kernel is the first of which it does.
+    """
+
+    def _optimize_final_module(self) -> None:
+        """Leave that to the kernel."""
+
+    def _finalize_final_module(self) -> None:
+        """Take it as it is."""
+        self._finalized = True
+
+    @property
+    def codegen(self) -> _PartLibrary:
+        """Return what numba gives the function's environment to."""
+        return self
+
+    def set_env(self, name: str, env: object) -> None:
+        """Leave out the environment: only machine code has a place for it."""
+
+
+class _PartCompiler(Compiler):
+    """Numba's compiler, for a function that only kernels call."""
+
+    def __init__(self, typing: object, target: object, _: None, *rest: object) -> None:
+        context: Any = target
+        make: Any = _PartLibrary
+        numba: Any = super()
+        library: Any = make(context.codegen(), "part")
+        library.enable_object_caching()
+        numba.__init__(typing, target, library, *rest)

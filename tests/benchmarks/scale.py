@@ -36,7 +36,8 @@ BARS = {1_000_000: Bar(15.0, 2 * GIBIBYTE), 10_000_000: Bar(360.0, 8 * GIBIBYTE)
 
 def benchmark(sample: Sample, rows: int, options: list[str]) -> None:
     measure("demo", "--dataset", "adult")  # brings the taxonomies
-    measure("publish", "adult", *options)  # compiles what is not compiled
+    anew = ("--new-series", "--recipients-changed")  # the demonstration has published it
+    measure("publish", "adult", *options, *anew)  # compiles what is not compiled
     prepare(sample, rows)
     run = measure("publish", sample.name, *options, "--json", "--timings")
     say(" ".join(["dbanon publish", sample.name, *options]))

@@ -102,6 +102,28 @@ def test_a_command_that_meets_the_damage_names_the_next_one(published, run, dama
     assert (1, True) == (code, "try: dbanon doctor" in printed or "try: dbanon init" in printed)
 
 
+RIGHTS = """
+SELECT c.relname::text, a.privilege_type
+  FROM pg_class AS c
+ CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+ WHERE c.relnamespace = 'dbanon'::regnamespace AND a.grantee = %s::regrole
+ ORDER BY 1, 2
+"""
+
+
+@pytest.mark.parametrize("table", ["verification", "history_figures", "release", "job"])
+def test_who_may_publish_may_use_a_table_that_was_mended(published, table):
+    publisher, reader = published.role(f"mends_{table}"), published.role(f"reads_{table}")
+    init(published.settings, role=publisher)
+    published.execute(f"GRANT USAGE ON SCHEMA dbanon TO {reader}")
+    published.execute(f"REVOKE DELETE ON dbanon.policy FROM {publisher}")
+    before = published.execute(RIGHTS, (publisher,))
+    published.execute(f"DROP TABLE dbanon.{table} CASCADE")
+    assert init(published.settings)["changed"]
+    assert before == published.execute(RIGHTS, (publisher,))
+    assert [] == published.execute(RIGHTS, (reader,))
+
+
 def test_release_data_that_was_dropped_is_named_and_can_be_published_again(published, run):
     published.execute("DROP SCHEMA dbanon_data CASCADE")
     code, printed = run("doctor")

@@ -29,6 +29,7 @@ GOOD = {
     'is = "is null"}, {column = "c", is = "between", value = [1, 2]}, {column = "d", is = "<", '
     f"value = 1.5}}]\n{COLUMN}",
     "labels": f'table = "t"\nlabels = true\n{COLUMN}',
+    "a deadline": f'table = "t"\nerase_within = "30d"\n{COLUMN}',
     "a sample": f'table = "t"\nsample = 0.5\n{COLUMN}',
     "a cap of rows": f'table = "t"\nsubject = "id"\nrows_per_subject = 3\n{COLUMN}',
     "models by their parameters": f'table = "t"\n[models]\nk = 5\nl = 3\nt = 0.2\n{SENSITIVE}',
@@ -57,6 +58,8 @@ BAD = {
     "a condition with too many": f'{WHERE} is = "=", value = [1]}}]\n{COLUMN}',
     "a condition that takes none": f'{WHERE} is = "is null", value = 1}}]\n{COLUMN}',
     "a range of one": f'{WHERE} is = "between", value = [1]}}]\n{COLUMN}',
+    "a deadline of no days": f'table = "t"\nerase_within = "0d"\n{COLUMN}',
+    "a deadline of months": f'table = "t"\nerase_within = "1m"\n{COLUMN}',
     "labels by another word": f'table = "t"\nlabels = "yes"\n{COLUMN}',
     "all persons as a sample": f'table = "t"\nsample = 1.0\n{COLUMN}',
     "a sample of nobody": f'table = "t"\nsample = 0\n{COLUMN}',

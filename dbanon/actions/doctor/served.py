@@ -106,6 +106,7 @@ def _served(
             hint = "drop the index, statistics, policy or view that calls it"
             yield failure(subject, problem, hint)
     yield from _compared(session, release, source)
+    yield from _lingering(session, release)
     yield from _defined(session, release, published, repair=repair)
 
 
@@ -118,6 +119,17 @@ def _compared(session: Session, release: Release, source: TableInfo) -> Iterator
         problem = f"{role} can read it and another series of releases of {release.table}"
         hint = "dbanon revoke one of them: whoever has both could compare them"
         yield failure(str(release.relation), problem, hint)
+
+
+def _lingering(session: Session, release: Release) -> Iterator[Finding]:
+    """Yield who is shown though gone, and whether for longer than the policy promises."""
+    from dbanon.actions.releases.history import lingering
+
+    subject, found = str(release.relation), lingering(session, release)
+    if found.overdue:
+        yield failure(subject, str(found), command("dbanon refresh", release.table))
+    elif found.rows:
+        yield Finding(Level.OK, subject, str(found))
 
 
 def _defined(

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from dbanon.domain.table import TableName
 
 _LONGEST_PAUSE_SECONDS = 60.0
+# Anybody may say that there is a job: who has none looks no more often than this.
+_LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,7 @@ class _Worker:
                 require_current(session)
                 queue.listen(session)
             while not self.stop.is_set():
+                looked = monotonic()
                 job, idle = self._next(session)
                 self.vitals.reach()
                 self._lost = 0
@@ -127,6 +130,7 @@ class _Worker:
                     return
                 else:
                     queue.wait(session, idle)
+                    self.stop.wait(max(0.0, looked + _LOOK_SECONDS - monotonic()))
 
     def _next(self, session: Session) -> tuple[Job | None, float]:
         """Take a job, or return for how many seconds there may be nothing to do."""

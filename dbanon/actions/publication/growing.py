@@ -63,7 +63,7 @@ def obstacle(session: Session, loaded: Loaded, request: Request, present: Releas
     policy = in_force(loaded, request)
     if request.kind is ReleaseKind.VIEW or request.dataset:
         return "it is live, or one of several tables"
-    if policy != present.policy:
+    if policy != replace(present.policy, erase_within=policy.erase_within):
         return "the policy is another one by now"
     if loaded.versions != present.taxonomies:
         return "a taxonomy has another version"
@@ -169,7 +169,8 @@ def _terms(policy: Policy, *, defer: bool) -> Terms:
     required: dict[str, int] | None = None
     if all(is_plain(spec) for spec in policy.models):
         required = {rule.column: policy.l for rule in policy.with_role(Role.SENSITIVE)}
-    return Terms(policy.k if defer else 1, policy.k, required, patient=defer)
+    leavers = policy.k if defer else 1
+    return Terms(leavers, policy.k, required, patient=defer, deadline=policy.deadline)
 
 
 def _served(present: Release, info: TableInfo, source: Source) -> Publication:

@@ -30,9 +30,11 @@ def compare(
     Nobody can remember whom a live view shows: that changes by itself. Raises CheckFailed when the
     release makes it worse and starts no series of its own.
     """
-    from dbanon.db.histories import overlay
+    from dbanon.db.histories import leavers, overlay
 
     table = publication.info.name
+    if publication.withdrawn is None:  # what is grouped anew shows nobody who is gone
+        leavers.forget(session, publication.view)
     if publication.kind is ReleaseKind.VIEW:
         live = {publication.id: publication.policy}
         found = overlay.recall(session, table, relation=publication.view, live=live)
@@ -61,6 +63,8 @@ def placed(session: Session, info: TableInfo, request: Request, *, gate: Gate) -
             raise ConfigError("a live view is of no series", hint="--as table, or no --series")
         return gate
     view, known = request.view(table), memory.places(session, table)
+    if not _starts(session, table, gate):
+        _require_remembered(session, table, gate.series or view)
     latest = {relation: series for series, relation in known.values()}
     if gate.series is not None and gate.series not in latest:
         raise ConfigError(
@@ -96,6 +100,18 @@ def _require_own_name(session: Session, info: TableInfo, gate: Gate) -> None:
         " could compare them with this one",
         hint=f"rename it back; or group it anew: {drops}then --new-series",
     )
+
+
+def _require_remembered(session: Session, table: TableName, relation: TableName) -> None:
+    """Raise ConfigError when nobody knows any more what a relation's readers were shown before."""
+    from dbanon.db.histories import memory
+
+    if memory.is_forgotten(session, table, relation):
+        raise ConfigError(
+            f"whom the releases of {table} showed is forgotten, so nothing can be compared with"
+            " them",
+            hint="for readers who never had one of these: --new-series --recipients-changed",
+        )
 
 
 def _require_one(

@@ -196,7 +196,6 @@ def _safe(
     sensitive = frozenset(rule.column for rule in policy.with_role(Role.SENSITIVE))
     new_of = [sensitive - columns_of(shown) for shown in known.values]
     which = known.shown[persons]
-    least = min(one.k for one in (policy, *known.policies))
     found = atom.copy()
     for new in {columns for columns in new_of if columns}:
         is_new = np.append([columns == new for columns in new_of], False)[which] & (atom >= 0)
@@ -209,7 +208,7 @@ def _safe(
             policy,
             dense.astype(np.int32),
             columns=new,
-            least=least,
+            least=policy.k,  # which this release promises of what it is the first to show
             subjects=None if source.subjects is None else source.subjects[rows],
         )
         found[np.isin(atom, numbers[bad])] = -1
@@ -240,10 +239,10 @@ def _merged(
         )
     except Unsatisfiable as error:
         options = "--new-series --recipients-changed"
+        hint = f"for other readers: {command('dbanon publish', policy.table, options=options)}"
         raise Unsatisfiable(
             f"{error}, in classes that are unions of those published before",
-            hint=f"{error.hint}; or for other readers: "
-            + command("dbanon publish", policy.table, options=options),
+            hint=f"{error.hint}; or {hint}" if error.hint else hint,
         ) from None
     loss = replace(outcome.loss, n_filtered=source.n_filtered, n_not_drawn=source.n_not_drawn)
     shown = outcome.assignment.group >= 0

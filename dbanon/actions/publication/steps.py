@@ -240,6 +240,7 @@ def _serve(session: Session, built: Built, release: Release, *, grants: Sequence
     view = publication.view
     views.ensure_schema(session, view)
     create = relations.view_statement(publication)
+    written = views.comments(session, view)
     try:
         views.put_in_place(session, view, create, candidate=publication.candidate)
     except Held as held:
@@ -251,7 +252,7 @@ def _serve(session: Session, built: Built, release: Release, *, grants: Sequence
             hint=f"{held.remedy}run the command again",
         ) from None
     session.pg.execute(relations.comment_statement(publication))
-    for statement in relations.wording_statements(publication):
+    for statement in relations.wording_statements(publication, written):
         session.pg.execute(statement)
     for statement in rights.grant_statements(view, grants):
         session.pg.execute(statement)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.session import Session
     from dbanon.domain.composition import Composition
-    from dbanon.domain.release import Entry, Release
+    from dbanon.domain.release import Entry, Lingering, Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,14 @@ class Chapter:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The releases of a table, newest first, and what comparing those of each series reveals."""
+    """The releases of a table, newest first, and what comparing those of each series reveals.
+
+    lingering: of each relation that is served, who is shown though gone, as it was last refreshed.
+    """
 
     chapters: tuple[Chapter, ...]
     compositions: tuple[Composition, ...]
+    lingering: tuple[Lingering, ...] = ()
 
 
 def history(table: str | TableName, *, settings: Settings | None = None) -> History:
@@ -80,8 +84,19 @@ def history(table: str | TableName, *, settings: Settings | None = None) -> Hist
         changed, series = memory.changes(session, name), memory.series(session, name)
         relations = _relations(session, releases)
         found = [overlay.recall(session, name, relation=one) for _, one in relations]
+        shown = tuple(lingering(session, one) for one in releases if one.served)
     chapters = (_chapter(one, changed.get(one.id), series.get(one.id)) for one in releases)
-    return History(tuple(chapters), tuple(found))
+    return History(tuple(chapters), tuple(found), shown)
+
+
+def lingering(session: Session, release: Release) -> Lingering:
+    """Return whom a served release shows though they are gone, by the policy as it is stored."""
+    from dbanon.db.histories import leavers
+    from dbanon.db.metadata import store
+
+    stored = store.load_stored(session, release.table, release.policy_name)
+    policy = release.policy if stored is None else stored.policy
+    return leavers.count(session, release.relation, deadline=policy.deadline)
 
 
 def _relations(session: Session, entries: Sequence[Entry]) -> list[tuple[TableName, TableName]]:

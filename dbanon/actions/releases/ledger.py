@@ -93,6 +93,7 @@ def drop_release(
     drop the release again drops it. Returns the release as it was. Raises ConfigError when it is
     not served and nothing of it is left.
     """
+    from dbanon.db.histories import leavers
     from dbanon.db.locks import Held
     from dbanon.db.metadata import ledger
     from dbanon.db.metadata.migrate import require_current
@@ -108,8 +109,10 @@ def drop_release(
         if release is None or not (release.served or withdrawal.left(session, release)):
             reason = "is not served any more" if release else "does not exist"
             raise ConfigError(f"release {release_id} {reason}", hint=_LIST)
-        if release.served and not withdrawal.withdraw(session, release):
-            raise ConfigError(f"release {release_id} was replaced meanwhile", hint=_LIST)
+        if release.served:
+            if not withdrawal.withdraw(session, release):
+                raise ConfigError(f"release {release_id} was replaced meanwhile", hint=_LIST)
+            leavers.forget(session, release.relation)
     again = f"dbanon release drop {release_id}"
     try:
         # The first connection may have been lost after its commit.

@@ -84,6 +84,9 @@ def _show(found: History) -> None:
         for c in found.chapters
     ]
     console.table(headers, rows)
+    for gone in found.lingering:
+        if gone.rows:
+            console.say(f"{gone.relation}: {gone}")
     for one in found.compositions:
         report.composition_in_full(one)
         report.composition(one)

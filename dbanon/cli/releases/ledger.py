@@ -114,3 +114,41 @@ def drop(
     console.say(f"{dropped.relation} is withdrawn; what was copied from it cannot be called back")
     for remark in stages.remarks:
         console.say(remark)
+
+
+@app.command()
+def forget(
+    number: Number,
+    *,
+    yes: options.Yes = False,
+    dsn: options.Dsn = None,
+    owner: options.Owner = None,
+    allow_superuser: options.AllowSuperuser = False,
+    json: options.Json = False,
+) -> None:
+    """Forget whom the series of a release showed, once none of it is served.
+
+    Deletes keys, hashes and values for good, and keeps the ledger. From then on the table is
+    published with --new-series only. On a terminal it asks first.
+
+    \b
+    dbanon release forget 3
+    dbanon release forget 3 --yes
+    """
+    from dbanon.actions.releases import forgetting
+
+    settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
+    if not yes and console.can_ask():
+        question = f"Forget for good whom release {number}, and all others of its series, showed?"
+        if not typer.confirm(question, err=True):
+            raise ConfigError("nothing was forgotten", hint=f"dbanon release forget {number} --yes")
+    found = forgetting.forget_series(number, settings=settings)
+    if json:
+        console.document(found)
+        return
+    numbers = ", ".join(map(str, found.releases))
+    console.say(f"forgotten: whom releases {numbers} of {found.table} showed")
+    console.say(
+        "  what they reveal together, to whoever kept several, can no longer be counted, and"
+        " nothing can be compared with them: publish with --new-series"
+    )

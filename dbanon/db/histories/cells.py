@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from dbanon.db.models.statements import Demand
     from dbanon.db.session import Session
     from dbanon.domain.policy import Policy
-    from dbanon.domain.table import TableName
 
 CELLS = sql.Identifier("pg_temp", "history_cells")
 BEFORE = sql.Identifier("pg_temp", "history_before")
@@ -33,9 +32,9 @@ _OVERLAY = sql.Identifier("pg_temp", "history_overlay")
 _LEAST = 2  # values that a person is to have where a policy asks for no number of them
 
 
-def of_persons(session: Session, k: int) -> CheckResult:
-    """Count the persons of every cell."""
-    row = session.pg.execute(query("overlays/count_cells"), {"k": k}).fetchone()
+def of_persons(session: Session, k: int, count: sql.SQL | None = None) -> CheckResult:
+    """Count the persons of every cell, by default of those in ``CELLS``."""
+    row = session.pg.execute(count or query("overlays/count_cells"), {"k": k}).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always has a row
     cells, smallest, failing, persons = row
     verdict = Verdict.FAILED if failing else Verdict.PASSED
@@ -89,7 +88,6 @@ def of_values(
     if not asked:
         return
     slots = {
-        **_of_table(policy.table),
         **_columns(sensitive, numbers),
         "overlay": _OVERLAY,
         "cell": sql.Identifier(cell),
@@ -143,7 +141,7 @@ def against(
     persons, smallest, below, in_both = row
     exposures = []
     for column, l in _both(policies[earlier], policies[newest]).items():
-        slots = {**_of_table(known.table), "column": sql.Literal(column), "l": sql.Literal(l)}
+        slots = {"column": sql.Literal(column), "l": sql.Literal(l)}
         asked = template("overlays/intersect", **states, **slots, shown=shown)
         few, to_one = session.pg.execute(asked).fetchone() or (0, 0)
         exposures.append(Exposure(column, l, few, to_one))
@@ -169,7 +167,3 @@ def _both(earlier: Policy, newest: Policy) -> dict[str, int]:
             asked = set(sensitive_of(spec, both)) & required.keys()
             required |= dict.fromkeys(asked, cast("int", arguments(spec)["l"]))
     return required
-
-
-def _of_table(table: TableName) -> dict[str, sql.Composable]:
-    return {"table_schema": sql.Literal(table.schema), "table_name": sql.Literal(table.name)}

@@ -60,7 +60,7 @@ class Figures:
 
 
 def keep(session: Session, figures: Figures) -> None:
-    """Keep the figures of the newest of their releases."""
+    """Keep the figures of the newest of their releases, and no more than the next one needs."""
     results = {
         str(release): [_written(result) for result in found]
         for release, found in figures.results.items()
@@ -82,6 +82,7 @@ def keep(session: Session, figures: Figures) -> None:
     }
     noted = {"release": figures.releases[-1], "figures": Jsonb(document)}
     session.pg.execute(query("histories/add_figures"), noted)
+    session.pg.execute(query("forgetting/figures"), {"releases": list(figures.releases)})
 
 
 def kept(session: Session, known: Memory) -> dict[int, Figures]:

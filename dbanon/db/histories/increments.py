@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db.histories import cells, memory
-from dbanon.db.histories.cells import BEFORE, NOW
+from dbanon.db.histories.cells import BEFORE, CELLS, NOW
 from dbanon.db.histories.figures import carried, carried_pair
 from dbanon.db.queries import query, template
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _NEWEST = sql.Identifier("pg_temp", "history_newest")
 _EARLIER = sql.Identifier("pg_temp", "history_earlier")
+_NEAR = sql.Identifier("pg_temp", "history_near")
 _LEFT = sql.Identifier("pg_temp", "history_left")
 _MOVED = sql.Identifier("pg_temp", "history_moved")
 _OF_MOVED = sql.Identifier("pg_temp", "history_of_moved")
@@ -119,11 +120,8 @@ class Increment:
         shown = BEFORE
         if number not in {self.former, max(self.policies)}:
             # Others were in these classes, too, and what these show is not theirs alone.
-            first = {"relation": known.first(known.relations[number])}
-            session.pg.execute(query("overlays/find_classes"), first)
             shown = _SHOWN
-            memory.rows(session, known, number, shown, entries=_CLASSES, later=memory.ENTRIES)
-            _drop(session, _CLASSES)
+            memory.rows(session, known, number, shown, entries=_CLASSES)
         found = cells.against(session, known, of, self.policies, now=now, shown=shown)
         for table in {BEFORE.as_string(): BEFORE, shown.as_string(): shown}.values():
             _drop(session, table)
@@ -133,21 +131,16 @@ class Increment:
         """Drop what was found."""
         for table in (_MOVED, _OF_MOVED, _OF_SPLIT):
             _drop(self.session, table)
-        for table in (_OF_PAIRED, _WAS, _IS) if self.pairs else ():
+        for table in (_OF_PAIRED, _CLASSES, _WAS, _IS) if self.pairs else ():
             _drop(self.session, table)
 
 
 def begin(
-    session: Session,
-    known: Memory,
-    policies: Mapping[int, Policy],
-    *,
-    base: Mapping[int, Figures],
-    persons: int,
+    session: Session, known: Memory, policies: Mapping[int, Policy], *, base: Mapping[int, Figures]
 ) -> Increment | None:
     """Find whom the newest release concerns; None if all figures are to be counted anew.
 
-    base: what was found with each release before; persons: of all releases.
+    base: what was found with each release before. The cells of whom it may concern are in CELLS.
     """
     *earlier, newest = known.relations
     same = [number for number in earlier if known.relations[number] == known.relations[newest]]
@@ -156,54 +149,91 @@ def begin(
     last = base.get(earlier[-1])
     if last is None or last.releases != tuple(earlier):
         return None
-    added, is_split, moved = _find_moved(session, newest)
+    near = _find_near(session, known, newest)
+    added, is_split, moved = _find_moved(session, near)
     increment = None
-    if moved <= _SHARE * persons:
-        pairs = _find_paired(session, known, newest, former=same[-1], most=_SHARE * persons)
+    if moved <= _SHARE * last.persons:
+        most = _SHARE * last.persons
+        pairs = _find_paired(session, known, newest, former=same[-1], near=near, most=most)
         increment = Increment(
             session, known, policies, same[-1], last, base, added, is_split, pairs
         )
     else:
-        for table in (_MOVED, _OF_MOVED, _OF_SPLIT):
+        for table in (_MOVED, _OF_MOVED, _OF_SPLIT, CELLS):
             _drop(session, table)
-    for table in (_NEWEST, _EARLIER, _LEFT):
+    for table in (_NEWEST, _EARLIER, _LEFT, *([_NEAR] if near is _NEAR else [])):
         _drop(session, table)
     return increment
 
 
-def _find_moved(session: Session, newest: int) -> tuple[int, bool, int]:
+def _find_near(session: Session, known: Memory, newest: int) -> sql.Identifier:
+    """Write the cells of those whom a release may concern; return what is remembered of them.
+
+    Who was only in the first release of all is in the newest one of its relation as well, in a
+    class that may be as it was. With other relations in between, everybody may be concerned.
+    """
+    for name in ("overlays/find_newest", "overlays/find_earlier"):
+        session.pg.execute(query(name), {"newest": newest})
+    near, first = memory.ENTRIES, min(known.relations)
+    if known.relations[first] == known.relations[newest]:
+        near = _NEAR
+        session.pg.execute(query("overlays/find_near"), {"first": first})
+        session.pg.execute(sql.SQL("ANALYZE {}").format(near))
+    memory.cells(session, CELLS, entries=near)
+    return near
+
+
+def _find_moved(session: Session, near: sql.Identifier) -> tuple[int, bool, int]:
     """Write whose cell may be another one, and what is remembered of them.
 
     Returns how many were in none before, whether cells were split, and how many they all are.
     """
-    for name in ("overlays/find_newest", "overlays/find_earlier"):
-        session.pg.execute(query(name), {"newest": newest})
     session.pg.execute(template("overlays/cells", cells=_LEFT, entries=_EARLIER))
     session.pg.execute(query("overlays/find_moved"))
     row = session.pg.execute(query("overlays/count_moved")).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always has a row
     for table, condition in ((_OF_MOVED, "true"), (_OF_SPLIT, "p.is_split")):
-        slots = {"entries": table, "persons": _MOVED, "condition": sql.SQL(condition)}
-        session.pg.execute(template("overlays/entries_of", **slots))
-        session.pg.execute(sql.SQL("ANALYZE {}").format(slots["entries"]))
+        _find_entries(session, table, near, persons=_MOVED, condition=condition)
     return row[0], row[1], row[2]
 
 
-def _find_paired(session: Session, known: Memory, newest: int, *, former: int, most: float) -> bool:
+def _find_paired(
+    session: Session,
+    known: Memory,
+    newest: int,
+    *,
+    former: int,
+    near: sql.Identifier,
+    most: float,
+) -> bool:
     """Write whom pairs of releases concern, as they were and are; return False if too many."""
     memory.rows(session, known, former, _WAS, entries=_EARLIER)
-    memory.rows(session, known, newest, NOW)
+    memory.rows(session, known, newest, NOW, entries=near)
     found = session.pg.execute(query("overlays/find_paired")).rowcount
     for table in (_WAS, NOW):
         _drop(session, table)
     if found <= most:
-        slots = {"entries": _OF_PAIRED, "persons": _PAIRED, "condition": sql.SQL("true")}
-        session.pg.execute(template("overlays/entries_of", **slots))
-        session.pg.execute(sql.SQL("ANALYZE {}").format(slots["entries"]))
+        _find_entries(session, _OF_PAIRED, near, persons=_PAIRED)
+        session.pg.execute(query("overlays/find_classes"))
+        session.pg.execute(sql.SQL("ANALYZE {}").format(_CLASSES))
         memory.rows(session, known, former, _WAS, entries=_OF_PAIRED)
         memory.rows(session, known, newest, _IS, entries=_OF_PAIRED)
     _drop(session, _PAIRED)
     return found <= most
+
+
+def _find_entries(
+    session: Session,
+    entries: sql.Identifier,
+    near: sql.Identifier,
+    *,
+    persons: sql.Identifier,
+    condition: str = "true",
+) -> None:
+    """Write what is remembered of some persons."""
+    slots = {"entries": entries, "persons": persons, "condition": sql.SQL(condition)}
+    session.pg.execute(template("overlays/entries_of", among=near, **slots))
+    session.pg.execute(sql.SQL("ANALYZE {}").format(entries))
 
 
 def _values_asked(policy: Policy) -> object:

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 ENTRIES = sql.Identifier("pg_temp", "history_entries")
 _PRESENT = sql.Identifier("pg_temp", "history_present")
 _CHANGES = sql.Identifier("pg_temp", "history_changes")
-_BEFORE = sql.Identifier("pg_temp", "history_before")
+BEFORE = sql.Identifier("pg_temp", "history_before")
 _FORMER = sql.Identifier("pg_temp", "history_former")
+_OF_SEVERAL_TEXTS = ("numeric", "numrange", "float8")  # 1.0 and 1.00, 0 and -0 are equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,9 @@ def remember(
     _present(session, publication, key)
     where = {"schema": table.schema, "name": table.name, "person": person, "key": key}
     where["series"] = series
-    known = _unpacked(session, table, where)
+    # Of what is extended, all was unpacked when it was found how its persons stand.
+    find = _unpacked if publication.withdrawn is None else _known
+    known = find(session, table, where)
     _find_changes(session, publication, known)
     noted = {
         **where,
@@ -105,14 +108,13 @@ def _find_changes(session: Session, publication: Publication, known: Memory) -> 
         session.pg.execute(sql.SQL("ALTER TABLE {} RENAME TO history_changes").format(_PRESENT))
         return
     if publication.withdrawn is None:
-        _rows(session, max(known.relations), name=_FORMER, first=first)
+        _rows(session, _FORMER, shown(max(known.relations), first=first))
         session.pg.execute(query("histories/find_changes"))
     else:
-        _rows(session, max(known.relations, default=0), name=_BEFORE, first=first)
         _require_same_members(session, publication, known.key)
         for name in ("histories/narrow", "histories/retain", "histories/find_changes"):
             session.pg.execute(query(name))
-        _drop(session, _BEFORE)
+        _drop(session, BEFORE)
     for table in (_FORMER, _PRESENT):
         _drop(session, table)
 
@@ -146,40 +148,26 @@ def rows(
     name: sql.Identifier,
     *,
     entries: sql.Identifier = ENTRIES,
-    later: sql.Identifier | None = None,
 ) -> None:
     """Write the rows of everybody whom a release showed into a temporary table of that name.
 
     shown: what tells the classes of all rows of the person; place: which row of the person it is.
-    entries: what is remembered of the persons who are asked for; later: where to look whether they
-    changed again.
+    entries: all that is remembered of the persons who are asked for.
     """
     first = known.first(known.relations[number])
-    _rows(session, number, name=name, first=first, entries=entries, later=later or entries)
+    _rows(session, name, shown(number, first=first, entries=entries))
 
 
-def _rows(
-    session: Session,
-    number: int,
-    *,
-    name: sql.Identifier,
-    first: int | None,
-    entries: sql.Identifier = ENTRIES,
-    later: sql.Identifier = ENTRIES,
-) -> None:
-    """Write the rows that a release, of those of a relation since the first, shows."""
+def _rows(session: Session, name: sql.Identifier, shown: sql.Composed) -> None:
+    """Write the rows of a selection into a temporary table."""
+    session.pg.execute(template("histories/rows", rows=name, shown=shown))
+    session.pg.execute(sql.SQL("ANALYZE {}").format(name))
+
+
+def shown(number: int, *, first: int | None, entries: sql.Identifier = ENTRIES) -> sql.Composed:
+    """Compose the rows that a release, of those of a relation since the first, shows."""
     slots = {"release": sql.Literal(number), "relation": sql.Literal(first)}
-    made = template("histories/rows", rows=name, entries=entries, later=later, **slots)
-    session.pg.execute(made)
-    session.pg.execute(sql.SQL("ANALYZE {}").format(name))
-
-
-def state(session: Session, known: Memory, number: int, name: sql.Identifier) -> None:
-    """Write the classes and values of everybody whom a release showed into a temporary table."""
-    rows(session, known, number, _FORMER)
-    session.pg.execute(template("histories/state", state=name, rows=_FORMER))
-    session.pg.execute(sql.SQL("ANALYZE {}").format(name))
-    _drop(session, _FORMER)
+    return template("histories/shown", entries=entries, **slots)
 
 
 def class_number(publication: Publication, published: sql.Composable) -> sql.Composed:
@@ -188,9 +176,12 @@ def class_number(publication: Publication, published: sql.Composable) -> sql.Com
     return template("histories/class_number", columns=columns, published=published)
 
 
-def cells(session: Session, name: sql.Identifier) -> None:
-    """Write the cell of everybody who was ever published into a temporary table of that name."""
-    session.pg.execute(template("overlays/cells", cells=name, entries=ENTRIES))
+def cells(session: Session, name: sql.Identifier, *, entries: sql.Identifier = ENTRIES) -> None:
+    """Write the cell of everybody who was ever published into a temporary table of that name.
+
+    entries: what is remembered of the persons who are asked for.
+    """
+    session.pg.execute(template("overlays/cells", cells=name, entries=entries))
     session.pg.execute(sql.SQL("ANALYZE {}").format(name))
 
 
@@ -202,12 +193,22 @@ def number_in_copy(publication: Publication) -> sql.Composed:
 def of_copy(publication: Publication) -> dict[str, sql.Composable]:
     """Compose what a row ``s`` of the private copy shows of its class, and the number of that.
 
-    The number is that of ``c.published``, so that it is worked out once of each class.
+    The number is that of ``c.published``, so that it is worked out once of each class; alike: by
+    what to group rows of one class, which are equal and have the same text.
     """
-    published = sql.Identifier("c", "published")
+    published, quasi = sql.Identifier("c", "published"), []
+    alike: list[sql.Composable] = []
+    for (name, _), stored in zip(publication.recodings, publication.stored_types, strict=True):
+        column = sql.Identifier("s", name)
+        quasi.append(column)
+        alike.append(column)
+        if stored.startswith(_OF_SEVERAL_TEXTS):
+            alike.append(sql.SQL("{}::text").format(column))
     return {
         "published": _published_in_copy(publication),
         "class": class_number(publication, published),
+        "quasi": sql.SQL(", ").join(quasi),
+        "alike": sql.SQL(", ").join(alike),
         "release": publication.release,
     }
 
@@ -237,6 +238,18 @@ def key_of(session: Session, table: TableName, relation: TableName) -> UUID | No
     """Return the key by which the persons of a relation are remembered, None if it is gone."""
     known = _latest(session, table, relation)
     return known["key"] if known is not None and known["exists"] else None
+
+
+def is_forgotten(session: Session, table: TableName, relation: TableName) -> bool:
+    """Whether nobody is to know whom the series showed that a relation would go on with."""
+    known = _latest(session, table, relation)
+    return known is not None and known["is_forgotten"]
+
+
+def forget_series(session: Session, table: TableName, number: int) -> tuple[int, ...]:
+    """Delete whom a series showed, by number; return the releases of which that is forgotten."""
+    named = {"schema": table.schema, "name": table.name, "series": number}
+    return tuple(row[0] for row in session.pg.execute(query("forgetting/series"), named))
 
 
 def series(session: Session, table: TableName) -> dict[int, int]:
@@ -294,7 +307,7 @@ def _latest(
         "view_name": None if relation is None else relation.name,
     }
     row = session.pg.execute(query("histories/latest_history"), named).fetchone()
-    names = ("person", "key", "exists", "series")
+    names = ("person", "key", "exists", "series", "is_forgotten")
     return None if row is None else dict(zip(names, row, strict=True))
 
 
@@ -312,23 +325,28 @@ def _unpacked(
     *,
     until: int | None = None,
 ) -> Memory:
-    found = []
-    if where is not None:
-        found = session.pg.execute(query("histories/comparable"), where).fetchall()
+    known = Memory(table, {}) if where is None else _known(session, table, where, until=until)
+    releases = list(known.relations)
+    first = [known.first(name) for name in known.relations.values()]
+    session.pg.execute(query("session/sample_little"))
+    session.pg.execute(query("histories/unpack"), {"releases": releases, "first": first})
+    session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
+    return known
+
+
+def _known(
+    session: Session, table: TableName, where: dict[str, Any], *, until: int | None = None
+) -> Memory:
+    """Return the releases that can be compared, without whom they show."""
+    found = session.pg.execute(query("histories/comparable"), where).fetchall()
     found = [row for row in found if until is None or row[0] < until]
-    relations = {number: TableName(schema, name) for number, schema, name, _ in found}
-    known = Memory(table, relations)
-    first = [known.first(name) for name in relations.values()]
-    session.pg.execute(query("histories/unpack"), {"releases": list(relations), "first": first})
-    if where is None:
-        return known
-    several = any(row[3] for row in found)
-    return replace(
-        known,
+    return Memory(
+        table,
+        {number: TableName(schema, name) for number, schema, name, _ in found},
         series=where["series"],
         person=tuple(where["person"]),
         key=where["key"],
-        several=several,
+        several=any(row[3] for row in found),
     )
 
 

@@ -96,8 +96,9 @@ def recall(
     newest = max(compared.policies, default=0)
     kept = compared.base.get(newest)
     if of_k is not None and kept is not None and not found.agrees(kept):
-        compared = replace(compared, unknown={*compared.unknown, newest})
-    return _composition(compared, found, of_k)
+        compared = replace(compared, altered={*compared.altered, newest})
+    new = tuple(sorted(compared.unknown & (live or {}).keys()))
+    return replace(_composition(compared, found, of_k), live=new)
 
 
 def recall_before(session: Session, publication: Publication) -> Composition:
@@ -146,12 +147,14 @@ def _as_asked(
 class _Compared:
     """The releases to compare, each with its policy, and those that cannot be.
 
-    base: what was found when each was published; changed: the rows that each changed.
+    altered: those of which something else is remembered than when one was published; base: what was
+    found when each was published; changed: the rows that each changed.
     """
 
     known: Memory
     policies: Mapping[int, Policy]
     unknown: set[int]
+    altered: set[int]
     base: Mapping[int, Figures]
     changed: Mapping[int, int]
 
@@ -173,8 +176,9 @@ def _comparable(session: Session, known: Memory, new: Mapping[int, Policy]) -> _
         for number in known.relations
         if number in policies and number not in damaged
     }
-    unknown = policies.keys() - of_known.keys() if len(policies) > 1 else set()
-    return _Compared(known, of_known, unknown, base, changed)
+    altered = damaged & known.relations.keys() & policies.keys()
+    unknown = policies.keys() - of_known.keys() - altered if len(policies) > 1 else set()
+    return _Compared(known, of_known, unknown, altered, base, changed)
 
 
 def _counted(
@@ -193,18 +197,23 @@ def _counted(
     changed = {number: compared.changed.get(number, 0) for number in policies}
     if len(policies) < 1 + (not is_kept):
         return Figures(tuple(policies), 0, (), {}, {}, changed), None
-    memory.cells(session, CELLS)
-    of_k = cells.of_persons(session, max(policy.k for policy in policies.values()))
-    numbers = _numbers(session, known)
+    k, numbers = max(policy.k for policy in policies.values()), _numbers(session, known)
     increment = None
     if base and is_kept:
-        increment = increments.begin(session, known, policies, base=base, persons=of_k.n_rows)
+        increment = increments.begin(session, known, policies, base=base)
     results: dict[int, tuple[CheckResult, ...] | None] = dict.fromkeys(policies)
     pairs: dict[int, Against | None] = dict.fromkeys([*policies][: None if is_kept else -1])
-    if increment is not None:
+    if increment is None:
+        memory.cells(session, CELLS)
+        of_k = cells.of_persons(session, k)
+    else:
+        of_k = cells.of_persons(session, k, query("overlays/count_all_cells"))
         results = {number: increment.results(number, numbers) for number in policies}
         pairs = {number: increment.pair(number) for number in policies}
         increment.end()
+        if None in results.values():
+            session.pg.execute(sql.SQL("DROP TABLE {}").format(CELLS))
+            memory.cells(session, CELLS)
     found = Figures(
         tuple(policies),
         of_k.n_rows,
@@ -274,6 +283,7 @@ def _composition(compared: _Compared, found: Figures, of_k: CheckResult | None) 
         unknown=tuple(sorted(compared.unknown)),
         results=(),
         against=(),
+        altered=tuple(sorted(compared.altered)),
     )
     if of_k is None or len(found.releases) == 1:
         return composition

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
-from dbanon.db.histories import memory
+from dbanon.db.histories import companions, leavers, memory
 from dbanon.db.proofs import keys
 from dbanon.db.queries import identifiers, query, template, text_of
 from dbanon.db.releases import copies, immutability, relations
@@ -24,6 +24,8 @@ from dbanon.formats.values import combinations
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+    from datetime import timedelta
+    from uuid import UUID
 
     from numpy.typing import NDArray
 
@@ -34,10 +36,14 @@ if TYPE_CHECKING:
 
 _READ = sql.Identifier("pg_temp", "history_read")
 _CODES = sql.Identifier("pg_temp", "history_codes")
-_BEFORE = sql.Identifier("pg_temp", "history_before")
+_SOURCE = sql.Identifier("pg_temp", "history_source")
+_MEMBERS = sql.Identifier("pg_temp", "history_members")
+_OF_MEMBERS = sql.Identifier("pg_temp", "history_of_members")
+_COPIED = sql.Identifier("pg_temp", "history_copied")
 _CELLS = sql.Identifier("pg_temp", "history_cells")
 _STANDING = sql.Identifier("pg_temp", "history_standing")
 _TOUCHED = sql.Identifier("pg_temp", "history_touched")
+_MISSED = sql.Identifier("pg_temp", "history_missed")
 _DEPARTED = sql.Identifier("pg_temp", "history_departed")
 
 
@@ -48,13 +54,15 @@ class Terms:
     leavers: how many of it have to be gone for the class to go; k, required: what those who are
     gone have to be for the others to stay or come back, and what these have to be themselves: so
     many, with so many values of each sensitive column. Without ``required`` the class goes as a
-    whole; with it and ``patient``, nobody goes before.
+    whole; with it and ``patient``, nobody goes before. Where somebody has been gone for longer than
+    the ``deadline``, nothing is waited for.
     """
 
     leavers: int
     k: int
     required: Mapping[str, int] | None
     patient: bool = False
+    deadline: timedelta | None = None
 
     @property
     def asked(self) -> dict[str, object]:
@@ -86,6 +94,7 @@ class _Part(NamedTuple):
     persons: int
     gone_are_safe: bool
     others_are_safe: bool
+    is_overdue: bool
 
     @property
     def is_done(self) -> bool:
@@ -95,11 +104,15 @@ class _Part(NamedTuple):
 
 @dataclass(slots=True)
 class _Fate:
-    """Parts of which all go, of which those who left do, and of which others then come back."""
+    """Parts of which all go, of which those who left do, and of which others then come back.
+
+    split: those of which as many others go with those who left as it takes.
+    """
 
     whole: list[int] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
     returning: list[int] = field(default_factory=list)
+    split: list[int] = field(default_factory=list)
 
 
 def stand(
@@ -108,13 +121,13 @@ def stand(
     """Return how rows stand to a publication that is served.
 
     Whom the next one shows no more is in the table ``history_departed`` until the transaction ends.
+    What is remembered, and whom the publication shows, stays unpacked for whoever remembers it.
 
     Raises PolicyError when two rows have one key.
     """
     known = memory.recall(session, publication.info.name, relation=publication.view)
     person = _read(session, publication, rows)
-    memory.state(session, known, publication.id, _BEFORE)
-    memory.cells(session, _CELLS)
+    memory.rows(session, known, publication.id, memory.BEFORE)
     table = publication.info.name
     slots = {
         "person": person,
@@ -124,12 +137,25 @@ def stand(
         "table_schema": sql.Literal(table.schema),
         "table_name": sql.Literal(table.name),
     }
-    session.pg.execute(template("histories/standing", **slots))
+    session.pg.execute(template("histories/source", **slots))
+    session.pg.execute(sql.SQL("ANALYZE {} (person)").format(_SOURCE))
+    session.pg.execute(query("standing/differing"))
+    _find_members(session)
     found = _counted(session, publication, terms, key=known.key)
-    for temporary in (_READ, _CODES, _BEFORE, _CELLS, _STANDING, _TOUCHED):
+    for temporary in (_READ, _CODES, _SOURCE, _CELLS, _STANDING, _MEMBERS, _MISSED, _TOUCHED):
         session.pg.execute(sql.SQL("DROP TABLE {}").format(temporary))
-    memory.forget(session)
     return found
+
+
+def _find_members(session: Session) -> None:
+    """Write who is in the classes that somebody has left, and in which cells of all releases."""
+    session.pg.execute(query("standing/members"))
+    slots = {"entries": _OF_MEMBERS, "among": memory.ENTRIES, "persons": _MEMBERS}
+    condition = sql.SQL("true")
+    session.pg.execute(template("overlays/entries_of", condition=condition, **slots))
+    memory.cells(session, _CELLS, entries=_OF_MEMBERS)
+    session.pg.execute(sql.SQL("ANALYZE {}").format(_MEMBERS))
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(_OF_MEMBERS))
 
 
 def _read(session: Session, publication: Publication, rows: SourceRows) -> sql.Composable:
@@ -156,6 +182,7 @@ def _write(session: Session, relation: sql.Identifier, table: pa.Table) -> None:
 
 
 def _counted(session: Session, publication: Publication, terms: Terms, *, key: object) -> Standing:
+    leavers.find(session, publication.view, deadline=terms.deadline)
     session.pg.execute(query("standing/touched"), terms.asked)
     parts: dict[int, list[_Part]] = defaultdict(list)
     for row in session.pg.execute(query("standing/parts")):
@@ -167,10 +194,15 @@ def _counted(session: Session, publication: Publication, terms: Terms, *, key: o
     fresh = [row[0] for row in session.pg.execute(query("standing/fresh"))]
     returning = _left_behind(session, fate.returning)
     pools = [np.array(fresh, np.int64), *returning]
-    counts = session.pg.execute(query("standing/count_standing")).fetchone()
+    asked = {"fresh": len(fresh)}
+    counts = session.pg.execute(query("standing/count_standing"), asked).fetchone()
     assert counts is not None  # noqa: S101 - an aggregate always has a row
-    names = ("kept", "withheld", "deferred", "left", "changed")
-    growth = Growth(withdrawn=len(withdrawn), **dict(zip(names, counts, strict=True)))
+    leavers.keep(session, publication.view)
+    lingering = leavers.count(session, publication.view, deadline=terms.deadline)
+    names = ("kept", "withheld", "deferred", "left", "changed", "overdue")
+    growth = Growth(
+        withdrawn=len(withdrawn), due=lingering.due, **dict(zip(names, counts, strict=True))
+    )
     return Standing(tuple(pools), tuple(withdrawn), growth)
 
 
@@ -187,7 +219,8 @@ def _departed(
     is, or goes as a whole.
     """
     fate = _fate(parts, terms, mixed=mixed, undivided=())
-    session.pg.execute(query("standing/departed"), {"whole": fate.whole, "left": fate.left})
+    drawn = companions.find(session, fate.split, terms.k, terms.required or {})
+    _depart(session, fate, drawn)
     if terms.required is None:
         return fate
     found = session.pg.execute(query("standing/undivided"), terms.asked)
@@ -195,8 +228,19 @@ def _departed(
     if undivided:
         fate = _fate(parts, terms, mixed=mixed, undivided=undivided)
         session.pg.execute(sql.SQL("DROP TABLE {}").format(_DEPARTED))
-        session.pg.execute(query("standing/departed"), {"whole": fate.whole, "left": fate.left})
+        _depart(session, fate, drawn)
     return fate
+
+
+def _depart(session: Session, fate: _Fate, drawn: Mapping[int, Sequence[UUID]]) -> None:
+    """Write whom the next release shows no more; drawn: who goes with those who left a part."""
+    split = [part for part in fate.split if part in drawn]
+    asked = {
+        "whole": [*fate.whole, *(part for part in fate.split if part not in drawn)],
+        "left": [*fate.left, *split],
+        "companions": [person for part in split for person in drawn[part]],
+    }
+    session.pg.execute(query("standing/departed"), asked)
 
 
 def _fate(
@@ -241,7 +285,8 @@ def _mixed(session: Session, publication: Publication, *, key: object) -> set[in
 
 def _decide_undivided(fate: _Fate, parts: Sequence[_Part], terms: Terms) -> None:
     """Decide what becomes of a class that goes as a whole or not at all."""
-    if sum(part.gone for part in parts) >= terms.leavers:
+    gone = sum(part.gone for part in parts)
+    if gone >= terms.leavers or any(part.is_overdue for part in parts):
         fate.whole += [part.part for part in parts]
 
 
@@ -249,7 +294,8 @@ def _decide_mixed(fate: _Fate, parts: Sequence[_Part], terms: Terms) -> None:
     """Decide what becomes of a class that goes as a whole, and of which others may come back."""
     touched = [part for part in parts if part.gone]
     gone = sum(part.gone for part in touched)
-    if terms.patient and not (gone >= terms.k and all(part.is_done for part in touched)):
+    is_patient = terms.patient and not any(part.is_overdue for part in touched)
+    if is_patient and not (gone >= terms.k and all(part.is_done for part in touched)):
         return
     fate.whole += [part.part for part in parts]
     fate.returning += [part.part for part in touched if part.gone_are_safe]
@@ -262,8 +308,10 @@ def _decide(fate: _Fate, parts: Sequence[_Part], terms: Terms) -> None:
             continue
         if part.is_done and (part.others_are_safe or part.gone == part.persons):
             fate.left.append(part.part)
-        elif part.is_done or not terms.patient:
+        elif part.is_done:
             fate.whole.append(part.part)
+        elif part.is_overdue or not terms.patient:
+            fate.split.append(part.part)
 
 
 def _left_behind(session: Session, parts: Sequence[int]) -> list[NDArray[np.int64]]:
@@ -273,8 +321,8 @@ def _left_behind(session: Session, parts: Sequence[int]) -> list[NDArray[np.int6
     of before need not differ among them.
     """
     pools: dict[int, list[int]] = defaultdict(list)
-    for part, places in session.pg.execute(query("standing/left_behind"), {"parts": list(parts)}):
-        pools[part] += places
+    for part, place in session.pg.execute(query("standing/left_behind"), {"parts": list(parts)}):
+        pools[part].append(place)
     return [np.array(places, np.int64) for places in pools.values()]
 
 
@@ -294,15 +342,8 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
     key = memory.key_of(session, table, publication.view)
     for statement in immutability.open_statements(former.release):
         session.pg.execute(statement)
-    session.pg.execute(
-        template(
-            "histories/withdraw",
-            **memory.of_copy(former),
-            key=sql.Literal(key),
-            withdrawn=sql.Literal(list(publication.withdrawn or ())),
-        )
-    )
-    _part(session, former, key=key)
+    if session.pg.execute(query("standing/has_departed")).fetchone() != (False,):
+        _take_out(session, former, withdrawn=publication.withdrawn or (), key=key)
     for statement in relations.copy_statements(former, "releases/refill_release"):
         session.pg.execute(statement)
     for statement in immutability.close_statements(former.release):
@@ -310,8 +351,10 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
     return former
 
 
-def _part(session: Session, former: Publication, *, key: object) -> None:
-    """Take the rows of those who left classes that stay out of a copy."""
+def _take_out(
+    session: Session, former: Publication, *, withdrawn: Collection[int], key: object
+) -> None:
+    """Take classes out of a copy, and the rows of those who left classes that stay."""
     remembered, published = [], []
     for rule in former.policy.with_role(Role.SENSITIVE):
         column, name = former.info.column(rule.column), sql.Literal(rule.column)
@@ -320,12 +363,15 @@ def _part(session: Session, former: Publication, *, key: object) -> None:
         published.append(sql.SQL(spelled).format(text))
         remembered.append(sql.SQL(spelled).format(sql.SQL("v.value ->> {}").format(name)))
     array = sql.SQL("ARRAY[{}]::text[]")
-    session.pg.execute(
-        template(
-            "histories/part",
-            **memory.of_copy(former),
-            key=sql.Literal(key),
-            remembered=array.format(sql.SQL(", ").join(remembered)),
-            values=array.format(sql.SQL(", ").join(published)),
-        )
+    copied = template("histories/copied", **memory.of_copy(former), key=sql.Literal(key))
+    gone = sql.Literal(list(withdrawn))
+    withdraw = template("histories/withdraw", release=former.release, withdrawn=gone)
+    part = template(
+        "histories/part",
+        release=former.release,
+        remembered=array.format(sql.SQL(", ").join(remembered)),
+        values=array.format(sql.SQL(", ").join(published)),
     )
+    for statement in (copied, withdraw, part):
+        session.pg.execute(statement)
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(_COPIED))

@@ -33,15 +33,17 @@ def require_lasting_keys(session: Session, publication: Publication, known: Memo
         return
     own = [number for number, name in before.items() if name == publication.view]
     number = max(own or before)
-    memory.rows(session, known, number, _SHOWN)
-    asked = {"release": publication.id}
-    (counts,) = session.pg.execute(query("standing/newcomers"), asked)
-    shown, fresh = counts
-    found = shown
+    row = session.pg.execute(query("standing/newcomers"), {"release": publication.id}).fetchone()
+    assert row is not None  # noqa: S101 - an aggregate always has a row
+    (fresh,) = row
+    if not fresh or 2 * fresh < _least(session, known, number):
+        return
+    found = shown = _count(session, known, number)
     if 2 * fresh >= shown:  # else nobody has to be looked up in the source
+        memory.rows(session, known, number, _SHOWN)
         (counts,) = session.pg.execute(_present_in_source(publication, known))
         (found,) = counts
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(_SHOWN))
+        session.pg.execute(sql.SQL("DROP TABLE {}").format(_SHOWN))
     if 2 * found < shown:
         table = publication.info.name
         raise CheckFailed(
@@ -53,6 +55,24 @@ def require_lasting_keys(session: Session, publication: Publication, known: Memo
             hint="name a key or a subject that lasts; or start a series of its own: "
             + command("dbanon publish", table, options="--new-series --recipients-changed"),
         )
+
+
+def _count(session: Session, known: Memory, number: int) -> int:
+    """Count everybody whom a release showed."""
+    shown = memory.shown(number, first=known.first(known.relations[number]))
+    row = session.pg.execute(template("overlays/count_shown", shown=shown)).fetchone()
+    assert row is not None  # noqa: S101 - an aggregate always has a row
+    persons: int = row[0]
+    return persons
+
+
+def _least(session: Session, known: Memory, number: int) -> int:
+    """Return how many persons a release shows at least, by how many rows each one changed."""
+    if known.several:
+        return 0
+    relation, changed = known.relations[number], memory.changes(session, known.table)
+    own = [n for n, name in known.relations.items() if name == relation and n <= number]
+    return changed.get(own[0], 0) - sum(changed.get(n, 0) for n in own[1:])
 
 
 def _present_in_source(publication: Publication, known: Memory) -> sql.Composed:

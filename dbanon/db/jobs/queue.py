@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from psycopg.rows import dict_row, scalar_row
 
+from dbanon.db import locks
 from dbanon.db.queries import query
 from dbanon.domain.release import Mark
 from dbanon.domain.table import TableName
@@ -112,21 +113,30 @@ def end(
 
 
 def put_back(session: Session, job: Job, *, reason: str | None = None) -> None:
-    """Let a job be tried again: later if there is a reason, else at once."""
+    """Let a job be tried again: later if there is a reason, else at once.
+
+    While a transaction that asks for a refresh is open, nobody knows whether another job of the
+    table waits. Then this one is left as if its worker were lost, for which nobody has to wait.
+    """
     pause = timedelta()
     if reason is not None:
         pause = min(_FIRST_PAUSE * 2 ** (job.attempts - 1), _LONGEST_PAUSE)
-    moment = now(session)
-    merged = session.pg.execute(query("jobs/merge"), {"job": job.id, "now": moment})
     values = {
         "job": job.id,
-        "merged": merged.rowcount > 0,
         "uncounted": int(reason is None),
-        "now": moment,
+        "now": now(session),
         "pause": pause,
         "reason": reason,
     }
-    session.pg.execute(query("jobs/put_back"), values)
+
+    def wait() -> None:
+        merged = session.pg.execute(query("jobs/merge"), values).rowcount > 0
+        session.pg.execute(query("jobs/put_back"), values | {"state": "waiting", "merged": merged})
+
+    try:
+        locks.patiently(session, wait, on=(), budget=0)
+    except locks.Held:
+        session.pg.execute(query("jobs/put_back"), values | {"state": "running", "merged": False})
     session.pg.execute(query("jobs/tell"))
 
 

@@ -54,8 +54,11 @@ def _can_be_added(column: sa.Column[object]) -> bool:
     return not column.primary_key and (column.nullable or column.server_default is not None)
 
 
-def mend_tables(session: Session) -> None:
-    """Make the tables and columns that are gone, empty or with their defaults."""
+def mend_tables(session: Session) -> list[str]:
+    """Make the tables and columns that are gone, empty or with their defaults.
+
+    Returns the names of the tables, on which nobody but their owner has any right yet.
+    """
     from alembic.ddl.base import AddColumn
 
     lost = missing(session)
@@ -68,6 +71,7 @@ def mend_tables(session: Session) -> None:
             described = metadata.tables[f"{SCHEMA}.{table}"].columns[column]
             session.sa.execute(AddColumn(table, described, schema=SCHEMA))
     session.pg.execute(query("metadata/number_on"))
+    return [table.name for table in tables]
 
 
 def ledger_is_gone(session: Session) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -103,6 +104,14 @@ def withdraw(session: Session, release_id: int) -> bool:
     return found.rowcount > 0
 
 
+def note_compared(session: Session, release_id: int, fingerprint: str) -> None:
+    """Note for which rows a refresh found nothing to publish instead of a release."""
+    table = m.release
+    session.sa.execute(
+        sa.update(table).where(table.c.release_id == release_id).values(compared=fingerprint)
+    )
+
+
 def serves_data(session: Session, data_id: int) -> bool:
     """Whether a served release has the private tables of that number."""
     table = m.release
@@ -131,18 +140,19 @@ def policies_by_release(
     """
     c = m.release.c
     rows = session.sa.execute(sa.select(c.release_id, c.policy).where(*of_table(m.release, table)))
-    found: dict[int, Policy] = {}
     read = {_text(policies.to_document(policy)): policy for policy in known}
-    for number, document in rows:
-        text = _text(document)
-        if text not in read:
-            read[text] = policies.from_document(document)
-        found[number] = read[text]
-    return found
+    texts = {number: _text(document) for number, document in rows}
+    return {number: read.get(text) or _read(text) for number, text in texts.items()}
 
 
 def _text(document: Mapping[str, Any]) -> str:
     return json.dumps(document, sort_keys=True)
+
+
+# A publication asks for the policies of former releases when it groups, compares and judges.
+@lru_cache(maxsize=64)
+def _read(text: str) -> Policy:
+    return policies.from_document(json.loads(text))
 
 
 def release_by_id(session: Session, release_id: int) -> Release | None:
@@ -221,6 +231,7 @@ def _releases(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator
             overrides=row["overrides"],
             taxonomies=row["taxonomies"],
             fingerprint=row["fingerprint"],
+            compared=row["compared"],
             earlier=row["earlier"],
             created_at=row["created_at"],
             created_by=row["created_by"],

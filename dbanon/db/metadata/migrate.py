@@ -79,7 +79,7 @@ def _install(session: Session) -> Installed:
         if session.pg.execute(query("catalog/schema_exists"), (schema,)).fetchone() is None:
             session.pg.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
     _upgrade(session, lost=None if known == revision else revision)
-    mend_tables(session)
+    _grant_on(session, mend_tables(session))
     for statement in _function_statements():
         session.pg.execute(statement)
     return Installed(changed=True, former=revision)
@@ -94,6 +94,18 @@ def _upgrade(session: Session, *, lost: str | None) -> None:
     if lost is not None:
         command.stamp(config, lost)
     command.upgrade(config, REVISION)
+
+
+def _grant_on(session: Session, made: list[str]) -> None:
+    """Give whoever may publish the rights on tables that were made anew, and no others."""
+    publishers = session.pg.execute(query("metadata/publishers"), {"made": made}).fetchall()
+    for (role,) in publishers if made else ():
+        with session.pg.transaction(force_rollback=True):
+            session.pg.execute(_everyday_rights(role, DATA_SCHEMA))
+            asked = {"made": made, "role": role}
+            grants = session.pg.execute(query("metadata/rights_on"), asked).fetchall()
+        for (grant,) in grants:
+            session.pg.execute(grant)
 
 
 def grant_everyday(session: Session, role: str, *, views: str) -> None:

@@ -9,7 +9,7 @@ SCHEMA = "dbanon"
 DATA_SCHEMA = "dbanon_data"
 
 # The newest revision under migrations/versions; a test holds the two together.
-REVISION = "0011"
+REVISION = "0014"
 
 metadata = sa.MetaData(
     schema=SCHEMA,
@@ -105,6 +105,7 @@ release = sa.Table(
     sa.Column("created_by", sa.Text, nullable=False, server_default=sa.text("session_user")),
     sa.Column("content", sa.Text),
     sa.Column("data_id", sa.BigInteger, nullable=False),
+    sa.Column("compared", sa.Text),
     sa.CheckConstraint("kind IN ('table', 'view')", name="kind"),
     sa.Index(
         "release_served_key",
@@ -177,6 +178,7 @@ history = sa.Table(
     sa.Column("key_id", UUID, nullable=False),
     sa.Column("series", sa.BigInteger, nullable=False, server_default=sa.text("0")),
     sa.Column("several", sa.Boolean, nullable=False, server_default=sa.text("true")),
+    sa.Column("forgotten_at", sa.DateTime(timezone=True)),
     comment="The releases whose persons are remembered, and by which columns these are told.",
 )
 
@@ -197,6 +199,16 @@ history_member = sa.Table(
     sa.Column("classes", ARRAY(sa.BigInteger), nullable=False),
     sa.Column("value_ids", ARRAY(sa.Integer), nullable=False),
     comment="The persons whose class or values are others than in the release before.",
+)
+
+history_leaver = sa.Table(
+    "history_leaver",
+    metadata,
+    sa.Column("relation_schema", sa.Text, primary_key=True),
+    sa.Column("relation_name", sa.Text, primary_key=True),
+    sa.Column("missed_at", sa.DateTime(timezone=True), primary_key=True),
+    sa.Column("persons", ARRAY(UUID), nullable=False),
+    comment="Those whom a relation shows though they are gone, and which refresh missed them.",
 )
 
 history_value = sa.Table(

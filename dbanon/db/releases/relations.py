@@ -16,7 +16,7 @@ from dbanon.domain.release import ReleaseKind
 from dbanon.domain.wording import floor_in_words, in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
@@ -158,14 +158,20 @@ def comment_statement(publication: Publication, candidate: TableName | None = No
     )
 
 
-def wording_statements(publication: Publication) -> Iterator[sql.Composed]:
-    """Yield the comments in which the columns of the view say in words what they are."""
+def wording_statements(
+    publication: Publication, written: Mapping[str, str] | None = None
+) -> Iterator[sql.Composed]:
+    """Yield the comments in which the columns of the view say in words what they are.
+
+    written: what somebody has written of some of them, which stays.
+    """
     recodings = dict(publication.recodings)
     rules = {name: rule for rule in publication.policy.columns for name in rule.published_as}
     for name in publication.names:
         rule = rules[name]
         recoding, floor = recodings.get(rule.column), floor_in_words(rule)
-        text = in_words(name, rule.role, recoding=recoding, floor=floor)
+        words = in_words(name, rule.role, recoding=recoding, floor=floor)
+        text = (written or {}).get(name, words)
         column = sql.SQL("{}.{}").format(relation(publication.view), sql.Identifier(name))
         yield sql.SQL("COMMENT ON COLUMN {} IS {}").format(column, sql.Literal(text))
 

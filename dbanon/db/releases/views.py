@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import sql
 
+from dbanon.db import catalog
 from dbanon.db.identity import serves
 from dbanon.db.locks import patiently
 from dbanon.db.queries import query, relation
 from dbanon.domain.errors import DatabaseError
+from dbanon.domain.wording import is_of_steward
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -126,6 +128,14 @@ def grants(session: Session, view: TableName) -> list[Privilege]:
     """Return what others than its owner were granted on a view."""
     rows = session.pg.execute(query("rights/grants"), (view.schema, view.name)).fetchall()
     return [Privilege(*row) for row in rows]
+
+
+def comments(session: Session, view: TableName) -> dict[str, str]:
+    """Return what others than dbanon have written of the columns of a view, by column."""
+    if oid_of(session, view) is None:
+        return {}
+    found = {column.name: column.comment for column in catalog.describe(session, view).columns}
+    return {name: text for name, text in found.items() if text and is_of_steward(name, text)}
 
 
 def _drop(session: Session, view: TableName) -> None:

@@ -1,10 +1,14 @@
--- How many persons a former release shows, and how many a release shows who were never published.
-SELECT (SELECT count(DISTINCT f.person) FROM pg_temp.history_shown AS f),
-       (SELECT count(DISTINCT e.person)
-          FROM pg_temp.history_entries AS e
-         WHERE e.release_id = %(release)s
-           AND e.class <> 0
-           AND NOT EXISTS (SELECT
-                             FROM pg_temp.history_entries AS o
-                            WHERE o.person = e.person
-                              AND o.release_id <> e.release_id))
+-- How many persons a release shows who were never published.
+WITH newest AS MATERIALIZED (
+    SELECT DISTINCT e.person
+      FROM pg_temp.history_entries AS e
+     WHERE e.release_id = %(release)s
+       AND e.class <> 0
+),
+known AS MATERIALIZED (
+    SELECT DISTINCT n.person
+      FROM newest AS n
+      JOIN pg_temp.history_entries AS e ON e.person = n.person
+     WHERE e.release_id <> %(release)s
+)
+SELECT (SELECT count(*) FROM newest) - (SELECT count(*) FROM known)

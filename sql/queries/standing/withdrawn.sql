@@ -1,8 +1,7 @@
 -- The classes of which the next release shows nobody.
-SELECT b.classes[1]
-  FROM pg_temp.history_before AS b
-  LEFT JOIN pg_temp.history_departed AS d ON d.person = b.person
- WHERE b.classes[1] IN (SELECT t.class FROM pg_temp.history_touched AS t)
- GROUP BY b.classes[1]
+SELECT m.class
+  FROM pg_temp.history_members AS m
+  LEFT JOIN pg_temp.history_departed AS d ON d.person = m.person
+ GROUP BY m.class
 HAVING bool_and(d.person IS NOT NULL)
- ORDER BY b.classes[1]
+ ORDER BY m.class

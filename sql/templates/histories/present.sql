@@ -4,13 +4,18 @@ WITH class AS MATERIALIZED (
     SELECT g.group_id, {class} AS class
       FROM {groups} AS g
       JOIN dbanon.history_key AS k ON k.key_id = {key}
+),
+valued AS MATERIALIZED (
+    SELECT o.code, v.value_id  -- all have a number: a left join keeps the planner from expecting none
+      FROM {codes} AS o
+      LEFT JOIN dbanon.history_value AS v
+        ON v.table_schema = {table_schema}
+       AND v.table_name = {table_name}
+       AND v.digest = sha256(convert_to(o.value::text, 'UTF8'))
 )
 SELECT {person} AS person, c.class, v.value_id
   FROM {members}
   JOIN dbanon.history_key AS k ON k.key_id = {key}
   JOIN class AS c ON c.group_id = r.group_id
-  JOIN {codes} AS o ON o.code = r.value
-  JOIN dbanon.history_value AS v
-    ON v.table_schema = {table_schema}
-   AND v.table_name = {table_name}
-   AND v.digest = sha256(convert_to(o.value::text, 'UTF8'))
+  JOIN valued AS v ON v.code = r.value
+ WHERE v.value_id IS NOT NULL

@@ -1,19 +1,25 @@
 -- Whether a copy has as many rows of every class as are remembered.
 SELECT NOT EXISTS (SELECT
-                     FROM (SELECT {class} AS class, c.rows
-                             FROM (SELECT ({published})::text AS published, count(*) AS rows
-                                     FROM ONLY {release} AS s
-                                    GROUP BY 1) AS c
-                            CROSS JOIN dbanon.history_key AS k
-                            WHERE k.key_id = {key}) AS c
-                     FULL JOIN (SELECT p.class, count(*) AS rows
-                                  FROM (SELECT n.class
+                     FROM (SELECT n.class, sum(n.rows) AS rows
+                             FROM (SELECT {class} AS class, c.rows
+                                     FROM (SELECT {published} AS published, s.rows
+                                             FROM (SELECT {quasi}, count(*) AS rows
+                                                     FROM ONLY {release} AS s
+                                                    GROUP BY {alike}) AS s) AS c
+                                     JOIN dbanon.history_key AS k ON k.key_id = {key}) AS n
+                            GROUP BY n.class) AS c
+                     FULL JOIN (SELECT p.class, sum(p.rows) AS rows
+                                  FROM (SELECT n.class, count(*) AS rows
                                           FROM pg_temp.history_present AS n
+                                         GROUP BY n.class
                                          UNION ALL
-                                        SELECT b.class
+                                        SELECT b.class, count(*)
                                           FROM pg_temp.history_before AS b
-                                         WHERE NOT EXISTS (SELECT
-                                                             FROM pg_temp.history_departed AS g
-                                                            WHERE g.person = b.person)) AS p
-                                 GROUP BY p.class) AS m USING (class)
+                                         GROUP BY b.class
+                                         UNION ALL
+                                        SELECT g.class, -count(*)
+                                          FROM pg_temp.history_departed AS g
+                                         GROUP BY g.class) AS p
+                                 GROUP BY p.class
+                                HAVING sum(p.rows) <> 0) AS m USING (class)
                     WHERE c.rows IS DISTINCT FROM m.rows)

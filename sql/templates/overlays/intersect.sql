@@ -1,12 +1,14 @@
 -- Compare the values of two releases: what a class shows of a column in one may be less in the other,
 -- and somebody who was in both has one of the values of both. Each step is joined to the next alone:
--- to join the values first, of all classes with all, would take long.
+-- to join the values first, of all classes with all, would take long. Values are found by their numbers:
+-- how many there are of a table, no planner knows.
 WITH coded AS MATERIALIZED (
-    SELECT v.value_id, dense_rank() OVER (ORDER BY v.value -> {column}) AS code
-      FROM dbanon.history_value AS v
-     WHERE v.table_schema = {table_schema}
-       AND v.table_name = {table_name}
-       AND v.value ? {column}
+    SELECT c.value_id, dense_rank() OVER (ORDER BY c.value) AS code
+      FROM (SELECT v.value_id, v.value -> {column} AS value
+              FROM (SELECT a.value_id FROM {shown} AS a UNION SELECT b.value_id FROM {now} AS b) AS s
+              JOIN dbanon.history_value AS v ON v.value_id = s.value_id
+            OFFSET 0) AS c
+     WHERE c.value IS NOT NULL
 ),
 pair AS MATERIALIZED (
     SELECT a.shown AS before, b.shown AS now, count(*) AS persons

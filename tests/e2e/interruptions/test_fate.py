@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from proxies import wire
+from faults.proxies import wire
 from selection import exhaustive_after, one_server_after
 from sqlalchemy.engine import RootTransaction
 from tables import define_patients, make_patients, patients_policy

@@ -57,3 +57,5 @@ def test_what_was_published_meanwhile_is_refreshed_as_it_was_asked_for(
     assert done.release.id == now.id > first.id
     assert (20, kind) == (now.policy.k, now.kind.value)
     assert done.changed is not if_changed
+    pins = "SELECT count(*) FROM pg_class WHERE relname LIKE 'pin%'"  # views of the source
+    assert [(0,)] == patients.execute(pins)

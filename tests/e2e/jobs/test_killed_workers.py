@@ -1,15 +1,11 @@
 """Workers, their connections and the server are killed at random; no job is lost or done twice."""
 
-import os
-import random
 import signal
 import time
-from contextlib import ExitStack, contextmanager, suppress
-from threading import Event, Thread
+from contextlib import ExitStack
 
-import psycopg
 import pytest
-from forked import forking
+from faults.storms import PATIENCE, Workers, answered, enqueue, harm, idle, repeating, settle
 from servers import Server
 from tables import serve_patients
 
@@ -18,50 +14,11 @@ from dbanon.actions.init import init
 
 pytestmark = [pytest.mark.one_server, pytest.mark.slow]
 
-WORKER = """
-import sys
-sys.argv = ["dbanon", "worker", "--quiet"]
-from dbanon.cli import main
-main()
-"""
+VIEW = "anon.patients"
 SMALLEST = """
 SELECT min(n)
   FROM (SELECT count(*) FROM anon.patients GROUP BY age, sex, born, weight) AS c (n)
 """
-BACKENDS = """
-SELECT pid FROM pg_stat_activity
- WHERE datname = current_database() AND backend_type = 'client backend'
-   AND application_name <> 'bystander' AND pid <> pg_backend_pid()
- ORDER BY pid
-"""
-PATIENCE = 120.0
-
-
-@contextmanager
-def repeating(database, act, seen):
-    """Do something over a connection of its own, again and again, whatever ends the connection."""
-    stop = Event()
-
-    def run():
-        while not stop.is_set():
-            with (
-                suppress(psycopg.OperationalError, psycopg.errors.SerializationFailure),
-                psycopg.connect(
-                    database.dsn, autocommit=True, application_name="bystander"
-                ) as connection,
-            ):
-                while not stop.is_set():
-                    seen.append(act(connection))
-                    stop.wait(0.02)
-            stop.wait(0.1)
-
-    thread = Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 def write(connection):
@@ -76,117 +33,27 @@ def write(connection):
 
 
 def read(connection):
-    return connection.execute(SMALLEST).fetchone()[0]
-
-
-class Workers:
-    """Two worker processes that are started again when they are gone, as a supervisor does."""
-
-    def __init__(self, stack):
-        self.forks = [stack.enter_context(forking()) for _ in range(2)]
-        self.stacks = [ExitStack() for _ in self.forks]
-        stack.callback(self.close)
-        self.processes = [self.begin(i) for i in range(2)]
-
-    def begin(self, i):
-        return self.stacks[i].enter_context(self.forks[i](WORKER))
-
-    def kill(self, i):
-        self.stacks[i].close()
-        self.processes[i] = self.begin(i)
-
-    def close(self):
-        for stack in self.stacks:
-            stack.close()
-
-
-def one_of_the_backends(database):
-    with suppress(psycopg.OperationalError), psycopg.connect(database.dsn) as connection:
-        found = [pid for (pid,) in connection.execute(BACKENDS).fetchall()]
-        return random.choice(found) if found else None  # noqa: S311
-    return None
-
-
-def harm(database, workers, *, crash):
-    """Kill a worker or what it is connected to, most often while it is at work."""
-    time.sleep(random.uniform(0.0, 1.5))  # noqa: S311
-    ways = ["worker", "worker", "connection", "connection", *["server"] * crash]
-    way = random.choice(ways)  # noqa: S311
-    if way == "worker":
-        workers.kill(random.randrange(2))  # noqa: S311
-    elif (pid := one_of_the_backends(database)) is not None:
-        with suppress(psycopg.OperationalError, ProcessLookupError):
-            if way == "server":  # which ends all its sessions when one of them crashes
-                os.kill(pid, signal.SIGKILL)
-            else:
-                database.execute("SELECT pg_terminate_backend(%s)", (pid,))
-    return way
-
-
-def settled(database):
-    """Wait until no job is left; what waits to be tried again need not wait for long here."""
-    deadline = time.monotonic() + PATIENCE
-    hurry = (
-        "UPDATE dbanon.job SET not_before = NULL"
-        " WHERE not_before IS NOT NULL AND state = 'waiting';"
-        " SELECT pg_notify('dbanon_job', '');"
-        " SELECT count(*) FROM dbanon.job WHERE state IN ('waiting', 'running')"
-    )
-    while time.monotonic() < deadline:
-        with suppress(psycopg.OperationalError):
-            if database.execute(hurry) == [(0,)]:
-                return
-        time.sleep(0.2)
-    pytest.fail(f"a job is left: {database.execute('SELECT * FROM dbanon.job')}")
-
-
-def checked(database):
-    """Check what is served, once the server has recovered."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return dbanon.check("anon.patients", settings=database.settings)
-        except dbanon.DatabaseError:
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
-
-
-def ask(database):
-    for _ in range(600):
-        with suppress(psycopg.OperationalError):
-            assert [(True,)] == database.execute("SELECT dbanon.enqueue('public.patients')")
-            return
-        time.sleep(0.1)
-    pytest.fail("the server did not come back")
-
-
-def idle(database):
-    """Open a transaction that has read the release, and goes idle."""
-    connection = psycopg.connect(database.dsn, application_name="bystander")
-    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-    connection.execute("SELECT count(*) FROM anon.patients")
-    return connection
+    assert connection.execute(SMALLEST).fetchone()[0] >= 5
 
 
 def storm(database, times, *, crash=False):
     """Ask for refreshes, and do harm during each; look at all that is left."""
-    seen, done = [], []
+    done = []
     with ExitStack() as stack:
         workers = Workers(stack)
-        stack.enter_context(repeating(database, write, []))
-        stack.enter_context(repeating(database, read, seen))
-        reader = idle(database)
+        stack.enter_context(repeating(database, write))
+        stack.enter_context(repeating(database, read))
+        reader = idle(database, SMALLEST)
         for _ in range(times):
-            ask(database)
+            enqueue(database)
             done.append(harm(database, workers, crash=crash))
-            settled(database)
-            assert checked(database).passed
+            settle(database)
+            assert answered(lambda: dbanon.check(VIEW, settings=database.settings)).passed
             if done[-1] == "server":
                 reader.close()
-                reader = idle(database)
+                reader = idle(database, SMALLEST)
         reader.close()
-    assert min(seen) >= 5
-    print({way: done.count(way) for way in done}, len(seen), "readings")  # noqa: T201
+    print({way: done.count(way) for way in done})  # noqa: T201
     return done
 
 
@@ -231,8 +98,8 @@ def test_two_workers_do_one_job_once_and_sigterm_ends_them_in_peace(copied, monk
     database.execute("UPDATE public.patients SET note = note || '.'")
     with ExitStack() as stack:
         workers = Workers(stack)
-        ask(database)
-        settled(database)
+        enqueue(database)
+        settle(database)
         sessions = (
             "SELECT count(*), count(xact_start) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -255,7 +122,7 @@ def test_sigterm_during_a_job_puts_it_back_for_the_next_worker(copied, monkeypat
     blocker.execute("LOCK public.patients IN ROW EXCLUSIVE MODE")  # as who writes does
     with ExitStack() as stack:
         workers = Workers(stack)
-        ask(database)
+        enqueue(database)
         running = "SELECT count(*) FROM dbanon.job WHERE state = 'running'"
         while database.execute(running) != [(1,)]:
             time.sleep(0.05)

@@ -2,7 +2,9 @@
 
 import json
 from datetime import UTC, datetime, timedelta
-from threading import Event
+from itertools import pairwise
+from threading import Event, Thread
+from time import monotonic
 
 import psycopg
 import pytest
@@ -243,6 +245,56 @@ def test_what_is_asked_for_during_an_attempt_is_not_done_by_a_release_before(
     assert 3 == len(dbanon.list_releases(settings=published.settings))
 
 
+def test_no_worker_that_gives_a_job_back_waits_for_a_load(published, monkeypatch):
+    ask = "SELECT dbanon.enqueue('public.patients')"
+    load = published.connect(autocommit=False)
+
+    def ask_and_fail(*_, **__):
+        load.execute(ask)
+        failing()
+
+    published.execute(ask)
+    with monkeypatch.context() as patched:
+        patched.setattr("dbanon.actions.refresh.refresh", ask_and_fail)
+        start = monotonic()
+        assert ["retried"] == work(published)
+        assert monotonic() - start < 20
+    found = "SELECT state, attempts, reason, not_before > now() FROM dbanon.job"
+    assert [("running", 1, "the disk of the server is full", True)] == published.execute(found)
+    load.commit()
+    assert [] == work(published)
+    wait_no_more(published)
+    assert ["unchanged", "unchanged"] == work(published)
+    assert ["unchanged"] * 2 == [result for _, _, result in jobs(published)]
+
+
+def test_a_worker_that_is_told_of_jobs_all_the_time_looks_once_a_second(published, monkeypatch):
+    loud = published.connect_as(published.role("loud"))
+    taken, take, stop, done = [], queue.take, Event(), []
+
+    def counted(*asked):
+        taken.append(monotonic())
+        return take(*asked)
+
+    monkeypatch.setattr(queue, "take", counted)
+    worker = Thread(
+        target=dbanon.work,
+        kwargs={"stop": stop, "on_job": done.append, "settings": published.settings},
+    )
+    worker.start()
+    start, asked = monotonic(), []
+    while monotonic() - start < 4 or not done:
+        loud.execute("NOTIFY dbanon_job")
+        if len(taken) == 2 and not asked:
+            asked = published.execute("SELECT dbanon.enqueue('public.patients')")
+    stop.set()
+    loud.execute("NOTIFY dbanon_job")
+    worker.join()
+    assert ["unchanged"] == [str(one.outcome.result) for one in done]
+    idle = [b - a for a, b in pairwise(taken)]
+    assert len(idle) - sum(pause > 0.9 for pause in idle) <= 2  # after a job it looks at once
+
+
 def test_a_worker_that_is_told_to_stop_while_its_job_fails_ends_in_peace(published, monkeypatch):
     stop, done = Event(), []
 
@@ -280,6 +332,14 @@ def test_a_job_that_its_worker_has_done_but_not_entered_is_not_done_again(publis
     change(published)
     assert ["refreshed"] == work(published)
     assert [2, 1] == [one.id for one in dbanon.list_releases(settings=published.settings)]
+
+
+def test_a_job_that_was_done_already_leaves_nothing_that_hangs_on_its_table(published):
+    private = "SELECT relname FROM pg_class WHERE relnamespace = 'dbanon_data'::regnamespace"
+    before = published.execute(private)
+    published.execute(LOST.replace("now(), 1", "now() - interval '1 hour', 0"), (1,))
+    assert ["refreshed"] == work(published)
+    assert before == published.execute(private)
 
 
 def test_a_job_whose_worker_was_lost_before_it_had_done_it_is_done(published):

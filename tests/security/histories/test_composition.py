@@ -181,11 +181,15 @@ def test_a_release_that_was_dropped_is_not_forgotten(patients):
     assert second.sharing.withheld > 0
 
 
-def test_live_views_are_said_to_be_unknown(patients):
+def test_live_views_are_said_to_be_compared_with_nothing(patients):
     publish(patients)
     live = publish(patients, name="live", kind="view").composition
     assert ((1,), (2,)) == (live.releases, live.unknown)
-    assert "release 2 of public.patients left nothing to compare with" in live.warnings[-1]
+    (warning,) = live.warnings
+    assert "release 2 of public.patients is a live view" in warning
+    assert "no release before or after is compared with it" in warning
+    (later,) = publish(patients, name="others").composition.warnings
+    assert "release 2 of public.patients left nothing to compare with" in later
 
 
 def test_nobody_but_who_publishes_can_read_what_is_remembered(patients):

@@ -142,6 +142,35 @@ def test_a_grant_of_two_series_by_hand_is_found(patients):
     assert {("anon.patients", role), ("anon.others", role)} == found()
 
 
+@pytest.mark.parametrize("kind", ["VIEW", "MATERIALIZED VIEW"])
+def test_who_reads_a_view_of_a_release_reads_its_series(patients, kind):
+    patients.execute(
+        f"CREATE {kind} public.mine AS SELECT * FROM anon.patients;"
+        "CREATE VIEW public.counted AS SELECT age, count(*) FROM public.mine GROUP BY age"
+    )
+    role = reader(patients, "analyst", "public.counted")
+    with pytest.raises(NotPermitted, match=f"{role} can read anon.others and another series"):
+        publish(patients, name="others", grants=[role], algorithm="mondrian", **OTHERS)
+    publish(patients, name="others", algorithm="mondrian", **OTHERS)
+    patients.execute(
+        "CREATE VIEW public.theirs AS SELECT * FROM anon.others;"
+        f"GRANT SELECT ON public.theirs TO {role}"
+    )
+    found = [one for one in dbanon.doctor(settings=patients.settings) if one.level == "failure"]
+    assert {"anon.patients", "anon.others"} == {one.subject for one in found}
+    assert all(role in one.message for one in found)
+
+
+@pytest.mark.pg(">= 15")
+def test_a_view_that_asks_for_the_rights_of_its_reader_makes_nobody_a_reader(patients):
+    patients.execute(
+        "CREATE VIEW public.mine WITH (security_invoker) AS SELECT * FROM anon.patients"
+    )
+    role = reader(patients, "analyst", "public.mine")
+    release = publish(patients, name="others", grants=[role], algorithm="mondrian", **OTHERS)
+    assert "anon.others" == str(release.relation)
+
+
 def test_a_series_and_a_live_view_that_is_older_have_no_reader_in_common(patients):
     publish(patients, name="live", kind="view")
     publish(patients, name="others", algorithm="mondrian", **OTHERS)

@@ -152,6 +152,22 @@ def test_a_column_that_was_never_shown_is_shown_of_whoever_is_safe_by_it(patient
     assert () == second.composition.failed
 
 
+def test_a_column_that_was_never_shown_is_shown_of_no_fewer_than_its_release_promises(patients):
+    one = other_policy(patients, "one", quasi=["age"], sensitive=["disease"])
+    sensitive = ["disease", "note"]
+    two = other_policy(patients, "two", quasi=["sex"], sensitive=sensitive, k=2 * K)
+    first = publish(patients, policy=one)
+    assert first.loss.smallest_class < 2 * K
+    patients.execute("UPDATE public.patients SET note = id % 4")
+    # among the persons of both classes, whom their diseases tell from others, are fewer than 2 K
+    with pytest.raises(Unsatisfiable, match="nobody of those who were published before") as raised:
+        publish(patients, policy=two)
+    assert "None" not in raised.value.hint
+    three = other_policy(patients, "three", quasi=["sex"], sensitive=sensitive)
+    assert 200 == publish(patients, policy=three).sharing.kept
+    assert 200 == publish(patients, policy=two).sharing.kept  # there is nothing new in it any more
+
+
 def test_values_are_those_that_were_published_before(patients):
     publish(patients)
     before = values_of(patients)

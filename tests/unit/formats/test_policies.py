@@ -73,6 +73,7 @@ def policies(draw):
         class_label=draw(st.none() | NAMES),
         allow=draw(st.sampled_from([(), ('k-of-one: why: "so"', "no-diversity:x")])),
         rest=draw(st.none() | st.just("drop")),
+        erase_within=draw(st.none() | st.integers(1, 9999).map("{}d".format)),
         name=draw(st.from_regex(r"[a-z][a-z0-9_-]{0,39}", fullmatch=True)),
     )
 

@@ -1,0 +1,44 @@
+"""Since when those are gone whom a relation shows still, by keyed hashes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbanon.db.queries import query
+from dbanon.domain.release import Lingering
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from dbanon.db.session import Session
+    from dbanon.domain.table import TableName
+
+
+def find(session: Session, relation: TableName, *, deadline: timedelta | None) -> None:
+    """Write who is gone, since when, and whether for too long, into ``history_missed``."""
+    session.pg.execute(query("leavers/find"), {**_named(relation), "deadline": deadline})
+
+
+def keep(session: Session, relation: TableName) -> None:
+    """Remember those of ``history_missed`` whom the next release shows on, and nobody else."""
+    for name in ("leavers/discard", "leavers/keep"):
+        session.pg.execute(query(name), _named(relation))
+
+
+def forget(session: Session, relation: TableName) -> None:
+    """Forget who is gone of a relation that shows nobody, or that was grouped anew."""
+    session.pg.execute(query("leavers/forget"), _named(relation))
+
+
+def count(session: Session, relation: TableName, *, deadline: timedelta | None) -> Lingering:
+    """Return how many a relation shows who are gone, as its last refresh has found."""
+    asked = {**_named(relation), "deadline": deadline}
+    row = session.pg.execute(query("leavers/count"), asked).fetchone()
+    assert row is not None  # noqa: S101 - an aggregate always has a row
+    shown, overdue, since = row
+    due = since + deadline if since is not None and deadline is not None else None
+    return Lingering(relation, shown, overdue, since, due)
+
+
+def _named(relation: TableName) -> dict[str, str | None]:
+    return {"schema": relation.schema, "name": relation.name}

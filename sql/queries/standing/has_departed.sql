@@ -1,0 +1,2 @@
+-- Whether the next release shows somebody no more.
+SELECT EXISTS (SELECT FROM pg_temp.history_departed AS d)

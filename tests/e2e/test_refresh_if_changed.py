@@ -1,0 +1,70 @@
+"""What `refresh --if-changed` leaves alone: rows that were compared before, newcomers included."""
+
+import pytest
+from tables import make_patients, patients_policy
+
+import dbanon
+from dbanon.domain.release import Leavers
+
+pytestmark = pytest.mark.one_server
+
+
+@pytest.fixture
+def patients(database):
+    """Return a table of 40 people who are published, and 3 more who are not in it yet."""
+    table = make_patients(database, rows=43)
+    database.execute("CREATE TABLE public.others AS SELECT * FROM public.patients WHERE id >= 40")
+    database.execute("DELETE FROM public.patients WHERE id >= 40")
+    dbanon.set_policy(table, patients_policy(table, k=4, l=2), settings=database.settings)
+    dbanon.publish(table, settings=database.settings)
+    return database
+
+
+def arrive(database, number):
+    database.execute(
+        "INSERT INTO public.patients SELECT * FROM public.others WHERE id = %s", (number,)
+    )
+
+
+def growth(database, **options):
+    """Refresh if something changed; return what was found, None if nothing was looked for."""
+    (found,) = dbanon.refresh("patients", if_changed=True, settings=database.settings, **options)
+    assert not found.changed
+    return found.growth
+
+
+def test_newcomers_who_wait_are_compared_once(patients):
+    assert growth(patients) is None
+    arrive(patients, 40)
+    assert [1, None, None] == [getattr(growth(patients), "waiting", None) for _ in range(3)]
+    arrive(patients, 41)
+    assert [2, None] == [getattr(growth(patients), "waiting", None) for _ in range(2)]
+
+
+def test_leavers_who_wait_are_compared_again_by_other_terms(patients):
+    patients.execute("DELETE FROM public.patients WHERE id = 7")
+    assert 1 == growth(patients).deferred
+    assert growth(patients, leavers=Leavers.DEFER) is None
+    (retired,) = dbanon.refresh(
+        "patients", if_changed=True, leavers=Leavers.RETIRE, settings=patients.settings
+    )
+    assert (True, 1) == (retired.changed, retired.growth.withdrawn)
+
+
+def test_what_is_only_tried_leaves_no_trace(patients):
+    arrive(patients, 40)
+    assert 1 == growth(patients, dry_run=True).waiting
+    assert 1 == growth(patients).waiting
+
+
+def test_who_waits_is_grouped_anew_with_all_others_when_that_is_asked(patients):
+    arrive(patients, 40)
+    assert 1 == growth(patients).waiting
+    (anew,) = dbanon.refresh(
+        "patients",
+        if_changed=True,
+        new_series=True,
+        recipients_changed=True,
+        settings=patients.settings,
+    )
+    assert anew.changed

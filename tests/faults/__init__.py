@@ -1,0 +1,1 @@
+"""What goes wrong around dbanon, for tests to let it happen."""

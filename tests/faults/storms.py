@@ -1,0 +1,166 @@
+"""Workers, their connections and the server are killed at random, beside writers and readers."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from contextlib import ExitStack, contextmanager, suppress
+from threading import Event, Thread
+from typing import TYPE_CHECKING, TypeVar
+
+import psycopg
+import pytest
+from forked import forking
+
+import dbanon
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from forked import Forked
+    from servers import Database
+
+    T = TypeVar("T")
+
+# Its clock jumps back, each time by another while, whenever it looks.
+WORKER = """
+import random, sys
+from datetime import timedelta
+from dbanon.db.jobs import queue
+now = queue.now
+queue.now = lambda session: now(session) - timedelta(hours=random.choice([0, 0, 1, 5]))
+sys.argv = ["dbanon", "worker", "--quiet"]
+from dbanon.cli import main
+main()
+"""
+BACKENDS = """
+SELECT pid FROM pg_stat_activity
+ WHERE datname = current_database() AND backend_type = 'client backend'
+   AND application_name <> 'bystander' AND pid <> pg_backend_pid()
+ ORDER BY pid
+"""
+PATIENCE = 120.0
+
+
+@contextmanager
+def repeating(
+    database: Database, act: Callable[[psycopg.Connection], object], *, pause: float = 0.02
+) -> Iterator[None]:
+    """Do something over a connection of its own, again and again, whatever ends the connection.
+
+    Raises at the end what the act raised that is no loss of a connection.
+    """
+    stop, raised = Event(), []
+
+    def run() -> None:
+        while not stop.is_set() and not raised:
+            with (
+                suppress(psycopg.OperationalError, psycopg.errors.SerializationFailure),
+                psycopg.connect(
+                    database.dsn, autocommit=True, application_name="bystander"
+                ) as connection,
+            ):
+                while not stop.wait(pause):
+                    try:
+                        act(connection)
+                    except AssertionError as error:
+                        raised.append(error)
+                        return
+            stop.wait(0.1)
+
+    thread = Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    if raised:
+        raise raised[0]
+
+
+class Workers:
+    """Two worker processes that are started again when they are gone, as a supervisor does."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.forks = [stack.enter_context(forking()) for _ in range(2)]
+        self.stacks = [ExitStack() for _ in self.forks]
+        stack.callback(self.close)
+        self.processes = [self.begin(i) for i in range(2)]
+
+    def begin(self, i: int) -> Forked:
+        return self.stacks[i].enter_context(self.forks[i](WORKER))
+
+    def kill(self, i: int) -> None:
+        self.stacks[i].close()
+        self.processes[i] = self.begin(i)
+
+    def close(self) -> None:
+        for stack in self.stacks:
+            stack.close()
+
+
+def one_of_the_backends(database: Database) -> int | None:
+    with suppress(psycopg.OperationalError), psycopg.connect(database.dsn) as connection:
+        found = [pid for (pid,) in connection.execute(BACKENDS).fetchall()]
+        return random.choice(found) if found else None  # noqa: S311
+    return None
+
+
+def harm(database: Database, workers: Workers, *, crash: bool, within: float = 1.5) -> str:
+    """Kill a worker or what it is connected to, most often while it is at work."""
+    time.sleep(random.uniform(0.0, within))  # noqa: S311
+    ways = ["worker", "worker", "connection", "connection", *["server"] * crash]
+    way = random.choice(ways)  # noqa: S311
+    if way == "worker":
+        workers.kill(random.randrange(2))  # noqa: S311
+    elif (pid := one_of_the_backends(database)) is not None:
+        with suppress(psycopg.OperationalError, ProcessLookupError):
+            if way == "server":  # which ends all its sessions when one of them crashes
+                os.kill(pid, signal.SIGKILL)
+            else:
+                database.execute("SELECT pg_terminate_backend(%s)", (pid,))
+    return way
+
+
+def answered(ask: Callable[[], T]) -> T:
+    """Return an answer of the database, once the server has recovered."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return ask()
+        except (psycopg.OperationalError, dbanon.DatabaseError):
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+
+
+def enqueue(database: Database) -> None:
+    asked = answered(lambda: database.execute("SELECT dbanon.enqueue('public.patients')"))
+    assert [(True,)] == asked
+
+
+def settle(database: Database) -> None:
+    """Wait until no job is left; what waits to be tried again need not wait for long here."""
+    deadline = time.monotonic() + PATIENCE
+    hurry = (
+        "UPDATE dbanon.job SET not_before = NULL"
+        " WHERE not_before IS NOT NULL AND state = 'waiting';"
+        " SELECT pg_notify('dbanon_job', '');"
+        " SELECT count(*) FROM dbanon.job WHERE state IN ('waiting', 'running')"
+    )
+    while time.monotonic() < deadline:
+        with suppress(psycopg.OperationalError):
+            if database.execute(hurry) == [(0,)]:
+                return
+        time.sleep(0.2)
+    pytest.fail(f"a job is left: {database.execute('SELECT * FROM dbanon.job')}")
+
+
+def idle(database: Database, question: str) -> psycopg.Connection:
+    """Open a transaction that has read a release, and goes idle."""
+    connection = psycopg.connect(database.dsn, application_name="bystander")
+    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    connection.execute(question)
+    return connection

@@ -1,0 +1,181 @@
+"""Whoever is gone from a table is shown no longer than its policy promises."""
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+
+import pytest
+from tables import make_patients, patients_policy
+
+import dbanon
+from dbanon.domain.policy import Role
+
+pytestmark = pytest.mark.one_server
+K, L = 4, 2
+LEAVER = 17
+ROWS = "SELECT age::text, sex::text, born::text, weight::text, disease FROM anon.patients"
+
+
+@pytest.fixture(params=["noted", "plain"])
+def patients(database, request):
+    """Return a table of 120 people who are published, each with a note or without."""
+    table = make_patients(database, rows=120)
+    set_policy(database, table, noted=request.param == "noted")
+    dbanon.publish(table, settings=database.settings)
+    return database
+
+
+def set_policy(database, table="patients", *, noted=True, within="30d"):
+    policy = patients_policy(dbanon.TableName.parse(f"{table}"), k=K, l=L, algorithm="mdav")
+    rules = policy.columns
+    if not noted:
+        *rules, note = rules
+        rules = (*rules, replace(note, role=Role.IDENTIFIER, allow=()))
+    policy = replace(policy, columns=rules, erase_within=within)
+    dbanon.set_policy(table, policy, settings=database.settings)
+
+
+def is_noted(database):
+    policy = dbanon.load_policy("patients", settings=database.settings)
+    return any(r.column == "note" for r in policy.with_role(Role.INSENSITIVE))
+
+
+def leave(database, *persons):
+    database.execute("CREATE TABLE IF NOT EXISTS public.gone (LIKE public.patients)")
+    database.execute(
+        "WITH d AS (DELETE FROM public.patients WHERE id = ANY (%s) RETURNING *)"
+        " INSERT INTO public.gone SELECT * FROM d",
+        (list(persons),),
+    )
+
+
+def refresh(database, **options):
+    (found,) = dbanon.refresh("patients", settings=database.settings, **options)
+    return found
+
+
+def wait(database, days):
+    """Let days pass, for all that is remembered."""
+    database.execute(
+        "UPDATE dbanon.history_leaver SET missed_at = missed_at - make_interval(days => %s)",
+        (days,),
+    )
+
+
+def remembered(database):
+    return database.execute("SELECT sum(cardinality(persons))::int FROM dbanon.history_leaver")
+
+
+def published(database):
+    return Counter(database.execute(ROWS))
+
+
+def is_safe(rows):
+    """Tell whether what two releases differ by hides everybody in it."""
+    found = defaultdict(Counter)
+    for row, n in rows.items():
+        found[row[:4]][row[4]] += n
+    return all(values.total() >= K and len(values) >= L for values in found.values())
+
+
+def test_somebody_who_is_gone_is_shown_until_the_deadline_and_no_longer(patients):
+    before = published(patients)
+    leave(patients, LEAVER)
+    first = refresh(patients)
+    assert (False, 1, 0) == (first.changed, first.growth.deferred, first.growth.left)
+    wait(patients, 29)
+    assert not refresh(patients).changed
+    assert before == published(patients)
+    wait(patients, 2)
+    found = refresh(patients)
+    assert (True, 0, 1, 1) == (
+        found.changed,
+        found.growth.deferred,
+        found.growth.left,
+        found.growth.overdue,
+    )
+    assert found.release.composition.holds
+    assert is_safe(before - published(patients))
+    assert not published(patients) - before
+    if is_noted(patients):
+        assert [] == patients.execute(f"SELECT FROM anon.patients WHERE note = 'note {LEAVER}'")
+    assert [(None,)] == remembered(patients)
+
+
+def test_the_worker_takes_them_out_though_nothing_else_has_changed(patients):
+    leave(patients, LEAVER)
+    newcomers = "SELECT id + 1000, age, sex, born, weight, disease, note FROM public.patients"
+    patients.execute(f"INSERT INTO public.patients {newcomers}")
+    assert refresh(patients).changed
+    assert not refresh(patients, if_changed=True).changed
+    wait(patients, 31)
+    found = refresh(patients, if_changed=True)
+    assert (True, 0, 1) == (found.changed, found.growth.deferred, found.growth.left)
+
+
+def test_a_deadline_that_is_set_later_counts_from_when_they_were_missed(patients):
+    noted = is_noted(patients)
+    set_policy(patients, noted=noted, within=None)
+    leave(patients, LEAVER)
+    assert refresh(patients).growth.due is None
+    wait(patients, 500)
+    assert 1 == refresh(patients).growth.deferred
+    set_policy(patients, noted=noted, within="365d")
+    found = refresh(patients)
+    assert (None, 0, 1) == (found.regrouped, found.growth.deferred, found.growth.left)
+
+
+def test_somebody_who_comes_back_is_not_gone(patients):
+    leave(patients, LEAVER)
+    refresh(patients)
+    wait(patients, 29)
+    patients.execute("INSERT INTO public.patients SELECT * FROM public.gone")
+    assert 0 == refresh(patients).growth.deferred
+    assert [(None,)] == remembered(patients)
+    leave(patients, LEAVER)
+    refresh(patients)
+    wait(patients, 2)
+    assert 1 == refresh(patients).growth.deferred
+
+
+def test_a_moment_that_is_yet_to_come_puts_nothing_off(patients):
+    leave(patients, LEAVER)
+    refresh(patients)
+    wait(patients, -3000)
+    refresh(patients)
+    wait(patients, 31)
+    assert 0 == refresh(patients).growth.deferred
+
+
+def test_a_dry_run_takes_nobody_out_and_remembers_nobody(patients):
+    leave(patients, LEAVER)
+    refresh(patients, dry_run=True)
+    assert [(None,)] == remembered(patients)
+    refresh(patients)
+    wait(patients, 31)
+    assert 1 == refresh(patients, dry_run=True).growth.overdue
+    assert [(1,)] == remembered(patients)
+
+
+@pytest.mark.parametrize("again", ["drop", "publish", "new series"])
+def test_nobody_is_remembered_as_gone_whom_the_relation_shows_no_more(patients, again):
+    leave(patients, LEAVER)
+    release = refresh(patients).release
+    if again == "drop":
+        dbanon.drop_release(release.id, settings=patients.settings)
+    elif again == "publish":
+        dbanon.publish("patients", settings=patients.settings)
+    else:
+        refresh(patients, new_series=True, recipients_changed=True)
+    assert [(None,)] == remembered(patients)
+    if again != "drop":
+        wait(patients, 31)
+        assert 0 == refresh(patients).growth.deferred
+
+
+def test_readers_learn_of_nobody_since_when_they_are_gone(patients):
+    reader = patients.role("reader")
+    dbanon.grant("anon.patients", [reader], settings=patients.settings)
+    leave(patients, LEAVER)
+    refresh(patients)
+    asked = "SELECT has_table_privilege(%s, 'dbanon.history_leaver', 'SELECT')"
+    assert [(False,)] == patients.execute(asked, (reader,))

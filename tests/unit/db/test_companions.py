@@ -1,0 +1,51 @@
+"""Who goes with those who left a class."""
+
+from collections import Counter
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbanon.db.histories.companions import Candidate, draw
+
+K = 3
+
+
+def members(values, gone=1, start=0):
+    """Return candidates with these values, of whom the first are gone."""
+    return [
+        Candidate(number < gone, UUID(int=start + number), (value,))
+        for number, value in enumerate(values)
+    ]
+
+
+@given(st.lists(st.sampled_from("aab "), max_size=14), st.integers(1, 3), st.integers(0, 99))
+def test_those_who_go_and_those_who_stay_are_valid_classes(values, gone, start):
+    found = members([value.strip() or None for value in values], gone, start)
+    drawn = draw(found, K, {"disease": 2})
+    if drawn:
+        went = [one for one in found if one.is_gone or one in drawn]
+        stay = [one for one in found if one not in went]
+        for part in (went, stay):
+            assert len(part) >= K
+            assert len({one.values[0] for one in part} - {None}) >= 2
+        assert not any(one.is_gone for one in drawn)
+
+
+def test_as_few_go_as_make_a_valid_class():
+    assert 2 == len(draw(members("abababab"), K, {"disease": 2}))
+    assert 1 == len(draw(members("abababab", gone=3), K, {"disease": 2}))
+    assert 2 == len(draw(members("aaaaaaaa"), K, {}))
+
+
+def test_nobody_is_drawn_where_too_few_would_stay():
+    assert [] == draw(members("ababa"), K, {"disease": 2})
+    assert [] == draw(members("aaaaaaab"), K, {"disease": 2})
+
+
+def test_whoever_stays_is_as_likely_to_go_as_any_other_of_the_same_value():
+    went = Counter()
+    for start in range(0, 40_000, 10):
+        went.update(one.person.int - start for one in draw(members("abbbbbbb", 1, start), K, {}))
+    assert 0 not in went
+    assert max(went.values()) < 1.2 * min(went.values())
