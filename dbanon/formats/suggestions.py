@@ -115,19 +115,20 @@ def key_of(
 ) -> tuple[str, ...]:
     """Return the first column that has another value in every row, and none without one.
 
+    A date or time is one only if nothing else is, with the column of the persons or alone.
     pairs: by column, how many distinct pairs it makes with the column of the persons, which then
     is half of a key, with a date rather than with anything else.
     """
     found = {c.name: s for c in info.columns if (s := stats.get(c.name)) and not s.n_null}
-    for name, known in found.items():
-        if 0 < known.n_rows == known.n_distinct:
-            return (name,)
-    if persons is None or persons.column not in found:
-        return ()
+    alone = [name for name, known in found.items() if 0 < known.n_rows == known.n_distinct]
+    alone.sort(key=lambda name: info.column(name).kind in _DATES)  # two may come at one moment
+    lasting = alone and info.column(alone[0]).kind not in _DATES
+    if lasting or persons is None or persons.column not in found:
+        return tuple(alone[:1])
     n_rows = found[persons.column].n_rows
     others = [name for name in found if (pairs or {}).get(name) == n_rows > 0]
     others.sort(key=lambda name: info.column(name).kind not in _DATES)
-    return (persons.column, others[0]) if others else ()
+    return (persons.column, others[0]) if others else tuple(alone[:1])
 
 
 def differing(
