@@ -36,6 +36,11 @@ def show(
         return
     for one in found:
         _draw(one)
+    if sum(not one.release.dataset for one in found) > 1:
+        console.say(
+            "each is planned by itself: of several relations of a table, only the one that is"
+            " refreshed first will show newcomers, and what others show then may be refused"
+        )
 
 
 def _draw(found: Refreshed) -> None:

@@ -25,7 +25,7 @@ _LACKING = ("something that dbanon needs is not there", "dbanon doctor")
 _POOLER = "connect to the server itself: a pooler loses what dbanon sets for its session"
 _MEANINGS = {
     "3F000": _LACKING,
-    "42501": ("a right is missing", "dbanon doctor"),
+    "42501": ("a right is missing", "let the owner GRANT it to this role, then: dbanon doctor"),
     "42703": _LACKING,
     "42883": _LACKING,
     "42P01": _LACKING,

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
 
 _TEMPORARY = TableName("pg_temp", "query")
+_NO_PLACE = frozenset({"3F000", "42501"})
+_MAKE_ELSEWHERE = (
+    "name a schema in which this role may CREATE: --create-view SCHEMA.NAME;"
+    " it also needs SELECT on all that the query reads"
+)
+_WRITE_ANOTHER = "write one SELECT, with a name of its own for every column"
 
 
 def create(session: Session, query: str, name: TableName | None) -> TableName:
@@ -35,7 +41,7 @@ def create(session: Session, query: str, name: TableName | None) -> TableName:
     except (psycopg.ProgrammingError, psycopg.NotSupportedError, psycopg.DataError) as error:
         raise ConfigError(
             f"PostgreSQL makes no view of the query: {error.diag.message_primary or error}",
-            hint="write one SELECT, with a name of its own for every column",
+            hint=_MAKE_ELSEWHERE if error.sqlstate in _NO_PLACE else _WRITE_ANOTHER,
         ) from None
     session.pg.execute(set_path, own)
     return name or TableName(_temporary_schema(session), _TEMPORARY.name)

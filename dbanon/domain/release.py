@@ -112,7 +112,7 @@ class Growth:
             (self.overdue, f"{self.overdue:,} of these as they were due"),
             (self.withdrawn, f"{self.withdrawn:,} {classes} withdrawn"),
             (self.waiting, f"{self.waiting:,} wait for others like them"),
-            (self.withheld, f"{self.withheld:,} withheld, as their classes went"),
+            (self.withheld, f"{self.withheld:,} withheld, whose classes only other releases show"),
             (self.deferred, f"{self.deferred:,} shown though they are gone{until}"),
             (self.changed, f"{self.changed:,} shown with former values"),
             (self.later, f"{self.later:,} not shown, as their persons were published before"),

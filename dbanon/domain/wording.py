@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from dbanon.domain.policy import BOUNDS, ENDS, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from dbanon.domain.policy import ColumnRule
 
 RECODED: Mapping[str, str] = {
     "interval": "a range, from the least to the greatest value of the class",
@@ -28,7 +30,7 @@ _KEPT: Mapping[Role, str] = {
 }
 
 
-def in_words(column: str, role: Role, *, recoding: str | None = None) -> str:
+def in_words(column: str, role: Role, *, recoding: str | None = None, floor: str = "") -> str:
     """Return what readers should know of a published column, in one line."""
     if recoding is None:
         return f"{column}: {_KEPT[role]}"
@@ -36,7 +38,30 @@ def in_words(column: str, role: Role, *, recoding: str | None = None) -> str:
     if recoding == BOUNDS:
         which = "greatest" if column.endswith(ENDS[1]) else "least"
         words = f"the {which} value of the class; NULL where nothing is said of it"
-    return f"{column}: quasi-identifier, published as {words}"
+    return f"{column}: quasi-identifier, published as {words}{floor}"
+
+
+def floor_in_words(rule: ColumnRule) -> str:
+    """Return how fine at most a quasi-identifier is published, to follow other words."""
+    return "".join(f"; {text}" for text in _floors(rule))
+
+
+def _floors(rule: ColumnRule) -> Iterator[str]:
+    if isinstance(rule.at_least, str):
+        yield f"nothing finer than a {rule.at_least}"
+    elif rule.at_least is not None:
+        of = "character" if rule.taxonomy is None else "level"
+        plural = "s" * (rule.at_least != 1)
+        above = " above the deepest" * (rule.taxonomy is not None)
+        yield f"nothing finer than {rule.at_least} {of}{plural}{above}"
+    if rule.bands is not None:
+        yield f"nothing finer than bands of {rule.bands:.15g}"
+    if rule.top is not None:
+        yield f"one band from {rule.top:.15g} on"
+    if rule.bottom is not None:
+        yield f"one band below {rule.bottom:.15g}"
+    if rule.snap is not None:
+        yield "its bounds are rounded outward"
 
 
 def is_of_steward(column: str, comment: str) -> bool:

@@ -76,9 +76,8 @@ def validate(
             )
             problems += [f"column {quote_identifier(rule.column)}: {text}" for text in found]
     if problems:
-        count = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
         msg = "\n".join(
-            [f"{info.name} cannot be published: {count}", *(f"  {text}" for text in problems)]
+            [f"{info.name} cannot be published by this policy:", *(f"  {p}" for p in problems)]
         )
         hint = command("dbanon policy suggest", info.name)
         if all(text in _without_population(policy) for text in problems):

@@ -115,19 +115,20 @@ def key_of(
 ) -> tuple[str, ...]:
     """Return the first column that has another value in every row, and none without one.
 
+    A date or time is one only if nothing else is, with the column of the persons or alone.
     pairs: by column, how many distinct pairs it makes with the column of the persons, which then
     is half of a key, with a date rather than with anything else.
     """
     found = {c.name: s for c in info.columns if (s := stats.get(c.name)) and not s.n_null}
-    for name, known in found.items():
-        if 0 < known.n_rows == known.n_distinct:
-            return (name,)
-    if persons is None or persons.column not in found:
-        return ()
+    alone = [name for name, known in found.items() if 0 < known.n_rows == known.n_distinct]
+    alone.sort(key=lambda name: info.column(name).kind in _DATES)  # two may come at one moment
+    lasting = alone and info.column(alone[0]).kind not in _DATES
+    if lasting or persons is None or persons.column not in found:
+        return tuple(alone[:1])
     n_rows = found[persons.column].n_rows
     others = [name for name in found if (pairs or {}).get(name) == n_rows > 0]
     others.sort(key=lambda name: info.column(name).kind not in _DATES)
-    return (persons.column, others[0]) if others else ()
+    return (persons.column, others[0]) if others else tuple(alone[:1])
 
 
 def differing(
@@ -175,6 +176,11 @@ def _is_free_text(column: _Column) -> bool:
     return column.info.kind is ColumnKind.CATEGORY and column.distinctness > _NEARLY_UNIQUE
 
 
+def _is_number_of_a_person(column: _Column) -> bool:
+    """Whether texts, such as those of a state ID, are keys whatever else the name says."""
+    return tells_rows_apart(column.info.name) and _is_free_text(column)
+
+
 def _is_uuid(column: _Column) -> bool:
     return column.info.base_type == "uuid" and not _has_few_values(column)
 
@@ -206,6 +212,11 @@ _RULES: tuple[tuple[Role, str, Callable[[_Column], bool]], ...] = (
     ),
     (Role.IDENTIFIER, "named like something that names a person", _names_a_person),
     (Role.QUASI, "a date, which others may know", lambda c: c.info.kind in _DATES),
+    (
+        Role.IDENTIFIER,
+        "named like a key, and nearly every value is different",
+        _is_number_of_a_person,
+    ),
     (Role.QUASI, "named like something that others know of a person", _describes),
     (Role.IDENTIFIER, "named like a name, an address or a key", _is_placed),
     (Role.IDENTIFIER, "a UUID, which is a key", _is_uuid),

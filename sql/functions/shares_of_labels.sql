@@ -16,6 +16,11 @@ SECURITY INVOKER
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_attribute AS a
+                    WHERE a.attrelid = labels AND a.attname = 'values_below') THEN
+        RAISE EXCEPTION '% is no relation of labels, which is named like the release, with _labels after it', labels
+            USING ERRCODE = 'wrong_object_type';
+    END IF;
     -- Values that no class shows alone are not in the relation. Those of them that are wanted are
     -- taken to be any of the values that are missing below a label, all equally likely.
     RETURN QUERY EXECUTE format($query$
@@ -70,6 +75,11 @@ BEGIN
           FROM each_label AS e
           JOIN counted AS c ON c.label = e.label
     $query$, labels) USING column_name, wanted;
+    -- A name with a mistake in it would be a count of nothing.
+    IF NOT FOUND THEN
+        RAISE EXCEPTION '% has no labels of column %', labels, column_name
+            USING ERRCODE = 'undefined_column';
+    END IF;
 END
 $function$;
 

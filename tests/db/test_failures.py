@@ -33,6 +33,14 @@ def test_an_owner_that_the_role_is_no_member_of_is_named(database):
         dbanon.init(Settings(dsn=database.dsn, owner=stranger))
 
 
+def test_who_can_give_a_right_that_is_missing_is_named(database):
+    database.execute("CREATE TABLE public.closed (age int)")
+    settings = Settings(dsn=database.dsn_as(database.role("shut_out")))
+    with pytest.raises(NotPermitted, match="permission denied for table closed") as caught:
+        dbanon.inspect("closed", settings=settings)
+    assert caught.value.hint.startswith("let the owner GRANT")
+
+
 @pytest.mark.parametrize(
     ("state", "message"),
     [

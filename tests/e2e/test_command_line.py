@@ -292,7 +292,9 @@ def test_no_privilege_on_the_source(run, patients):
     patients.execute(f"GRANT USAGE ON SCHEMA dbanon TO {steward}")
     patients.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA dbanon TO {steward}")
     process = run("publish", "patients", "--k", 5, code=1, dsn=patients.dsn_as(steward))
-    assert_error(process, "permission denied for table patients", next_command="dbanon doctor")
+    assert_error(
+        process, "permission denied for table patients", next_command="let the owner GRANT"
+    )
 
 
 def test_a_metadata_schema_out_of_date(run, patients):

@@ -5,6 +5,7 @@ import pytest
 import dbanon
 from dbanon.domain.policy import Role
 from dbanon.domain.table import TableName
+from dbanon.settings import Settings
 
 pytestmark = pytest.mark.one_server
 
@@ -53,6 +54,15 @@ def test_a_name_that_is_taken_is_kept(shop):
     with pytest.raises(dbanon.ConfigError, match="already exists"):
         dbanon.inspect_query(QUERY, create_view="public.rental", settings=shop.settings)
     assert shop.execute("SELECT count(*) FROM public.rental") == [(120,)]
+
+
+def test_a_view_that_the_role_may_not_make_needs_a_right_and_no_other_query(shop):
+    name = shop.role("maker_of_views")
+    shop.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {name}; CREATE SCHEMA closed")
+    settings = Settings(dsn=shop.dsn_as(name))
+    with pytest.raises(dbanon.ConfigError, match="denied for schema closed") as caught:
+        dbanon.inspect_query(QUERY, create_view="closed.rentals", settings=settings)
+    assert "--create-view SCHEMA.NAME" in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,15 @@ def test_what_a_refresh_would_do_is_shown_and_not_done(patients, run):
     assert found["former_ncp"] > 0
 
 
+def test_each_of_several_relations_is_planned_by_itself_and_that_is_said(patients, run):
+    assert "by itself" not in run("plan", "patients", "--refresh").out
+    dbanon.publish("patients", name="larger", k=6, settings=patients.settings)
+    patients.execute("DELETE FROM public.patients WHERE id < 2")
+    printed = run("plan", "patients", "--refresh").out
+    assert "each is planned by itself" in printed
+    assert "withheld, whose classes only other releases show" in printed
+
+
 def test_nothing_to_do_is_shown_as_well(patients, run):
     patients.execute("DELETE FROM public.patients WHERE id >= 122")
     printed = run("plan", "patients", "--refresh", "--leavers", "retire").out

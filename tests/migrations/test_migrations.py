@@ -76,6 +76,14 @@ def test_init_refuses_a_newer_schema(database):
         init(database.settings)
 
 
+def test_functions_of_another_version_are_named_where_the_revision_is_the_same(database):
+    stamp = f"dbanon metadata: revision {tables.REVISION}, functions 0"
+    database.execute(f"COMMENT ON SCHEMA dbanon IS '{stamp}'")
+    refused = pytest.raises(SchemaOutOfDate, match="of this program: functions differ")
+    with refused, current_session(database.settings):
+        pass
+
+
 def test_a_database_without_metadata_is_told_to_init(bare_database):
     with (
         pytest.raises(SchemaOutOfDate, match="no dbanon metadata schema") as caught,

@@ -95,7 +95,7 @@ def _row(one: "Scheduled") -> tuple[object, ...]:
         jobs.waiting if jobs else 0,
         jobs and jobs.succeeded_at,
         jobs and (jobs.result or jobs.state),
-        jobs and jobs.reason,
+        jobs and jobs.reason and "; ".join(map(str.strip, jobs.reason.splitlines())),
     )
 
 

@@ -100,8 +100,8 @@ def loss(report: LossReport) -> None:
     if report.costliest is not None:
         name, share = report.costliest
         console.say(
-            f"{quote_identifier(name)} costs {share:.0%} of the loss: consider at_least or bands, a"
-            " taxonomy with more levels, or another role for it"
+            f"{quote_identifier(name)} costs {share:.0%} of the loss: consider another floor"
+            " (at_least, bands), a taxonomy with more levels, or another role for it"
         )
     sampled = f" ({report.n_sampled:,} by numbers of rows)" if report.n_sampled else ""
     console.say(

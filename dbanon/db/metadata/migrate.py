@@ -203,11 +203,10 @@ def require_current(session: Session) -> None:
         yet = "this database has no dbanon metadata schema yet"
         raise SchemaOutOfDate(yet if installed is None else lost, hint=_INIT)
     if installed != stamp():
-        raise SchemaOutOfDate(
-            f"the metadata schema (revision {revision}) is not that of this program"
-            f" (revision {REVISION})",
-            hint=_INIT,
-        )
+        different = f"the metadata schema (revision {revision}) is not that of this program"
+        if revision == REVISION:
+            raise SchemaOutOfDate(f"{different}: functions differ", hint=_INIT)
+        raise SchemaOutOfDate(f"{different} (revision {REVISION})", hint=_INIT)
     _refuse_strangers(session)
 
 

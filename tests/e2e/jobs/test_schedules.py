@@ -158,7 +158,9 @@ def test_what_trying_again_does_not_help_against_has_failed_and_is_shown(publish
     assert ("failed", None) == (state, result)
     (listed,) = json.loads(run_("schedule", "list", "--json")[1])
     assert "column hiv is new" in listed["jobs"]["reason"]
-    assert "column hiv is new" in run_("schedule", "list")[1]
+    shown = run_("schedule", "list")[1]
+    assert "is served on; column hiv is new" in shown
+    assert "\\u000a" not in shown
     assert 1 == len(dbanon.list_releases(settings=published.settings))
 
 

@@ -184,6 +184,15 @@ def test_labels_are_counted_by_what_they_may_stand_for(patients):
                 assert len(towns & asked) / len(towns) == pytest.approx(share)
 
 
+def test_shares_of_a_column_that_has_no_labels_are_refused(patients):
+    publish(patients)
+    shares = "SELECT * FROM dbanon.shares_of_labels(%s, %s, '{Crail}')"
+    with pytest.raises(psycopg.errors.UndefinedColumn, match="has no labels of column towns"):
+        patients.execute(shares, ("anon.patients_labels", "towns"))
+    with pytest.raises(psycopg.errors.WrongObjectType, match="is no relation of labels"):
+        patients.execute(shares, ("anon.patients", "town"))
+
+
 def test_labels_of_an_earlier_version_are_widened(patients):
     publish(patients)
     patients.execute("ALTER TABLE anon.patients_labels DROP COLUMN values_below")

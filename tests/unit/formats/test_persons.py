@@ -196,3 +196,13 @@ def test_a_person_and_a_date_are_a_key_if_no_pair_comes_twice():
     assert key_of(dated, stats, persons, pairs={"age": 950, "visited": ROWS - 1}) == ()
     stats["visited"] = ColumnStats(ROWS, 1, 900)
     assert key_of(dated, stats, persons, pairs=pairs) == ("person_id", "age")
+
+
+def test_a_moment_is_no_key_where_a_person_and_a_moment_are_one():
+    info = table_of("boarded", "person_id", key=())
+    moment = ColumnInfo("boarded", "timestamp", "timestamp", ColumnKind.TIMESTAMP)
+    info = replace(info, columns=(moment, info.columns[1]))
+    stats = {"boarded": ColumnStats(ROWS, 0, ROWS), "person_id": ColumnStats(ROWS, 0, 900)}
+    persons, pairs = find(info, [], stats), {"boarded": ROWS}
+    assert ("person_id", "boarded") == key_of(info, stats, persons, pairs=pairs)
+    assert ("boarded",) == key_of(info, stats)

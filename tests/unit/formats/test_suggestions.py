@@ -56,6 +56,13 @@ def test_a_name_tells_the_role(name, role):
     assert role == suggestion(name)[0]
 
 
+def test_a_number_of_a_person_is_no_place_though_it_is_named_after_one():
+    every_row = ColumnStats(1000, 0, 1000)
+    assert Role.IDENTIFIER == suggestion("State ID", stats=every_row)[0]
+    assert Role.QUASI == suggestion("state_id", stats=FEW)[0]
+    assert Role.QUASI == suggestion("postcode", stats=every_row)[0]
+
+
 @pytest.mark.parametrize("role", Role)
 def test_a_comment_wins_over_everything(role):
     found = suggestion(

@@ -49,7 +49,7 @@ def test_models_are_spelled_with_the_columns_of_which_they_are_asked():
 def test_the_column_that_costs_most_is_named_with_its_share(capsys):
     columns = {"age": 0.1, "Post Code": 0.7, "sex": 0.2}
     report.loss(replace(LOSS, columns=columns))
-    assert '"Post Code" costs 70% of the loss: consider at_least' in capsys.readouterr().out
+    assert '"Post Code" costs 70% of the loss: consider another floor' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
