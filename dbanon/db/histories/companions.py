@@ -7,12 +7,13 @@ compares releases is left with a valid class of those who went, and with one of 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.db.queries import query
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from uuid import UUID
 
     from dbanon.db.session import Session
@@ -54,19 +55,55 @@ def draw(members: Sequence[Candidate], k: int, required: Mapping[str, int]) -> l
     """
     gone = [one for one in members if one.is_gone]
     others = [one for one in members if not one.is_gone]
+    columns = [_Column.of(gone, others, i, least) for i, least in enumerate(required.values())]
+    if not all(column.can_be_split for column in columns):
+        return []
     chance = random.Random(sum(one.person.int for one in members))  # noqa: S311 - see above
-    for size in range(max(k - len(gone), 1), len(others) - k + 1):
+    for size in _sizes(max(k - len(gone), 1), len(others) - k):
         for _ in range(_DRAWS):
             drawn = chance.sample(others, size)
-            rest = [one for one in others if one not in drawn]
-            if _is_safe(rest, k, required) and _is_safe([*gone, *drawn], k, required):
+            if all(column.is_split_by(drawn) for column in columns):
                 return drawn
     return []
 
 
-def _is_safe(members: Sequence[Candidate], k: int, required: Mapping[str, int]) -> bool:
-    """Whether so many are a valid class; a value that is not published is none."""
-    return len(members) >= k and all(
-        len({one.values[i] for one in members} - {None}) >= least
-        for i, least in enumerate(required.values())
-    )
+def _sizes(least: int, most: int) -> Iterator[int]:
+    """Yield how many to draw: large classes would take hours if every number were tried."""
+    while least <= most:
+        yield least
+        least += max(1, least // 8)
+
+
+class _Column(NamedTuple):
+    """The values of a column, NULL left out, of those who are gone and of the others.
+
+    least: how many different ones those who go have to have, and those who stay.
+    """
+
+    place: int
+    gone: frozenset[str]
+    others: Counter[str]
+    least: int
+
+    @classmethod
+    def of(
+        cls, gone: Sequence[Candidate], others: Sequence[Candidate], place: int, least: int
+    ) -> _Column:
+        """Return the column at a place among the values."""
+        return cls(place, frozenset(_at(place, gone)), Counter(_at(place, others)), least)
+
+    @property
+    def can_be_split(self) -> bool:
+        """Whether any drawing leaves enough values to both sides; a value of one is on one side."""
+        shared = self.gone.union(value for value, count in self.others.items() if count > 1)
+        return len(self.others) - self.least >= max(0, self.least - len(shared))
+
+    def is_split_by(self, drawn: Sequence[Candidate]) -> bool:
+        """Whether those who go, and those who stay, have enough values."""
+        went = Counter(_at(self.place, drawn))
+        lost = sum(count == self.others[value] for value, count in went.items())
+        return len(self.others) - lost >= self.least and len(self.gone.union(went)) >= self.least
+
+
+def _at(place: int, members: Sequence[Candidate]) -> Iterator[str]:
+    return (value for one in members if (value := one.values[place]) is not None)

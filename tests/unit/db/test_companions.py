@@ -1,8 +1,11 @@
 """Who goes with those who left a class."""
 
 from collections import Counter
+from itertools import combinations
+from time import process_time
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,3 +52,29 @@ def test_whoever_stays_is_as_likely_to_go_as_any_other_of_the_same_value():
         went.update(one.person.int - start for one in draw(members("abbbbbbb", 1, start), K, {}))
     assert 0 not in went
     assert max(went.values()) < 1.2 * min(went.values())
+
+
+@given(st.lists(st.sampled_from("abc "), max_size=8), st.integers(1, 3), st.integers(1, 3))
+def test_nobody_is_drawn_only_where_nobody_can_be(values, gone, least):
+    found = members([value.strip() or None for value in values], gone)
+    others = [one for one in found if not one.is_gone]
+    valid = [
+        drawn
+        for size in range(1, len(others) + 1)
+        for drawn in combinations(others, size)
+        for went in [[one for one in found if one.is_gone or one in drawn]]
+        if all(
+            len(part) >= K and len({one.values[0] for one in part} - {None}) >= least
+            for part in (went, [one for one in found if one not in went])
+        )
+    ]
+    assert bool(valid) == bool(draw(found, K, {"disease": least}))
+
+
+@pytest.mark.parametrize("few", [["bbb"], ["bba", "bab", "abb"]])
+def test_a_large_class_that_cannot_be_split_is_soon_known_to_be_one(few):
+    rows = ["aaa"] * 997 + few
+    found = [Candidate(i < 1, UUID(int=i), tuple(row)) for i, row in enumerate(rows)]
+    began = process_time()
+    assert [] == draw(found, K, dict.fromkeys(("disease", "drug", "ward"), 2))
+    assert process_time() - began < 10
