@@ -381,3 +381,15 @@ def test_a_deadline_takes_leavers_out_of_all_tables(database):
     gone = refresh(database)
     assert [True] * len(TABLES) == [one.changed for one in gone]
     assert [0] * len(TABLES) == [one.growth.deferred for one in gone]
+
+
+def test_persons_who_are_gone_may_leave_rows_behind(clinic):
+    before = clinic.execute("SELECT count(*) FROM anon.visits")
+    clinic.execute("DELETE FROM public.people WHERE id = 17")
+    ((rows,),) = clinic.execute("SELECT count(*) FROM public.visits WHERE person = 17")
+    persons, visits, _ = refresh(clinic)
+    assert (False, 1, rows) == (persons.changed, persons.growth.deferred, visits.growth.deferred)
+    assert before == clinic.execute("SELECT count(*) FROM anon.visits")
+    persons, *_ = refresh(clinic, leavers="retire")
+    assert (0, 1) == (persons.growth.deferred, persons.growth.left)
+    assert before > clinic.execute("SELECT count(*) FROM anon.visits")
