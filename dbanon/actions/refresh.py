@@ -17,6 +17,7 @@ from dbanon.actions.publish import publish_in
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.composition import Gate
 from dbanon.domain.errors import ConfigError, DbanonError
+from dbanon.domain.policy import least_deadline
 from dbanon.domain.progress import Stages
 from dbanon.domain.release import Leavers
 from dbanon.domain.table import TableName
@@ -375,13 +376,12 @@ def _is_same(
 
 
 def _is_due(session: Session, loaded: Sequence[Loaded], releases: Sequence[Release]) -> bool:
-    """Whether somebody who is gone has been shown for longer than the policy of a release says."""
+    """Whether somebody who is gone has been shown for longer than a policy of theirs says."""
     from dbanon.db.histories import leavers
 
-    pairs = zip(loaded, releases, strict=True)
+    deadline = least_deadline(one.policy for one in loaded)
     return any(
-        leavers.count(session, release.relation, deadline=one.policy.deadline).overdue
-        for one, release in pairs
+        leavers.count(session, release.relation, deadline=deadline).overdue for release in releases
     )
 
 
