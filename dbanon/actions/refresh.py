@@ -249,11 +249,13 @@ def _grown(
     if unchanged:
         return _same(session, loaded, unchanged, present, leavers=leavers)
     built = [one for one in found if isinstance(one, Built)]
+    # Who waits, or is shown though gone, may not be on other terms: no others know this digest.
+    digest = _by_terms(_fingerprint(session, loaded, request), leavers)
     if request.dataset:
-        new = datasets.serve_together(session, loaded, built, request, stages, gate=gate)
+        together = partial(datasets.serve_together, session, loaded, built, request, stages)
+        new = together(gate=gate, digest=digest)
     else:
         with stages("record"):
-            digest = fingerprint(session, loaded[0], built[0].publication.policy, request)
             new = [serve(session, loaded[0], built[0], request, fingerprint=digest)]
     return [
         Refreshed(
