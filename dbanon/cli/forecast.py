@@ -38,8 +38,8 @@ def show(
         _draw(one)
     if sum(not one.release.dataset for one in found) > 1:
         console.say(
-            "each is planned by itself: of several relations of a table, only the one that is"
-            " refreshed first will show newcomers, and what others show then may be refused"
+            "each is planned by itself: the relations of a table that are refreshed later show"
+            " newcomers in the sets that the first one made of them"
         )
 
 

@@ -155,7 +155,7 @@ def grow(
     released = ledger.policies_by_release(session, present.table, known=[present.policy])
     asked = of_newcomers(present.policy, released.values())
     group = partial(_search, asked=asked, seed=request.seed, stages=stages)
-    born, outcome = group(source, found.pools, present)
+    born, outcome = group(source, found, present)
     growth = _growth(found, outcome, present)
     if growth.is_same:
         return Unchanged(growth, warnings)
@@ -239,7 +239,7 @@ def served_as(present: Release, info: TableInfo, quasi: Sequence[EncodedColumn])
 
 def _search(
     source: Source,
-    pools: Sequence[NDArray[np.int64]],
+    found: Standing,
     present: Release,
     *,
     asked: Policy,
@@ -248,13 +248,14 @@ def _search(
 ) -> tuple[Source, Outcome]:
     """Group the rows of each pool as is asked; return all of them, one pool after the other.
 
-    Of the first pool, classes wait that would be much coarser than those that are published.
+    Of the first pool, classes wait that would be much coarser than those that are published. Those
+    whom other relations show come last, in their atoms.
     """
     import numpy as np
 
     from dbanon.anonymization.refreshing import join, nobody, wait
 
-    outcomes = []
+    outcomes, pools = [], [*found.pools]
     for places in pools:
         part = source.take(places)
         try:
@@ -265,20 +266,43 @@ def _search(
     loss = of_published(present.loss, present.loss.asked)
     newcomers = source.encoded.take(pools[0])
     outcomes[0] = wait(newcomers, outcomes[0], loss=loss, room=room)
+    if found.elsewhere is not None and len(found.elsewhere[0]) and source.population is None:
+        pools.append(found.elsewhere[0])
+        outcomes.append(_by_atoms(source, *found.elsewhere, present.policy, stages))
     return source.take(np.concatenate(pools)), join(outcomes)
+
+
+def _by_atoms(
+    source: Source,
+    places: NDArray[np.int64],
+    atoms: NDArray[np.int32],
+    policy: Policy,
+    stages: Stages,
+) -> Outcome:
+    """Make classes of whole atoms, each of which was shown as one by other relations."""
+    from dbanon.anonymization.atoms import run_by_atoms
+    from dbanon.anonymization.refreshing import nobody
+
+    encoded = source.encoded.take(places)
+    try:
+        return run_by_atoms(encoded, policy, atoms, stages=stages)
+    except Unsatisfiable:  # all of them together are too few, or too much alike
+        return nobody(encoded)
 
 
 def _growth(found: Standing, outcome: Outcome, present: Release) -> Growth:
     """Count what stays, comes and goes; raises Unsatisfiable when nobody would be left to prove."""
+    import numpy as np
+
     shown = outcome.assignment.group >= 0
-    fresh = shown[: len(found.pools[0])]
-    moved = int(shown[len(fresh) :].sum())
+    fresh, known = np.split(shown, [len(found.pools[0])])
+    moved, late = np.split(known, [sum(map(len, found.pools[1:]))])
     growth = replace(
         found.growth,
-        births=int(fresh.sum()),
+        births=int(fresh.sum() + late.sum()),
         waiting=len(fresh) - int(fresh.sum()),
-        withheld=found.growth.withheld - moved,
-        moved=moved,
+        withheld=found.growth.withheld - int(known.sum()),
+        moved=int(moved.sum()),
     )
     if not growth.shown:
         raise Unsatisfiable(

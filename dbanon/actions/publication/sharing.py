@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.prepare import Prepared, in_force, read_source, search
 from dbanon.domain.errors import Unsatisfiable
-from dbanon.domain.policy import K_ANONYMITY, ModelSpec, Role
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role
 from dbanon.domain.release import ReleaseKind, Sharing
 from dbanon.domain.table import ColumnKind
 from dbanon.domain.text import command
+from dbanon.models.parameters import COLUMNS
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import is_plain, sensitive_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -259,13 +262,30 @@ def _merged(
 
 
 def of_newcomers(policy: Policy, others: Iterable[Policy]) -> Policy:
-    """Return a policy with the greatest k of all, which every cell of their releases is to have."""
-    k = max(one.k for one in (policy, *others))
-    models = tuple(
-        ModelSpec(spec.name, {"k": k}) if spec.name == K_ANONYMITY else spec
-        for spec in policy.models
-    )
-    return replace(policy, models=models)
+    """Return a policy that asks all that any of the releases does, as every cell of theirs will be.
+
+    That is the greatest k, and every model of values that the policy knows as sensitive.
+    """
+    others, own = list(others), [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    k, l = max(one.k for one in (policy, *others)), policy.l
+    models = [spec for spec in policy.models if spec.name != K_ANONYMITY]
+    for other in others:
+        shown = [rule.column for rule in other.with_role(Role.SENSITIVE)]
+        for spec in other.models:
+            columns = [name for name in sensitive_of(spec, shown) if name in own]
+            if not columns or MODELS[spec.name].of_whole or spec in models:
+                continue
+            if is_plain(spec) and columns == own:
+                l = max(l, other.l)
+            else:
+                params = {**spec.params, COLUMNS: tuple(columns)}
+                models.append(ModelSpec(spec.name, params))
+    if l > policy.l:
+        models = [spec for spec in models if spec.name != L_DIVERSITY or not is_plain(spec)]
+        models.append(ModelSpec(L_DIVERSITY, {"l": l}))
+    if k > 1:
+        models.insert(0, ModelSpec(K_ANONYMITY, {"k": k}))
+    return replace(policy, models=tuple(models))
 
 
 def _born(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from dbanon.db.histories.memory import Memory
     from dbanon.db.session import Session
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableName
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 _READ = sql.Identifier("pg_temp", "history_read")
 _PLACES = sql.Identifier("pg_temp", "history_places")
 _CELLS = sql.Identifier("pg_temp", "history_cells")
+_LATE = sql.Identifier("pg_temp", "history_late")
+_OF_LATE = sql.Identifier("pg_temp", "history_of_late")
+_LATE_CELLS = sql.Identifier("pg_temp", "history_late_cells")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -134,3 +138,25 @@ def _read(text: str, values: Mapping[str, Values], table: TableName) -> Shown:
             hint=command("dbanon history", table),
         )
     return [[values[number] for number in row] for row in rows]
+
+
+def elsewhere(
+    session: Session, known: Memory, relation: TableName
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the places of those whom only other relations ever showed, and the atom of each.
+
+    Atoms are whole and have the values that were shown. What is remembered and what was read is
+    unpacked, as ``standing`` does.
+    """
+    first = known.first(relation)
+    if len({*known.relations.values()}) == 1 or known.several:
+        return np.zeros(0, np.int64), np.zeros(0, np.int32)
+    session.pg.execute(query("atoms/late"), {"relation": first})
+    slots = {"entries": _OF_LATE, "among": memory.ENTRIES, "persons": _LATE}
+    session.pg.execute(template("overlays/entries_of", condition=sql.SQL("true"), **slots))
+    memory.cells(session, _LATE_CELLS, entries=_OF_LATE)
+    found = session.pg.execute(query("atoms/elsewhere")).fetchall()
+    for table in (_LATE, _OF_LATE, _LATE_CELLS):
+        session.pg.execute(sql.SQL("DROP TABLE {}").format(table))
+    places = np.array([row[0] for row in found], np.int64)
+    return places, np.array([row[1] for row in found], np.int32)

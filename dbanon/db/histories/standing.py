@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
-from dbanon.db.histories import companions, copied, leavers, memory
+from dbanon.db.histories import atoms, companions, copied, leavers, memory
 from dbanon.db.proofs import keys
 from dbanon.db.queries import identifiers, query, template
 from dbanon.db.transfer import ROWS_AT_ONCE, write
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from dbanon.db.histories.memory import Memory
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
@@ -73,12 +74,14 @@ class Standing:
 
     pools: the places of those who may form classes, each pool by itself: first those who were never
     published, then those who stay of classes that go; withdrawn: the classes that go, by number;
-    growth: the rows that stay, go and come, but for those of the pools.
+    growth: the rows that stay, go and come, but for those of the pools; elsewhere: the places of
+    those whom only other relations ever showed, and the atoms in which they did.
     """
 
     pools: tuple[NDArray[np.int64], ...]
     withdrawn: tuple[int, ...]
     growth: Growth
+    elsewhere: tuple[NDArray[np.int64], NDArray[np.int32]] | None = None
 
 
 class _Part(NamedTuple):
@@ -127,13 +130,16 @@ def stand(
 
     Raises PolicyError when two rows have one key.
     """
-    with standing(session, publication, rows, rows.keys if persons is None else persons) as key:
+    with standing(session, publication, rows, rows.keys if persons is None else persons) as known:
         if persons is None:
             columns = identifiers(publication.key_columns, of="r")
             keys.require_key(session, publication, _READ, columns)
         _find_members(session)
-        found = _counted(session, publication, terms, key=key)
-        if persons is not None:
+        found = _counted(session, publication, terms, key=known.key)
+        if persons is None:
+            others = atoms.elsewhere(session, known, publication.view)
+            found = replace(found, elsewhere=others)
+        else:
             growth = _of_rows(session, len(rows.keys), found)
             found = replace(found, growth=growth)
         for temporary in (_CELLS, _MEMBERS, _MISSED, _TOUCHED):
@@ -171,8 +177,8 @@ def count_rows(session: Session, departed: sql.Identifier) -> tuple[Growth, int]
 @contextmanager
 def standing(
     session: Session, publication: Publication, rows: SourceRows, persons: pa.Table
-) -> Iterator[object]:
-    """Hold rows against a publication that is served during the block; give the key of persons.
+) -> Iterator[Memory]:
+    """Hold rows against a publication that is served during the block; give what is remembered.
 
     persons: the columns that tell the person of each row.
     """
@@ -191,7 +197,7 @@ def standing(
     session.pg.execute(sql.SQL("ANALYZE {} (person)").format(_SOURCE))
     one_row = publication.policy.subject is None
     session.pg.execute(query("standing/differing" if one_row else "standing/differing_persons"))
-    yield known.key
+    yield known
     for temporary in (_READ, _CODES, _SOURCE, _STANDING):
         session.pg.execute(sql.SQL("DROP TABLE {}").format(temporary))
 

@@ -9,7 +9,7 @@ SCHEMA = "dbanon"
 DATA_SCHEMA = "dbanon_data"
 
 # The newest revision under migrations/versions; a test holds the two together.
-REVISION = "0014"
+REVISION = "0013"
 
 metadata = sa.MetaData(
     schema=SCHEMA,

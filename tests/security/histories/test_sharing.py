@@ -236,6 +236,41 @@ def test_newcomers_are_among_themselves_and_as_many_as_was_ever_promised(patient
     assert () == second.composition.warnings
 
 
+def test_newcomers_have_the_values_that_were_ever_promised(patients):
+    dbanon.publish("patients", settings=patients.settings)
+    everything = {"quasi": ("age", "sex", "born", "weight"), "sensitive": ("disease",)}
+    larger = other_policy(patients, "larger", **everything, k=2 * K)
+    dbanon.publish("patients", policy=larger, name="larger", settings=patients.settings)
+    patients.execute(
+        "INSERT INTO public.patients"
+        " SELECT 1000 + i, 30 + i, 'F', '1990-01-01', 70, 'flu', ''"
+        "   FROM generate_series(1, 30) AS i"
+    )
+    for _ in range(2):
+        done = dbanon.refresh("patients", settings=patients.settings)
+        assert [None, None] == [one.error for one in done]
+        assert [(0, 30), (0, 30)] == [(one.growth.births, one.growth.waiting) for one in done]
+
+
+def test_newcomers_whom_one_view_shows_are_shown_by_the_others_in_the_same_sets(patients):
+    dbanon.publish("patients", settings=patients.settings)
+    everything = {"quasi": ("age", "sex", "born", "weight"), "sensitive": ("disease",)}
+    larger = other_policy(patients, "larger", **everything, k=2 * K)
+    dbanon.publish("patients", policy=larger, name="larger", settings=patients.settings)
+    arrive(patients, 60)
+    done = dbanon.refresh("patients", settings=patients.settings)
+    added = [one.growth.births for one in done]
+    assert added[0] == added[1] >= 2 * K
+    counts = [patients.execute(f"SELECT count(*) FROM {one.relation}") for one in done]
+    assert [[(200 + added[0],)]] * 2 == counts
+    *_, last = sorted(done, key=lambda one: one.release.id)
+    of_k, *of_values = (cell.result for cell in last.release.composition.results)
+    assert of_k.achieved >= K
+    assert min(result.achieved for result in of_values) >= L
+    again = dbanon.refresh("patients", settings=patients.settings)
+    assert [False, False] == [one.changed for one in again]
+
+
 def test_too_few_newcomers_wait(patients):
     publish(patients)
     arrive(patients, 3)
