@@ -17,6 +17,7 @@ from dbanon.actions.publish import publish_in
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.composition import Gate
 from dbanon.domain.errors import ConfigError, DbanonError
+from dbanon.domain.policy import least_deadline
 from dbanon.domain.progress import Stages
 from dbanon.domain.release import Leavers
 from dbanon.domain.table import TableName
@@ -248,11 +249,13 @@ def _grown(
     if unchanged:
         return _same(session, loaded, unchanged, present, leavers=leavers)
     built = [one for one in found if isinstance(one, Built)]
+    # Who waits, or is shown though gone, may not be on other terms: no others know this digest.
+    digest = _by_terms(_fingerprint(session, loaded, request), leavers)
     if request.dataset:
-        new = datasets.serve_together(session, loaded, built, request, stages, gate=gate)
+        together = partial(datasets.serve_together, session, loaded, built, request, stages)
+        new = together(gate=gate, digest=digest)
     else:
         with stages("record"):
-            digest = fingerprint(session, loaded[0], built[0].publication.policy, request)
             new = [serve(session, loaded[0], built[0], request, fingerprint=digest)]
     return [
         Refreshed(
@@ -375,13 +378,12 @@ def _is_same(
 
 
 def _is_due(session: Session, loaded: Sequence[Loaded], releases: Sequence[Release]) -> bool:
-    """Whether somebody who is gone has been shown for longer than the policy of a release says."""
+    """Whether somebody who is gone has been shown for longer than a policy of theirs says."""
     from dbanon.db.histories import leavers
 
-    pairs = zip(loaded, releases, strict=True)
+    deadline = least_deadline(one.policy for one in loaded)
     return any(
-        leavers.count(session, release.relation, deadline=one.policy.deadline).overdue
-        for one, release in pairs
+        leavers.count(session, release.relation, deadline=deadline).overdue for release in releases
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dbanon.domain.table import ColumnKind, Structure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from dbanon.domain.table import TableInfo, TableName
@@ -329,6 +329,12 @@ def _in_order(rule: ColumnRule, labels: Mapping[str, tuple[str, ...]]) -> Column
     if rule.order is None and is_compared and rule.column in labels:
         return replace(rule, order=labels[rule.column])
     return rule
+
+
+def least_deadline(policies: Iterable[Policy]) -> timedelta | None:
+    """Return how long somebody may be shown who is gone and whom several policies are about."""
+    deadlines = (policy.deadline for policy in policies)
+    return min((one for one in deadlines if one is not None), default=None)
 
 
 def plain_count(model: ModelSpec | None, parameter: str) -> int:

@@ -68,3 +68,18 @@ def test_who_waits_is_grouped_anew_with_all_others_when_that_is_asked(patients):
         settings=patients.settings,
     )
     assert anew.changed
+
+
+def test_leavers_beside_newcomers_are_compared_again_by_other_terms(patients):
+    patients.execute(
+        "DELETE FROM public.patients WHERE id = 7;"
+        "INSERT INTO public.patients"
+        " SELECT id + 100, age, sex, born, weight, disease, note FROM public.patients"
+    )
+    (grown,) = dbanon.refresh("patients", settings=patients.settings)
+    assert (True, 1) == (grown.changed, grown.growth.deferred)
+    assert growth(patients) is None
+    (retired,) = dbanon.refresh(
+        "patients", if_changed=True, leavers=Leavers.RETIRE, settings=patients.settings
+    )
+    assert (True, 0) == (retired.changed, retired.growth.deferred)

@@ -290,12 +290,7 @@ def _linked(persons: Source, source: Source, member: Member, *, seed: int) -> tu
             hint="its subject refers to the key of the persons",
         )
     if left_out:
-        source = replace(
-            source,
-            rows=source.rows.take(rows),
-            encoded=source.encoded.take(rows),
-            n_of_nobody=left_out,
-        )
+        source = replace(source.take(rows), n_of_nobody=left_out)
         subjects = subjects[rows]
     drawn = np.zeros(len(subjects), np.uint64)
     if member.policy.rows_per_subject is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,7 +78,9 @@ def publish_dataset_in(
     built: list[Built] = []
     for found, entry in zip(prepared, previous, strict=True):
         built.append(_built(session, found, entry, request, stages, first=built[:1], gate=gate))
-    return serve_together(session, loaded, built, request, stages, gate=gate)
+    digest = joint_fingerprint(session, loaded, request)
+    serve_all = partial(serve_together, session, loaded, built, request, stages)
+    return serve_all(gate=gate, digest=digest)
 
 
 def _built(
@@ -107,16 +110,19 @@ def serve_together(
     stages: Stages,
     *,
     gate: Gate,
+    digest: str,
 ) -> list[Release]:
-    """Prove what was built of all tables together, and let readers have it; raises CheckFailed."""
+    """Prove what was built of all tables together, and let readers have it; raises CheckFailed.
+
+    digest: of all that they depend on.
+    """
     with stages("check"):
         built = proved_together(session, built)
     with stages("compare"):
         composition = compare_together(session, [one.publication for one in built], gate)
     with stages("record"):
-        found = joint_fingerprint(session, loaded, request)
         first, *rest = (
-            serve(session, one, done, request, fingerprint=found)
+            serve(session, one, done, request, fingerprint=digest)
             for one, done in zip(loaded, built, strict=True)
         )
     if composition.warnings:

@@ -22,6 +22,7 @@ from dbanon.actions.publication.growing import (
 from dbanon.actions.publication.sharing import of_newcomers
 from dbanon.actions.publication.steps import build, replaced
 from dbanon.domain.errors import Unsatisfiable
+from dbanon.domain.policy import least_deadline
 from dbanon.domain.release import Leavers
 from dbanon.domain.text import command
 
@@ -134,8 +135,7 @@ def _stand(
     from dbanon.db.histories import members, standing
 
     k, patient = present[0].policy.k, leavers is Leavers.DEFER
-    deadlines = [one.policy.deadline for one in read.members]
-    deadline = min((one for one in deadlines if one is not None), default=None)
+    deadline = least_deadline(one.policy for one in read.members)
     terms = standing.Terms(k if patient else 1, k, None, patient=patient, deadline=deadline)
     persons = standing.stand(session, served[0], read.sources[0].rows, terms=terms)
     members.hand_over(session)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dbanon.domain.composition import require_safe
 from dbanon.domain.errors import ConfigError
+from dbanon.domain.policy import least_deadline
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.settings import Settings
@@ -92,13 +93,22 @@ def history(table: str | TableName, *, settings: Settings | None = None) -> Hist
 
 
 def lingering(session: Session, release: Release) -> Lingering:
-    """Return whom a served release shows though they are gone, by the policy as it is stored."""
-    from dbanon.db.histories import leavers
-    from dbanon.db.metadata import store
+    """Return whom a served release shows though they are gone, by the policy as it is stored.
 
-    stored = store.load_stored(session, release.table, release.policy_name)
-    policy = release.policy if stored is None else stored.policy
-    return leavers.count(session, release.relation, deadline=policy.deadline)
+    In a dataset, those of the other tables hold as well.
+    """
+    from dbanon.db.histories import leavers
+    from dbanon.db.metadata import ledger, store
+
+    together = [release]
+    if release.dataset:
+        served = ledger.releases(session, served=True)
+        together = [one for one in served if one.dataset == release.dataset]
+    policies = []
+    for one in together:
+        stored = store.load_stored(session, one.table, one.policy_name)
+        policies.append(one.policy if stored is None else stored.policy)
+    return leavers.count(session, release.relation, deadline=least_deadline(policies))
 
 
 def _relations(session: Session, entries: Sequence[Entry]) -> list[tuple[TableName, TableName]]:

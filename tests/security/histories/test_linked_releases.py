@@ -381,3 +381,30 @@ def test_a_deadline_takes_leavers_out_of_all_tables(database):
     gone = refresh(database)
     assert [True] * len(TABLES) == [one.changed for one in gone]
     assert [0] * len(TABLES) == [one.growth.deferred for one in gone]
+
+
+def test_persons_who_are_gone_may_leave_rows_behind(clinic):
+    before = clinic.execute("SELECT count(*) FROM anon.visits")
+    clinic.execute("DELETE FROM public.people WHERE id = 17")
+    ((rows,),) = clinic.execute("SELECT count(*) FROM public.visits WHERE person = 17")
+    persons, visits, _ = refresh(clinic)
+    assert (False, 1, rows) == (persons.changed, persons.growth.deferred, visits.growth.deferred)
+    assert before == clinic.execute("SELECT count(*) FROM anon.visits")
+    persons, *_ = refresh(clinic, leavers="retire")
+    assert (0, 1) == (persons.growth.deferred, persons.growth.left)
+    assert before > clinic.execute("SELECT count(*) FROM anon.visits")
+
+
+def test_persons_are_shown_no_longer_than_the_policy_of_any_table_promises(clinic):
+    policy = policies.parse(f'erase_within = "30d"\n{POLICIES["visits"]}')
+    dbanon.set_policy("visits", policy, settings=clinic.settings)
+    leave(clinic, [17])
+    due = [one.growth.due is not None for one in refresh(clinic, if_changed=True)]
+    assert due[0]
+    clinic.execute(
+        "UPDATE dbanon.history_leaver SET missed_at = missed_at - make_interval(days => 31)"
+    )
+    told = dbanon.history("people", settings=clinic.settings).lingering
+    assert (1, 1) == (told[0].rows, told[0].overdue)
+    persons, *_ = refresh(clinic, if_changed=True)
+    assert (True, 0, 1) == (persons.changed, persons.growth.deferred, persons.growth.left)
