@@ -50,6 +50,19 @@ def upgrade() -> None:
     op.execute(GRANTS)
 
 
+# An earlier version would continue a series of which nobody knows any more whom it showed.
+REFUSE = f"""
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM {SCHEMA}.history WHERE forgotten_at IS NOT NULL) THEN
+        RAISE EXCEPTION 'a series was forgotten: an earlier version would compare it with nothing';
+    END IF;
+END
+$$
+"""
+
+
 def downgrade() -> None:
+    op.execute(REFUSE)
     op.drop_column("history", "forgotten_at", schema=SCHEMA)
     op.drop_table("history_leaver", schema=SCHEMA)

@@ -110,6 +110,16 @@ def downgrade(database, revision):
         command.downgrade(config, revision)
 
 
+def test_a_downgrade_does_not_continue_a_series_that_was_forgotten(database):
+    table = make_patients(database)
+    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
+    release = dbanon.publish(table, settings=database.settings)
+    dbanon.drop_release(release.id, settings=database.settings)
+    dbanon.forget_series(release.id, settings=database.settings)
+    with pytest.raises(dbanon.DatabaseError, match="P0001"):
+        downgrade(database, "0012")
+
+
 def test_downgrade_removes_every_table(database):
     downgrade(database, "base")
     left = database.execute(
