@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, TypeVar
 import psycopg
 import pytest
 from forked import forking
+from servers import Server
 
 import dbanon
+from dbanon.actions.init import init
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -110,19 +112,38 @@ def one_of_the_backends(database: Database) -> int | None:
 
 
 def harm(database: Database, workers: Workers, *, crash: bool, within: float = 1.5) -> str:
-    """Kill a worker or what it is connected to, most often while it is at work."""
+    """Kill a worker or what it is connected to, most often while it is at work; return which."""
     time.sleep(random.uniform(0.0, within))  # noqa: S311
     ways = ["worker", "worker", "connection", "connection", *["server"] * crash]
     way = random.choice(ways)  # noqa: S311
     if way == "worker":
         workers.kill(random.randrange(2))  # noqa: S311
-    elif (pid := one_of_the_backends(database)) is not None:
-        with suppress(psycopg.OperationalError, ProcessLookupError):
-            if way == "server":  # which ends all its sessions when one of them crashes
-                os.kill(pid, signal.SIGKILL)
-            else:
-                database.execute("SELECT pg_terminate_backend(%s)", (pid,))
-    return way
+        return way
+    pid = one_of_the_backends(database)
+    if pid is None:
+        return "nothing"
+    if way == "server":  # which ends all its sessions when one of them crashes
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+            return way
+    else:
+        with suppress(psycopg.OperationalError):
+            if database.execute("SELECT pg_terminate_backend(%s)", (pid,)) == [(True,)]:
+                return way
+    return "nothing"
+
+
+@contextmanager
+def own_server(request: pytest.FixtureRequest) -> Iterator[Database]:
+    """Give a database on a server of its own, of the kind that is asked for, to be killed."""
+    choice = request.node.callspec.params["server"]
+    if not choice.id.endswith(("embedded", "debian")):
+        pytest.skip("the processes of this server are elsewhere")
+    with ExitStack() as stack:
+        own = Server(stack.enter_context(choice.open()), choice.major)
+        database = stack.enter_context(stack.enter_context(own.prepared()).database())
+        init(database.settings)
+        yield database
 
 
 def answered(ask: Callable[[], T]) -> T:
