@@ -140,7 +140,7 @@ def _require_remembered(session: Session, table: TableName, relation: TableName)
         raise ConfigError(
             f"whom the releases of {table} showed is forgotten, so nothing can be compared with"
             " them",
-            hint="for readers who never had one of these: --new-series --recipients-changed",
+            hint=_OF_OTHERS,
         )
 
 

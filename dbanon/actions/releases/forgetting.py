@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dbanon.domain.deeds import Deed
-from dbanon.domain.errors import ConfigError, TableNotFound
+from dbanon.domain.errors import ConfigError, NotPermitted, TableNotFound
 from dbanon.domain.text import command
 from dbanon.settings import Settings
 
@@ -32,9 +32,9 @@ def forget_series(release_id: int, *, settings: Settings | None = None) -> Forgo
 
     The key of their hashes, the hashes and the values that were published are deleted; the ledger
     stays. From then on nothing can be compared with these releases, so the table is only published
-    again, by these relations or others, as a series of its own. Needs DELETE on what is remembered,
-    as the owner of the metadata has it. Raises ConfigError when a release of the series is served,
-    or when nothing is remembered of it.
+    again, by these relations or others, as a series of its own. Raises NotPermitted for a role that
+    may not delete what is remembered, as the owner of the metadata may, and ConfigError when a
+    release of the series is served or when nothing is remembered of it.
     """
     from dbanon.db.histories import memory
     from dbanon.db.metadata import ledger
@@ -45,6 +45,7 @@ def forget_series(release_id: int, *, settings: Settings | None = None) -> Forgo
     with connect(settings or Settings.load(), writes=True) as session:
         with session.transaction(keep=False):
             require_current(session)
+            _require_owner(session)
             release = ledger.release_by_id(session, release_id)
             if release is None:
                 raise ConfigError(f"release {release_id} does not exist", hint=_LIST)
@@ -59,6 +60,17 @@ def forget_series(release_id: int, *, settings: Settings | None = None) -> Forgo
             if not releases:
                 raise ConfigError(f"release {release_id} was forgotten before", hint=_LIST)
     return Forgotten(release.table, releases)
+
+
+def _require_owner(session: Session) -> None:
+    """Raise NotPermitted for a role that may not delete what is remembered, as publishers."""
+    from dbanon.db.histories import memory
+
+    if not memory.may_forget(session):
+        raise NotPermitted(
+            "this role may not delete what is remembered",
+            hint="run it as the owner of the schema dbanon: publishers are not to have that right",
+        )
 
 
 def _source(session: Session, release: Release) -> list[TableInfo]:

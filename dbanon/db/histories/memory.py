@@ -208,6 +208,11 @@ def is_forgotten(session: Session, table: TableName, relation: TableName) -> boo
     return known is not None and known["is_forgotten"]
 
 
+def may_forget(session: Session) -> bool:
+    """Whether this role may delete what is remembered."""
+    return session.pg.execute(query("forgetting/may_forget")).fetchone() == (True,)
+
+
 def forget_series(session: Session, table: TableName, number: int) -> tuple[int, ...]:
     """Delete whom a series showed, by number; return the releases of which that is forgotten."""
     found = session.pg.execute(query("forgetting/series"), {**_named(table), "series": number})

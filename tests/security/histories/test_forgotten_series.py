@@ -121,6 +121,8 @@ def test_the_role_that_publishes_forgets_nothing(patients):
         f"GRANT UPDATE ON dbanon.publishing TO {publisher};"
         f"GRANT SELECT ON public.patients TO {publisher}"
     )
-    with pytest.raises(NotPermitted):
+    with pytest.raises(NotPermitted) as refused:
         dbanon.forget_series(1, settings=Settings(dsn=patients.dsn_as(publisher)))
+    assert "GRANT" not in refused.value.hint
+    assert "owner of the schema dbanon" in refused.value.hint
     assert before == sizes(patients)
