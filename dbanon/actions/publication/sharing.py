@@ -79,7 +79,7 @@ def share(
     read = partial(read_source, kind=request.kind, linked=policy.subject is not None)
     source = read(session, loaded, policy, stages, quasi=quasi)
     with stages("compare"):
-        known = _recalled(session, source, policy, info, relation)
+        known = _recalled(session, source, policy, loaded, relation)
     if known is None:
         return None
     source, atoms = _frozen(source, known, policy, loaded)
@@ -109,7 +109,7 @@ def _can_share(policy: Policy, request: Request, info: TableInfo) -> bool:
 
 
 def _recalled(
-    session: Session, source: Source, policy: Policy, info: TableInfo, relation: TableName
+    session: Session, source: Source, policy: Policy, loaded: Loaded, relation: TableName
 ) -> Remembered | None:
     import pyarrow as pa
 
@@ -118,7 +118,10 @@ def _recalled(
     persons: pa.Table = source.rows.keys
     if policy.subject is not None:
         persons = pa.table([source.owners], names=[policy.subject])
-    return atoms.recall(session, info.name, persons, relation=relation)
+    policies = [policy, *([] if loaded.stored is None else [loaded.stored.policy])]
+    return atoms.recall(
+        session, loaded.info.name, persons, relation=relation, known_policies=policies
+    )
 
 
 def _frozen(

@@ -20,7 +20,7 @@ from dbanon.domain.errors import DatabaseError
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -55,17 +55,22 @@ class Remembered:
 
 
 def recall(
-    session: Session, table: TableName, persons: pa.Table, *, relation: TableName
+    session: Session,
+    table: TableName,
+    persons: pa.Table,
+    *,
+    relation: TableName,
+    known_policies: Iterable[Policy],
 ) -> Remembered | None:
     """Return how persons stand to all releases of a table, None if none can be compared.
 
     persons: the columns that tell them, a row each; relation: whose values go before those that
-    other relations showed.
+    other relations showed; known_policies: those that are not read again.
     """
     known = memory.recall(session, table, relation=relation)
     found = None
     if known.relations and known.person == tuple(persons.column_names):
-        entered = ledger.policies_by_release(session, table)
+        entered = ledger.policies_by_release(session, table, known=known_policies)
         policies = [entered[number] for number in known.relations if number in entered]
         memory.cells(session, _CELLS)
         _look_up(session, persons, known.key)

@@ -8,8 +8,10 @@ from tables import define_patients, make_patients, patients_policy, rows_proved
 
 import dbanon
 from dbanon.anonymization.registry import ALGORITHMS
+from dbanon.db.metadata import ledger
 from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import TableName
+from dbanon.formats import policies
 
 VIEW = TableName("anon", "patients")
 COUNT = "SELECT count(*) FROM anon.patients"
@@ -33,6 +35,21 @@ def test_what_is_published_holds_in_the_database(patients, kind):
     assert [result.required for result in release.checks.results] == [5, 3]
     assert patients.execute(COUNT) == [(200,)]
     assert dbanon.check(VIEW, settings=patients.settings).passed
+
+
+@pytest.mark.one_server
+def test_a_policy_by_which_a_table_is_published_again_is_read_once(patients, monkeypatch):
+    publish(patients)
+    read, from_document = [], policies.from_document
+
+    def counted(document):
+        read.append(document)
+        return from_document(document)
+
+    monkeypatch.setattr(policies, "from_document", counted)
+    ledger._read.cache_clear()  # noqa: SLF001 - as in a process of its own
+    assert 2 == publish(patients).id
+    assert 1 == len(read)
 
 
 @pytest.mark.one_server
