@@ -98,6 +98,8 @@ class Composition:
     what it was when the last of them was published.
     ``against`` holds the newest release of all against every one before, whatever their relations.
     ``beside`` are the other tables of its dataset, if their releases are judged with its own.
+    ``small`` counts the cells of fewer persons than the greatest k of all releases: k is asked of a
+    cell by the least one that shows its persons, and no release is to add to the others either.
     """
 
     table: TableName
@@ -109,6 +111,7 @@ class Composition:
     altered: tuple[int, ...] = ()
     live: tuple[int, ...] = ()
     beside: tuple[TableName, ...] = ()
+    small: int = 0
 
     @property
     def failed(self) -> tuple[CellResult, ...]:
@@ -121,12 +124,14 @@ class Composition:
         return not (self.failed or self.unknown or self.altered)
 
     def is_worse_than(self, before: Composition) -> bool:
-        """Whether more cells fail of some release, model and column than did before.
+        """Whether more cells are small, or fail of some release, model and column, than before.
 
         before: with figures of what the newest release asks, too.
         """
         former = {one.counted: one.result.failing_classes for one in before.results}
-        return any(one.result.failing_classes > former.get(one.counted, 0) for one in self.results)
+        return self.small > before.small or any(
+            one.result.failing_classes > former.get(one.counted, 0) for one in self.results
+        )
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -156,6 +161,19 @@ class Composition:
                 " comparing may reveal individuals"
             )
         return tuple(lines)
+
+    @property
+    def note(self) -> str | None:
+        """What a larger k is worth to whoever has the releases that promise less, if one is."""
+        of_k = [one.result for one in self.results if one.result.model == K_ANONYMITY]
+        if not self.small or any(result.failing_classes for result in of_k):
+            return None
+        least = min(result.achieved or 0 for result in of_k)
+        return (
+            f"releases of {self.table} promise different k: each by itself holds, and whoever has"
+            f" several is left with the least of them ({self.small:,} cells are smaller than the"
+            f" greatest, the smallest has {least:g} persons)"
+        )
 
     @property
     def _of_all(self) -> str:

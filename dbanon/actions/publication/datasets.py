@@ -125,7 +125,7 @@ def serve_together(
             serve(session, one, done, request, fingerprint=digest)
             for one, done in zip(loaded, built, strict=True)
         )
-    if composition.warnings:
+    if composition.warnings or composition.note is not None:
         first = replace(first, composition=composition)
     return [first, *rest]
 

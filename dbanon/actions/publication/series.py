@@ -44,7 +44,7 @@ def compare(
     else:
         starts, joined = _starts(session, table, gate), gate.series
         found = overlay.remember(session, publication, starts_series=starts, series_of=joined)
-        if found.failed and not starts:
+        if (found.failed or found.small) and not starts:
             _require_no_worse(session, publication, found, previous)
     require_safe([found] if gate.strict else [])
     return found
@@ -69,7 +69,7 @@ def compare_together(
             CheckReport(persons.view, ()),
             hint=_OF_OTHERS,
         )
-    if found.failed and found.is_worse_than(
+    if (found.failed or found.small) and found.is_worse_than(
         joint.recall(session, relations, new=publications, before=True)
     ):
         raise _worse(found, persons, "nothing was published")

@@ -55,6 +55,8 @@ def composition(found: Composition | None) -> None:
     """Warn of what all releases of a table together reveal, if they do."""
     for line in () if found is None else found.warnings:
         console.warn(line)
+    if found is not None and found.note is not None:
+        console.say(found.note)
 
 
 def composition_in_full(found: Composition) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, cast
 
@@ -18,7 +19,7 @@ from dbanon.models.registry import MODELS
 from dbanon.models.specs import arguments, sensitive_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from dbanon.db.histories.memory import Memory
     from dbanon.db.models.statements import Demand
@@ -41,6 +42,42 @@ def of_persons(session: Session, k: int, count: sql.SQL | None = None) -> CheckR
     if not cells:
         verdict = Verdict.NOT_CHECKED
     return CheckResult(K_ANONYMITY, None, k, smallest, cells, failing, persons, verdict)
+
+
+def of_releases(
+    session: Session,
+    known: Sequence[Memory],
+    policies: Mapping[int, Policy],
+    *,
+    asked: Iterable[Policy] = (),
+    count: sql.SQL | None = None,
+) -> tuple[CheckResult, int]:
+    """Judge every cell by the least k of the releases that ever showed its persons.
+
+    policies: of each release of those known; count: as ``of_persons`` has it. Whoever has several
+    releases is left with what the least of them promises. Returns also how many cells have fewer
+    persons than the greatest k of all releases and of those ``asked`` for: a release adds none.
+    """
+    by_release = {number: policy.k for number, policy in policies.items()}
+    most = max([*by_release.values(), *(policy.k for policy in asked)])
+    found = of_persons(session, most, count)
+    small = found.failing_classes
+    if not small or set(by_release.values()) == {most}:
+        return found, small
+    first = {n: one.first(name) for one in known for n, name in one.relations.items()}
+    promised = {
+        "most": most,
+        "releases": [*by_release],
+        "relations": [first[number] for number in by_release],
+        "ks": [*by_release.values()],
+    }
+    row = session.pg.execute(query("overlays/count_owed"), promised).fetchone()
+    assert row is not None  # noqa: S101 - an aggregate always has a row
+    failing, k, least = row
+    if failing:
+        return replace(found, required=k, achieved=least, failing_classes=failing), small
+    required = min(by_release.values())
+    return replace(found, required=required, failing_classes=0, verdict=Verdict.PASSED), small
 
 
 def sensitive_columns(policy: Policy) -> list[str]:

@@ -68,9 +68,9 @@ def recall(
         return replace(composition, unknown=releases)
     memory.unpack(session, found)
     if _knows_all(session, found[0]):
-        results = tuple(_judged(session, found, new, before=before))
+        results, small = _judged(session, found, new, before=before)
         persons = results[0].result.n_rows if results else 0
-        composition = replace(composition, results=results, persons=persons)
+        composition = replace(composition, results=results, persons=persons, small=small)
     else:
         composition = replace(composition, unknown=releases)
     memory.forget(session)
@@ -144,25 +144,29 @@ def _knows_all(session: Session, persons: Memory) -> bool:
 
 def _judged(
     session: Session, found: Sequence[Memory], new: Sequence[Publication], *, before: bool
-) -> Iterator[CellResult]:
-    """Yield k of the cells of all releases, and the models of each release by what it shows."""
+) -> tuple[tuple[CellResult, ...], int]:
+    """Return k of the cells of all releases, and the models of each release by what it shows.
+
+    And how many cells are small, as ``cells.of_releases`` has it.
+    """
     policies = [_policies(session, known, new) for known in found]
     entered = {number: policy for each in policies for number, policy in each.items()}
     if not entered:
-        return
+        return (), 0
     memory.cells(session, CELLS)
     newest = max(entered)
     relation = next(k.relations[newest] for k in found if newest in k.relations)
-    k = max(policy.k for policy in (*entered.values(), *(one.policy for one in new)))
-    yield CellResult(newest, relation, cells.of_persons(session, k))
+    of_k, small = cells.of_releases(session, found, entered, asked=[one.policy for one in new])
+    results = [CellResult(newest, relation, of_k)]
     for known, each in zip(found, policies, strict=True):
         for number, policy in each.items():
-            for result in _of_values(session, known, number, policy):
-                yield CellResult(number, known.relations[number], result)
+            found_of = _of_values(session, known, number, policy)
+            results += [CellResult(number, known.relations[number], one) for one in found_of]
         for one in new if before else ():
             if one.info.name == known.table and each:
-                yield from _as_asked(session, known, each, one)
+                results += _as_asked(session, known, each, one)
     session.pg.execute(sql.SQL("DROP TABLE {}").format(CELLS))
+    return tuple(results), small
 
 
 def _policies(session: Session, known: Memory, new: Sequence[Publication]) -> dict[int, Policy]:

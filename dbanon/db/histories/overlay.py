@@ -69,11 +69,11 @@ def _remembered(
     compared = _comparable(session, known, {publication.id: publication.policy})
     # Of a person of several rows, no figure is kept: what tells them is numbered anew every time.
     is_kept = compared.policies.keys() == known.relations.keys() and not known.several
-    found, of_k = _counted(session, compared, base=compared.base, is_kept=is_kept)
+    found, of_cells = _counted(session, compared, base=compared.base, is_kept=is_kept)
     memory.forget(session)
     if is_kept:
         figures.keep(session, found)
-    return _composition(compared, found, of_k)
+    return _composition(compared, found, of_cells)
 
 
 def recall(
@@ -91,14 +91,14 @@ def recall(
     session.allow_memory()
     known = memory.recall(session, table, relation=relation)
     compared = _comparable(session, known, live or {})
-    found, of_k = _counted(session, compared)
+    found, of_cells = _counted(session, compared)
     memory.forget(session)
     newest = max(compared.policies, default=0)
     kept = compared.base.get(newest)
-    if of_k is not None and kept is not None and not found.agrees(kept):
+    if of_cells is not None and kept is not None and not found.agrees(kept):
         compared = replace(compared, altered={*compared.altered, newest})
     new = tuple(sorted(compared.unknown & (live or {}).keys()))
-    return replace(_composition(compared, found, of_k), live=new)
+    return replace(_composition(compared, found, of_cells), live=new)
 
 
 def recall_before(session: Session, publication: Publication) -> Composition:
@@ -110,12 +110,12 @@ def recall_before(session: Session, publication: Publication) -> Composition:
     table, view = publication.info.name, publication.view
     session.allow_memory()
     known = memory.recall(session, table, relation=view, until=publication.id)
-    compared, results = _comparable(session, known, {}), []
+    compared, results, small = _comparable(session, known, {}), [], 0
     policies = compared.policies
     if policies:
         memory.cells(session, CELLS)
-        k = max(policy.k for policy in (*policies.values(), publication.policy))
-        results.append(CellResult(max(policies), view, cells.of_persons(session, k)))
+        of_k, small = cells.of_releases(session, [known], policies, asked=[publication.policy])
+        results.append(CellResult(max(policies), view, of_k))
         numbers = _numbers(session, known)
         found = _results(session, compared, numbers, known=dict.fromkeys(policies))
         results += _of_each(known, found)
@@ -123,7 +123,7 @@ def recall_before(session: Session, publication: Publication) -> Composition:
         session.pg.execute(sql.SQL("DROP TABLE {}").format(CELLS))
     memory.forget(session)
     composition = _composition(compared, Figures((), 0, (), {}, {}, {}), None)
-    return replace(composition, releases=tuple(policies), results=tuple(results))
+    return replace(composition, releases=tuple(policies), results=tuple(results), small=small)
 
 
 def _as_asked(
@@ -187,8 +187,8 @@ def _counted(
     *,
     base: Mapping[int, Figures] | None = None,
     is_kept: bool = False,
-) -> tuple[Figures, CheckResult | None]:
-    """Count the cells, and the pairs of the newest release; return what all persons come to, too.
+) -> tuple[Figures, tuple[CheckResult, int] | None]:
+    """Count the cells, and the pairs of the newest release; return what of_releases found, too.
 
     base: what was found of the releases before, to start from it; is_kept: whether the figures are
     to be kept, for which one release is enough.
@@ -197,17 +197,17 @@ def _counted(
     changed = {number: compared.changed.get(number, 0) for number in policies}
     if len(policies) < 1 + (not is_kept):
         return Figures(tuple(policies), 0, (), {}, {}, changed), None
-    k, numbers = max(policy.k for policy in policies.values()), _numbers(session, known)
-    increment = None
+    numbers, increment = _numbers(session, known), None
     if base and is_kept:
         increment = increments.begin(session, known, policies, base=base)
     results: dict[int, tuple[CheckResult, ...] | None] = dict.fromkeys(policies)
     pairs: dict[int, Against | None] = dict.fromkeys([*policies][: None if is_kept else -1])
     if increment is None:
         memory.cells(session, CELLS)
-        of_k = cells.of_persons(session, k)
+        of_cells = cells.of_releases(session, [known], policies)
     else:
-        of_k = cells.of_persons(session, k, query("overlays/count_all_cells"))
+        all_cells = query("overlays/count_all_cells")
+        of_cells = cells.of_releases(session, [known], policies, count=all_cells)
         results = {number: increment.results(number, numbers) for number in policies}
         pairs = {number: increment.pair(number) for number in policies}
         increment.end()
@@ -216,14 +216,14 @@ def _counted(
             memory.cells(session, CELLS)
     found = Figures(
         tuple(policies),
-        of_k.n_rows,
+        of_cells[0].n_rows,
         numbers,
         _results(session, compared, numbers, known=results),
         _pairs(session, compared, known=pairs),
         changed,
     )
     session.pg.execute(sql.SQL("DROP TABLE {}").format(CELLS))
-    return found, of_k
+    return found, of_cells
 
 
 def _numbers(session: Session, known: Memory) -> tuple[str, ...]:
@@ -275,7 +275,9 @@ def _pairs(
     return {number: pairs[number] for number in known}
 
 
-def _composition(compared: _Compared, found: Figures, of_k: CheckResult | None) -> Composition:
+def _composition(
+    compared: _Compared, found: Figures, of_cells: tuple[CheckResult, int] | None
+) -> Composition:
     composition = Composition(
         table=compared.known.table,
         persons=0,
@@ -285,10 +287,17 @@ def _composition(compared: _Compared, found: Figures, of_k: CheckResult | None) 
         against=(),
         altered=tuple(sorted(compared.altered)),
     )
-    if of_k is None or len(found.releases) == 1:
+    if of_cells is None or len(found.releases) == 1:
         return composition
+    of_k, small = of_cells
     relations, newest = compared.known.relations, found.releases[-1]
     results = [CellResult(newest, relations[newest], of_k)]
     results += _of_each(compared.known, found.results)
     against = tuple(pair for number, pair in found.pairs.items() if number != newest)
-    return replace(composition, persons=found.persons, results=tuple(results), against=against)
+    return replace(
+        composition,
+        persons=found.persons,
+        results=tuple(results),
+        against=against,
+        small=small,
+    )

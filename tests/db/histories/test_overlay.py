@@ -385,11 +385,11 @@ def begin_again(database):
     database.execute("CREATE SCHEMA dbanon_data")
 
 
-def note_shown(database, number, view, shown):
+def note_shown(database, number, view, shown, models=(K2, L2)):
     """Remember a release that shows each person in a class with a value."""
     rows = [(i, zip_, v, "1") for i, (zip_, v) in enumerate(shown) if zip_]
     shows = BOTH if view == "people" else ("disease",)
-    return note(database, number, rows, view=view, shows=shows)
+    return note(database, number, rows, view=view, shows=shows, models=models)
 
 
 def require_definition(stream, found):
@@ -466,6 +466,47 @@ def test_every_figure_that_is_carried_on_is_that_of_the_definition(people, carri
             if number > 1:
                 require_definition(stream, found)
     assert (found,) == dbanon.history(TABLE, settings=people.settings).compositions
+
+
+def promised(stream, ks):
+    """Return k of each cell: the least of the releases that show its persons; and its size."""
+    cells, least = cells_of(stream), {}
+    for (_, shown), k in zip(stream, ks, strict=True):
+        for person, (zip_, _) in enumerate(shown):
+            if zip_:
+                least[cells[person]] = min(k, least.get(cells[person], k))
+    return [(least[cell], size) for cell, size in Counter(cells.values()).items()]
+
+
+KS = st.lists(st.sampled_from([2, 3, 5]), min_size=8, max_size=8)
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS, ks=KS)
+def test_a_cell_is_as_large_as_the_least_release_that_shows_it_promises(people, carried, steps, ks):
+    begin_again(people)
+    stream, shown, asked = [], {"people": AT_FIRST, "others": AT_FIRST}, []
+    for (view, changes), k in zip([("people", {}), *steps], ks, strict=False):
+        shown[view] = [changes.get(i, before) for i, before in enumerate(shown[view])]
+        if any(zip_ for zip_, _ in shown[view]):
+            stream.append((view, shown[view]))
+            asked.append(k)
+            models = (ModelSpec("k-anonymity", {"k": k}), L2)
+            found = note_shown(people, len(stream), view, shown[view], models)
+    again = dbanon.history(TABLE, settings=people.settings).compositions
+    if len(stream) == 1:
+        return
+    of_each = promised(stream, asked)
+    failing = [(k, size) for k, size in of_each if size < k]
+    for one in (found, *again):
+        ((_, required, achieved, cells, fail),) = figures(one, "k-anonymity")
+        small = sum(size < max(asked) for _, size in of_each)
+        assert (len(of_each), len(failing), small) == (cells, fail, one.small)
+        if failing:
+            assert (max(k for k, _ in failing), min(n for _, n in failing)) == (required, achieved)
+        else:
+            assert min(size for _, size in of_each) == achieved
+            assert required == (min(asked) if small else max(asked))
 
 
 @pytest.mark.one_server

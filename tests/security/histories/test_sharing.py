@@ -120,6 +120,26 @@ def test_a_view_of_larger_classes_is_made_of_the_smaller_ones(patients):
     assert second.loss.n_classes < second.sharing.atoms == first.loss.n_classes
 
 
+def test_whoever_has_a_view_of_smaller_classes_too_is_left_with_what_that_one_promises(patients):
+    publish(patients)
+    second = publish(patients, name="larger", k=4 * K, strict=True)
+    assert "whoever has several is left with the least of them" in second.composition.note
+    (together,) = dbanon.check_history("anon.patients", settings=patients.settings)
+    assert (True, ()) == (together.holds, together.warnings)
+    of_k = next(one.result for one in together.results if one.result.model == K_ANONYMITY)
+    assert (K, True, 0) == (of_k.required, of_k.achieved >= K, of_k.failing_classes)
+    assert together.small > 0
+    arrive(patients, 30)
+    dbanon.refresh("patients", settings=patients.settings)
+    assert dbanon.check_history("anon.patients", settings=patients.settings)[0].holds
+
+
+def test_a_smaller_k_afterwards_does_not_excuse_smaller_cells(patients):
+    publish(patients, k=4 * K)
+    with pytest.raises(dbanon.CheckFailed, match="nothing was published"):
+        publish(patients, name="smaller", k=K, new_series=True, algorithm="mondrian")
+
+
 def test_more_values_are_asked_of_classes_and_not_of_those_they_are_made_of(patients):
     first = publish(patients)
     second = publish(patients, name="varied", l=L + 1)
