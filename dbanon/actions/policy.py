@@ -31,7 +31,7 @@ Given = str | Path
 
 
 def set_policy(
-    table: str | TableName,
+    table: str | TableName | None,
     policy: str | Path | Policy,
     *,
     name: str | None = None,
@@ -41,10 +41,11 @@ def set_policy(
 ) -> Policy:
     """Check a policy (a value, or the path of a TOML file) against its table and store it.
 
-    It takes the place of the table's policy of that name; ``name`` is its own, unless it brings
-    one, and ``default`` if neither is given. What the table looks like is stored along: whatever
-    changes from now on is drift. ``warn`` is called with all that is allowed and seldom meant, for
-    which the columns published as they are are counted; with ``strict`` nothing is stored then.
+    table: None for the one that the policy names. It takes the place of the table's policy of that
+    name; ``name`` is its own, unless it brings one, and ``default`` if neither is given. What the
+    table looks like is stored along: whatever changes from now on is drift. ``warn`` is called with
+    all that is allowed and seldom meant, for which the columns published as they are are counted;
+    with ``strict`` nothing is stored then.
 
     Raises PolicyError with every problem at once, ConfigError when the file cannot be read, and
     TableNotFound.
@@ -55,6 +56,7 @@ def set_policy(
     from dbanon.db.session import connect
 
     given = _given(policy, name)
+    table = table or given.table
     with connect(settings or Settings.load(), writes=True) as session:
         with session.transaction(read_only=True, keep=False):
             require_current(session)

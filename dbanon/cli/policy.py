@@ -36,7 +36,12 @@ OwnName = Annotated[
 
 @app.command("set")
 def set_(
-    table: options.Table,
+    table: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TABLE", show_default=False, help="by default the one that the file names"
+        ),
+    ] = None,
     *,
     file: Annotated[Path, typer.Option("--file", "-f", help="policy in TOML; - is stdin")],
     policy: OwnName = None,
@@ -50,7 +55,7 @@ def set_(
     \b
     dbanon policy suggest patients > patients.toml
     $EDITOR patients.toml
-    dbanon policy set patients --file patients.toml
+    dbanon policy set --file patients.toml
     dbanon policy set patients --file coarse.toml --policy research
     """
     from dbanon.actions.policy import set_policy

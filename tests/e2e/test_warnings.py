@@ -66,7 +66,7 @@ def test_policy_set_and_publish_warn_and_strict_refuses(people, run):
     with pytest.raises(dbanon.PolicyError, match="has no policy"):
         dbanon.load_policy("people", settings=database.settings)
     for words in (
-        ("policy", "set", "people", "--file", file),
+        ("policy", "set", "--file", file),
         ("plan", "people"),
         ("publish", "people"),
         ("refresh", "people"),
