@@ -16,16 +16,21 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import ColumnRule
     from dbanon.domain.table import ColumnInfo, ColumnStats, TableInfo
     from dbanon.formats.persons import Persons
+    from dbanon.formats.policy.proposals import Proposal
 
 
 @dataclass(frozen=True, slots=True)
 class InspectedColumn:
-    """A column, its counts (None when its values cannot be compared) and a suggested role."""
+    """A column, its counts (None when its values cannot be compared) and a suggested role.
+
+    proposal: how to publish it, if that is the role of a quasi-identifier.
+    """
 
     info: ColumnInfo
     stats: ColumnStats | None
     suggestion: ColumnRule
     reason: str
+    proposal: Proposal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,17 @@ def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
         key = key_of(info, stats, persons, pairs=pairs)
     suggested = suggest(replace(info, primary_key=key), stats, persons)
     columns = tuple(
-        InspectedColumn(info.column(rule.column), stats.get(rule.column), rule, reason)
+        _column(info.column(rule.column), stats.get(rule.column), rule, reason)
         for rule, reason in suggested
     )
     return Inspection(info, n_rows, columns, key, persons, differing(suggested, persons, pairs))
+
+
+def _column(
+    column: ColumnInfo, stats: ColumnStats | None, rule: ColumnRule, reason: str
+) -> InspectedColumn:
+    from dbanon.domain.policy import Role
+    from dbanon.formats.policy.proposals import propose
+
+    proposal = propose(column, stats) if rule.role is Role.QUASI else None
+    return InspectedColumn(column, stats, rule, reason, proposal)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
@@ -15,7 +15,7 @@ from dbanon.formats.datasets import Dataset
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from dbanon.actions.preparation.loading import Loaded
@@ -31,12 +31,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlannedColumn:
-    """How a quasi-identifier would be published, as what type, at what loss in [0, 1]."""
+    """How a quasi-identifier would be published, as what type, at what loss in [0, 1].
+
+    others: the loss by every recoding that can publish it in these classes, least first; () where
+    it is not known. Of many classes, some are weighed.
+    """
 
     name: str
     recoding: str
     type: str
     loss: float
+    others: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,7 @@ def plan(
         looking(session, partial(find_published, session, where)) as infos,
     ):
         (loaded,) = _loaded(session, infos, request, given)
-        prepared = prepare(session, loaded, request, stages or Stages())
+        prepared = prepare(session, loaded, request, stages or Stages(), weigh=True)
         return _planned(session, prepared, request)
 
 
@@ -161,7 +166,8 @@ def _publication(prepared: Prepared, request: Request) -> Publication:
 
 def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedColumn]:
     for (name, recoding), type_name in zip(prepared.recodings, publication.types, strict=True):
-        yield PlannedColumn(name, recoding, type_name, prepared.outcome.loss.columns[name])
+        loss, others = prepared.outcome.loss.columns[name], prepared.losses.get(name, {})
+        yield PlannedColumn(name, recoding, type_name, loss, others)
 
 
 def _render(session: Session, publication: Publication, request: Request) -> Iterator[str]:

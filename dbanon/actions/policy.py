@@ -178,6 +178,7 @@ def suggest_policy(table: str | TableName, *, settings: Settings | None = None) 
         inspection.info,
         suggested,
         inspection.persons,
+        stats={c.info.name: c.stats for c in inspection.columns if c.stats is not None},
         key=inspection.key,
         differing=inspection.differing,
     )

@@ -54,6 +54,10 @@ if TYPE_CHECKING:
     from dbanon.domain.progress import Stages
 
 
+_WEIGHED = 5_000
+"""The most classes of which recodings are weighed."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class Outcome:
     """A publication that meets its models: who is in which group, what is shown, what it cost."""
@@ -296,6 +300,35 @@ def published_values(encoded: EncodedTable, assignment: Assignment) -> GroupValu
         RECODINGS[recoding_of(column)].publish(column, assignment) for column in encoded.quasi
     )
     return GroupValues(columns, assignment.n_groups)
+
+
+def losses_by_recoding(
+    encoded: EncodedTable, assignment: Assignment
+) -> dict[str, dict[str, float]]:
+    """Return what each column would lose by every recoding that can publish it, least first.
+
+    In the classes of an assignment, mean over its rows, a suppressed one losing everything; of
+    many classes, those of the lowest numbers are weighed.
+    """
+    rows = np.flatnonzero((assignment.group >= 0) & (assignment.group < _WEIGHED))
+    weighed = Assignment(assignment.group[rows], min(assignment.n_groups, _WEIGHED))
+    left_out = assignment.n_suppressed / encoded.n_rows
+    return {
+        column.name: {
+            name: left_out + (1.0 - left_out) * loss for name, loss in _losses(column, weighed)
+        }
+        for column in encoded.take(rows).quasi
+    }
+
+
+def _losses(column: EncodedColumn, assignment: Assignment) -> list[tuple[str, float]]:
+    """Return what a column loses by each recoding that can publish it, least first."""
+    size, found = np.bincount(assignment.group, minlength=assignment.n_groups), []
+    for name, recoding in RECODINGS.items():
+        if column.structure in recoding.accepts and (not column.has_floor or name in OF_CELLS):
+            published = recoding.publish(column, assignment)
+            found.append((name, float(np.average(published.loss[published.index], weights=size))))
+    return sorted(found, key=lambda one: round(one[1], 12))
 
 
 def _unknown(what: str, name: str, choices: Collection[str]) -> PolicyError:

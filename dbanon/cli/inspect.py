@@ -40,7 +40,7 @@ def inspect(
     dsn: options.Dsn = None,
     json: options.Json = False,
 ) -> None:
-    """Show columns, types, counts and suggested roles of a table, a view or a query.
+    """Show columns, types, counts, suggested roles and recodings of a table, a view or a query.
 
     \b
     dbanon inspect patients
@@ -64,7 +64,7 @@ def inspect(
     if json:
         console.document(found)
         return
-    headers = ("column", "type", "nulls", "distinct", "unique", "role", "reason")
+    headers = ("column", "type", "nulls", "distinct", "unique", "role", "recoding", "reason")
     rows = [_row(column, found) for column in found.columns]
     name = "the query" if query is not None and create_view is None else str(found.info.name)
     console.table(headers, rows, title=f"{name}: {found.n_rows:,} rows")
@@ -109,5 +109,6 @@ def _row(column: InspectedColumn, found: Inspection) -> tuple[object, ...]:
         stats.n_distinct if stats else None,
         share,
         column.suggestion.role.value,
+        None if column.proposal is None else column.proposal.recoding,
         column.reason,
     )

@@ -15,7 +15,7 @@ from dbanon.cli.terminal.interrupts import OnInterrupt, interruptible
 from dbanon.domain.release import Leavers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from dbanon.actions.plan import Plan
@@ -148,5 +148,16 @@ def _draw(found: Plan) -> None:
     title = f"{found.policy.table} as {found.relation}, by {report.search(found.policy)}"
     rows = [(c.name, c.recoding, c.type) for c in found.columns]
     console.table(("quasi-identifier", "recoding", "published type"), rows, title=title)
+    others = [(c.name, _spelled(c.others)) for c in found.columns if c.others]
+    if others:
+        console.table(("quasi-identifier", "loss by recoding, in these classes"), others)
     console.say(f"every class meets {report.models(found.policy.models)}")
     report.loss(found.loss)
+
+
+def _spelled(losses: Mapping[str, float]) -> str:
+    """Spell the loss of recodings, those together that lose the same."""
+    alike: dict[str, list[str]] = {}
+    for name, loss in losses.items():
+        alike.setdefault(f"{loss:.2%}", []).append(name)
+    return "; ".join(f"{loss} {', '.join(names)}" for loss, names in alike.items())

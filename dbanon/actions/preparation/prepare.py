@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,8 @@ class Prepared:
     """Whether some person has several rows."""
     warnings: tuple[Caution, ...] = ()
     """What to think about again."""
+    losses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """What each quasi-identifier would lose by every recoding, if that was asked for."""
 
     @property
     def recodings(self) -> tuple[tuple[str, str], ...]:
@@ -111,18 +113,25 @@ class Source:
 
 
 def prepare(
-    session: Session, loaded: Loaded, request: Request, stages: Stages, *, strict: bool = False
+    session: Session,
+    loaded: Loaded,
+    request: Request,
+    stages: Stages,
+    *,
+    strict: bool = False,
+    weigh: bool = False,
 ) -> Prepared:
     """Read the table on the open transaction's snapshot and group its rows; writes nothing.
 
-    strict: refuse, before any search, what would be warned of.
+    strict: refuse, before any search, what would be warned of; weigh: find what other recodings
+    would lose, too.
 
     Raises PolicyError, TaxonomyError, Unsatisfiable, and DriftError instead of the first two
     when a release of the table is served already.
     """
     from dbanon.actions.preparation.cautions import of_rows, require_none
     from dbanon.actions.preparation.loading import notes
-    from dbanon.anonymization.pipeline import make_algorithm
+    from dbanon.anonymization.pipeline import losses_by_recoding, make_algorithm
     from dbanon.db.models.statements import shown_trees
 
     policy, info = in_force(loaded, request), loaded.info
@@ -143,6 +152,7 @@ def prepare(
         trees=shown_trees(source.trees, source.rows.columns, group=outcome.assignment.group),
         several=source.subjects is not None,
         warnings=(*warnings, *notes(loaded)),
+        losses=losses_by_recoding(source.encoded, outcome.assignment) if weigh else {},
     )
 
 

@@ -5,22 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.domain.policy import DROP, Role
-from dbanon.domain.table import ColumnKind, quote_identifier
-from dbanon.formats.column_names import is_of_birth, is_postcode
+from dbanon.domain.table import quote_identifier
+from dbanon.formats.policy.proposals import propose
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from dbanon.domain.policy import ColumnRule
-    from dbanon.domain.table import ColumnInfo, TableInfo
+    from dbanon.domain.table import ColumnStats, TableInfo
     from dbanon.formats.persons import Persons
+    from dbanon.formats.policy.proposals import Proposal
 
 _MOST_COLUMNS = 25  # in a table of which one looks at each
-_DIGITS = 3  # of a postcode, as the Safe Harbor rule has it
-_LENGTH = 5  # digits of most postcodes that are stored as numbers
-_WIDTH = 10 ** (_LENGTH - _DIGITS)
-_YEAR = "year"
-_MOMENTS = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
 
 
 def draft(
@@ -28,13 +24,14 @@ def draft(
     suggested: Iterable[tuple[ColumnRule, str]],
     persons: Persons | None = None,
     *,
+    stats: Mapping[str, ColumnStats] | None = None,
     key: Sequence[str] = (),
     differing: Sequence[str] = (),
 ) -> str:
-    """Return a policy file to edit, with the reason for each role as a comment.
+    """Return a policy file to edit, with the reasons for each role and recoding as comments.
 
-    key: what tells the rows apart, as far as is known; differing: the quasi-identifiers in which
-    rows of a person differ.
+    stats: by column name; key: what tells the rows apart, as far as is known; differing: the
+    quasi-identifiers in which rows of a person differ.
     """
     import tomli_w
 
@@ -51,10 +48,25 @@ def draft(
     parts.append(tomli_w.dumps({"models": models}))
     columns = {column.name: column for column in info.columns}
     for rule, reason in rules:
-        floor, why = _floor(rule, columns.get(rule.column))
-        column = tomli_w.dumps({"columns": {rule.column: {"role": rule.role.value, **floor}}})
-        parts.append(f"# {reason}{why}\n{column}")
+        proposal = None
+        if rule.role is Role.QUASI and rule.column in columns:
+            proposal = propose(columns[rule.column], (stats or {}).get(rule.column))
+        parts.append(_column(rule, reason, proposal))
     return "\n".join(parts)
+
+
+def _column(rule: ColumnRule, reason: str, proposal: Proposal | None) -> str:
+    """Return what is said of a column; what may be said of it as well is a comment."""
+    import tomli_w
+
+    settings: dict[str, object] = {"role": rule.role.value}
+    reasons, recoding = [reason], ""
+    if proposal is not None:
+        settings |= proposal.floor
+        reasons += [proposal.why] if proposal.why else []
+        recoding = f'# recoding = "{proposal.recoding}"  # {proposal.reason}\n'
+    column = tomli_w.dumps({"columns": {rule.column: settings}})
+    return f"# {'; '.join(reasons)}\n{column}{recoding}"
 
 
 def _rest(n_columns: int) -> str:
@@ -65,19 +77,6 @@ def _rest(n_columns: int) -> str:
         return ""
     why = f"# {n_columns} columns: what is not named is left out, such as new ones"
     return f"{why}\n{tomli_w.dumps({'rest': DROP})}"
-
-
-def _floor(rule: ColumnRule, column: ColumnInfo | None) -> tuple[dict[str, object], str]:
-    """Return the finest that is to be published of what finds persons by itself, and why."""
-    if rule.role is Role.QUASI and column is not None:
-        if column.kind is ColumnKind.CATEGORY and is_postcode(column.name):
-            return {"at_least": _DIGITS}, "; few people share all of a postcode"
-        if column.kind is ColumnKind.INTEGER and is_postcode(column.name):
-            why = f"{_WIDTH} leaves {_DIGITS} of {_LENGTH} digits"
-            return {"bands": _WIDTH}, f"; few people share all of a postcode: {why}"
-        if column.kind in _MOMENTS and is_of_birth(column.name):
-            return {"at_least": _YEAR}, "; the day finds a person, the year seldom does"
-    return {}, ""
 
 
 def _key(info: TableInfo, key: Sequence[str]) -> str:

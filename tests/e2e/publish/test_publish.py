@@ -345,6 +345,8 @@ def test_a_plan_agrees_with_the_publication_and_writes_nothing(patients):
     release = publish(patients)
     assert plan.loss == release.loss
     assert plan.relation == release.relation
+    for column in plan.columns:
+        assert column.loss == pytest.approx(column.others[column.recoding])
 
 
 @pytest.mark.one_server

@@ -179,3 +179,29 @@ def test_a_k_below_what_a_model_takes_does_not_make_few_large_classes(k):
         return run(table, policy, seed=1, stages=Stages()).loss.n_classes
 
     assert classes(k) == classes(10) > 20
+
+
+@pytest.mark.parametrize("max_suppressed", [0.0, 0.3])
+def test_recodings_are_weighed_by_what_they_would_lose(max_suppressed):
+    ages = [20, 21, 22, 60, 61, 62, 90, 20, 22, 61]
+    sexes = ["f", "f", "m", "m", "m", "f", "m", "f", "f", "m"]
+    own = {"recoding": "interval", "snap": 10}
+    table = encoded({"age": ages, "sex": sexes}, rules={"age": own})
+    found = outcome(table, k=3, max_suppressed=max_suppressed)
+    losses = pipeline.losses_by_recoding(table, found.assignment)
+    for column, recoding in (("age", "interval"), ("sex", "label")):
+        assert found.loss.columns[column] == pytest.approx(losses[column][recoding])
+    others = ["interval", "interval-text", "bounds", "mean", "median", "mode", "set", "suppress"]
+    assert set(others) <= losses["age"].keys()
+    assert sorted(losses["age"].values()) == [*losses["age"].values()]
+    assert losses["age"]["mean"] < losses["age"]["interval"] < 1.0 == losses["age"]["suppress"]
+
+
+def test_of_many_classes_some_are_weighed(monkeypatch):
+    table = encoded({"age": [*range(100)]})
+    found = outcome(table, k=2)
+    whole = pipeline.losses_by_recoding(table, found.assignment)
+    monkeypatch.setattr(pipeline, "_WEIGHED", 5)
+    some = pipeline.losses_by_recoding(table, found.assignment)
+    assert [*whole["age"]] == [*some["age"]]
+    assert some["age"]["interval"] == pytest.approx(whole["age"]["interval"], rel=0.5)

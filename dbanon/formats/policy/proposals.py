@@ -1,0 +1,75 @@
+"""Propose how a quasi-identifier is published: the finest of it, and its recoding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dbanon.domain.table import ColumnKind
+from dbanon.formats.column_names import is_of_birth, is_postcode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dbanon.domain.table import ColumnInfo, ColumnStats
+
+_DIGITS = 3  # of a postcode, as the Safe Harbor rule has it
+_LENGTH = 5  # digits of most postcodes that are stored as numbers
+_WIDTH = 10 ** (_LENGTH - _DIGITS)
+_MOMENTS = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
+_LEAST_SET, _MOST_SET = 3, 12  # values of a column of which sets are read with ease
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """How a quasi-identifier may be published, and why.
+
+    recoding: by name, reason: for it; floor: what a policy says of the column besides its role,
+    why: for that.
+    """
+
+    recoding: str
+    reason: str
+    floor: Mapping[str, object] = field(default_factory=dict)
+    why: str = ""
+
+
+def propose(column: ColumnInfo, stats: ColumnStats | None) -> Proposal:
+    """Propose a floor for what finds persons by itself, and a recoding by what the values are.
+
+    stats: of the column, None where it has none that can be counted.
+    """
+    floor, why = _floor(column)
+    recoding, reason = _of_cells(column) if floor else _of_values(column, stats)
+    return Proposal(recoding, reason, floor, why)
+
+
+def _floor(column: ColumnInfo) -> tuple[dict[str, object], str]:
+    """Return the finest that is to be published of what finds persons by itself, and why."""
+    if column.kind is ColumnKind.CATEGORY and is_postcode(column.name):
+        return {"at_least": _DIGITS}, "few people share all of a postcode"
+    if column.kind is ColumnKind.INTEGER and is_postcode(column.name):
+        why = f"{_WIDTH} leaves {_DIGITS} of {_LENGTH} digits"
+        return {"bands": _WIDTH}, f"few people share all of a postcode: {why}"
+    if column.kind in _MOMENTS and is_of_birth(column.name):
+        return {"at_least": "year"}, "the day finds a person, the year seldom does"
+    return {}, ""
+
+
+def _of_cells(column: ColumnInfo) -> tuple[str, str]:
+    """Return the recoding of a column with a floor, and why."""
+    if column.kind is ColumnKind.CATEGORY:
+        return "label", "codes that begin alike are near each other"
+    return "interval", "a range of whole cells"
+
+
+def _of_values(column: ColumnInfo, stats: ColumnStats | None) -> tuple[str, str]:
+    """Return the recoding of a column without a floor, and why."""
+    if column.kind.is_ordered:
+        what = "dates" if column.kind in _MOMENTS else "numbers"
+        return "interval", f"a range of {what}, in which rows can be counted"
+    if column.kind is ColumnKind.ORDINAL:
+        return "interval-text", "its type has an order: from one value to another"
+    if stats is not None and _LEAST_SET <= stats.n_distinct <= _MOST_SET:
+        return "set", "few values: those of a class say more than a star"
+    return "label", "a star where rows of a class differ, until it has a taxonomy"
