@@ -28,7 +28,7 @@ from dbanon.anonymization.strata import group_apart, kept_columns, require_apart
 from dbanon.anonymization.threads import GivenUp, aside
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
-from dbanon.domain.policy import OF_CELLS
+from dbanon.domain.policy import DATE_PART, GLOBAL, OF_CELLS, PREFIX
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.document_reader import did_you_mean
 from dbanon.models.base import Scope
@@ -282,9 +282,8 @@ def recoding_of(column: EncodedColumn) -> str:
     name = column.rule.recoding or default_recoding(column)
     if name not in RECODINGS:
         raise _unknown("recoding", name, RECODINGS)
-    structure = column.structure
-    if structure not in RECODINGS[name].accepts:
-        fitting = [other for other, recoding in RECODINGS.items() if structure in recoding.accepts]
+    if not accepts(name, column):
+        fitting = [other for other in RECODINGS if accepts(other, column)]
         msg = f"recoding {name!r} cannot publish column {quote_identifier(column.name)}"
         raise PolicyError(msg, hint=f"choose one of {', '.join(fitting)}")
     if column.has_floor and name not in OF_CELLS:
@@ -292,6 +291,15 @@ def recoding_of(column: EncodedColumn) -> str:
         hint = f"choose one of {', '.join(sorted(OF_CELLS))}, or leave the floor out"
         raise PolicyError(f"{msg} has a floor", hint=hint)
     return name
+
+
+def accepts(recoding: str, column: EncodedColumn) -> bool:
+    """Whether a recoding can publish values of this structure and kind."""
+    if recoding == DATE_PART and not column.kind.is_moment:
+        return False
+    if recoding == GLOBAL and column.taxonomy is not None and column.kind.is_ordered:
+        return False  # published as a range, and a node is none
+    return column.structure in RECODINGS[recoding].accepts
 
 
 def published_values(encoded: EncodedTable, assignment: Assignment) -> GroupValues:
@@ -325,7 +333,9 @@ def _losses(column: EncodedColumn, assignment: Assignment) -> list[tuple[str, fl
     """Return what a column loses by each recoding that can publish it, least first."""
     size, found = np.bincount(assignment.group, minlength=assignment.n_groups), []
     for name, recoding in RECODINGS.items():
-        if column.structure in recoding.accepts and (not column.has_floor or name in OF_CELLS):
+        if name == PREFIX != column.rule.recoding:  # another tree
+            continue
+        if accepts(name, column) and (not column.has_floor or name in OF_CELLS):
             published = recoding.publish(column, assignment)
             found.append((name, float(np.average(published.loss[published.index], weights=size))))
     return sorted(found, key=lambda one: round(one[1], 12))

@@ -26,12 +26,14 @@ from dbanon.anonymization.algorithms.partitioning.utility_based import BottomUp,
 from dbanon.anonymization.auto.algorithm import Auto
 from dbanon.anonymization.loss import metrics
 from dbanon.anonymization.masking.ranking import individual_ranking
-from dbanon.anonymization.recodings.central import Mean, Median, Mode
+from dbanon.anonymization.recodings.central import Mean, Median, Midpoint, Mode
+from dbanon.anonymization.recodings.date_part import DatePart
 from dbanon.anonymization.recodings.interval import Interval, IntervalText
 from dbanon.anonymization.recodings.label import Label
+from dbanon.anonymization.recodings.single_dimensional import Global
 from dbanon.anonymization.recodings.suppress import Suppress
 from dbanon.anonymization.recodings.value_set import ValueSet
-from dbanon.domain.policy import BOUNDS
+from dbanon.domain.policy import BOUNDS, DATE_PART, GLOBAL, PREFIX
 from dbanon.domain.table import Structure
 
 if TYPE_CHECKING:
@@ -79,9 +81,13 @@ RECODINGS: Mapping[str, Recoding] = {
     "interval": Interval(),
     BOUNDS: Interval(BOUNDS),
     "interval-text": IntervalText(),
+    DATE_PART: DatePart(),
     "label": Label(),
+    PREFIX: Label(PREFIX),
+    GLOBAL: Global(),
     "set": ValueSet(),
     "mean": Mean(),
+    "midpoint": Midpoint(),
     "median": Median(),
     "mode": Mode(),
     "suppress": Suppress(),

@@ -33,8 +33,8 @@ class ColumnRule:
     kind; ``taxonomy`` names a stored taxonomy; ``order`` lists the values of a column of texts
     from the first to the last, and may do so for a sensitive column, too; ``weight`` scales the
     column's loss; ``snap`` widens interval bounds to multiples of it (days for dates, seconds for
-    timestamps); ``digits`` is the number of decimals of a published mean; ``allow`` lists the
-    cautions about the column that are meant, each as ``code: why``.
+    timestamps); ``digits`` is the number of decimals of a published mean or midpoint; ``allow``
+    lists the cautions about the column that are meant, each as ``code: why``.
 
     Nothing finer is published than what these say: ``at_least`` is a period of PERIODS for dates
     and times, a number of leading characters for texts, a number of levels above the deepest leaves
@@ -100,7 +100,12 @@ BOUNDS = "bounds"
 ENDS = ("_min", "_max")
 """What their names end with."""
 
-OF_CELLS = frozenset({"bounds", "interval", "interval-text", "label", "suppress"})
+PREFIX, GLOBAL, DATE_PART = "prefix", "global", "date-part"
+"""Recodings that more than their own room knows of."""
+
+OF_CELLS = frozenset(
+    {"bounds", "interval", "interval-text", "label", "suppress", PREFIX, GLOBAL, DATE_PART}
+)
 """The recodings that never publish anything finer than a floor."""
 
 Value = int | float | str | tuple[str, ...]

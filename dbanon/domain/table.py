@@ -125,6 +125,11 @@ class ColumnKind(StrEnum):
         return self not in _OFF_THE_LINE
 
     @property
+    def is_moment(self) -> bool:
+        """Whether values are dates or times."""
+        return self in _MOMENTS
+
+    @property
     def has_order(self) -> bool:
         """Whether the type itself says which of two values comes first."""
         return self.is_ordered or self in {ColumnKind.BOOLEAN, ColumnKind.ORDINAL}
@@ -135,6 +140,7 @@ class ColumnKind(StrEnum):
         return self is not ColumnKind.OTHER
 
 
+_MOMENTS = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
 _OFF_THE_LINE = frozenset(
     {ColumnKind.BOOLEAN, ColumnKind.ORDINAL, ColumnKind.CATEGORY, ColumnKind.OTHER}
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from dbanon.domain.policy import BOUNDS, ENDS, Role
+from dbanon.domain.policy import BOUNDS, DATE_PART, ENDS, GLOBAL, PREFIX, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -16,8 +16,12 @@ RECODED: Mapping[str, str] = {
     BOUNDS: "the least and the greatest value of the class, in two columns",
     "interval-text": "a text, the least and the greatest value of the class",
     "label": "a label that stands for all values of the class; the value itself where they are one",
+    DATE_PART: "the shortest day, month, quarter, year or decades with all values of the class",
+    PREFIX: "the characters that all values of the class begin with",
+    GLOBAL: "a range or a label of one grid for all classes",
     "set": "the set of all values of the class",
     "mean": "the mean of the class",
+    "midpoint": "the middle between the least and the greatest value of the class",
     "median": "the median of the class",
     "mode": "the most frequent value of the class",
     "suppress": "*, whatever the value",

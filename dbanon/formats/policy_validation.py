@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import DERIVE, OTHER, Role
+from dbanon.domain.policy import DATE_PART, DERIVE, GLOBAL, OTHER, PREFIX, Role
 from dbanon.domain.table import LONGEST_NAME, ColumnKind, Structure, quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.allowances import flaws
@@ -281,17 +281,25 @@ def _of_recoding(
     recoding = recodings.get(rule.recoding or "")
     if recoding is not None and structure not in recoding.accepts:
         yield f"recoding {rule.recoding} {_misfit(structure, rule, column)}"
+    else:
+        yield from _of_one_recoding(rule, column)
     for key in ("snap", "digits"):
         if getattr(rule, key) is not None and not column.kind.is_ordered:
             yield f"{key} needs an ordered type, {column.type} is none"
-    if rule.digits is not None and column.kind in {
-        ColumnKind.DATE,
-        ColumnKind.TIMESTAMP,
-        ColumnKind.TIMESTAMPTZ,
-    }:
+    if rule.digits is not None and column.kind.is_moment:
         yield "digits needs a numeric type"
     if rule.digits is not None and rule.digits > _MAX_DIGITS:
         yield f"digits is at most {_MAX_DIGITS}: a mean has no more"
+
+
+def _of_one_recoding(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
+    """Yield what a recoding needs besides a structure."""
+    if rule.recoding == DATE_PART and not column.kind.is_moment:
+        yield f"recoding {rule.recoding} needs dates or times, {column.type} is none"
+    elif rule.recoding == PREFIX and rule.taxonomy is not None:
+        yield f"recoding {rule.recoding} makes a tree of its own: leave the taxonomy out"
+    elif rule.recoding == GLOBAL and rule.taxonomy is not None and column.kind.is_ordered:
+        yield f"recoding {rule.recoding} of {column.type} takes no taxonomy"
 
 
 def _misfit(structure: Structure, rule: ColumnRule, column: ColumnInfo) -> str:

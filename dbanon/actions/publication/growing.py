@@ -11,7 +11,7 @@ from dbanon.actions.publication.datasets import proved_together
 from dbanon.actions.publication.sharing import of_newcomers
 from dbanon.actions.publication.steps import build, replaced
 from dbanon.domain.errors import Unsatisfiable
-from dbanon.domain.policy import BOUNDS, K_ANONYMITY, Role
+from dbanon.domain.policy import BOUNDS, GLOBAL, K_ANONYMITY, Role
 from dbanon.domain.release import Leavers, ReleaseKind
 from dbanon.domain.table import ColumnKind
 from dbanon.domain.text import command
@@ -120,6 +120,9 @@ def of_policy(policy: Policy, request: Request) -> str | None:
         return "its labels are those of all classes"
     if not request.forgets:
         return "its assignment is kept, which is that of all rows"
+    grids = [rule.column for rule in policy.with_role(Role.QUASI) if rule.recoding == GLOBAL]
+    if grids:
+        return f"the grid of {', '.join(grids)} is that of all classes"
     bounds = [rule.column for rule in policy.with_role(Role.QUASI) if rule.recoding == BOUNDS]
     if bounds:
         return f"{', '.join(bounds)} is published as bounds"

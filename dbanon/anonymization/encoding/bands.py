@@ -183,7 +183,7 @@ def _decimals(number: Decimal | None) -> int:
 
 def _periods(values: NDArray[Any], period: str, kind: ColumnKind) -> Line:
     days = values.astype("datetime64[D]")
-    low, high = _ENDS[period](days)
+    low, high = period_ends(period, days)
     starts, first, code_of = np.unique(low, return_index=True, return_inverse=True)
     ends = high[first]
     begins = np.maximum(starts, _FIRST_DAY)
@@ -195,7 +195,7 @@ def _periods(values: NDArray[Any], period: str, kind: ColumnKind) -> Line:
         low=tuple(value_texts(kind, begins)),
         high=tuple(value_texts(kind, ends)),
         closed=False,
-        names=tuple(_name(period, day) for day in starts),
+        names=tuple(period_name(period, day) for day in starts),
         width=width,
         members=np.bincount(code_of, minlength=len(begins)),
     )
@@ -236,7 +236,12 @@ _ENDS: dict[str, Callable[[Days], tuple[Days, Days]]] = {
 }
 
 
-def _name(period: str, first: np.datetime64) -> str:
+def period_ends(period: str, days: Days) -> tuple[Days, Days]:
+    """Return when the periods of some days begin, and when the next ones do."""
+    return _ENDS[period](days)
+
+
+def period_name(period: str, first: np.datetime64) -> str:
     """Return the name of the period that begins on a day, as ISO 8601 and taxonomies have it."""
     day = str(first)
     year, month = day[:4], day[5:7]

@@ -17,7 +17,7 @@ from dbanon.anonymization.encoding.text import value_texts
 from dbanon.anonymization.encoding.tree_cells import cells_of_level, prefix_tree
 from dbanon.domain.assignment import EncodedColumn, EncodedTable, SensitiveDomain
 from dbanon.domain.errors import PolicyError, TaxonomyError, Unsatisfiable
-from dbanon.domain.policy import DERIVE, OTHER, Role
+from dbanon.domain.policy import DERIVE, OTHER, PREFIX, Role
 from dbanon.domain.table import ColumnKind, Structure, quote_identifier
 from dbanon.domain.taxonomy import ROOT_LABEL, Taxonomy
 from dbanon.domain.text import command
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import ColumnRule, Policy
 
 _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.DECIMAL, ColumnKind.FLOAT})
+_LONGEST_PREFIX = 16
 _FIRST_DAY, _LAST_DAY = np.datetime64("0001-01-01"), np.datetime64("9999-12-31")
 
 
@@ -191,6 +192,9 @@ def _encode_tree(
         raise misfit(rule, "texts take at_least = 3 characters, taxonomies at_least = 1 level")
     if rule.pooled is not None and (taxonomy is not None or rule.at_least is None):
         raise misfit(rule, "pooled goes with at_least, a number of leading characters")
+    if rule.recoding == PREFIX and taxonomy is not None:
+        msg = f"column {quote_identifier(rule.column)}: prefix makes a tree of its own"
+        raise PolicyError(msg, hint="leave the taxonomy out, or the recoding")
     cells = None
     if taxonomy is not None and rule.on_new_value == OTHER:
         taxonomy, texts = with_other(taxonomy, texts)
@@ -202,6 +206,9 @@ def _encode_tree(
         taxonomy, cells = prefix_tree(
             rule.column, texts, length=rule.at_least, pooled=rule.pooled or ()
         )
+    elif rule.recoding == PREFIX and texts:
+        length = min(max(map(len, texts)), _LONGEST_PREFIX)
+        taxonomy, _ = prefix_tree(rule.column, texts, length=length)
     taxonomy = taxonomy or _flat_taxonomy(rule.column, texts)
     values = np.array(taxonomy.leaf_labels, object)
     code_of = _leaves(texts, rule, taxonomy, place=place)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -23,10 +23,12 @@ class Label:
     """The label of the lowest common ancestor of the group's values.
 
     A value of a column that has a floor is published as its cell. A group of NULLs publishes NULL;
-    one that mixes NULL and values publishes the root.
+    one that mixes NULL and values publishes the root. ``prefix`` is the same, in the tree of the
+    first characters of the values.
     """
 
-    accepts = frozenset({Structure.TREE})
+    recoding: str = "label"
+    accepts: ClassVar[frozenset[Structure]] = frozenset({Structure.TREE})
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
         """Return a label for every group; O(n), and O(height) for all distinct sets at once."""
@@ -47,7 +49,7 @@ class Label:
             for low, node in zip(lo.tolist(), nodes.tolist(), strict=True)
         ]
         published = value_column(
-            column, "label", labels=labels, place=place, loss=boxes.loss, size=boxes.size
+            column, self.recoding, labels=labels, place=place, loss=boxes.loss, size=boxes.size
         )
         return replace(published, nodes=_with_all_above(taxonomy, nodes[lo < column.size]))
 

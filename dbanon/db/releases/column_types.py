@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbanon.domain.policy import BOUNDS
+from dbanon.domain.policy import BOUNDS, GLOBAL
 from dbanon.domain.table import ColumnKind
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ def published_type(recoding: str, column: ColumnInfo) -> str:
     kind = column.kind
     if recoding == BOUNDS:
         return _BOUNDS.get(kind, "int8" if column.base_type == "int8" else "int4")
-    if recoding == "interval":
+    if recoding == "interval" or (recoding == GLOBAL and kind.is_ordered):
         wide = "int8range" if column.base_type == "int8" else "int4range"
         return _RANGES.get(kind, wide)
-    if recoding == "mean":
+    if recoding in {"mean", "midpoint"}:
         return "numeric" if kind in {ColumnKind.INTEGER, ColumnKind.FLOAT} else _SCALARS[kind]
     if recoding in {"median", "mode", "set"}:
         scalar = column.base_type if kind is ColumnKind.INTEGER else _SCALARS.get(kind, "text")

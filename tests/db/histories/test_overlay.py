@@ -481,7 +481,8 @@ def promised(stream, ks):
 KS = st.lists(st.sampled_from([2, 3, 5]), min_size=8, max_size=8)
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.one_server
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS, ks=KS)
 def test_a_cell_is_as_large_as_the_least_release_that_shows_it_promises(people, carried, steps, ks):
     begin_again(people)

@@ -1,3 +1,4 @@
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -8,6 +9,7 @@ from builders import LETTERS, encoded, tables, tree
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbanon.anonymization.pipeline import accepts
 from dbanon.anonymization.recodings.value_set import array_element
 from dbanon.anonymization.registry import RECODINGS, default_recoding
 from dbanon.domain.assignment import Assignment
@@ -255,20 +257,133 @@ def test_bounds_are_grouped_as_intervals_are():
     assert "bounds" == RECODINGS["bounds"].publish(column, groups(0, 0, 1)).recoding
 
 
+def test_a_midpoint_is_the_middle_of_the_least_and_the_greatest_value():
+    column = column_of([1, 2, 9, None, None, 30, 30])
+    assert [("5.0", round(8 / 29, 6)), (None, 0), ("30.0", 0)] == published(
+        "midpoint", column, 0, 0, 0, 1, 1, 2, 2
+    )
+    assert ["2.5"] == labels("midpoint", column_of([1, None, 4]), 0, 0, 0)
+    assert ["2"] == labels("midpoint", column_of([1, 4], digits=0), 0, 0)
+    days = [date(2020, 1, 1), date(2020, 1, 9), date(2020, 1, 2)]
+    assert ["2020-01-05"] == labels("midpoint", column_of(days), 0, 0, 0)
+    assert ["0.0"] == labels("midpoint", column_of([-(2**63), 2**63 - 1]), 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [
+        ([date(2019, 7, 4)] * 2, "2019-07-04"),
+        ([date(2019, 7, 4), date(2019, 7, 31)], "2019-07"),
+        ([date(2019, 7, 4), date(2019, 9, 30)], "2019-Q3"),
+        ([date(2019, 3, 31), date(2019, 4, 1)], "2019"),
+        ([date(2010, 1, 1), date(2019, 12, 31)], "2010-2019"),
+        ([date(2009, 12, 31), date(2010, 1, 1)], "2000-2019"),
+        ([date(1899, 1, 1), date(2019, 1, 1)], "1890-2019"),
+        ([date(1, 1, 1), date(9, 1, 1)], "0000-0009"),
+        ([None, date(2010, 1, 1)], "*"),
+        ([None, None], None),
+    ],
+)
+def test_a_date_part_is_the_shortest_period_that_has_all_values(days, expected):
+    column = column_of([*days, date(1800, 1, 1)], ColumnKind.DATE)
+    assert [expected, "1800-01-01"] == labels("date-part", column, 0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("floor", "expected"),
+    [
+        ("week", ["2024-W01", "2024-01"]),
+        ("month", ["2024-01", "2024-01"]),
+        ("quarter", ["2024-Q1", "2024-Q1"]),
+        ("year", ["2024", "2024"]),
+        ("decade", ["2020-2029", "2020-2029"]),
+    ],
+)
+def test_a_date_part_is_no_shorter_than_the_floor(floor, expected):
+    days = [date(2024, 1, 3), date(2024, 1, 3), date(2024, 1, 9), date(2024, 1, 16)]
+    column = column_of(days, at_least=floor)
+    assert expected == labels("date-part", column, 0, 0, 1, 1)
+    moments = [datetime(day.year, day.month, day.day, 13) for day in days]  # noqa: DTZ001 - naive
+    column = column_of(moments, ColumnKind.TIMESTAMP, at_least=floor)
+    assert expected == labels("date-part", column, 0, 0, 1, 1)
+
+
+def test_a_date_part_loses_the_days_it_stands_for():
+    days = [date(2020, 1, 1), date(2020, 1, 11), date(2020, 12, 31), date(2020, 12, 31)]
+    assert [("2020-01", round(30 / 365, 6)), ("2020-12-31", 0)] == published(
+        "date-part", column_of(days), 0, 0, 1, 1
+    )
+
+
+def test_a_prefix_is_what_all_values_begin_with():
+    places = ["13053", "13068", "13068", "13053", "14853", "14850", "02139"]
+    column = column_of(places, recoding="prefix")
+    assert ["130**", "1485*", "02139"] == labels("prefix", column, 0, 0, 0, 0, 1, 1, 2)
+    assert ["1****", "*"] == labels("prefix", column, 0, 0, 0, 0, 0, 1, 1)
+    codes = ["I10", "I10.1", "E11", None]
+    assert ["I1*", "E11", None] == labels("prefix", column_of(codes, recoding="prefix"), 0, 0, 1, 2)
+    longest = ["x" * 40 + "a", "x" * 40 + "b"]
+    assert ["x" * 16 + "*" * 25] == labels("prefix", column_of(longest, recoding="prefix"), 0, 0)
+
+
+def test_a_prefix_with_a_taxonomy_is_refused():
+    with pytest.raises(PolicyError, match="prefix makes a tree"):
+        column_of([*"ab"], taxonomy="letters", recoding="prefix")
+
+
+def test_equal_values_are_published_alike_by_global_recoding():
+    """The partition of golden 6.2 that local recoding publishes differently for R3 and R4."""
+    ages, places = [24, 25, 30, 30, 32, 32], [53712, 53711, 53711, 53711, 53712, 53713]
+    local = (0, 0, 0, 1, 1, 1)
+    assert ["[24,30]", "[30,32]"] == labels("interval", column_of(ages), *local)
+    assert ["[24,32]", "[24,32]"] == labels("global", column_of(ages), *local)
+    assert ["[53711,53713]"] * 2 == labels("global", column_of(places), *local)
+    regrouped = (0, 1, 1, 1, 0, 0)
+    assert ["[53712,53713]", "[53711,53711]"] == labels("global", column_of(places), *regrouped)
+
+
+def test_the_grid_of_a_tree_is_a_cut_through_it():
+    column = column_of([*"abcdefg"], taxonomy="letters")
+    found = labels("global", column, 0, 1, 1, 2, 3, 3, 4)
+    nodes = [column.taxonomy.labels.index(label) for label in found]
+    for one in nodes:
+        for other in nodes:
+            above = naive.ancestors(column.taxonomy, one)
+            assert one == other or other not in above
+    assert ["a", "P", "d", "Y", "g"] == found
+
+
+def test_numbers_with_a_taxonomy_have_no_grid():
+    table = encoded(
+        {"x": [1, 2]}, rules={"x": {"taxonomy": "t"}}, taxonomies=[tree("t", {"1": {}, "2": {}})]
+    )
+    assert accepts("label", table.quasi[0])
+    assert not accepts("global", table.quasi[0])
+
+
 @pytest.mark.parametrize(
     ("column", "accepted"),
     [
         (
             column_of([1, 2]),
-            ["interval", "bounds", "interval-text", "set", "mean", "median", "mode", "suppress"],
+            [
+                *("interval", "bounds", "interval-text", "date-part", "global", "set", "mean"),
+                *("midpoint", "median", "mode", "suppress"),
+            ],
         ),
-        (column_of(["a", "b"]), ["label", "set", "mode", "suppress"]),
+        (column_of(["a", "b"]), ["label", "prefix", "global", "set", "mode", "suppress"]),
         (
             column_of(["b", "a"], order=("b", "a")),
-            ["interval-text", "set", "median", "mode", "suppress"],
+            ["interval-text", "global", "set", "median", "mode", "suppress"],
         ),
-        (column_of(["true"], ColumnKind.BOOLEAN), ["label", "set", "mode", "suppress"]),
-        (column_of([*"ab"], taxonomy="letters"), ["label", "set", "mode", "suppress"]),
+        (
+            column_of(["true"], ColumnKind.BOOLEAN),
+            ["label", "prefix", "global", "set", "mode", "suppress"],
+        ),
+        (
+            column_of([*"ab"], taxonomy="letters"),
+            ["label", "prefix", "global", "set", "mode", "suppress"],
+        ),
     ],
 )
 def test_recodings_accept_what_they_can_publish(column, accepted):
@@ -286,15 +401,31 @@ def read(label, kind):
     return Decimal(label)
 
 
+def _is_in_period(day, label):
+    """Whether a day is in a period by its name."""
+    year, month = int(day[:4]), int(day[5:7])
+    if re.fullmatch(r"\d{4}-\d{4}", label):
+        return int(label[:4]) <= year <= int(label[5:])
+    if "Q" in label:
+        return label == f"{year:04}-Q{(month + 2) // 3}"
+    return day.startswith(label)
+
+
 def is_true(column, recoding, label, codes):
     """Whether what is published of a group is true of each of its members."""
     values = [column.values[code] for code in codes if code < column.size]
     if label is None:
         return not values or recoding == "mode"
-    if recoding in {"suppress", "mean"} or label in {"*", "(,)"}:
+    if recoding in {"suppress", "mean", "midpoint"} or label in {"*", "(,)"}:
         return True
+    if recoding == "date-part":
+        return all(_is_in_period(str(value.astype("datetime64[D]")), label) for value in values)
+    if recoding == "global":
+        recoding = {"line": "interval", "order": "interval-text"}.get(column.structure, "label")
     if recoding in {"median", "mode"}:
         return label in map(str, values) or recoding == "median" or column.taxonomy is None
+    if recoding == "prefix":
+        recoding = "label"
     if recoding in {"interval", "interval-text", "bounds"}:
         low, _, high = label.strip("[]").partition(",")
         low, high = read(low, column.kind), read((high or label).strip(), column.kind)
@@ -317,7 +448,7 @@ def test_labels_are_distinct_and_true_of_every_member(recoding, table, data):
         np.array([kept.index(i) if i >= 0 else -1 for i in ids], np.int32), len(kept)
     )
     for column in table.quasi:
-        if not kept or column.structure not in RECODINGS[recoding].accepts:
+        if not kept or not accepts(recoding, column):
             continue
         result = RECODINGS[recoding].publish(column, assignment)
         assert len(result.labels) == len(set(result.labels)) == len(result.loss)
