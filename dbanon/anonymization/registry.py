@@ -107,6 +107,13 @@ METRICS: Mapping[str, metrics.Metric] = {
     "suppressed": metrics.suppressed,
     "suppressed-cells": metrics.suppressed_cells,
     "sse-ratio": metrics.sse_ratio,
+    "il1": metrics.il1,
+    "il2": metrics.il2,
+    "il3": metrics.il3,
+    "il4": metrics.il4,
+    "il5": metrics.il5,
+    "il-overall": metrics.il_overall,
+    "il1s": metrics.il1s,
 }
 
 

@@ -92,5 +92,12 @@ MEANINGS: Mapping[str, Meaning] = {
         "inexact cells", "cells in which rows of a class differ, and those of rows left out"
     ),
     "sse-ratio": Meaning("SSE / SST", "variation of numbers and dates lost within classes, in %"),
+    "il1": Meaning("IL1, of cells", "mean of |x - x'| / |x| of published numbers, but for x = 0"),
+    "il2": Meaning("IL2, of means", "the same of the means of columns; 0 is as before"),
+    "il3": Meaning("IL3, of variances", "the same of their variances"),
+    "il4": Meaning("IL4, of covariances", "the same of the covariances of pairs of columns"),
+    "il5": Meaning("IL5, of correlations", "the same of the correlations of pairs of columns"),
+    "il-overall": Meaning("IL1 to IL5", "100 times the mean of the five"),
+    "il1s": Meaning("IL1s, of cells", "mean of |x - x'| over sqrt(2) deviations of the column"),
 }
 """By the name under which a report has the metric."""

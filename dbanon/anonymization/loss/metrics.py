@@ -10,15 +10,26 @@ import numpy as np
 
 from dbanon.anonymization.loss.costs import box_losses, height_costs, leaf_excess
 from dbanon.anonymization.loss.scores import standardized
+from dbanon.anonymization.loss.statistics import (
+    StatisticalLoss,
+    scaled_difference,
+    statistical_loss,
+)
 from dbanon.domain.assignment import LossReport
-from dbanon.domain.table import Structure
+from dbanon.domain.table import ColumnKind, Structure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numpy.typing import NDArray
+
     from dbanon.anonymization.loss.costs import ColumnCosts
     from dbanon.domain.assignment import Assignment, EncodedTable, GroupValues
     from dbanon.kernels.arrays import Int32s, Int64s
+
+
+_NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.DECIMAL, ColumnKind.FLOAT})
+_OF_ONE_NUMBER = frozenset({"mean", "midpoint", "median", "mode"})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -206,3 +217,70 @@ def classification(published: Publication) -> float | None:
     most = np.zeros(len(published.size), np.int64)
     np.maximum.at(most, found // (labels.max(initial=0) + 1), count)
     return 1.0 - float(most.sum()) / published.table.n_rows
+
+
+def il1(published: Publication) -> float | None:
+    """Return the mean over cells of |x - x'| / |x|, those of 0 left out (Mateo-Sanz et al., 2005).
+
+    Of the columns that publish one number of a class, in the rows where all of these are known;
+    None where there are no such. The next four compare the same rows.
+    """
+    return _statistics(published).il1
+
+
+def il2(published: Publication) -> float | None:
+    """Return the mean over columns of the relative difference of their means."""
+    return _statistics(published).il2
+
+
+def il3(published: Publication) -> float | None:
+    """Return the mean over columns of the relative difference of their variances."""
+    return _statistics(published).il3
+
+
+def il4(published: Publication) -> float | None:
+    """Return the mean over pairs of columns of the relative difference of their covariances."""
+    return _statistics(published).il4
+
+
+def il5(published: Publication) -> float | None:
+    """Return the mean over pairs of columns of the relative difference of their correlations."""
+    return _statistics(published).il5
+
+
+def il_overall(published: Publication) -> float | None:
+    """Return 100 times the mean of the five; None when one of them is."""
+    return _statistics(published).overall
+
+
+def il1s(published: Publication) -> float | None:
+    """Return IL1s: cells differ by a share of sqrt(2) sample deviations of their column."""
+    compared = _numbers(published)
+    return None if compared is None else scaled_difference(*compared)
+
+
+def _statistics(published: Publication) -> StatisticalLoss:
+    compared = _numbers(published)
+    if compared is None:
+        return StatisticalLoss(None, None, None, None, None)
+    return statistical_loss(*compared)
+
+
+def _numbers(published: Publication) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Return the numbers of a table and those that are published in their place, (m, p) each."""
+    columns = [
+        (column, shown)
+        for column, shown in zip(published.table.quasi, published.values.columns, strict=True)
+        if shown.recoding in _OF_ONE_NUMBER and column.kind in _NUMBERS and column.bands is None
+    ]
+    rows = published.assignment.group >= 0
+    for column, _ in columns:
+        rows = rows & (column.codes < column.size)
+    if not columns or np.count_nonzero(rows) < 2:  # noqa: PLR2004 - one has no variance
+        return None
+    before, after = [], []
+    for column, shown in columns:
+        numbers = [np.nan if label is None else float(label) for label in shown.labels]
+        before.append(column.values[column.codes[rows]].astype(np.float64))
+        after.append(np.array(numbers)[shown.index[published.assignment.group[rows]]])
+    return np.column_stack(before), np.column_stack(after)

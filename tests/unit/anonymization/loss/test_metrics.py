@@ -284,3 +284,42 @@ def test_classification_metric_is_the_share_of_rows_outside_the_majority(drawn, 
         return
     expected = twins.classification(published.classes.tolist(), table.sensitive[:, 0].tolist())
     assert float(expected) == pytest.approx(loss.metrics["cm"])
+
+
+def nine(recoding, *, suppressed=()):
+    """Return the metrics of the nine points of the reference, in their three groups."""
+    points = [(1, 1), (2, 1), (1, 2), (10, 10), (11, 10), (10, 11), (5, 5), (6, 5), (5, 6)]
+    columns = {"x": [x for x, _ in points], "y": [y for _, y in points]}
+    rules = {name: {"recoding": recoding, "digits": 9} for name in columns}
+    table = encoded(columns, rules=rules, kinds=dict.fromkeys(columns, ColumnKind.FLOAT))
+    ids = [-1 if i in suppressed else group for i, group in enumerate([1] * 3 + [0] * 3 + [2] * 3)]
+    assignment = Assignment(np.array(ids, np.int32), 3)
+    values = [RECODINGS[recoding].publish(column, assignment) for column in table.quasi]
+    published = metrics.publication(table, assignment, GroupValues(tuple(values), 3), k=2)
+    return metrics.report(published, METRICS).metrics
+
+
+def test_numbers_of_classes_lose_what_the_reference_says():
+    found = nine("mean")
+    expected = (0.152413, 0, 0.016129, 0.008264, 0.024793)
+    assert expected == pytest.approx([found[f"il{i}"] for i in range(1, 6)], abs=1e-6)
+    assert found["il-overall"] == pytest.approx(4.031998, abs=1e-6)
+    assert found["il1s"] > 0
+
+
+def test_statistics_are_those_of_the_rows_that_are_published():
+    some, rest = nine("mean", suppressed=(0, 8)), nine("mean")
+    assert all(0 <= some[f"il{i}"] < 1 for i in range(1, 6))
+    assert some["il1"] != rest["il1"]
+
+
+def test_only_columns_that_publish_a_number_have_statistics():
+    assert not {*(f"il{i}" for i in range(1, 6)), "il-overall", "il1s"} & nine("interval").keys()
+    assert {f"il{i}" for i in range(1, 6)} <= nine("midpoint").keys()
+    table = encoded({"x": [1, 2, None, 4]}, rules={"x": {"recoding": "mean"}})
+    assignment = Assignment(np.array([0, 0, 1, 1], np.int32), 2)
+    values = GroupValues((RECODINGS["mean"].publish(table.quasi[0], assignment),), 2)
+    published = metrics.publication(table, assignment, values, k=2)
+    known = metrics.report(published, METRICS).metrics  # (1, 2, 4) as (1.5, 1.5, 4)
+    assert known["il1"] == pytest.approx((0.5 + 0.25) / 3)
+    assert "il4" not in known

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dbanon.anonymization.masking.measures import (
+from dbanon.anonymization.loss.statistics import (
     StatisticalLoss,
     scaled_difference,
     statistical_loss,

@@ -1,4 +1,4 @@
-"""IL1 to IL5: what masking does to the statistics of numbers (relative forms, sample variances)."""
+"""IL1 to IL5: what becomes of the statistics of numbers (relative forms, sample variances)."""
 
 from __future__ import annotations
 
