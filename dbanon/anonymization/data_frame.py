@@ -16,9 +16,9 @@ from dbanon.anonymization.encoding.population import encode_population
 from dbanon.anonymization.pipeline import run
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import (
-    BOUNDS,
     K_ANONYMITY,
     L_DIVERSITY,
+    PAIRS,
     ColumnRule,
     ModelSpec,
     Policy,
@@ -125,8 +125,8 @@ def _quasi_columns(
             has = "a weight" if name in weights else "a recoding"
             msg = f"column {quote_identifier(name)} has {has} but is no quasi-identifier"
             raise PolicyError(msg, hint="name it in quasi")
-    if BOUNDS in recodings.values():
-        msg = f"{BOUNDS} are two columns of a published relation, and a data frame keeps one"
+    if two := sorted(set(recodings.values()) & PAIRS.keys()):
+        msg = f"{two[0]} is two columns of a published relation, and a data frame keeps one"
         raise PolicyError(msg, hint="choose interval or interval-text")
     return [
         ColumnRule(

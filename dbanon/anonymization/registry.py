@@ -31,9 +31,9 @@ from dbanon.anonymization.recodings.date_part import DatePart
 from dbanon.anonymization.recodings.interval import Interval, IntervalText
 from dbanon.anonymization.recodings.label import Label
 from dbanon.anonymization.recodings.single_dimensional import Global
-from dbanon.anonymization.recodings.suppress import Suppress
+from dbanon.anonymization.recodings.suppress import CellSuppression, Suppress
 from dbanon.anonymization.recodings.value_set import ValueSet
-from dbanon.domain.policy import BOUNDS, DATE_PART, GLOBAL, PREFIX
+from dbanon.domain.policy import BOUNDS, CENTER, DATE_PART, GLOBAL, PREFIX
 from dbanon.domain.table import Structure
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
 RECODINGS: Mapping[str, Recoding] = {
     "interval": Interval(),
     BOUNDS: Interval(BOUNDS),
+    CENTER: Interval(CENTER),
     "interval-text": IntervalText(),
     DATE_PART: DatePart(),
     "label": Label(),
@@ -90,6 +91,7 @@ RECODINGS: Mapping[str, Recoding] = {
     "midpoint": Midpoint(),
     "median": Median(),
     "mode": Mode(),
+    "cell-suppression": CellSuppression(),
     "suppress": Suppress(),
 }
 

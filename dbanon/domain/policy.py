@@ -72,9 +72,8 @@ class ColumnRule:
         """The columns that readers find it in, none for an identifier."""
         if self.role is Role.IDENTIFIER:
             return ()
-        if self.recoding == BOUNDS and self.role is Role.QUASI:
-            return tuple(f"{self.column}{end}" for end in ENDS)
-        return (self.column,)
+        ends = PAIRS.get(self.recoding or "") if self.role is Role.QUASI else None
+        return (self.column,) if ends is None else tuple(f"{self.column}{end}" for end in ends)
 
     def structure(self, kind: ColumnKind) -> Structure:
         """Return what the values of the column are to each other; kind: that of its type."""
@@ -95,16 +94,18 @@ PERIODS = ("day", "week", "month", "quarter", "year", "decade")
 SUPPRESS = "suppress"
 """What ``rare`` can be."""
 
-BOUNDS = "bounds"
-"""The recoding that publishes two columns."""
-ENDS = ("_min", "_max")
-"""What their names end with."""
+BOUNDS, CENTER = "bounds", "center"
+PAIRS: Mapping[str, tuple[str, str]] = {
+    BOUNDS: ("_min", "_max"),
+    CENTER: ("_center", "_radius"),
+}
+"""The recodings that publish two columns, and what their names end with."""
 
 PREFIX, GLOBAL, DATE_PART = "prefix", "global", "date-part"
 """Recodings that more than their own room knows of."""
 
 OF_CELLS = frozenset(
-    {"bounds", "interval", "interval-text", "label", "suppress", PREFIX, GLOBAL, DATE_PART}
+    {*PAIRS, "interval", "interval-text", "label", "suppress", PREFIX, GLOBAL, DATE_PART}
 )
 """The recodings that never publish anything finer than a floor."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from dbanon.domain.policy import BOUNDS, DATE_PART, ENDS, GLOBAL, PREFIX, Role
+from dbanon.domain.policy import BOUNDS, CENTER, DATE_PART, GLOBAL, PAIRS, PREFIX, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 RECODED: Mapping[str, str] = {
     "interval": "a range, from the least to the greatest value of the class",
     BOUNDS: "the least and the greatest value of the class, in two columns",
+    CENTER: "the middle of the class and how far its values are from it at most, in two columns",
     "interval-text": "a text, the least and the greatest value of the class",
     "label": "a label that stands for all values of the class; the value itself where they are one",
     DATE_PART: "the shortest day, month, quarter, year or decades with all values of the class",
@@ -24,9 +25,15 @@ RECODED: Mapping[str, str] = {
     "midpoint": "the middle between the least and the greatest value of the class",
     "median": "the median of the class",
     "mode": "the most frequent value of the class",
+    "cell-suppression": "the value itself where it is one in the class, else NULL",
     "suppress": "*, whatever the value",
 }
 """What is published of a quasi-identifier, by its recoding."""
+
+_OF_PAIRS: Mapping[str, tuple[str, str]] = {
+    BOUNDS: ("the least value of the class", "the greatest value of the class"),
+    CENTER: ("the middle of the class", "how far values of the class are from its middle at most"),
+}
 
 _KEPT: Mapping[Role, str] = {
     Role.SENSITIVE: "sensitive, published as it is",
@@ -39,9 +46,10 @@ def in_words(column: str, role: Role, *, recoding: str | None = None, floor: str
     if recoding is None:
         return f"{column}: {_KEPT[role]}"
     words = RECODED.get(recoding, recoding)
-    if recoding == BOUNDS:
-        which = "greatest" if column.endswith(ENDS[1]) else "least"
-        words = f"the {which} value of the class; NULL where nothing is said of it"
+    if recoding in PAIRS:
+        first, second = _OF_PAIRS[recoding]
+        words = second if column.endswith(PAIRS[recoding][1]) else first
+        words += "; NULL where nothing is said of it"
     return f"{column}: quasi-identifier, published as {words}{floor}"
 
 

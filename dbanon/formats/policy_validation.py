@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import DATE_PART, DERIVE, GLOBAL, OTHER, PREFIX, Role
+from dbanon.domain.policy import CENTER, DATE_PART, DERIVE, GLOBAL, OTHER, PREFIX, Role
 from dbanon.domain.table import LONGEST_NAME, ColumnKind, Structure, quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.allowances import flaws
@@ -296,6 +296,8 @@ def _of_one_recoding(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
     """Yield what a recoding needs besides a structure."""
     if rule.recoding == DATE_PART and not column.kind.is_moment:
         yield f"recoding {rule.recoding} needs dates or times, {column.type} is none"
+    elif rule.recoding == CENTER and (rule.top, rule.bottom) != (None, None):
+        yield f"recoding {rule.recoding} has no place for top and bottom: choose bounds"
     elif rule.recoding == PREFIX and rule.taxonomy is not None:
         yield f"recoding {rule.recoding} makes a tree of its own: leave the taxonomy out"
     elif rule.recoding == GLOBAL and rule.taxonomy is not None and column.kind.is_ordered:

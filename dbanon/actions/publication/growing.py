@@ -11,7 +11,7 @@ from dbanon.actions.publication.datasets import proved_together
 from dbanon.actions.publication.sharing import of_newcomers
 from dbanon.actions.publication.steps import build, replaced
 from dbanon.domain.errors import Unsatisfiable
-from dbanon.domain.policy import BOUNDS, GLOBAL, K_ANONYMITY, Role
+from dbanon.domain.policy import GLOBAL, K_ANONYMITY, PAIRS, Role
 from dbanon.domain.release import Leavers, ReleaseKind
 from dbanon.domain.table import ColumnKind
 from dbanon.domain.text import command
@@ -123,9 +123,9 @@ def of_policy(policy: Policy, request: Request) -> str | None:
     grids = [rule.column for rule in policy.with_role(Role.QUASI) if rule.recoding == GLOBAL]
     if grids:
         return f"the grid of {', '.join(grids)} is that of all classes"
-    bounds = [rule.column for rule in policy.with_role(Role.QUASI) if rule.recoding == BOUNDS]
-    if bounds:
-        return f"{', '.join(bounds)} is published as bounds"
+    pairs = [rule.column for rule in policy.with_role(Role.QUASI) if rule.recoding in PAIRS]
+    if pairs:
+        return f"{', '.join(pairs)} is published in two columns"
     for spec in policy.models:
         model = MODELS[spec.name]
         if model.of_whole or model.scope in {Scope.POPULATION, Scope.LINKS}:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbanon.domain.policy import BOUNDS, GLOBAL
+from dbanon.domain.policy import BOUNDS, CENTER, GLOBAL, PAIRS
 from dbanon.domain.table import ColumnKind
 
 if TYPE_CHECKING:
@@ -35,21 +35,24 @@ _SCALARS = {
 
 
 def stored_type(recoding: str, column: ColumnInfo) -> str:
-    """Return the name of the type of a group's value: bounds are those of a range."""
-    return published_type("interval" if recoding == BOUNDS else recoding, column)
+    """Return the name of the type of a group's value: two columns are those of a range."""
+    return published_type("interval" if recoding in PAIRS else recoding, column)
 
 
 def published_type(recoding: str, column: ColumnInfo) -> str:
-    """Return the type's name; ranges and scalars keep the width of an integer column."""
+    """Return the type's name; ranges and scalars keep the width of an integer column.
+
+    Of a recoding that publishes two columns, that of the first.
+    """
     kind = column.kind
     if recoding == BOUNDS:
         return _BOUNDS.get(kind, "int8" if column.base_type == "int8" else "int4")
     if recoding == "interval" or (recoding == GLOBAL and kind.is_ordered):
         wide = "int8range" if column.base_type == "int8" else "int4range"
         return _RANGES.get(kind, wide)
-    if recoding in {"mean", "midpoint"}:
+    if recoding in {"mean", "midpoint", CENTER}:
         return "numeric" if kind in {ColumnKind.INTEGER, ColumnKind.FLOAT} else _SCALARS[kind]
-    if recoding in {"median", "mode", "set"}:
+    if recoding in {"median", "mode", "set", "cell-suppression"}:
         scalar = column.base_type if kind is ColumnKind.INTEGER else _SCALARS.get(kind, "text")
         return f"{scalar}[]" if recoding == "set" else scalar
     return "text"

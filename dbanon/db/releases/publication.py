@@ -11,7 +11,8 @@ from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.queries import lasting_value, relation, template
 from dbanon.db.releases.column_types import published_type, stored_type
 from dbanon.db.releases.immutability import seen
-from dbanon.domain.policy import BOUNDS, Role
+from dbanon.db.releases.pairs import pair
+from dbanon.domain.policy import PAIRS, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName
 
@@ -238,18 +239,12 @@ class Publication:
         rules = self.policy.with_role(Role.QUASI)
         for i, (rule, stored) in enumerate(zip(rules, self.stored_types, strict=True), 1):
             value = sql.Identifier("g", f"q{i}")
-            if rule.recoding == BOUNDS:
-                # Ranges of a type with steps end before their upper bound, however they began.
-                least = sql.SQL("pg_catalog.lower({})").format(value)
-                greatest = sql.SQL("pg_catalog.upper({})").format(value)
-                if stored in _OF_STEPS:
-                    greatest = sql.SQL("({} OPERATOR(pg_catalog.-) 1)").format(greatest)
-                yield from zip(rule.published_as, (least, greatest), strict=True)
+            if rule.recoding is not None and rule.recoding in PAIRS:
+                columns = pair(rule.recoding, stored, value)
+                yield from zip(rule.published_as, columns, strict=True)
             else:
                 yield rule.column, value
 
-
-_OF_STEPS = frozenset({"int4range", "int8range", "daterange"})
 
 # Types whose every value is read back from its text, and read in as text by the source's reader.
 # Not numeric, which is read without trailing zeros, nor char, which is read without its blanks.

@@ -1,4 +1,4 @@
-"""Recoding ``bounds``: two ordinary columns where tools know no ranges."""
+"""Recodings ``bounds`` and ``center``: two ordinary columns where tools know no ranges."""
 
 from dataclasses import replace
 from datetime import date
@@ -124,3 +124,99 @@ def test_odd_names_and_narrow_types_are_kept(database):
     days = database.execute("SELECT DISTINCT day_min, day_max FROM anon.odd")
     assert {low.day for low, _ in days} == {1}
     assert {date(2020, 1, 31), date(2020, 2, 29)} & {high for _, high in days}
+
+
+@pytest.mark.parametrize("kind", ["table", "view"])
+def test_a_center_and_its_radius_reach_to_both_bounds(patients, kind):
+    plain = dbanon.publish(SOURCE, name="ranges", settings=patients.settings)
+    patients.execute("ALTER TABLE public.patients ADD seen timestamptz")
+    patients.execute("UPDATE public.patients SET seen = born::timestamptz + id * interval '1 hour'")
+    policy = dbanon.load_policy(SOURCE, settings=patients.settings)
+    rules = [
+        replace(rule, recoding="center") if rule.column in {"age", "born", "weight"} else rule
+        for rule in policy.columns
+    ]
+    rules.append(dbanon.ColumnRule("seen", dbanon.Role.IDENTIFIER))
+    dbanon.set_policy(SOURCE, replace(policy, columns=tuple(rules)), settings=patients.settings)
+    release = dbanon.publish(SOURCE, kind=kind, settings=patients.settings)
+    assert patients.execute(COLUMNS)[:7] == [
+        ("age_center", "numeric"),
+        ("age_radius", "numeric"),
+        ("sex", "text"),
+        ("born_center", "date"),
+        ("born_radius", "integer"),
+        ("weight_center", "numeric"),
+        ("weight_radius", "numeric"),
+    ]
+    same = "SELECT {}, sex, disease, note FROM anon.{} ORDER BY note"
+    ranges = "lower(age), upper(age) - 1, upper(born) - 1, lower(weight), upper(weight)"
+    centers = (
+        "(age_center - age_radius)::int, (age_center + age_radius)::int, born_center + born_radius,"
+        " weight_center - weight_radius, weight_center + weight_radius"
+    )
+    found = patients.execute(same.format(centers, "patients"))
+    assert found == patients.execute(same.format(ranges, "ranges"))
+    ((outside,),) = patients.execute(
+        "SELECT count(*) FROM anon.patients AS a JOIN public.patients AS s USING (note)"
+        " WHERE abs(s.age - age_center) > age_radius OR abs(s.born - born_center) > born_radius"
+    )
+    assert outside == 0
+    assert plain.loss.ncp == pytest.approx(release.loss.ncp, rel=1e-12)
+    assert dbanon.check("anon.patients", settings=patients.settings).passed
+    told = {
+        c.name: c.words
+        for c in dbanon.describe("anon.patients", settings=patients.settings).columns
+    }
+    assert "the middle of the class" in told["age_center"]
+    assert "from its middle at most" in told["age_radius"]
+
+
+def test_the_radius_of_a_time_is_an_interval(patients):
+    patients.execute("ALTER TABLE public.patients ADD seen timestamptz")
+    patients.execute("UPDATE public.patients SET seen = born::timestamptz + id * interval '1 hour'")
+    policy = dbanon.load_policy(SOURCE, settings=patients.settings)
+    rules = (
+        *(
+            replace(r, role=dbanon.Role.IDENTIFIER) if r.column == "born" else r
+            for r in policy.columns
+        ),
+        dbanon.ColumnRule("seen", dbanon.Role.QUASI, "center"),
+    )
+    dbanon.set_policy(SOURCE, replace(policy, columns=rules), settings=patients.settings)
+    dbanon.publish(SOURCE, settings=patients.settings)
+    assert {("seen_center", "timestamp with time zone"), ("seen_radius", "interval")} <= set(
+        patients.execute(COLUMNS)
+    )
+    ((outside,),) = patients.execute(
+        "SELECT count(*) FROM anon.patients AS a JOIN public.patients AS s USING (note)"
+        " WHERE s.seen NOT BETWEEN seen_center - seen_radius AND seen_center + seen_radius"
+    )
+    assert outside == 0
+
+
+def test_a_center_of_extreme_integers_does_not_overflow(database):
+    database.execute("CREATE TABLE public.far (id int PRIMARY KEY, x bigint, y int)")
+    database.execute(
+        "INSERT INTO public.far SELECT i, 9223372036854775806 - i, 2147483646 - i"
+        " FROM generate_series(1, 20) AS i"
+    )
+    rules = (
+        dbanon.ColumnRule("id", dbanon.Role.IDENTIFIER),
+        dbanon.ColumnRule("x", dbanon.Role.QUASI, "center"),
+        dbanon.ColumnRule("y", dbanon.Role.QUASI, "center"),
+    )
+    table = dbanon.TableName("public", "far")
+    policy = replace(patients_policy(table, l=None), columns=rules)
+    dbanon.set_policy(table, policy, settings=database.settings)
+    assert dbanon.publish(table, settings=database.settings).checks.passed
+    ((least,),) = database.execute("SELECT min(y_center - y_radius)::bigint FROM anon.far")
+    assert least == 2147483646 - 20
+
+
+def test_a_center_has_no_place_for_open_cells(patients):
+    policy = dbanon.load_policy(SOURCE, settings=patients.settings)
+    rules = tuple(
+        replace(r, recoding="center", top=80.0) if r.column == "age" else r for r in policy.columns
+    )
+    with pytest.raises(dbanon.PolicyError, match="no place for top and bottom"):
+        dbanon.set_policy(SOURCE, replace(policy, columns=rules), settings=patients.settings)

@@ -327,8 +327,8 @@ def test_the_subject_is_not_null_not_published_and_can_be_counted():
         (
             {"column": "age", "bands": 10, "recoding": "mean"},
             (
-                "recoding mean knows no bands: choose one of bounds, date-part, global, interval,"
-                " interval-text, label, prefix, suppress"
+                "recoding mean knows no bands: choose one of bounds, center, date-part,"
+                " global, interval, interval-text, label, prefix, suppress"
             ),
         ),
     ],

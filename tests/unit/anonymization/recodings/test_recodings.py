@@ -233,6 +233,21 @@ def test_values_of_a_type_with_order_are_published_though_they_have_a_taxonomy(k
     assert [leaf] == [label.strip('{}"') for label in labels("set", table.quasi[0], 0, 0)]
 
 
+def test_cells_in_which_a_class_differs_are_suppressed():
+    """The seven patients of golden 6.8, in their optimal groups."""
+    rows = [(31, "Cauc", "94305"), (34, "Cauc", "94307"), (27, "Cauc", "94301")]
+    rows += [(41, "Afr-A", "94305"), (41, "Afr-A", "94059")]
+    rows += [(65, "Hisp", "94042"), (46, "Hisp", "94042")]
+    ids = (0, 0, 0, 1, 1, 2, 2)
+    shown = [
+        labels("cell-suppression", column_of(values), *ids) for values in zip(*rows, strict=True)
+    ]
+    assert [[None, "41", None], ["Cauc", "Afr-A", "Hisp"], [None, None, "94042"]] == shown
+    assert [("1.5", 0), (None, 1), (None, 1)] == published(
+        "cell-suppression", column_of([1.5, 1.5, 1.5, 2.5, None, 2.5]), 0, 0, 1, 1, 2, 2
+    )
+
+
 def test_suppress_publishes_a_star():
     assert [("*", 1), ("*", 1)] == published("suppress", column_of([1, 2]), 0, 1)
 
@@ -367,22 +382,28 @@ def test_numbers_with_a_taxonomy_have_no_grid():
         (
             column_of([1, 2]),
             [
-                *("interval", "bounds", "interval-text", "date-part", "global", "set", "mean"),
-                *("midpoint", "median", "mode", "suppress"),
+                *("interval", "bounds", "center", "interval-text", "date-part", "global", "set"),
+                *("mean", "midpoint", "median", "mode", "cell-suppression", "suppress"),
             ],
         ),
-        (column_of(["a", "b"]), ["label", "prefix", "global", "set", "mode", "suppress"]),
+        (
+            column_of(["a", "b"]),
+            ["label", "prefix", "global", "set", "mode", "cell-suppression", "suppress"],
+        ),
         (
             column_of(["b", "a"], order=("b", "a")),
-            ["interval-text", "global", "set", "median", "mode", "suppress"],
+            [
+                *("interval-text", "global", "set", "median", "mode", "cell-suppression"),
+                "suppress",
+            ],
         ),
         (
             column_of(["true"], ColumnKind.BOOLEAN),
-            ["label", "prefix", "global", "set", "mode", "suppress"],
+            ["label", "prefix", "global", "set", "mode", "cell-suppression", "suppress"],
         ),
         (
             column_of([*"ab"], taxonomy="letters"),
-            ["label", "prefix", "global", "set", "mode", "suppress"],
+            ["label", "prefix", "global", "set", "mode", "cell-suppression", "suppress"],
         ),
     ],
 )
@@ -411,9 +432,11 @@ def _is_in_period(day, label):
     return day.startswith(label)
 
 
-def is_true(column, recoding, label, codes):
+def is_true(column, recoding, label, codes):  # noqa: PLR0911 - one for each kind
     """Whether what is published of a group is true of each of its members."""
     values = [column.values[code] for code in codes if code < column.size]
+    if recoding == "cell-suppression":
+        return (label is None) == (not values or len(set(codes)) > 1)
     if label is None:
         return not values or recoding == "mode"
     if recoding in {"suppress", "mean", "midpoint"} or label in {"*", "(,)"}:
@@ -426,7 +449,7 @@ def is_true(column, recoding, label, codes):
         return label in map(str, values) or recoding == "median" or column.taxonomy is None
     if recoding == "prefix":
         recoding = "label"
-    if recoding in {"interval", "interval-text", "bounds"}:
+    if recoding in {"interval", "interval-text", "bounds", "center"}:
         low, _, high = label.strip("[]").partition(",")
         low, high = read(low, column.kind), read((high or label).strip(), column.kind)
         known = [Decimal(repr(v.item())) if isinstance(v, np.number) else v for v in values]
