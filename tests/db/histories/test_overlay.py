@@ -453,6 +453,7 @@ def carried(monkeypatch):
     return found
 
 
+@pytest.mark.one_server
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 def test_every_figure_that_is_carried_on_is_that_of_the_definition(people, carried, steps):
