@@ -35,6 +35,7 @@ def statistical_loss(original: NDArray[np.float64], masked: NDArray[np.float64])
 
     Terms with a denominator of 0 are left out, as in a pair with a constant column.
     """
+    original, masked = _scaled(original, masked)
     before, after = (np.atleast_2d(np.cov(x, rowvar=False)) for x in (original, masked))
     pairs = np.triu_indices(len(before), 1)
     return StatisticalLoss(
@@ -48,11 +49,20 @@ def statistical_loss(original: NDArray[np.float64], masked: NDArray[np.float64])
 
 def scaled_difference(original: NDArray[np.float64], masked: NDArray[np.float64]) -> float | None:
     """Return IL1s: cells differ by a share of sqrt(2) sample deviations of their column."""
+    original, masked = _scaled(original, masked)
     spread = original.std(axis=0, ddof=1) * 2.0**0.5
     varies = spread > 0.0
     if not varies.any():
         return None
     return float((np.abs(original - masked)[:, varies] / spread[varies]).mean())
+
+
+def _scaled(
+    original: NDArray[np.float64], masked: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Divide each column by a power of two, below 1: relative forms stay, and no sum overflows."""
+    _, exponent = np.frexp(np.maximum(np.abs(original).max(axis=0), np.abs(masked).max(axis=0)))
+    return np.ldexp(original, -exponent), np.ldexp(masked, -exponent)
 
 
 def _correlations(covariances: NDArray[np.float64]) -> NDArray[np.float64]:
