@@ -1,26 +1,12 @@
--- Where the rows of those classes lie in a copy that are to lose some. The number of each class is worked
--- out once, of one of its rows; the others are found by a hash of what they show, then by all of it.
+-- Where the rows of those classes lie in a copy that are to lose some: one sort or hash by what classes show,
+-- which keeps the places of all; the number of each class is worked out once.
 CREATE TEMPORARY TABLE history_copied ON COMMIT DROP AS
-WITH class AS MATERIALIZED (
-    SELECT {class} AS class, c.place
-      FROM (SELECT {published} AS published, s.place
-              FROM (SELECT {quasi}, min(s.ctid) AS place
-                      FROM ONLY {release} AS s
-                     GROUP BY {alike}) AS s) AS c
-      JOIN dbanon.history_key AS k ON k.key_id = {key}
-),
-losing AS MATERIALIZED (
-    SELECT c.class, hash_record_extended(ROW({quasi}), 0) AS hash, ROW({quasi})::text AS shown
-      FROM class AS c
-      JOIN ONLY {release} AS s ON s.ctid = c.place
-     WHERE c.class IN (SELECT d.class FROM pg_temp.history_departed AS d)
-),
-candidate AS MATERIALIZED (
-    SELECT l.class, l.shown, s.ctid AS place, ROW({quasi})::text AS own
-      FROM ONLY {release} AS s
-      JOIN losing AS l ON l.hash = hash_record_extended(ROW({quasi}), 0)
-)
-SELECT c.class, array_agg(c.place) AS places
-  FROM candidate AS c
- WHERE c.own = c.shown
- GROUP BY c.class
+SELECT n.class, n.places
+  FROM (SELECT {class} AS class, c.places
+          FROM (SELECT {published} AS published, s.places
+                  FROM (SELECT {quasi}, array_agg(s.ctid) AS places
+                          FROM ONLY {release} AS s
+                         GROUP BY {alike}) AS s) AS c
+          JOIN dbanon.history_key AS k ON k.key_id = {key}
+        OFFSET 0) AS n
+ WHERE n.class IN (SELECT d.class FROM pg_temp.history_departed AS d)
