@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import MISSING
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from dbanon.anonymization.parameters import parameters
-from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
+from dbanon.anonymization.registry import ALGORITHMS, MASKING, RECODINGS
 from dbanon.domain.caution import Code
 from dbanon.domain.policy import (
     DEFAULT_NAME,
@@ -62,6 +63,7 @@ def schema() -> Schema:
         "name": {"type": "string", "pattern": f"^{NAME.pattern}$", "default": DEFAULT_NAME},
         "rest": {"const": DROP},
         "where": {"type": "array", "minItems": 1, "items": _condition()},
+        "masking": {"type": "array", "minItems": 1, "items": _masking()},
         "labels": {"type": "boolean", "default": False},
         "sample": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
         "columns": {"type": "object", "minProperties": 1, "additionalProperties": _column()},
@@ -159,6 +161,20 @@ def _condition() -> Schema:
             *(_taking(word.value, kind) for word, kind in taking.items()),
         ],
     }
+
+
+def _masking() -> Schema:
+    names = {"type": "array", "minItems": 1, "uniqueItems": True, "items": TEXT}
+    own = {"method": {"enum": list(MASKING)}, "columns": names, "within": names}
+    steps = []
+    for name, factory in MASKING.items():
+        hints, known = get_type_hints(factory), parameters(factory)
+        properties = {**own, **{key: _typed(hints[key]) for key in known}}
+        step = _where("method", name, {})
+        required = [key for key, default in known.items() if default is MISSING]
+        then = _table(properties, described=_descriptions("## Keys of a masking step"))
+        steps.append({**step, "then": {**then, "required": required}})
+    return {"type": "object", "required": ["method", "columns"], "properties": own, "allOf": steps}
 
 
 def _taking(word: str, value: Schema) -> Schema:

@@ -131,6 +131,7 @@ def _fitted(
     Raises PolicyError unless the policy fits, TaxonomyError for a taxonomy that is damaged.
     """
     from dbanon.anonymization.encoding.tree_cells import level_of
+    from dbanon.anonymization.masked import make_masking
     from dbanon.anonymization.registry import RECODINGS
     from dbanon.db import catalog
     from dbanon.db.metadata import store
@@ -140,7 +141,7 @@ def _fitted(
     policy = drafts.of_table(session, policy, info)
     known = store.newest_taxonomies(session, policy.taxonomies)
     info = policy.keyed(info)
-    validate(policy, info, taxonomies=known, recodings=RECODINGS)
+    validate(policy, info, taxonomies=known, recodings=RECODINGS, masking=make_masking)
     for rule in policy.with_role(Role.QUASI):
         if rule.taxonomy is not None and rule.at_least is not None:
             level_of(known[rule.taxonomy], rule)

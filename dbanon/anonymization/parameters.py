@@ -1,4 +1,4 @@
-"""The parameters of an algorithm: which it has, and values of their types."""
+"""The parameters of an algorithm or a masking method: which it has, and values of their types."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _SPELLED = {bool: "true or false", int: "an integer", float: "a number", str: "t
 _BOOLEANS = {"true": True, "false": False}
 
 
-def parameters(factory: Callable[..., Algorithm]) -> dict[str, Any]:
-    """Return the default of each parameter of an algorithm, in the order of its fields."""
+def parameters(factory: Callable[..., object]) -> dict[str, Any]:
+    """Return the default of each parameter, in the order of its fields; MISSING if it has none."""
     return {
         field.name: field.default
         for field in dataclasses.fields(factory)  # type: ignore[arg-type] # classes
@@ -41,17 +41,20 @@ def listens(factory: Callable[..., Algorithm]) -> bool:
 
 
 def typed(
-    name: str, factory: Callable[..., Algorithm], given: Mapping[str, Scalar]
+    name: str, factory: Callable[..., object], given: Mapping[str, Scalar]
 ) -> dict[str, Scalar]:
     """Return the given parameters in the types of their fields; text is read as the type asks.
 
-    Raises PolicyError for a parameter that the algorithm called ``name`` does not have, and for a
-    value that its type does not.
+    Raises PolicyError for a parameter that what is called ``name`` does not have, for a value that
+    its type does not, and for one that has no default and is not given.
     """
     known = parameters(factory)
     for parameter in given:
         if parameter not in known:
             raise _unknown(name, parameter, known)
+    for parameter, default in known.items():
+        if default is dataclasses.MISSING and parameter not in given:
+            raise PolicyError(f"{name} needs {parameter}", hint=f"{parameter} = ...")
     hints = get_type_hints(factory)
     return {key: _typed(name, key, value, hints[key]) for key, value in given.items()}
 

@@ -25,7 +25,13 @@ from dbanon.anonymization.algorithms.partitioning.mondrian import Mondrian, Rela
 from dbanon.anonymization.algorithms.partitioning.utility_based import BottomUp, TopDown
 from dbanon.anonymization.auto.algorithm import Auto
 from dbanon.anonymization.loss import metrics
-from dbanon.anonymization.masking.ranking import individual_ranking
+from dbanon.anonymization.masking.categories import LocalSuppression, Pram, RareToOther
+from dbanon.anonymization.masking.microaggregation import Microaggregation as MaskingByGroups
+from dbanon.anonymization.masking.noise import CorrelatedNoise, Kim, Noise, Sullivan
+from dbanon.anonymization.masking.ranking import IndividualRanking
+from dbanon.anonymization.masking.rounding import Discretization, Rounding
+from dbanon.anonymization.masking.swapping import Permutation, RankSwapping, Swapping
+from dbanon.anonymization.masking.tails import BottomCoding, TopCoding
 from dbanon.anonymization.recodings.central import Mean, Median, Midpoint, Mode
 from dbanon.anonymization.recodings.date_part import DatePart
 from dbanon.anonymization.recodings.interval import Interval, IntervalText
@@ -39,10 +45,8 @@ from dbanon.domain.table import Structure
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.interfaces import Algorithm, Recoding
+    from dbanon.anonymization.masking.interfaces import Masking
     from dbanon.domain.assignment import EncodedColumn
 
 ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
@@ -95,8 +99,23 @@ RECODINGS: Mapping[str, Recoding] = {
     "suppress": Suppress(),
 }
 
-MASKING: Mapping[str, Callable[..., NDArray[np.float64]]] = {
-    "individual-ranking": individual_ranking,
+MASKING: Mapping[str, Callable[..., Masking]] = {
+    "top-coding": TopCoding,
+    "bottom-coding": BottomCoding,
+    "rounding": Rounding,
+    "discretization": Discretization,
+    "rare-to-other": RareToOther,
+    "local-suppression": LocalSuppression,
+    "noise": Noise,
+    "correlated-noise": CorrelatedNoise,
+    "kim": Kim,
+    "sullivan": Sullivan,
+    "individual-ranking": IndividualRanking,
+    "microaggregation": MaskingByGroups,
+    "rank-swapping": RankSwapping,
+    "swapping": Swapping,
+    "permutation": Permutation,
+    "pram": Pram,
 }
 
 METRICS: Mapping[str, metrics.Metric] = {

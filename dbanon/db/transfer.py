@@ -95,10 +95,10 @@ _OPERATORS = {
 class SourceRows:
     """The rows of one snapshot: ``keys`` as COPY takes them back, ``columns`` as encode does.
 
-    ``kept`` is what is published of rows that are read once only, and their subject, as COPY takes
-    it back; None where the source is read again. All but keys are dictionary-encoded, all chunks of
-    a column by the same dictionary. ``frozen`` are the rows whose ``columns`` are those of an
-    earlier release, in place of what the source has.
+    ``kept`` is what is published of rows that are read once only, or masked, and their subject, as
+    COPY takes it back; None where the source is read again. All but keys are dictionary-encoded,
+    all chunks of a column by the same dictionary. ``frozen`` are the rows whose ``columns`` are
+    those of an earlier release, in place of what the source has.
     """
 
     keys: pa.Table
@@ -157,7 +157,7 @@ def read(session: Session, info: TableInfo, policy: Policy) -> SourceRows:
     rules += tuple(r for r in policy.with_role(Role.INSENSITIVE) if r.column == policy.class_label)
     parts = [_key(column) for column in keys]
     parts += [_value(info.column(rule.column), rule.role) for rule in rules]
-    kept = _kept(info, policy) if info.is_computed else []
+    kept = _kept(info, policy) if info.is_computed or _is_masked(policy) else []
     parts += [text_of(info.column(name), sql.Identifier(name)) for name in kept]
     statement = sql.SQL("SELECT {} FROM {} WHERE {}").format(
         sql.SQL(", ").join(parts),
@@ -176,7 +176,7 @@ def read(session: Session, info: TableInfo, policy: Policy) -> SourceRows:
     return SourceRows(
         read.select(range(first)),
         read.select(range(first, last)),
-        read.select(range(last, len(names))) if info.is_computed else None,
+        read.select(range(last, len(names))) if kept or info.is_computed else None,
     )
 
 
@@ -218,6 +218,12 @@ def _met(condition: Condition, column: ColumnInfo) -> sql.Composed:
 
 def _text(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _is_masked(policy: Policy) -> bool:
+    """Whether some column is published with other values, and is no quasi-identifier."""
+    masked = {name for step in policy.masking for name in step.columns}
+    return not masked.issubset(rule.column for rule in policy.with_role(Role.QUASI))
 
 
 def _kept(info: TableInfo, policy: Policy) -> list[str]:

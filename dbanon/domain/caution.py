@@ -31,6 +31,7 @@ class Code(StrEnum):
     KNOWN_TO_OTHERS = "known-to-others"
     DERIVED = "derived"
     REPEATED = "repeated"
+    MASKED = "masked"
 
     @property
     def of_column(self) -> bool:

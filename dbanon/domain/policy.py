@@ -164,6 +164,20 @@ class Condition:
         return self.value if isinstance(self.value, tuple) else (self.value,)
 
 
+@dataclass(frozen=True, slots=True)
+class MaskingStep:
+    """A masking method, its parameters, and the columns whose values it changes.
+
+    ``dbanon.anonymization.registry`` has all methods. With ``within`` rows are masked apart that
+    have other values of those columns.
+    """
+
+    method: str
+    columns: tuple[str, ...]
+    params: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    within: tuple[str, ...] = ()
+
+
 K_ANONYMITY = "k-anonymity"
 L_DIVERSITY = "l-diversity"
 DEFAULT_NAME = "default"
@@ -181,6 +195,7 @@ class Policy:
     ``name`` tells the policies of one table apart; ``rest`` says what becomes of columns that are
     not named, which must not be without it; ``where`` lists what rows must meet to be read at all;
     ``sample`` is the share of the persons in these rows, in (0, 1), that is drawn, None for all;
+    ``masking`` lists what is done to values before rows are grouped, one step after the other;
     with ``labels`` readers get what is above each published label in a relation of its own.
     ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be left out;
     ``key`` names the columns that tell rows apart in place of a primary key, which is proved of the
@@ -214,6 +229,7 @@ class Policy:
     sample: float | None = None
     labels: bool = False
     erase_within: str | None = None
+    masking: tuple[MaskingStep, ...] = ()
 
     def completed(self, info: TableInfo) -> Policy:
         """Return the policy with a rule for every column that ``rest`` leaves out."""
@@ -239,6 +255,10 @@ class Policy:
     def published_quasi(self) -> tuple[str, ...]:
         """The columns that the quasi-identifiers are published as, in column order."""
         return tuple(name for rule in self.with_role(Role.QUASI) for name in rule.published_as)
+
+    def masked(self, column: str) -> tuple[MaskingStep, ...]:
+        """Return the steps that change the values of a column."""
+        return tuple(step for step in self.masking if column in step.columns)
 
     @property
     def taxonomies(self) -> frozenset[str]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from dbanon.domain.policy import BOUNDS, CENTER, DATE_PART, GLOBAL, PAIRS, PREFIX, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from dbanon.domain.policy import ColumnRule
+    from dbanon.domain.policy import ColumnRule, MaskingStep
 
 RECODED: Mapping[str, str] = {
     "interval": "a range, from the least to the greatest value of the class",
@@ -35,22 +35,56 @@ _OF_PAIRS: Mapping[str, tuple[str, str]] = {
     CENTER: ("the middle of the class", "how far values of the class are from its middle at most"),
 }
 
+MASKED: Mapping[str, str] = {
+    "top-coding": "the greatest values are one",
+    "bottom-coding": "the least values are one",
+    "rounding": "values are multiples of the base",
+    "discretization": "values are the middles of bins",
+    "rare-to-other": "values of few persons are one",
+    "local-suppression": "values in rare combinations are NULL",
+    "noise": "normal noise, with this share of the variance, is in each value",
+    "correlated-noise": "normal noise, with this share of the covariances, is in the values",
+    "kim": "normal noise is in the values, whose means and covariances stay",
+    "sullivan": "values are those of ranks that noise has changed",
+    "individual-ranking": "values are the means of successive ones",
+    "microaggregation": "values are the means of groups of rows",
+    "rank-swapping": "values are swapped with others of near rank",
+    "swapping": "values of this share of the rows are swapped",
+    "permutation": "values stand beside those of any row of the class",
+    "pram": "values stay with this probability, else they are any of the others, all as likely",
+}
+"""What a masking method makes of values, by its name."""
+
 _KEPT: Mapping[Role, str] = {
     Role.SENSITIVE: "sensitive, published as it is",
     Role.INSENSITIVE: "published as it is",
 }
 
 
-def in_words(column: str, role: Role, *, recoding: str | None = None, floor: str = "") -> str:
+def in_words(
+    column: str,
+    role: Role,
+    *,
+    recoding: str | None = None,
+    floor: str = "",
+    masking: Iterable[MaskingStep] = (),
+) -> str:
     """Return what readers should know of a published column, in one line."""
+    masked = "".join(f"; {_step_in_words(step)}" for step in masking)
     if recoding is None:
-        return f"{column}: {_KEPT[role]}"
+        kept = _KEPT[role].replace("as it is", "as it is once masked") if masked else _KEPT[role]
+        return f"{column}: {kept}{masked}"
     words = RECODED.get(recoding, recoding)
     if recoding in PAIRS:
         first, second = _OF_PAIRS[recoding]
         words = second if column.endswith(PAIRS[recoding][1]) else first
         words += "; NULL where nothing is said of it"
-    return f"{column}: quasi-identifier, published as {words}{floor}"
+    return f"{column}: quasi-identifier, published as {words}{floor}{masked}"
+
+
+def _step_in_words(step: MaskingStep) -> str:
+    params = ", ".join(f"{name} {value}" for name, value in step.params.items())
+    return f"masked by {step.method}{f' ({params})' if params else ''}: {MASKED[step.method]}"
 
 
 def floor_in_words(rule: ColumnRule) -> str:

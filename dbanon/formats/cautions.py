@@ -80,6 +80,7 @@ def cautions(
         found += _of_values(rule, known, is_key=(rule.column,) in keys)
         found += _of_name(rule, info)
         found += _of_looks(rule, info.column(rule.column), rows.get(rule.column, ()))
+        found += _of_masking(rule, policy)
         found += _of_derivation(rule, policy.with_role(Role.QUASI), rows)
         if known is not None and known.n_alike and rule.role is Role.SENSITIVE:
             found.append(_alike(rule.column, known.n_alike))
@@ -245,6 +246,20 @@ def _of_derivation(
                 f"{column} follows from {names}: it shows a part of what a class hides of them"
             )
         yield Caution(Code.DERIVED, rule.column, message, _COARSEN)
+
+
+def _of_masking(rule: ColumnRule, policy: Policy) -> Iterator[Caution]:
+    """Yield that masked values, row by row, are no class that hides anybody."""
+    methods = [step.method for step in policy.masked(rule.column) if step.method != "permutation"]
+    if methods and rule.role is Role.INSENSITIVE:
+        yield Caution(
+            Code.MASKED,
+            rule.column,
+            f"insensitive column {quote_identifier(rule.column)} is masked by {', '.join(methods)}:"
+            " masking gives no k by itself, and whoever nearly knows somebody's value may find the"
+            " row",
+            "give it the role quasi: classes are then formed of the masked values",
+        )
 
 
 def _alike(column: str, count: int) -> Caution:

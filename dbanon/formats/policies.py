@@ -22,7 +22,7 @@ from dbanon.domain.policy import (
 )
 from dbanon.domain.table import TableName
 from dbanon.formats.document_reader import Section, did_you_mean
-from dbanon.formats.policy import column_rules, conditions
+from dbanon.formats.policy import column_rules, conditions, masking_steps
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import SHORT, problems
 
@@ -51,6 +51,7 @@ class Known(NamedTuple):
     algorithms: Collection[str] | None = None
     models: Collection[str] | None = None
     recodings: Collection[str] | None = None
+    maskings: Collection[str] | None = None
 
 
 _ANYTHING = Known()
@@ -139,14 +140,16 @@ def _scalars(policy: Policy) -> dict[str, object]:
     for key in ("name", "max_suppressed"):
         if (value := getattr(policy, key)) != getattr(_DEFAULT, key):
             document[key] = value
-    if policy.where:
-        document["where"] = conditions.documents(policy)
+    listed = {
+        "where": conditions.documents(policy),
+        "masking": masking_steps.documents(policy),
+        "key": list(policy.key),
+    }
+    document |= {key: value for key, value in listed.items() if value}
     if policy.sample is not None:
         document["sample"] = policy.sample
     if policy.labels:
         document["labels"] = True
-    if policy.key:
-        document["key"] = list(policy.key)
     for key in _WITHOUT_DEFAULT:
         if (value := getattr(policy, key)) is not None:
             document[key] = str(value) if key == "population" else value
@@ -187,7 +190,7 @@ def _policy(
     table = _table(top, "table")
     algorithm = top.text("algorithm", among=known.algorithms)
     class_label = top.text("class_label")
-    own = _own(top)
+    own = _own(top, known)
     settings = _settings(top)
     specs = [_model(name, section, known) for name, section in models]
     rules = [
@@ -210,11 +213,12 @@ def _policy(
     )
 
 
-def _own(top: Section) -> dict[str, Any]:
+def _own(top: Section, known: Known) -> dict[str, Any]:
     """Read what a policy says beyond its columns and models, and nobody may say instead."""
     return {
         "where": conditions.read(top),
         "sample": _sample(top),
+        "masking": masking_steps.read(top, methods=known.maskings),
         "labels": bool(top.boolean("labels")),
         "key": top.texts("key") or (),
         "allow": column_rules.allowances(top, of_column=False),

@@ -12,7 +12,7 @@ from dbanon.domain.table import LONGEST_NAME, ColumnKind, Structure, quote_ident
 from dbanon.domain.text import command
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import did_you_mean
-from dbanon.formats.policy import conditions
+from dbanon.formats.policy import conditions, masking_steps
 from dbanon.formats.policy.floors import floor_problems
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
@@ -20,10 +20,11 @@ from dbanon.models.registry import MODELS
 from dbanon.models.specs import of_scope, sensitive_of, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from dbanon.domain.policy import ColumnRule, Policy
+    from dbanon.domain.policy import ColumnRule, MaskingStep, Policy
     from dbanon.domain.table import ColumnInfo, TableInfo
+    from dbanon.formats.policy.masking_steps import Masking
 
 _OF_THE_SYSTEM = frozenset({"tableoid", "ctid", "xmin", "cmin", "xmax", "cmax"})
 _AS_IT_IS = frozenset({Role.SENSITIVE, Role.INSENSITIVE})
@@ -46,10 +47,12 @@ def validate(
     *,
     taxonomies: Collection[str],
     recodings: Mapping[str, Accepting],
+    masking: Callable[[MaskingStep], Masking],
 ) -> None:
     """Raise one PolicyError with everything that keeps the table from being published so.
 
-    taxonomies: the names that are stored; recodings: those there are.
+    taxonomies: the names that are stored; recodings: those there are; masking: what makes the
+    method of a step.
     """
     policy = policy.completed(info)
     problems = [
@@ -60,11 +63,11 @@ def validate(
         *_of_subject(policy, info),
         *_of_class_label(policy),
         *conditions.misfits(policy, info),
+        *masking_steps.misfits(policy, info, make=masking),
         *(f"allow {flaw}" for flaw in flaws(policy.allow, of_column=False)),
     ]
-    columns = {column.name: column for column in info.columns}
     for rule in policy.columns:
-        column = columns.get(rule.column)
+        column = next((c for c in info.columns if c.name == rule.column), None)
         if column is not None:
             found = chain(
                 _of_column(rule, column, policy, info),
@@ -75,6 +78,10 @@ def validate(
                 floor_problems(rule, column),
             )
             problems += [f"column {quote_identifier(rule.column)}: {text}" for text in found]
+    _refuse(problems, policy, info)
+
+
+def _refuse(problems: Sequence[str], policy: Policy, info: TableInfo) -> None:
     if problems:
         msg = "\n".join(
             [f"{info.name} cannot be published by this policy:", *(f"  {p}" for p in problems)]

@@ -14,7 +14,8 @@ from pages import PAGES, ROOT, SITE, TEXT, WRITTEN, blocks, page
 from typer.main import get_command
 
 import dbanon
-from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
+from dbanon.anonymization.parameters import parameters
+from dbanon.anonymization.registry import ALGORITHMS, MASKING, RECODINGS
 from dbanon.cli import BROKEN_PIPE, INTERRUPTED, app
 from dbanon.db.metadata.tables import REVISION
 from dbanon.db.releases.column_types import published_type
@@ -22,6 +23,7 @@ from dbanon.domain.caution import Code
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.policy import ColumnRule, Policy, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind
+from dbanon.domain.wording import MASKED
 from dbanon.formats import datasets, policies
 from dbanon.formats.document_reader import Section
 from dbanon.models.registry import MODELS
@@ -190,7 +192,7 @@ def test_every_policy_or_dataset_in_a_block_is_valid(text):
     if text.startswith("persons = "):
         assert datasets.parse(text).tables
         return
-    policy = policies.parse(text, policies.Known(ALGORITHMS, MODELS, RECODINGS))
+    policy = policies.parse(text, policies.Known(ALGORITHMS, MODELS, RECODINGS, MASKING))
     assert policy.with_role(Role.QUASI) or policy.subject
 
 
@@ -212,6 +214,13 @@ def test_no_public_name_is_hidden_by_a_folder_of_that_name():
     assert RECODINGS  # so dbanon.anonymization.registry has been imported
     modules = [name for name in dbanon.__all__ if isinstance(getattr(dbanon, name), ModuleType)]
     assert modules == []
+
+
+def test_every_masking_method_has_a_row_with_its_parameters():
+    rows = page("docs/reference/masking.md").rows("# Masking")
+    assert [row[0].strip("`") for row in rows] == list(MASKING) == list(MASKED)
+    for row, method in zip(rows, MASKING.values(), strict=True):
+        assert [name for name in parameters(method) if f"`{name}" not in row[3]] == []
 
 
 @pytest.mark.parametrize("registry", [ALGORITHMS, MODELS, RECODINGS])

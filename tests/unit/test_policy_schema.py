@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft7Validator
 from pages import blocks
 
-from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
+from dbanon.anonymization.registry import ALGORITHMS, MASKING, RECODINGS
 from dbanon.domain.errors import PolicyError
 from dbanon.formats import policies
 from dbanon.models.registry import MODELS
@@ -19,6 +19,7 @@ DATA = importlib.resources.files("dbanon") / "data"
 SHIPPED = [(DATA / name).read_text(encoding="utf-8") for name in ("adult.toml", "patients.toml")]
 COLUMN = '\n[columns.age]\nrole = "quasi"\n'
 WHERE = 'table = "t"\nwhere = [{column = "a",'
+STEP = 'table = "t"\n[[masking]]\ncolumns = ["age"]\n'
 SENSITIVE = f'{COLUMN}[columns.disease]\nrole = "sensitive"\n'
 GOOD = {
     "every kind of key": 'table = "t"\nblock = 5\nsubject = "id"\nrows_per_subject = "group"\n'
@@ -64,6 +65,8 @@ BAD = {
     "all persons as a sample": f'table = "t"\nsample = 1.0\n{COLUMN}',
     "a sample of nobody": f'table = "t"\nsample = 0\n{COLUMN}',
     "a sample by the word": f'table = "t"\nsample = "half"\n{COLUMN}',
+    "a masking method there is none of": f"{STEP}method = 'blur'\n{COLUMN}",
+    "no column to mask": f'table = "t"\n[[masking]]\nmethod = "permutation"\n{COLUMN}',
     "an odd name": f'table = "t"\nname = "A b"\n{COLUMN}',
     "no column": 'table = "t"\n[columns]\n',
     "no role": 'table = "t"\n[columns.age]\nrecoding = "label"\n',
@@ -108,6 +111,12 @@ def problems(text):
     return [error.message for error in VALIDATOR.iter_errors(tomllib.loads(text))]
 
 
+@pytest.mark.parametrize("params", ["", "share = 1\nk = 3", "share = 'much'"])
+def test_parameters_of_a_masking_method_are_known(params):
+    assert problems(f"{STEP}method = 'noise'\nshare = 0.1\n{COLUMN}") == []
+    assert problems(f"{STEP}method = 'noise'\n{params}\n{COLUMN}") != []
+
+
 def test_the_file_that_editors_read_is_the_schema_of_the_code():
     assert policy_schema.FILE.read_text("utf-8") == policy_schema.text(), (
         "run: python docs/policy_schema.py"
@@ -129,14 +138,14 @@ POLICIES = [text for text in blocks("toml") if not text.startswith("persons = ")
 
 @pytest.mark.parametrize("text", [*GOOD.values(), *SHIPPED, *POLICIES])
 def test_what_dbanon_reads_the_schema_allows(text):
-    policies.parse(text, policies.Known(ALGORITHMS, MODELS, RECODINGS))
+    policies.parse(text, policies.Known(ALGORITHMS, MODELS, RECODINGS, MASKING))
     assert problems(text) == []
 
 
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD)
 def test_what_dbanon_refuses_in_a_file_the_schema_refuses(text):
     with pytest.raises(PolicyError):
-        policies.parse(text, policies.Known(ALGORITHMS, MODELS, RECODINGS))
+        policies.parse(text, policies.Known(ALGORITHMS, MODELS, RECODINGS, MASKING))
     assert problems(text) != []
 
 

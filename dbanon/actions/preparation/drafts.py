@@ -50,7 +50,7 @@ def requested(options: Options, draft: str | Path | Policy | None) -> tuple[Requ
 
 
 def _read(path: str | Path) -> Policy:
-    from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
+    from dbanon.anonymization.registry import ALGORITHMS, MASKING, RECODINGS
     from dbanon.formats import policies
     from dbanon.models.registry import MODELS
 
@@ -61,7 +61,7 @@ def _read(path: str | Path) -> Policy:
         raise ConfigError(
             f"cannot read {path}: {type(error).__name__}", hint="dbanon policy suggest TABLE"
         ) from None
-    return policies.parse(text, policies.Known(ALGORITHMS, MODELS, RECODINGS))
+    return policies.parse(text, policies.Known(ALGORITHMS, MODELS, RECODINGS, MASKING))
 
 
 def of_table(session: Session, policy: Policy, info: TableInfo) -> Policy:

@@ -59,6 +59,11 @@ def _require_lasting_rows(policy: Policy) -> None:
             "a live view cannot keep where: a row that no longer meets a condition would stay",
             hint="publish it with --as table",
         )
+    if policy.masking:
+        raise ConfigError(
+            "a live view shows values as they are, and the policy masks some",
+            hint="publish it with --as table",
+        )
     if policy.sample is not None:
         raise ConfigError(
             "a live view cannot keep a sample: a row that is given to another person would stay",

@@ -231,12 +231,19 @@ def gained_rights(session: Session, release: Entry) -> Iterator[Change]:
 
 def misfits(loaded: Loaded) -> Iterator[Change]:
     """Yield why the policy does not fit the table as the catalog describes it; reads no row."""
+    from dbanon.anonymization.masked import make_masking
     from dbanon.anonymization.registry import RECODINGS
     from dbanon.formats.policy_validation import validate
 
     info = loaded.info
     try:
-        validate(loaded.policy, info, taxonomies=loaded.taxonomies, recodings=RECODINGS)
+        validate(
+            loaded.policy,
+            info,
+            taxonomies=loaded.taxonomies,
+            recodings=RECODINGS,
+            masking=make_masking,
+        )
     except PolicyError as error:
         yield Change(None, str(error), error.hint or command("dbanon policy suggest", info.name))
 

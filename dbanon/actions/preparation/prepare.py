@@ -131,6 +131,7 @@ def prepare(
     """
     from dbanon.actions.preparation.cautions import of_rows, require_none
     from dbanon.actions.preparation.loading import notes
+    from dbanon.actions.preparation.masking import mask_classes
     from dbanon.anonymization.pipeline import losses_by_recoding, make_algorithm
     from dbanon.db.models.statements import shown_trees
 
@@ -143,13 +144,15 @@ def prepare(
     outcome = search(source, policy, seed=request.seed, stages=stages)
     loss = replace(outcome.loss, n_filtered=source.n_filtered, n_not_drawn=source.n_not_drawn)
     outcome = replace(outcome, loss=loss)
+    group = outcome.assignment.group
+    source = replace(source, rows=mask_classes(session, source.rows, policy, info, group=group))
     return Prepared(
         info=info,
         policy=policy,
         taxonomies=source.taxonomies,
         source=source.rows,
         outcome=outcome,
-        trees=shown_trees(source.trees, source.rows.columns, group=outcome.assignment.group),
+        trees=shown_trees(source.trees, source.rows.columns, group=group),
         several=source.subjects is not None,
         warnings=(*warnings, *notes(loaded)),
         losses=losses_by_recoding(source.encoded, outcome.assignment) if weigh else {},
@@ -234,23 +237,28 @@ def _as_drift(loaded: Loaded) -> Iterator[None]:
 
 
 def _require_valid(loaded: Loaded, policy: Policy) -> None:
+    from dbanon.anonymization.masked import make_masking
     from dbanon.anonymization.registry import RECODINGS
     from dbanon.formats.policy_validation import validate
 
-    validate(policy, loaded.info, taxonomies=loaded.taxonomies, recodings=RECODINGS)
+    validate(
+        policy, loaded.info, taxonomies=loaded.taxonomies, recodings=RECODINGS, masking=make_masking
+    )
 
 
 def _read(
     session: Session, info: TableInfo, policy: Policy, *, several: bool
 ) -> tuple[SourceRows, int]:
-    """Read the rows that are published, and count those of persons who are not drawn."""
+    """Read the rows that are published, masked, and count those of persons who are not drawn."""
+    from dbanon.actions.preparation.masking import mask
     from dbanon.actions.preparation.sampling import draw
     from dbanon.actions.preparation.subjects import with_subject
     from dbanon.db import transfer
 
-    owned = several or policy.sample is not None
+    owned = several or policy.sample is not None or bool(policy.masking)
     source = transfer.read(session, info, with_subject(policy) if owned else policy)
-    return draw(session, source, policy)
+    source, n_not_drawn = draw(session, source, policy)
+    return mask(session, source, policy, info), n_not_drawn
 
 
 def search(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Outcome:

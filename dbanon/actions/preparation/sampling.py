@@ -7,6 +7,8 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dbanon.formats.values.coded import one_chunk
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -53,7 +55,7 @@ def _with_a_subject(subjects: pa.ChunkedArray, fraction: float, *, key: bytes) -
     import pyarrow as pa
     from pyarrow import compute
 
-    column = _one_chunk(subjects)
+    column = one_chunk(subjects)
     persons = ((text,) for text in column.dictionary.to_pylist())
     drawn = pa.array(_are_drawn(persons, fraction, key=key, of=None), pa.bool_())
     return compute.fill_null(drawn.take(column.indices), True)  # noqa: FBT003 - a fill value
@@ -84,12 +86,8 @@ def _filtered(table: pa.Table, drawn: pa.Array) -> pa.Table:
 
     columns = []
     for found in table.filter(drawn).columns:
-        column = _one_chunk(found)
+        column = one_chunk(found)
         used = compute.unique(column.indices.drop_null())
         places = compute.index_in(column.indices, value_set=used)
         columns.append(pa.DictionaryArray.from_arrays(places, column.dictionary.take(used)))
     return pa.table(columns, names=table.column_names)
-
-
-def _one_chunk(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    return column.unify_dictionaries().combine_chunks()

@@ -20,7 +20,7 @@ from dbanon.models.registry import MODELS
 from dbanon.models.specs import is_plain, is_strict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
     import pyarrow as pa
@@ -116,21 +116,28 @@ def _is_altered(session: Session, present: Release, source: TableInfo) -> bool:
 
 def of_policy(policy: Policy, request: Request) -> str | None:
     """Return what of a policy needs all rows at once."""
+    return next(_of_all(policy, request), None)
+
+
+def _of_all(policy: Policy, request: Request) -> Iterator[str]:
+    from dbanon.anonymization.masked import depends_on_all
+
     if policy.labels:
-        return "its labels are those of all classes"
+        yield "its labels are those of all classes"
+    if depends_on_all(policy):
+        yield "what becomes of its masked values depends on all rows"
     if not request.forgets:
-        return "its assignment is kept, which is that of all rows"
+        yield "its assignment is kept, which is that of all rows"
     grids = [rule.column for rule in policy.with_role(Role.QUASI) if rule.recoding == GLOBAL]
     if grids:
-        return f"the grid of {', '.join(grids)} is that of all classes"
+        yield f"the grid of {', '.join(grids)} is that of all classes"
     pairs = [rule.column for rule in policy.with_role(Role.QUASI) if rule.recoding in PAIRS]
     if pairs:
-        return f"{', '.join(pairs)} is published in two columns"
+        yield f"{', '.join(pairs)} is published in two columns"
     for spec in policy.models:
         model = MODELS[spec.name]
         if model.of_whole or model.scope in {Scope.POPULATION, Scope.LINKS}:
-            return f"{spec.name} compares classes with what lies outside of them"
-    return None
+            yield f"{spec.name} compares classes with what lies outside of them"
 
 
 def grow(

@@ -102,7 +102,11 @@ def share(
 
 def _can_share(policy: Policy, request: Request, info: TableInfo) -> bool:
     """Whether all that is published of a person can be kept as it was."""
+    from dbanon.anonymization.masked import within_classes
+
     if request.kind is ReleaseKind.VIEW or request.dataset or policy.rows_per_subject is not None:
+        return False
+    if within_classes(policy):
         return False
     # Numbers are read without the zeros at their end, with which they were remembered.
     return policy.subject is None or info.column(policy.subject).kind is not ColumnKind.DECIMAL

@@ -11,6 +11,17 @@ if TYPE_CHECKING:
     from dbanon.kernels.arrays import Floats
 
 
+_DIGITS = 12  # what only rounding tells apart is equal, on every machine
+
+
+def first_component(points: Floats) -> Floats:
+    """Return the loadings of the first principal component, (d,), the greatest being positive."""
+    centered = points - points.mean(axis=0)
+    loadings = np.linalg.eigh(centered.T @ centered)[1][:, -1]
+    greatest = np.abs(loadings).round(_DIGITS).argmax()
+    return np.asarray(loadings * np.sign(loadings[greatest]), np.float64)
+
+
 def ordinal_places(column: EncodedColumn) -> Floats:
     """Return where the values of an ordinal column are on a line, (size,), weighted.
 

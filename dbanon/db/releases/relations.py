@@ -170,7 +170,8 @@ def wording_statements(
     for name in publication.names:
         rule = rules[name]
         recoding, floor = recodings.get(rule.column), floor_in_words(rule)
-        words = in_words(name, rule.role, recoding=recoding, floor=floor)
+        masking = publication.policy.masked(rule.column)
+        words = in_words(name, rule.role, recoding=recoding, floor=floor, masking=masking)
         text = (written or {}).get(name, words)
         column = sql.SQL("{}.{}").format(relation(publication.view), sql.Identifier(name))
         yield sql.SQL("COMMENT ON COLUMN {} IS {}").format(column, sql.Literal(text))

@@ -4,13 +4,14 @@ from functools import partial
 
 import pytest
 
+from dbanon.anonymization.masked import make_masking
 from dbanon.anonymization.registry import RECODINGS
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import Below, ColumnInfo, ColumnKind, TableInfo, TableName
 from dbanon.formats import policy_validation
 
-validate = partial(policy_validation.validate, recodings=RECODINGS)
+validate = partial(policy_validation.validate, recodings=RECODINGS, masking=make_masking)
 
 NAME = TableName("public", "patients")
 KINDS = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymization.adjusting.repair import repair
-from dbanon.anonymization.loss.scores import standardized
+from dbanon.anonymization.loss.scores import first_component, standardized
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import Structure, quote_identifier
@@ -92,7 +92,7 @@ def _scores(table: EncodedTable, axis: str) -> Floats:
     if axis not in {Z_SUM, PRINCIPAL}:
         return _column_scores(_named(table, axis))
     points = np.column_stack([_column_scores(column) for column in table.quasi])
-    scores = points @ _principal(points) if axis == PRINCIPAL else points.sum(axis=1)
+    scores = points @ first_component(points) if axis == PRINCIPAL else points.sum(axis=1)
     return np.asarray(scores.round(_DIGITS), np.float64)
 
 
@@ -105,14 +105,6 @@ def _column_scores(column: EncodedColumn) -> Floats:
     width = np.ptp(present) if present.size else 0.0
     # NULL and a value are at least as far apart as any two values
     return np.where(np.isnan(scores), present.max(initial=0.0) + (width or 1.0), scores)
-
-
-def _principal(points: Floats) -> Floats:
-    """Return the loadings of the first principal component, (d,), the greatest being positive."""
-    centered = points - points.mean(axis=0)
-    loadings = np.linalg.eigh(centered.T @ centered)[1][:, -1]
-    greatest = np.abs(loadings).round(_DIGITS).argmax()
-    return np.asarray(loadings * np.sign(loadings[greatest]), np.float64)
 
 
 def _named(table: EncodedTable, name: str) -> EncodedColumn:

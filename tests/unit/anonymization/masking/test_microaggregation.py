@@ -2,8 +2,11 @@ import numpy as np
 import pytest
 
 from dbanon.anonymization.loss.statistics import statistical_loss
-from dbanon.anonymization.masking.microaggregation import aggregate
+from dbanon.anonymization.masking.interfaces import Rows
+from dbanon.anonymization.masking.microaggregation import Microaggregation, aggregate
+from dbanon.anonymization.masking.ranking import IndividualRanking
 from dbanon.domain.assignment import Assignment
+from dbanon.domain.errors import PolicyError
 
 NINE = np.array(
     [(1, 1), (2, 1), (1, 2), (10, 10), (11, 10), (10, 11), (5, 5), (6, 5), (5, 6)], np.float64
@@ -31,3 +34,59 @@ def test_a_constant_column_and_groups_that_cover_all_stay_finite():
     whole = Assignment(np.zeros(2, np.int32), 1)
     masked = aggregate(values, whole, restore_variance=True)
     assert [[5.0, 2.0], [5.0, 2.0]] == masked.tolist()
+
+
+def masked_by(method, values):
+    values = np.asarray(values, np.float64)
+    return method.mask(values, Rows(np.arange(len(values)), None))
+
+
+def sse(before, after):
+    return ((before - after) ** 2).sum()
+
+
+@pytest.mark.parametrize(
+    ("values", "k", "error"),
+    [
+        ([1, 2, 10, 11, 12, 20, 21], 2, 3),
+        ([1, 2, 3, 10, 11, 12, 13, 30, 31, 32], 3, 9),
+        ([5, 1, 9, 2, 8, 3, 40, 41], 2, 3.5),
+    ],
+)
+@pytest.mark.parametrize("by", ["z-sum", "principal"])
+def test_groups_of_one_column_are_optimal(values, k, error, by):
+    column = np.array(values, np.float64)[:, None]
+    masked = masked_by(Microaggregation(k, by), column)
+    assert sse(column, masked) == pytest.approx(error)
+    assert np.unique(masked, return_counts=True)[1].min() >= k
+
+
+def test_groups_of_columns_together_are_those_of_mdav():
+    masked = masked_by(Microaggregation(3), NINE)
+    assert sse(NINE, masked) == pytest.approx(4)
+    assert aggregate(NINE, GROUPS) == pytest.approx(masked)
+
+
+def test_variance_is_restored_on_demand():
+    masked = masked_by(Microaggregation(3, restore_variance=True), NINE)
+    assert aggregate(NINE, GROUPS, restore_variance=True) == pytest.approx(masked)
+
+
+def test_fewer_than_twice_k_rows_are_one_group():
+    assert [[4.0], [4.0], [4.0]] == masked_by(Microaggregation(2), [[1], [4], [7]]).tolist()
+
+
+def test_individual_ranking_groups_no_rows():
+    rows = [(1, 50), (2, 10), (10, 40), (11, 20), (12, 30), (20, 60)]
+    masked = np.column_stack(
+        [masked_by(IndividualRanking(2), [[r[j]] for r in rows]) for j in (0, 1)]
+    )
+    expected = [(1.5, 55), (1.5, 15), (10.5, 35), (10.5, 15), (16, 35), (16, 55)]
+    assert expected == [tuple(row) for row in masked.tolist()]
+    assert len({*expected}) == 6
+
+
+@pytest.mark.parametrize("method", [Microaggregation, IndividualRanking])
+def test_groups_of_nobody_are_refused(method):
+    with pytest.raises(PolicyError, match="at least 1"):
+        method(0)

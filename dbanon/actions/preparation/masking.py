@@ -1,0 +1,253 @@
+"""Change the values of a table before its rows are grouped, or within their classes."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dbanon.anonymization.masked import make_masking
+from dbanon.anonymization.masking.categories import RareToOther
+from dbanon.anonymization.masking.interfaces import Rows
+from dbanon.domain.errors import PolicyError
+from dbanon.domain.table import quote_identifier
+from dbanon.formats.values.coded import (
+    codes_of,
+    in_order,
+    numbers_of,
+    one_chunk,
+    with_codes,
+    with_numbers,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.masking.interfaces import Masking, NumberMasking, ValueMasking
+    from dbanon.db.session import Session
+    from dbanon.db.transfer import SourceRows
+    from dbanon.domain.policy import MaskingStep, Policy
+    from dbanon.domain.table import TableInfo
+
+    Columns = Mapping[str, pa.DictionaryArray]
+
+_NUMBERS = 8  # that one hash gives
+_BYTES = 8
+
+
+def mask(session: Session, rows: SourceRows, policy: Policy, info: TableInfo) -> SourceRows:
+    """Return the rows with the values that are masked before they are grouped.
+
+    rows: with the subject, if the policy has one. Raises PolicyError for values that a method
+    cannot mask, and DatabaseError when the secret key is gone by which chance is drawn.
+    """
+    apart = np.zeros(len(rows.keys), np.int64)
+    return _masked(session, rows, policy, info, apart=apart, within_class=False)
+
+
+def mask_classes(
+    session: Session,
+    rows: SourceRows,
+    policy: Policy,
+    info: TableInfo,
+    *,
+    group: NDArray[np.int32],
+) -> SourceRows:
+    """Return the rows with the values that are masked within classes; group: (n,) that of each."""
+    return _masked(session, rows, policy, info, apart=group, within_class=True)
+
+
+def _masked(
+    session: Session,
+    rows: SourceRows,
+    policy: Policy,
+    info: TableInfo,
+    *,
+    apart: NDArray[np.int32] | NDArray[np.int64],
+    within_class: bool,
+) -> SourceRows:
+    """Apply the steps one after the other; apart: (n,) rows of which numbers are masked apart."""
+    from dbanon.db.metadata import store
+
+    methods = [(step, make_masking(step)) for step in policy.masking]
+    methods = [(step, method) for step, method in methods if method.within_class is within_class]
+    if not methods or not len(rows.keys):
+        return rows
+    key = hmac.digest(store.sampling_key(session), b"masking", "sha256")
+    columns = {name: one_chunk(column) for name, column in _named(rows)}
+    persons, order = _persons(rows, policy), _by_key(rows.keys)
+    for step, method in methods:
+        within = [codes_of(columns[name]) for name in step.within]
+        parts = _parts([apart, *within], order)
+        columns |= _Application(step, method, key, policy, persons, parts).of(columns, info)
+    return _replaced(rows, columns, {name for step, _ in methods for name in step.columns})
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Persons:
+    """The person of each row, (n,), and each person spelled as JSON."""
+
+    number: NDArray[np.int64]
+    spelled: Sequence[str]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Application:
+    """One step, about to be applied to rows; parts: the places of those that go together."""
+
+    step: MaskingStep
+    method: Masking
+    key: bytes
+    policy: Policy
+    persons: _Persons
+    parts: Sequence[NDArray[np.int64]]
+
+    def of(self, columns: Columns, info: TableInfo) -> Columns:
+        """Return the columns of the step with other values."""
+        named = self.step.columns
+        masked: dict[str, pa.DictionaryArray] = {}
+        for names in [named] if self.method.joint else [(name,) for name in named]:
+            chosen = {name: columns[name] for name in names}
+            masked |= (
+                self._of_numbers(cast("NumberMasking", self.method), chosen, info)
+                if self.method.of_numbers
+                else self._of_values(cast("ValueMasking", self.method), chosen, info)
+            )
+        return masked
+
+    def _of_numbers(self, method: NumberMasking, columns: Columns, info: TableInfo) -> Columns:
+        found = [numbers_of(column, info.column(name)) for name, column in columns.items()]
+        before = np.column_stack(found)
+        self._require_numbers(before, list(columns))
+        after, present = before.copy(), np.isfinite(before.sum(axis=1))
+        for part in self.parts:
+            full = part[present[part]]
+            if len(full):
+                after[full] = method.mask(before[full], self._rows(full, columns))
+        return {
+            name: with_numbers(column, info.column(name), before=before[:, j], after=after[:, j])
+            for j, (name, column) in enumerate(columns.items())
+        }
+
+    def _of_values(self, method: ValueMasking, columns: Columns, info: TableInfo) -> Columns:
+        ordered = {name: in_order(column, info.column(name)) for name, column in columns.items()}
+        before = np.column_stack([codes_of(column) for column in ordered.values()])
+        sizes = np.array([len(column.dictionary) for column in ordered.values()], np.int64)
+        after = before.copy()
+        for part in self.parts:
+            after[part] = method.mask(before[part], sizes, self._rows(part, ordered))
+        label = [method.label] if isinstance(method, RareToOther) else []
+        return {
+            name: with_codes(after[:, j], _with(column.dictionary, label))
+            for j, (name, column) in enumerate(ordered.items())
+        }
+
+    def _require_numbers(self, found: NDArray[np.float64], names: Sequence[str]) -> None:
+        """Raise PolicyError for values that the method cannot mask."""
+        hint = "round or replace them in a generated column, or give the column another role"
+        for name, column in zip(names, found.T, strict=True):
+            if count := int(np.isinf(column).sum()):
+                raise PolicyError(
+                    f"column {quote_identifier(name)} has {count:,} values that {self.step.method}"
+                    " cannot mask: infinite, NaN, beyond 1e150, or outside of the years 1 to 9999",
+                    hint=hint,
+                )
+        missing = np.isnan(found)
+        if count := int((missing.any(axis=1) & ~missing.all(axis=1)).sum()):
+            raise PolicyError(
+                f"{count:,} rows have NULL in some of {', '.join(map(quote_identifier, names))},"
+                f" which {self.step.method} masks together",
+                hint="mask each of them by a step of its own",
+            )
+
+    def _rows(self, places: NDArray[np.int64], columns: Columns) -> Rows:
+        """Return the rows at some places, whose chance depends on these columns, too."""
+
+        def draw(count: int, salt: str) -> NDArray[np.float64]:
+            texts = [self.persons.spelled[i] for i in self.persons.number[places].tolist()]
+            for name, column in columns.items():
+                values = [json.dumps([name, str(v)]) for v in column.dictionary.to_pylist()]
+                values.append(json.dumps([name]))  # of NULL, whose code is -1
+                codes = codes_of(column)[places].tolist()
+                texts = [f"{text}{values[code]}" for text, code in zip(texts, codes, strict=True)]
+            return self._uniform(texts, count, salt)
+
+        return Rows(self.persons.number[places], draw)
+
+    def _uniform(self, texts: Sequence[str], count: int, salt: str) -> NDArray[np.float64]:
+        """Return numbers between 0 and 1 by the hash of each text, (n, count)."""
+        step, blocks = self.step, []
+        of = [] if self.policy.subject is not None else [str(self.policy.table)]
+        own = json.dumps([*of, step.method, step.columns, step.within, sorted(step.params.items())])
+        for start in range(0, count, _NUMBERS):
+            size = min(_NUMBERS, count - start) * _BYTES
+            begun = hashlib.blake2b(key=self.key, digest_size=size)
+            begun.update(f"{own}{json.dumps([salt, start])}".encode())
+            digests = bytearray()
+            for text in texts:
+                one = begun.copy()
+                one.update(text.encode())
+                digests += one.digest()
+            blocks.append(np.frombuffer(bytes(digests), "<u8").reshape(len(texts), -1))
+        drawn = np.hstack(blocks) >> np.uint64(11)
+        return np.asarray((drawn.astype(np.float64) + 0.5) / 2.0**53)
+
+
+def _named(rows: SourceRows) -> Iterator[tuple[str, pa.ChunkedArray]]:
+    """Yield each column that was read; as it is measured by, if it was read twice."""
+    read = set(rows.columns.column_names)
+    yield from zip(rows.columns.column_names, rows.columns.columns, strict=True)
+    if rows.kept is not None:
+        kept = zip(rows.kept.column_names, rows.kept.columns, strict=True)
+        yield from ((name, column) for name, column in kept if name not in read)
+
+
+def _replaced(rows: SourceRows, columns: Columns, masked: Collection[str]) -> SourceRows:
+    """Return the rows with the masked ones of these columns."""
+
+    def of(table: pa.Table) -> pa.Table:
+        named = zip(table.column_names, table.columns, strict=True)
+        return pa.table({name: columns[name] if name in masked else own for name, own in named})
+
+    kept = None if rows.kept is None else of(rows.kept)
+    return replace(rows, columns=of(rows.columns), kept=kept)
+
+
+def _persons(rows: SourceRows, policy: Policy) -> _Persons:
+    if policy.subject is None:
+        keys = zip(*(column.to_pylist() for column in rows.keys.columns), strict=True)
+        spelled = [json.dumps([*map(str, key)]) for key in keys]
+        return _Persons(np.arange(len(spelled)), spelled)
+    column = one_chunk(rows.columns.column(policy.subject))
+    spelled = [json.dumps([str(value)]) for value in column.dictionary.to_pylist()]
+    return _Persons(codes_of(column).astype(np.int64), [*spelled, "[]"])
+
+
+def _by_key(keys: pa.Table) -> NDArray[np.int64]:
+    """Return the places of the rows in the order of their keys, however the table lies."""
+    order = [(name, "ascending") for name in keys.column_names]
+    found: NDArray[np.int64] = pc.sort_indices(keys, order).to_numpy().astype(np.int64)
+    return found
+
+
+def _parts(
+    numbers: Sequence[NDArray[np.int32] | NDArray[np.int64]], order: NDArray[np.int64]
+) -> list[NDArray[np.int64]]:
+    """Return the places of rows whose numbers are the same, in order, but for a first one of -1."""
+    joint = np.unique(np.column_stack(numbers)[order], axis=0, return_inverse=True)[1].ravel()
+    sorted_ = order[np.argsort(joint, kind="stable")]
+    ends = np.cumsum(np.bincount(joint))
+    parts = np.split(sorted_, ends[:-1])
+    return [part for part in parts if numbers[0][part[0]] >= 0]
+
+
+def _with(values: pa.Array, labels: Sequence[str]) -> pa.Array:
+    return pa.concat_arrays([values, pa.array(labels, values.type)]) if labels else values

@@ -1,0 +1,64 @@
+"""What a masking method is given, and what it gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbanon.kernels.arrays import Floats, Int32s, Int64s
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rows:
+    """Whose values are masked, and chance that stays as it is.
+
+    person: (n,) numbers of the persons; draw: of a count and a text returns (n, count) numbers
+    between 0 and 1, both excluded, which depend on the person, the values, that text and a secret
+    key, and on nothing else: the next release draws the same.
+    """
+
+    person: Int64s
+    draw: Callable[[int, str], Floats]
+
+
+class Masking(Protocol):
+    """A way to change the values of columns; its fields are its parameters.
+
+    of_numbers: whether it changes numbers, else values of any type; joint: whether columns that are
+    named together are masked together; whole: whether what becomes of a value depends on the other
+    rows; within_class: whether rows are masked in their classes.
+    """
+
+    of_numbers: ClassVar[bool]
+    joint: ClassVar[bool]
+    whole: ClassVar[bool]
+    within_class: ClassVar[bool]
+
+
+class NumberMasking(Masking, Protocol):
+    """A way to change numbers."""
+
+    def mask(self, values: Floats, rows: Rows) -> Floats:
+        """Return other numbers, (n, p), for those given, (n, p) and finite; n >= 1.
+
+        Raises PolicyError for what it cannot mask.
+        """
+        ...
+
+
+class ValueMasking(Masking, Protocol):
+    """A way to change values of any type."""
+
+    def mask(self, codes: Int32s, n_values: NDArray[np.int64], rows: Rows) -> Int32s:
+        """Return other codes, (n, p), for those given; n >= 1.
+
+        codes: (n, p), -1 for NULL, else 0 to n_values - 1 of the column, in the order of values;
+        n_values of a column stands for a value of the method's own.
+        """
+        ...

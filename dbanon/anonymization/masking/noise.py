@@ -1,0 +1,161 @@
+"""Additive noise (Kim, ASA Survey Research Methods 1986; Sullivan, 1989; Brand, 2002)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from scipy.special import ndtri
+
+from dbanon.domain.errors import PolicyError
+
+if TYPE_CHECKING:
+    from dbanon.anonymization.masking.interfaces import Rows
+    from dbanon.kernels.arrays import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Add normal noise to each column, with ``share`` of its variance.
+
+    Means and covariances stay in expectation, variances become 1 + share times as large and
+    correlations 1 / (1 + share). The deviation is rounded to two digits and belongs to what noise
+    is drawn by: the noise of a value stays, or is new, and is never the old one by another scale.
+    """
+
+    share: float
+
+    of_numbers: ClassVar[bool] = True
+    joint: ClassVar[bool] = False
+    whole: ClassVar[bool] = False
+    within_class: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Raise PolicyError for no noise."""
+        _require_positive(self.share)
+
+    def mask(self, values: Floats, rows: Rows) -> Floats:
+        """Return the numbers with noise."""
+        deviation = float(f"{self.share**0.5 * values.std():.1e}")
+        return np.asarray(values + deviation * ndtri(rows.draw(1, repr(deviation))))
+
+
+@dataclass(frozen=True, slots=True)
+class CorrelatedNoise:
+    """Add normal noise to columns together, with ``share`` of their covariances.
+
+    Means and correlations stay in expectation, covariances become 1 + share times as large.
+    """
+
+    share: float
+
+    of_numbers: ClassVar[bool] = True
+    joint: ClassVar[bool] = True
+    whole: ClassVar[bool] = True
+    within_class: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Raise PolicyError for no noise."""
+        _require_positive(self.share)
+
+    def mask(self, values: Floats, rows: Rows) -> Floats:
+        """Return the numbers with noise; O(n p^2)."""
+        mean, spread = _scale(values)
+        scores = (values - mean) / spread
+        return np.asarray(mean + (scores + _correlated(scores, self.share, rows)) * spread)
+
+
+@dataclass(frozen=True, slots=True)
+class Kim:
+    """Add correlated noise and draw all values to their mean, so that covariances stay, too.
+
+    Means and covariances stay in expectation; with ``exact`` they are those of the rows.
+    """
+
+    share: float
+    exact: bool = False
+
+    of_numbers: ClassVar[bool] = True
+    joint: ClassVar[bool] = True
+    whole: ClassVar[bool] = True
+    within_class: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Raise PolicyError for no noise."""
+        _require_positive(self.share)
+
+    def mask(self, values: Floats, rows: Rows) -> Floats:
+        """Return the numbers with noise; O(n p^2)."""
+        mean, spread = _scale(values)
+        scores = (values - mean) / spread
+        noisy = scores + _correlated(scores, self.share, rows)
+        if self.exact:
+            whitened = (noisy - noisy.mean(axis=0)) @ _power(_covariance(noisy), -0.5)
+            drawn = whitened @ _power(_covariance(scores), 0.5)
+        else:
+            drawn = noisy / np.sqrt(1.0 + self.share)
+        return np.asarray(mean + drawn * spread)
+
+
+@dataclass(frozen=True, slots=True)
+class Sullivan:
+    """Add correlated noise to normal scores of the ranks, and give back the values of the ranks.
+
+    Each column keeps its values, as many of each; equal ones are first put in an order of chance.
+    It is made for columns that are not normal, and for discrete ones.
+    """
+
+    share: float
+
+    of_numbers: ClassVar[bool] = True
+    joint: ClassVar[bool] = True
+    whole: ClassVar[bool] = True
+    within_class: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Raise PolicyError for no noise."""
+        _require_positive(self.share)
+
+    def mask(self, values: Floats, rows: Rows) -> Floats:
+        """Return the numbers in another order in each column; O(n p (p + log n))."""
+        n, p = values.shape
+        spread = rows.draw(p, "order of equal values")
+        scores = np.empty((n, p))
+        for j in range(p):
+            order = np.lexsort((spread[:, j], values[:, j]))
+            scores[order, j] = ndtri((np.arange(n) + 0.5) / n)
+        noisy = scores + _correlated(scores, self.share, rows)
+        masked = np.empty((n, p))
+        for j in range(p):
+            masked[np.argsort(noisy[:, j], kind="stable"), j] = np.sort(values[:, j])
+        return masked
+
+
+def _scale(values: Floats) -> tuple[Floats, Floats]:
+    """Return the mean and the deviation of each column, 1 where nothing varies."""
+    spread = values.std(axis=0)
+    return values.mean(axis=0), np.where(spread > 0.0, spread, 1.0)
+
+
+def _correlated(values: Floats, share: float, rows: Rows) -> Floats:
+    """Return normal noise whose covariances are a share of those of the values, (n, p)."""
+    normal = ndtri(rows.draw(values.shape[1], "noise"))
+    return np.asarray(normal @ _power(_covariance(values), 0.5) * share**0.5)
+
+
+def _require_positive(share: float) -> None:
+    if share <= 0.0:
+        raise PolicyError("share of noise is more than 0")
+
+
+def _covariance(values: Floats) -> Floats:
+    return np.atleast_2d(np.cov(values, rowvar=False, ddof=0))
+
+
+def _power(covariance: Floats, exponent: float) -> Floats:
+    """Return a power of a covariance matrix, 0 in the directions in which nothing varies."""
+    spread, directions = np.linalg.eigh(covariance)
+    varies = spread > 1e-12 * max(spread.max(), 0.0)
+    powers = np.where(varies, np.where(varies, spread, 1.0) ** exponent, 0.0)
+    return np.asarray((directions * powers) @ directions.T)

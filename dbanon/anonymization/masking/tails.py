@@ -1,0 +1,79 @@
+"""Top and bottom coding (Hundepool et al., Statistical Disclosure Control, 2012, section 3.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from dbanon.domain.errors import PolicyError
+
+if TYPE_CHECKING:
+    from dbanon.anonymization.masking.interfaces import Rows
+    from dbanon.kernels.arrays import Floats, Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class TopCoding:
+    """Replace the greatest numbers by the least of them, or by their mean.
+
+    The tail begins at ``at``, or at the greatest value from which it has ``persons`` persons if
+    that is less; where all have fewer, all are one tail.
+    """
+
+    persons: int
+    at: float | None = None
+    shown: Literal["threshold", "mean"] = "threshold"
+
+    of_numbers: ClassVar[bool] = True
+    joint: ClassVar[bool] = False
+    whole: ClassVar[bool] = True
+    within_class: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Raise PolicyError for what is no such parameter."""
+        if self.persons < 1:
+            raise PolicyError("persons of top-coding is at least 1")
+
+    def mask(self, values: Floats, rows: Rows) -> Floats:
+        """Return the numbers with one for the tail; O(n log n)."""
+        column = values[:, 0]
+        start = _start(column, rows.person, self.persons)
+        start = start if self.at is None else min(start, self.at)
+        tail = column >= start
+        coded = column[tail].mean() if self.shown == "mean" else start
+        return np.where(tail, coded, column)[:, None]
+
+
+@dataclass(frozen=True, slots=True)
+class BottomCoding:
+    """Replace the least numbers by the greatest of them, or by their mean; see ``TopCoding``."""
+
+    persons: int
+    at: float | None = None
+    shown: Literal["threshold", "mean"] = "threshold"
+
+    of_numbers: ClassVar[bool] = True
+    joint: ClassVar[bool] = False
+    whole: ClassVar[bool] = True
+    within_class: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Raise PolicyError for what is no such parameter."""
+        if self.persons < 1:
+            raise PolicyError("persons of bottom-coding is at least 1")
+
+    def mask(self, values: Floats, rows: Rows) -> Floats:
+        """Return the numbers with one for the tail; O(n log n)."""
+        mirrored = None if self.at is None else -self.at
+        return -TopCoding(self.persons, mirrored, self.shown).mask(-values, rows)
+
+
+def _start(column: Floats, person: Int64s, persons: int) -> float:
+    """Return the greatest value from which on there are so many persons, else the least value."""
+    order = np.argsort(-column, kind="stable")
+    seen = np.zeros(len(column), np.bool_)
+    seen[np.unique(person[order], return_index=True)[1]] = True
+    enough = np.flatnonzero(np.cumsum(seen) >= persons)
+    return float(column[order[enough[0]]] if len(enough) else column.min())

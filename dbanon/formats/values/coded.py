@@ -1,0 +1,77 @@
+"""Columns as dictionary-encoded arrays: their codes, and other values in their place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dbanon.formats.values.numbers import numbers, written
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.domain.table import ColumnInfo
+
+
+def one_chunk(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """Return a dictionary-encoded column as one array."""
+    return column.unify_dictionaries().combine_chunks()
+
+
+def codes_of(column: pa.DictionaryArray) -> NDArray[np.int32]:
+    """Return the code of each row, -1 for NULL."""
+    found: NDArray[np.int32] = pc.fill_null(column.indices, -1).to_numpy(zero_copy_only=False)
+    return found
+
+
+def in_order(column: pa.DictionaryArray, info: ColumnInfo) -> pa.DictionaryArray:
+    """Return a column whose values are in order: numbers by size, labels of an enum, else texts."""
+    values = column.dictionary
+    if info.kind.is_ordered:
+        order = np.argsort(numbers(values, info.kind), kind="stable")
+    elif info.labels:
+        place = {label: i for i, label in enumerate(info.labels)}
+        order = np.argsort([place[label] for label in values.to_pylist()], kind="stable")
+    else:
+        order = pc.sort_indices(values).to_numpy()
+    number = np.empty(len(values) + 1, np.int32)
+    number[order], number[-1] = np.arange(len(values)), -1
+    return with_codes(number[codes_of(column)], values.take(pa.array(order)))
+
+
+def with_codes(codes: NDArray[np.int32], values: pa.Array) -> pa.DictionaryArray:
+    """Return a column of these values, each once and only if a row has it; -1 is NULL."""
+    once = values.dictionary_encode()
+    codes, values = np.append(once.indices.to_numpy(), -1)[codes], once.dictionary
+    used, dense = np.unique(codes[codes >= 0], return_inverse=True)
+    indices = np.full(len(codes), -1, np.int32)
+    indices[codes >= 0] = dense
+    return pa.DictionaryArray.from_arrays(
+        pa.array(indices, mask=codes < 0), values.take(pa.array(used))
+    )
+
+
+def numbers_of(column: pa.DictionaryArray, info: ColumnInfo) -> NDArray[np.float64]:
+    """Return the number of each row, NaN for NULL; inf for a value that is none or infinite."""
+    found = numbers(column.dictionary, info.kind)
+    found[np.isnan(found)] = np.inf
+    return np.append(found, np.nan)[codes_of(column)]
+
+
+def with_numbers(
+    column: pa.DictionaryArray,
+    info: ColumnInfo,
+    *,
+    before: NDArray[np.float64],
+    after: NDArray[np.float64],
+) -> pa.DictionaryArray:
+    """Return a column with other numbers where they differ; NaN is NULL."""
+    changed = np.flatnonzero((before != after) & ~np.isnan(after))
+    distinct, new = np.unique(after[changed], return_inverse=True)
+    codes = codes_of(column).copy()
+    codes[changed] = len(column.dictionary) + new
+    spelled = written(distinct, info, column.dictionary)
+    return with_codes(codes, pa.concat_arrays([column.dictionary, spelled]))

@@ -1,0 +1,108 @@
+"""The values of a column as numbers, and numbers as values of the column."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from dbanon.domain.table import ColumnKind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.domain.table import ColumnInfo
+
+_EPOCH = date(1970, 1, 1)
+_INTEGERS = {"int2": 2**15, "int4": 2**31, "int8": 2**63}
+_MOST_DECIMALS = 12
+_LARGEST = 1e150  # beyond it the square of a number is none
+_MICROSECONDS = 1_000_000
+_FIRST, _LAST = (float((day - _EPOCH).days) for day in (date.min, date.max))
+_DAY = 86_400
+
+
+def numbers(values: pa.Array, kind: ColumnKind) -> NDArray[np.float64]:
+    """Return the number of each value, NaN for what is none, or infinite, or more than 1e150.
+
+    values: texts, or what quasi-identifiers are read as; days and seconds since 1970 for dates and
+    times, of which those before the year 1 and after 9999 are none.
+    """
+    if pa.types.is_string(values.type):
+        found = np.array([_number(text, kind) for text in values.to_pylist()], np.float64)
+    elif pa.types.is_timestamp(values.type):
+        whole = values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64())
+        found = whole.to_numpy(zero_copy_only=False).astype(np.float64) / _MICROSECONDS
+    else:
+        if pa.types.is_date(values.type):
+            values = values.cast(pa.int32())
+        found = values.to_numpy(zero_copy_only=False).astype(np.float64)
+    if kind.is_moment:
+        unit = 1 if kind is ColumnKind.DATE else _DAY
+        found[(found < _FIRST * unit) | (found >= (_LAST + 1) * unit)] = np.nan
+    found[~(np.abs(found) <= _LARGEST)] = np.nan
+    return found
+
+
+def written(found: NDArray[np.float64], column: ColumnInfo, like: pa.Array) -> pa.Array:
+    """Return numbers as values of the column, as ``like`` has them.
+
+    Whole numbers where the column has such, whole days and seconds, and no more decimals than
+    ``like``; the nearest that the type can hold.
+    """
+    kind = column.kind
+    if kind is ColumnKind.INTEGER:
+        end = _INTEGERS[column.base_type]
+        whole = [min(max(int(x), -end), end - 1) for x in np.rint(found).tolist()]
+        if pa.types.is_string(like.type):
+            return pa.array(map(str, whole), pa.string())
+        return pa.array(whole, like.type)
+    if kind.is_moment:
+        return _moments(found, kind, like.type)
+    decimals = _decimals(like)
+    if not pa.types.is_string(like.type):
+        return pa.array(found.round(decimals), like.type)
+    spell = "{:.15g}" if kind is ColumnKind.FLOAT else f"{{:.{decimals}f}}"
+    return pa.array([spell.format(x) for x in found.round(decimals).tolist()], pa.string())
+
+
+def _number(text: str, kind: ColumnKind) -> float:
+    try:
+        if kind is ColumnKind.DATE:
+            return float((date.fromisoformat(text) - _EPOCH).days)
+        if kind.is_moment:
+            moment = datetime.fromisoformat(text)
+            since = moment.replace(tzinfo=moment.tzinfo or UTC)
+            return (since - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(seconds=1)
+        return float(text)
+    except ValueError:  # before Christ, after the year 9999, infinity
+        return float("nan")
+
+
+def _moments(found: NDArray[np.float64], kind: ColumnKind, of: pa.DataType) -> pa.Array:
+    unit = 1 if kind is ColumnKind.DATE else _DAY
+    whole = np.clip(np.rint(found), _FIRST * unit, (_LAST + 1) * unit - 1).astype(np.int64)
+    if pa.types.is_date(of):
+        return pa.array(whole.astype(np.int32)).cast(of)
+    if pa.types.is_timestamp(of):
+        return pa.array(whole).cast(pa.timestamp("s", of.tz)).cast(of)
+    if kind is ColumnKind.DATE:
+        return pa.array([str(_EPOCH + timedelta(days=day)) for day in whole.tolist()], pa.string())
+    start = datetime(1970, 1, 1, tzinfo=UTC)
+    moments = (start + timedelta(seconds=second) for second in whole.tolist())
+    zone = "+00" if kind is ColumnKind.TIMESTAMPTZ else ""
+    return pa.array([f"{m:%Y-%m-%d %H:%M:%S}"[-19:].rjust(19, "0") + zone for m in moments])
+
+
+def _decimals(like: pa.Array) -> int:
+    """Return how many decimals values have, up to 12."""
+    if pa.types.is_string(like.type):
+        parts = (text.partition(".")[2] for text in like.to_pylist() if "e" not in text.lower())
+        return min(max(map(len, parts), default=0), _MOST_DECIMALS)
+    found = like.to_numpy(zero_copy_only=False)
+    found = found[np.isfinite(found)]
+    return next(
+        (d for d in range(_MOST_DECIMALS) if (found.round(d) == found).all()), _MOST_DECIMALS
+    )

@@ -1,0 +1,327 @@
+"""Every masking method from the policy to what an analyst reads, and to the next refresh."""
+
+import pytest
+from tables import rows_proved
+
+import dbanon
+from dbanon.anonymization.registry import MASKING
+
+pytestmark = pytest.mark.one_server
+
+TABLE = "public.people"
+ROWS = 300
+POLICY = """
+table = "public.people"
+models = {k = 5, l = 2}
+algorithm = "mondrian"
+[columns]
+id.role = "identifier"
+ref.role = "insensitive"
+age.role = "quasi"
+sex.role = "quasi"
+visits.role = "insensitive"
+income.role = "sensitive"
+height.role = "insensitive"
+born.role = "insensitive"
+seen.role = "insensitive"
+region.role = "insensitive"
+flat.role = "insensitive"
+"""
+# A method on columns of numbers, of dates, with NULLs, ties and no variation at all.
+NUMBERS = '["visits", "income", "height", "born", "seen", "flat"]'
+TOGETHER = '["visits", "height", "born", "seen", "flat"]'
+STEPS = {
+    "top-coding": f"columns = {NUMBERS}\npersons = 10",
+    "bottom-coding": f'columns = {NUMBERS}\npersons = 10\nshown = "mean"',
+    "rounding": f"columns = {NUMBERS}\nbase = 7",
+    "discretization": f'columns = {NUMBERS}\nbins = 4\nby = "width"',
+    "rare-to-other": 'columns = ["region"]\npersons = 10',
+    "local-suppression": 'columns = ["region", "visits", "born"]\npersons = 3',
+    "noise": f"columns = {NUMBERS}\nshare = 0.3",
+    "correlated-noise": f"columns = {TOGETHER}\nshare = 0.3",
+    "kim": f"columns = {TOGETHER}\nshare = 0.3\nexact = true",
+    "sullivan": f"columns = {TOGETHER}\nshare = 0.3",
+    "individual-ranking": f"columns = {NUMBERS}\nk = 3",
+    "microaggregation": f"columns = {TOGETHER}\nk = 3\nrestore_variance = true",
+    "rank-swapping": f"columns = {NUMBERS}\npercent = 5",
+    "swapping": 'columns = ["region", "income"]\nwithin = ["sex"]\nshare = 0.5',
+    "permutation": 'columns = ["region", "income"]',
+    "pram": 'columns = ["region", "flat"]\nkeep = 0.8',
+}
+SAME_VALUES = """
+    SELECT (SELECT array_agg({0} ORDER BY {0}) FROM anon.people)
+         = (SELECT array_agg({0} ORDER BY {0}) FROM public.people)"""
+# What holds of what an analyst reads, by method.
+TRUE = {
+    "top-coding": """
+        SELECT bool_and(n >= 10 AND v.income = least(s.income, m)) FROM anon.people AS v
+          JOIN public.people AS s USING (ref), (SELECT max(income) AS m FROM anon.people) AS t,
+               (SELECT count(*) AS n FROM anon.people AS a
+                 WHERE a.income = (SELECT max(income) FROM anon.people)) AS c
+         WHERE s.income IS NOT NULL""",
+    "bottom-coding": """
+        SELECT abs((SELECT avg(born - date '1950-01-01') FROM anon.people)
+                 - (SELECT avg(born - date '1950-01-01') FROM public.people)) < 1""",
+    "rounding": """
+        SELECT bool_and(visits % 7 = 0 AND income % 7 = 0 AND (born - date '1970-01-01') % 7 = 0)
+          FROM anon.people""",
+    "discretization": """
+        SELECT count(DISTINCT visits) <= 4 AND count(DISTINCT born) = 4 AND max(flat) = 5
+          FROM anon.people""",
+    "rare-to-other": """
+        SELECT min(n) >= 10 AND bool_or(region = 'other') AND NOT bool_or(region LIKE 'rare%')
+          FROM (SELECT region, count(*) AS n FROM anon.people GROUP BY region) AS r
+         WHERE region IS NOT NULL""",
+    "local-suppression": """
+        SELECT bool_and(n >= 3) FROM (
+            SELECT count(*) AS n FROM anon.people WHERE region IS NOT NULL AND visits IS NOT NULL
+             GROUP BY region, visits
+             UNION ALL
+            SELECT count(*) FROM anon.people WHERE born IS NOT NULL AND visits IS NOT NULL
+             GROUP BY born, visits) AS pairs""",
+    "noise": """
+        SELECT corr(v.height, s.height) BETWEEN 0.8 AND 0.95 AND bool_and(v.flat = 5)
+          FROM anon.people AS v JOIN public.people AS s USING (ref)""",
+    "correlated-noise": """
+        SELECT corr(v.height, s.height) BETWEEN 0.8 AND 0.95
+          FROM anon.people AS v JOIN public.people AS s USING (ref)""",
+    "kim": """
+        SELECT abs((SELECT avg(height) FROM anon.people) - avg(height)) < 1e-6
+           AND abs((SELECT stddev(height) FROM anon.people) - stddev(height)) < 1e-6
+          FROM public.people""",
+    "sullivan": SAME_VALUES.format("born"),
+    "individual-ranking": """
+        SELECT min(n) >= 3 FROM (SELECT count(*) AS n FROM anon.people GROUP BY height) AS h""",
+    "microaggregation": """
+        SELECT min(n) >= 3 FROM (
+            SELECT count(*) AS n FROM anon.people
+             GROUP BY visits, height, born, seen, flat) AS h""",
+    "rank-swapping": SAME_VALUES.format("income"),
+    "swapping": """
+        SELECT NOT EXISTS (
+            SELECT s.sex, v.region, v.income
+              FROM anon.people AS v JOIN public.people AS s USING (ref)
+            EXCEPT ALL SELECT sex, region, income FROM public.people)""",
+    "permutation": """
+        SELECT NOT EXISTS (
+            SELECT v.age, v.sex, v.income FROM anon.people AS v
+            EXCEPT ALL
+            SELECT v.age, v.sex, s.income FROM anon.people AS v JOIN public.people AS s USING (ref))
+        """,
+    "pram": """
+        SELECT avg((v.region = s.region)::int) BETWEEN 0.72 AND 0.88
+           AND count(*) FILTER (WHERE (v.region IS NULL) <> (s.region IS NULL)) = 0
+          FROM anon.people AS v JOIN public.people AS s USING (ref)""",
+}
+READ = "SELECT * FROM anon.people ORDER BY ref"
+TYPES = """
+    SELECT attname, format_type(atttypid, NULL) FROM pg_attribute
+     WHERE attrelid = '{}'::regclass AND attnum > 0 AND attname NOT IN ('id', 'age', 'sex')"""
+
+
+@pytest.fixture
+def people(database):
+    database.execute(
+        "CREATE TABLE public.people (id int PRIMARY KEY, ref int NOT NULL, age int, sex text,"
+        " visits smallint, income numeric(12, 2), height float8, born date, seen timestamptz,"
+        " region varchar(10), flat int);"
+        "INSERT INTO public.people SELECT i, i * 7919 % 104729, 20 + i * 31 % 60,"
+        " (ARRAY['f', 'm'])[1 + i % 2], i * 17 % 23, CASE WHEN i % 9 > 0 THEN i * 37.25 % 977 END,"
+        " 150 + sqrt(i * 13 % 997), date '1950-01-01' + i * 131 % 20000,"
+        " timestamptz '2024-01-01' + i * 6151 % 900000 * interval '1 s',"
+        " CASE WHEN i % 50 = 3 THEN 'rare ' || i WHEN i % 11 > 0 THEN 'r' || i % 4 END, 5"
+        f" FROM generate_series(1, {ROWS}) AS i"
+    )
+    return database
+
+
+def define(database, tmp_path, method, step, policy=POLICY):
+    head, columns = policy.split("[columns]")
+    file = tmp_path / "people.toml"
+    file.write_text(f'{head}[[masking]]\nmethod = "{method}"\n{step}\n[columns]{columns}')
+    dbanon.set_policy(TABLE, file, settings=database.settings)
+
+
+def test_every_method_is_tried():
+    assert set(MASKING) == set(STEPS) == set(TRUE)
+
+
+@pytest.mark.parametrize("method", STEPS)
+def test_masked_values_are_published_proved_and_stay(people, tmp_path, method):
+    define(people, tmp_path, method, STEPS[method])
+    reader = people.role("reader")
+    release = dbanon.publish(TABLE, settings=people.settings, grants=[reader])
+    assert rows_proved(release) == ROWS
+    assert dbanon.check("anon.people", settings=people.settings).passed
+    before = people.execute(READ)
+    ((different,),) = people.execute(
+        "SELECT count(*) FROM anon.people AS a JOIN public.people AS s USING (ref)"
+        " WHERE (a.visits, a.income, a.height, a.born, a.seen, a.region) IS DISTINCT FROM"
+        "       (s.visits, s.income, s.height, s.born, s.seen, s.region)"
+    )
+    assert different > 0
+    assert [(True,)] == people.execute(TRUE[method])
+    shown = people.execute(TYPES.format("anon.people"))
+    assert shown == people.execute(TYPES.format("public.people"))
+    # Written again in another order, the rows are where they were not.
+    people.execute("UPDATE public.people SET ref = ref WHERE id % 5 < 3")
+    dbanon.publish(TABLE, settings=people.settings)
+    assert before == people.execute(READ)
+
+
+def stays(database, column):
+    """Return the value of a column that each row shows."""
+    return dict(database.execute(f"SELECT ref, {column}::text FROM anon.people"))
+
+
+@pytest.mark.parametrize("column", ["income", "height"])
+def test_noise_of_who_stays_is_the_same_when_others_come_and_go(people, tmp_path, column):
+    define(people, tmp_path, "noise", f'columns = ["{column}"]\nshare = 0.2')
+    dbanon.publish(TABLE, settings=people.settings)
+    before = stays(people, column)
+    people.execute(
+        "INSERT INTO public.people SELECT 1000 + id, 200000 + ref, age, sex, visits, income,"
+        " height, born, seen, region, flat FROM public.people WHERE id <= 40;"
+        "DELETE FROM public.people WHERE id % 60 = 7"
+    )
+    (found,) = dbanon.refresh(TABLE, settings=people.settings)
+    assert found.growth is not None
+    after = stays(people, column)
+    same = [before[ref] == value for ref, value in after.items() if ref in before]
+    assert all(same)
+    assert len(same) > 250
+    assert len(after) > len(same)
+    assert dbanon.check("anon.people", settings=people.settings).passed
+
+
+def test_methods_that_ask_all_rows_group_anew(people, tmp_path):
+    define(people, tmp_path, "rank-swapping", STEPS["rank-swapping"])
+    dbanon.publish(TABLE, settings=people.settings)
+    before = stays(people, "income")
+    people.execute("UPDATE public.people SET height = height + 1 WHERE id < 9")
+    (found,) = dbanon.refresh(TABLE, settings=people.settings)
+    assert (True, None) == (found.changed, found.growth)
+    assert before == stays(people, "income")
+
+
+def test_classes_are_formed_of_masked_quasi_identifiers(people, tmp_path):
+    define(people, tmp_path, "rounding", 'columns = ["age"]\nbase = 10')
+    release = dbanon.publish(TABLE, settings=people.settings)
+    assert rows_proved(release) == ROWS
+    bounds = people.execute("SELECT DISTINCT lower(age) % 10, upper(age) % 10 FROM anon.people")
+    assert {(0, 1)} == {*bounds}
+    assert dbanon.check("anon.people", settings=people.settings).passed
+    assert not dbanon.refresh(TABLE, settings=people.settings, if_changed=True)[0].changed
+
+
+def test_rows_of_a_person_with_one_value_have_one_noise(people, tmp_path):
+    people.execute(
+        "ALTER TABLE public.people ADD person int; UPDATE public.people SET person = (id + 1) / 2;"
+        "ALTER TABLE public.people ALTER person SET NOT NULL;"
+        "UPDATE public.people SET height = 150 + person % 40"
+    )
+    policy = POLICY.replace("models =", 'subject = "person"\nmodels =')
+    policy += 'person.role = "identifier"\n'
+    define(people, tmp_path, "noise", 'columns = ["height"]\nshare = 0.2', policy)
+    dbanon.publish(TABLE, settings=people.settings)
+    found = people.execute(
+        "SELECT max(n), count(DISTINCT shown) FROM (SELECT count(DISTINCT v.height) AS n,"
+        " min(v.height - s.height) AS shown FROM anon.people AS v"
+        " JOIN public.people AS s USING (ref) GROUP BY s.person) AS p"
+    )
+    ((distinct, noises),) = found
+    assert distinct == 1
+    assert noises > 20  # persons of one height differ
+
+
+def test_a_tail_counts_persons(people, tmp_path):
+    people.execute(
+        "ALTER TABLE public.people ADD person int NOT NULL DEFAULT 0;"
+        "UPDATE public.people SET person = CASE WHEN visits >= 20 THEN 0 ELSE id END"
+    )
+    policy = POLICY.replace("models =", 'subject = "person"\nmodels =')
+    policy += 'person.role = "identifier"\n'
+    define(people, tmp_path, "top-coding", 'columns = ["visits"]\npersons = 2', policy)
+    dbanon.publish(TABLE, settings=people.settings)
+    assert [(19,)] == people.execute("SELECT max(visits) FROM anon.people")
+
+
+def test_other_parameters_draw_other_noise(people, tmp_path):
+    shown = []
+    for share in ("0.2", "0.4"):
+        define(people, tmp_path, "noise", f'columns = ["height"]\nshare = {share}')
+        dbanon.publish(TABLE, new_series=True, name=f"by{share[-1]}", settings=people.settings)
+        shown.append(f"anon.by{share[-1]}")
+    ((correlated,),) = people.execute(
+        "SELECT corr(a.height - s.height, b.height - s.height) FROM public.people AS s"
+        f" JOIN {shown[0]} AS a USING (ref) JOIN {shown[1]} AS b USING (ref)"
+    )
+    assert abs(correlated) < 0.2
+
+
+@pytest.mark.parametrize(
+    ("change", "step", "message"),
+    [
+        ("height = 'NaN'", ("noise", 'columns = ["height"]\nshare = 0.1'), "noise cannot mask"),
+        ("born = 'infinity'", ("kim", 'columns = ["born"]\nshare = 0.1'), "kim cannot mask"),
+        ("seen = '-infinity'", ("top-coding", 'columns = ["seen"]\npersons = 5'), "cannot mask"),
+        (
+            "visits = NULL",
+            ("microaggregation", 'columns = ["visits", "height"]\nk = 5'),
+            "1 rows have NULL in some",
+        ),
+    ],
+)
+def test_values_that_a_method_cannot_mask_are_counted(people, tmp_path, change, step, message):
+    people.execute(f"UPDATE public.people SET {change} WHERE id = 7")
+    define(people, tmp_path, *step)
+    with pytest.raises(dbanon.PolicyError, match=message):
+        dbanon.publish(TABLE, settings=people.settings)
+    assert [(None,)] == people.execute("SELECT to_regclass('anon.people')")
+
+
+@pytest.mark.parametrize(
+    ("method", "step", "message"),
+    [
+        ("blur", 'columns = ["height"]', "is none of"),
+        ("noise", 'columns = ["height"]', "noise needs share"),
+        ("noise", 'columns = ["height"]\nshare = 0', "more than 0"),
+        ("noise", 'columns = ["height"]\nshare = "much"', "is a number"),
+        ("noise", 'columns = ["height"]\nshare = 1\nloud = true', "no parameter of noise 'loud'"),
+        ("noise", 'columns = ["region"]\nshare = 0.1', "needs numbers, dates or times"),
+        ("noise", 'columns = ["heigth"]\nshare = 0.1', "did you mean height"),
+        ("noise", 'columns = ["id"]\nshare = 0.1', "it is not published"),
+        ("noise", 'columns = ["height", "height"]\nshare = 0.1', "more than once"),
+        ("top-coding", 'columns = ["born"]\npersons = 5\nat = 3', "leave it out for dates"),
+        ("rare-to-other", 'columns = ["visits"]\npersons = 5', "needs texts"),
+        ("swapping", 'columns = ["region"]\nshare = 1\nwithin = ["region"]', "which is masked"),
+        ("swapping", 'columns = ["region"]\nshare = 2', "at most 1"),
+    ],
+)
+def test_steps_that_make_no_sense_are_refused(people, tmp_path, method, step, message):
+    with pytest.raises(dbanon.PolicyError, match=message):
+        define(people, tmp_path, method, step)
+
+
+def test_a_live_view_shows_values_as_they_are(people, tmp_path):
+    define(people, tmp_path, "noise", STEPS["noise"])
+    with pytest.raises(dbanon.ConfigError, match="masks some"):
+        dbanon.publish(TABLE, kind="view", settings=people.settings)
+
+
+def test_readers_and_stewards_are_told(people, tmp_path):
+    define(people, tmp_path, "pram", STEPS["pram"])
+    release = dbanon.publish(TABLE, settings=people.settings)
+    assert {("masked", "region"), ("masked", "flat")} == {
+        (str(caution.code), caution.column)
+        for caution in release.warnings
+        if caution.code == "masked"
+    }
+    described = {
+        c.name: c.words for c in dbanon.describe("anon.people", settings=people.settings).columns
+    }
+    assert described["region"].startswith(
+        "published as it is once masked; masked by pram (keep 0.8): values stay"
+    )
+    with pytest.raises(dbanon.PolicyError, match=r"\[masked\]"):
+        dbanon.publish(TABLE, strict=True, settings=people.settings)
