@@ -131,7 +131,6 @@ def prepare(
     """
     from dbanon.actions.preparation.cautions import of_rows, require_none
     from dbanon.actions.preparation.loading import notes
-    from dbanon.actions.preparation.masking import mask_classes
     from dbanon.anonymization.pipeline import losses_by_recoding, make_algorithm
     from dbanon.db.models.statements import shown_trees
 
@@ -144,15 +143,13 @@ def prepare(
     outcome = search(source, policy, seed=request.seed, stages=stages)
     loss = replace(outcome.loss, n_filtered=source.n_filtered, n_not_drawn=source.n_not_drawn)
     outcome = replace(outcome, loss=loss)
-    group = outcome.assignment.group
-    source = replace(source, rows=mask_classes(session, source.rows, policy, info, group=group))
     return Prepared(
         info=info,
         policy=policy,
         taxonomies=source.taxonomies,
         source=source.rows,
         outcome=outcome,
-        trees=shown_trees(source.trees, source.rows.columns, group=group),
+        trees=shown_trees(source.trees, source.rows.columns, group=outcome.assignment.group),
         several=source.subjects is not None,
         warnings=(*warnings, *notes(loaded)),
         losses=losses_by_recoding(source.encoded, outcome.assignment) if weigh else {},

@@ -71,6 +71,8 @@ def share(
     policy, info = in_force(loaded, request), loaded.info
     if gate.new_series or not _can_share(policy, request, info):
         return None
+    if not _are_masked_alike(session, policy, info):
+        return None
     relation = gate.series or request.view(info.name)
     if memory.key_of(session, info.name, relation) is None:
         return None
@@ -110,6 +112,23 @@ def _can_share(policy: Policy, request: Request, info: TableInfo) -> bool:
         return False
     # Numbers are read without the zeros at their end, with which they were remembered.
     return policy.subject is None or info.column(policy.subject).kind is not ColumnKind.DECIMAL
+
+
+def _are_masked_alike(session: Session, policy: Policy, info: TableInfo) -> bool:
+    """Whether sensitive columns were masked as they are now, in every release that shows them.
+
+    Else what was published of a person would be shown again, and not what the policy says.
+    """
+    from dbanon.db.metadata import ledger
+
+    others = ledger.policies_by_release(session, info.name, known=[policy]).values()
+    sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    return all(
+        policy.masked(column) == other.masked(column)
+        for other in others
+        for column in sensitive
+        if column in {rule.column for rule in other.with_role(Role.SENSITIVE)}
+    )
 
 
 def _recalled(

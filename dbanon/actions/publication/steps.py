@@ -63,6 +63,7 @@ def build(
     withdrawn: the classes that the copy of the release before loses, when it keeps all others; key:
     by which other tables remember the same persons.
     """
+    prepared = _masked(session, prepared)
     publication = _publication(session, prepared, request)
     publication = replace(publication, withdrawn=withdrawn, key=key)
     with stages("write"):
@@ -74,6 +75,15 @@ def build(
     with stages("compare"):
         composition = compare(session, publication, gate, previous=previous)
     return Built(publication, prepared, candidate, previous, report, composition)
+
+
+def _masked(session: Session, prepared: Prepared) -> Prepared:
+    """Return what was prepared with the values that are masked within classes."""
+    from dbanon.actions.preparation.masking import mask_classes
+
+    group = prepared.outcome.assignment.group
+    source = mask_classes(session, prepared.source, prepared.policy, prepared.info, group=group)
+    return replace(prepared, source=source)
 
 
 def serve(

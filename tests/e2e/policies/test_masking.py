@@ -5,6 +5,7 @@ from tables import rows_proved
 
 import dbanon
 from dbanon.anonymization.registry import MASKING
+from dbanon.formats import policies
 
 pytestmark = pytest.mark.one_server
 
@@ -172,6 +173,33 @@ def test_masked_values_are_published_proved_and_stay(people, tmp_path, method):
 def stays(database, column):
     """Return the value of a column that each row shows."""
     return dict(database.execute(f"SELECT ref, {column}::text FROM anon.people"))
+
+
+def test_steps_are_stored_as_they_are_written(people, tmp_path):
+    for method, step in STEPS.items():
+        define(people, tmp_path, method, step)
+        stored = dbanon.load_policy(TABLE, settings=people.settings)
+        file = tmp_path / "people.toml"
+        assert policies.parse(file.read_text()) == stored
+        file.write_text(policies.dump(stored))
+        assert policies.parse(file.read_text()) == stored
+
+
+def test_who_was_shown_unmasked_is_masked_when_the_policy_says_so(people, tmp_path):
+    """Else the values that were published of persons would go on being shown."""
+    file = tmp_path / "people.toml"
+    file.write_text(POLICY)
+    dbanon.set_policy(TABLE, file, settings=people.settings)
+    dbanon.publish(TABLE, settings=people.settings)
+    before = stays(people, "income")
+    define(people, tmp_path, "noise", 'columns = ["income"]\nshare = 0.5')
+    with pytest.raises(dbanon.CheckFailed, match="comparing releases"):
+        dbanon.publish(TABLE, settings=people.settings)
+    assert before == stays(people, "income")
+    dbanon.publish(TABLE, new_series=True, recipients_changed=True, settings=people.settings)
+    after = stays(people, "income")
+    changed = [before[ref] != value for ref, value in after.items() if value is not None]
+    assert sum(changed) > 250
 
 
 @pytest.mark.parametrize("column", ["income", "height"])
