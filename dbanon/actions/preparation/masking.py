@@ -226,7 +226,9 @@ def _persons(rows: SourceRows, policy: Policy) -> _Persons:
         keys = zip(*(column.to_pylist() for column in rows.keys.columns), strict=True)
         spelled = [json.dumps([*map(str, key)]) for key in keys]
         return _Persons(np.arange(len(spelled)), spelled)
-    column = one_chunk(rows.columns.column(policy.subject))
+    tables = [table for table in (rows.columns, rows.kept, rows.keys) if table is not None]
+    found = next(t.column(policy.subject) for t in tables if policy.subject in t.column_names)
+    column = one_chunk(found if pa.types.is_dictionary(found.type) else found.dictionary_encode())
     spelled = [json.dumps([str(value)]) for value in column.dictionary.to_pylist()]
     return _Persons(codes_of(column).astype(np.int64), [*spelled, "[]"])
 

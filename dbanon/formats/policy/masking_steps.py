@@ -30,6 +30,11 @@ class Masking(Protocol):
         """Whether it changes numbers, else values of any type."""
         ...
 
+    @property
+    def within_class(self) -> bool:
+        """Whether rows are masked in their classes."""
+        ...
+
 
 def read(top: Section, *, methods: Collection[str] | None) -> tuple[MaskingStep, ...]:
     """Read the steps of a policy; what is wrong is reported to the section."""
@@ -79,7 +84,7 @@ def misfits(
     shown = [name for name, rule in rules.items() if rule.role is not Role.IDENTIFIER]
     for step in policy.masking:
         try:
-            of_numbers = make(step).of_numbers
+            method = make(step)
         except PolicyError as error:
             yield f"{error}{f': {error.hint}' if error.hint else ''}"
             continue
@@ -88,9 +93,12 @@ def misfits(
             if name not in present or name not in shown:
                 yield f"{of_step}: it is not published{did_you_mean(name, shown)}"
             elif name in step.columns:
-                found = _of_column(step, rules[name], info, of_numbers=of_numbers)
+                found = _of_column(step, rules[name], info, of_numbers=method.of_numbers)
                 yield from (f"{of_step}: {text}" for text in found)
         quasi = [name for name in step.columns if name in rules and _is_quasi(rules[name])]
+        named = (name for name in (*step.columns, *step.within) if name in rules)
+        if method.within_class and any(_is_quasi(rules[name]) for name in named):
+            yield f"{step.method} is within classes, in which quasi-identifiers are alike"
         if quasi and of_scope(policy.models, Scope.POPULATION):
             yield f"masking by {step.method}: a population is compared with values as they are"
 

@@ -324,6 +324,8 @@ def test_values_that_a_method_cannot_mask_are_counted(people, tmp_path, change, 
         ("rare-to-other", 'columns = ["visits"]\npersons = 5', "needs texts"),
         ("swapping", 'columns = ["region"]\nshare = 1\nwithin = ["region"]', "which is masked"),
         ("swapping", 'columns = ["region"]\nshare = 2', "at most 1"),
+        ("permutation", 'columns = ["sex"]', "in which quasi-identifiers are alike"),
+        ("permutation", 'columns = ["flat"]\nwithin = ["sex"]', "quasi-identifiers are alike"),
     ],
 )
 def test_steps_that_make_no_sense_are_refused(people, tmp_path, method, step, message):
