@@ -36,10 +36,11 @@ from dbanon.anonymization.recodings.central import Mean, Median, Midpoint, Mode
 from dbanon.anonymization.recodings.date_part import DatePart
 from dbanon.anonymization.recodings.interval import Interval, IntervalText
 from dbanon.anonymization.recodings.label import Label
+from dbanon.anonymization.recodings.single_dimensional import FullDomain as OneLevel
 from dbanon.anonymization.recodings.single_dimensional import Global
 from dbanon.anonymization.recodings.suppress import CellSuppression, Suppress
 from dbanon.anonymization.recodings.value_set import ValueSet
-from dbanon.domain.policy import BOUNDS, CENTER, DATE_PART, GLOBAL, PREFIX
+from dbanon.domain.policy import BOUNDS, CENTER, DATE_PART, FULL_DOMAIN, GLOBAL, PREFIX
 from dbanon.domain.table import Structure
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ RECODINGS: Mapping[str, Recoding] = {
     "label": Label(),
     PREFIX: Label(PREFIX),
     GLOBAL: Global(),
+    FULL_DOMAIN: OneLevel(),
     "set": ValueSet(),
     "mean": Mean(),
     "midpoint": Midpoint(),

@@ -101,11 +101,12 @@ PAIRS: Mapping[str, tuple[str, str]] = {
 }
 """The recodings that publish two columns, and what their names end with."""
 
-PREFIX, GLOBAL, DATE_PART = "prefix", "global", "date-part"
+PREFIX, GLOBAL, FULL_DOMAIN, DATE_PART = "prefix", "global", "full-domain", "date-part"
 """Recodings that more than their own room knows of."""
 
 OF_CELLS = frozenset(
-    {*PAIRS, "interval", "interval-text", "label", "suppress", PREFIX, GLOBAL, DATE_PART}
+    {*PAIRS, "interval", "interval-text", "label", "suppress"}
+    | {PREFIX, GLOBAL, FULL_DOMAIN, DATE_PART}
 )
 """The recodings that never publish anything finer than a floor."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from dbanon.domain.policy import BOUNDS, CENTER, DATE_PART, GLOBAL, PAIRS, PREFIX, Role
+from dbanon.domain.policy import BOUNDS, CENTER, DATE_PART, FULL_DOMAIN, GLOBAL, PAIRS, PREFIX, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -20,6 +20,7 @@ RECODED: Mapping[str, str] = {
     DATE_PART: "the shortest day, month, quarter, year or decades with all values of the class",
     PREFIX: "the characters that all values of the class begin with",
     GLOBAL: "a range or a label of one grid for all classes",
+    FULL_DOMAIN: "a label of one level of the taxonomy for all classes",
     "set": "the set of all values of the class",
     "mean": "the mean of the class",
     "midpoint": "the middle between the least and the greatest value of the class",

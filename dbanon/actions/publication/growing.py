@@ -11,7 +11,7 @@ from dbanon.actions.publication.datasets import proved_together
 from dbanon.actions.publication.sharing import of_newcomers
 from dbanon.actions.publication.steps import build, replaced
 from dbanon.domain.errors import Unsatisfiable
-from dbanon.domain.policy import GLOBAL, K_ANONYMITY, PAIRS, Role
+from dbanon.domain.policy import FULL_DOMAIN, GLOBAL, K_ANONYMITY, PAIRS, Role
 from dbanon.domain.release import Leavers, ReleaseKind
 from dbanon.domain.table import ColumnKind
 from dbanon.domain.text import command
@@ -128,7 +128,7 @@ def _of_all(policy: Policy, request: Request) -> Iterator[str]:
         yield "what becomes of its masked values depends on all rows"
     if not request.forgets:
         yield "its assignment is kept, which is that of all rows"
-    grids = [rule.column for rule in policy.with_role(Role.QUASI) if rule.recoding == GLOBAL]
+    grids = [r.column for r in policy.with_role(Role.QUASI) if r.recoding in {GLOBAL, FULL_DOMAIN}]
     if grids:
         yield f"the grid of {', '.join(grids)} is that of all classes"
     pairs = [rule.column for rule in policy.with_role(Role.QUASI) if rule.recoding in PAIRS]

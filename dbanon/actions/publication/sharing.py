@@ -69,9 +69,7 @@ def share(
     from dbanon.db.models.statements import shown_trees
 
     policy, info = in_force(loaded, request), loaded.info
-    if gate.new_series or not _can_share(policy, request, info):
-        return None
-    if not _are_masked_alike(session, policy, info):
+    if gate.new_series or not _can_share(session, policy, request=request, info=info):
         return None
     relation = gate.series or request.view(info.name)
     if memory.key_of(session, info.name, relation) is None:
@@ -102,13 +100,13 @@ def share(
     return prepared, sharing
 
 
-def _can_share(policy: Policy, request: Request, info: TableInfo) -> bool:
+def _can_share(session: Session, policy: Policy, *, request: Request, info: TableInfo) -> bool:
     """Whether all that is published of a person can be kept as it was."""
     from dbanon.anonymization.masked import within_classes
 
     if request.kind is ReleaseKind.VIEW or request.dataset or policy.rows_per_subject is not None:
         return False
-    if within_classes(policy):
+    if within_classes(policy) or not _are_masked_alike(session, policy, info):
         return False
     # Numbers are read without the zeros at their end, with which they were remembered.
     return policy.subject is None or info.column(policy.subject).kind is not ColumnKind.DECIMAL

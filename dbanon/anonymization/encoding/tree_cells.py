@@ -9,10 +9,10 @@ import numpy as np
 
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import quote_identifier
-from dbanon.domain.taxonomy import ROOT_LABEL, Taxonomy
+from dbanon.domain.taxonomy import ROOT_LABEL, Taxonomy, height_shares
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -29,6 +29,19 @@ def cells_of_level(taxonomy: Taxonomy, rule: ColumnRule) -> NDArray[np.int32]:
     while (deep := taxonomy.depth[nodes] > taxonomy.height - level).any():
         nodes = np.where(deep, taxonomy.parent[nodes], nodes)
     return nodes
+
+
+def ancestors_by_height(taxonomy: Taxonomy) -> Iterator[NDArray[np.int64]]:
+    """Yield the highest ancestor of each leaf among those of height at most 1, 2 .."""
+    height = np.rint(height_shares(taxonomy) * taxonomy.height).astype(np.int64)
+    node = taxonomy.leaves.astype(np.int64)
+    for limit in range(1, taxonomy.height + 1):
+        # heights rise on the way to the root, so that one step at a time misses none
+        above = np.maximum(taxonomy.parent[node], 0)
+        while (rising := (height[above] <= limit) & (node > 0)).any():
+            node = np.where(rising, above, node)
+            above = np.maximum(taxonomy.parent[node], 0)
+        yield node
 
 
 def level_of(taxonomy: Taxonomy, rule: ColumnRule) -> int:

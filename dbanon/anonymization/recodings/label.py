@@ -51,10 +51,10 @@ class Label:
         published = value_column(
             column, self.recoding, labels=labels, place=place, loss=boxes.loss, size=boxes.size
         )
-        return replace(published, nodes=_with_all_above(taxonomy, nodes[lo < column.size]))
+        return replace(published, nodes=with_all_above(taxonomy, nodes[lo < column.size]))
 
 
-def _with_all_above(taxonomy: Taxonomy, nodes: NDArray[np.int64]) -> tuple[LabelNode, ...]:
+def with_all_above(taxonomy: Taxonomy, nodes: NDArray[np.int64]) -> tuple[LabelNode, ...]:
     """Return some nodes and those above them, which say no more of the values than they do."""
     found = set(nodes.tolist())
     for node in nodes.tolist():

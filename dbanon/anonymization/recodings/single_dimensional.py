@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.recodings.groups import column_boxes
+from dbanon.anonymization.encoding.tree_cells import ancestors_by_height
+from dbanon.anonymization.loss.costs import box_losses, column_costs
+from dbanon.anonymization.recodings.groups import column_boxes, value_column
 from dbanon.anonymization.recodings.interval import Interval, IntervalText
-from dbanon.anonymization.recodings.label import Label, common_ancestors
+from dbanon.anonymization.recodings.label import Label, common_ancestors, with_all_above
 from dbanon.domain.assignment import Assignment
-from dbanon.domain.policy import GLOBAL
-from dbanon.domain.table import Structure
+from dbanon.domain.policy import FULL_DOMAIN, GLOBAL
+from dbanon.domain.table import Structure, quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from dbanon.anonymization.interfaces import Recoding
     from dbanon.domain.assignment import EncodedColumn, ValueColumn
+    from dbanon.domain.taxonomy import Taxonomy
 
 _PUBLISHED: Mapping[Structure, Recoding] = {
     Structure.LINE: Interval(),
@@ -47,6 +50,52 @@ class Global:
         merged = Assignment(group, int(cell.max(initial=-1)) + 1)
         published = _PUBLISHED[column.structure].publish(column, merged)
         return replace(published, recoding=GLOBAL, index=published.index[cell])
+
+
+@dataclass(frozen=True, slots=True)
+class FullDomain:
+    """The ancestor at the lowest level at which every group is below one node.
+
+    All values of the column are published at that level, the ancestors of height at most 1, 2 ..
+    as lattice algorithms have them (Samarati, TKDE 2001). A group of NULLs publishes NULL; one that
+    mixes NULL and values leaves only the root.
+    """
+
+    accepts = frozenset({Structure.TREE})
+
+    def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
+        """Return a label for every group; O(n + leaves x height)."""
+        taxonomy = column.taxonomy
+        if taxonomy is None:
+            msg = f"column {quote_identifier(column.name)} has no taxonomy"
+            raise ValueError(msg)
+        boxes = column_boxes(column, assignment)
+        known = np.flatnonzero(boxes.lo < column.size)
+        node = np.zeros(len(boxes.lo), np.int64)
+        node[known] = _level(column, taxonomy, boxes.lo[known], boxes.hi[known])
+        lo, hi = boxes.lo.copy(), boxes.hi.copy()
+        apart = known[hi[known] < column.size]  # of NULL and values the box says it already
+        lo[apart], hi[apart] = taxonomy.leaf_lo[node[apart]], taxonomy.leaf_hi[node[apart]]
+        loss = box_losses([column_costs(column)], lo[:, None], hi[:, None])[:, 0]
+        distinct, place = np.unique(np.where(boxes.lo < column.size, node, -1), return_inverse=True)
+        labels = [None if at < 0 else taxonomy.labels[at] for at in distinct.tolist()]
+        published = value_column(
+            column, FULL_DOMAIN, labels=labels, place=place, loss=loss, size=boxes.size
+        )
+        return replace(published, nodes=with_all_above(taxonomy, distinct[distinct >= 0]))
+
+
+def _level(
+    column: EncodedColumn, taxonomy: Taxonomy, lo: NDArray[np.int32], hi: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Return the node of each group, of those with values, at the lowest level that will do."""
+    least = taxonomy.leaves if column.cells is None else column.cells
+    for nodes in (taxonomy.leaves.astype(np.int64), *ancestors_by_height(taxonomy)):
+        is_coarse = (taxonomy.leaf_hi[nodes] >= taxonomy.leaf_hi[least]).all()
+        reached = np.append(nodes, -1)
+        if is_coarse and (reached[lo] == reached[hi]).all():
+            return nodes[lo]
+    return np.zeros(len(lo), np.int64)
 
 
 def _ranges(

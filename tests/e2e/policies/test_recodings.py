@@ -23,6 +23,7 @@ TRUE = {
     ("zip", "prefix"): "s.zip LIKE replace(rtrim(b.zip, '*'), '%', '') || '%'",
     ("age", "global"): "b.age @> s.age",
     ("sex", "global"): "b.sex IN (s.sex, '*')",
+    ("sex", "full-domain"): "b.sex IN (s.sex, '*')",
 }
 TYPES = {
     ("born", "midpoint"): "date",
@@ -31,6 +32,7 @@ TYPES = {
     ("zip", "prefix"): "text",
     ("age", "global"): "int4range",
     ("sex", "global"): "text",
+    ("sex", "full-domain"): "text",
 }
 
 

@@ -329,7 +329,7 @@ def test_the_subject_is_not_null_not_published_and_can_be_counted():
             {"column": "age", "bands": 10, "recoding": "mean"},
             (
                 "recoding mean knows no bands: choose one of bounds, center, date-part,"
-                " global, interval, interval-text, label, prefix, suppress"
+                " full-domain, global, interval, interval-text, label, prefix, suppress"
             ),
         ),
     ],

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.domain.taxonomy import height_shares
+from dbanon.anonymization.encoding.tree_cells import ancestors_by_height
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dbanon.domain.assignment import EncodedColumn
-    from dbanon.domain.taxonomy import Taxonomy
     from dbanon.kernels.arrays import Int32s, Int64s
 
 FINEST = 6  # at most 2**6 intervals
@@ -42,22 +41,9 @@ def column_levels(column: EncodedColumn) -> tuple[Int32s, tuple[Int32s, ...]]:
 def _steps(column: EncodedColumn) -> Iterator[Int64s]:
     """Yield the class of each value of the domain, coarser and coarser."""
     if column.taxonomy is not None:
-        yield from _ancestors(column.taxonomy)
+        yield from ancestors_by_height(column.taxonomy)
         return
     exponent = min(FINEST, max(column.size - 1, 0).bit_length() - 1)
     for n_intervals in (1 << i for i in range(exponent, -1, -1)):
         # the greatest value closes the last interval
         yield np.minimum((column.position * n_intervals).astype(np.int64), n_intervals - 1)
-
-
-def _ancestors(taxonomy: Taxonomy) -> Iterator[Int64s]:
-    """Yield the highest ancestor of each leaf among those of height at most 1, 2 .."""
-    height = np.rint(height_shares(taxonomy) * taxonomy.height).astype(np.int64)
-    node = taxonomy.leaves.astype(np.int64)
-    for limit in range(1, taxonomy.height + 1):
-        # heights rise on the way to the root, so that one step at a time misses none
-        above = np.maximum(taxonomy.parent[node], 0)
-        while (rising := (height[above] <= limit) & (node > 0)).any():
-            node = np.where(rising, above, node)
-            above = np.maximum(taxonomy.parent[node], 0)
-        yield node

@@ -1,6 +1,7 @@
 import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import partial
 
 import naive
 import numpy as np
@@ -368,6 +369,37 @@ def test_the_grid_of_a_tree_is_a_cut_through_it():
     assert ["a", "P", "d", "Y", "g"] == found
 
 
+def test_full_domain_recoding_publishes_one_level():
+    letters = partial(column_of, [*"abcdefg"], taxonomy="letters")
+    assert ["a", "P", "V", "Y", "V"] == labels("full-domain", letters(), 0, 1, 1, 2, 3, 3, 4)
+    assert [*"abcdefg"] == labels("full-domain", letters(), *range(7))
+    found = labels("full-domain", letters(), 0, 1, 1, 2, 3, 2, 3)  # X and U are above some
+    assert ["a", "P", "U", "U"] == found
+    assert ["*"] * 2 == labels("full-domain", letters(), 0, 0, 1, 1, 1, 1, 1)
+    floored = letters(at_least=2)
+    assert ["a", "P", "U", "U"] == labels("full-domain", floored, 0, 1, 1, 2, 3, 2, 2)
+
+
+def test_a_level_of_nulls_and_values_is_the_root():
+    column = column_of(["a", "b", "c", None, None], taxonomy="letters")
+    assert ["a", "P", None] == labels("full-domain", column, 0, 1, 1, 2, 2)
+    assert ["*", "*", None] == labels("full-domain", column, 0, 1, 1, 1, 2)
+
+
+@given(st.lists(st.integers(0, 4), min_size=7, max_size=7))
+def test_a_level_loses_at_least_what_ancestors_lose(groups):
+    numbers = np.unique(groups, return_inverse=True)[1]
+    column = column_of([*"abcdefg"], taxonomy="letters")
+    assignment = Assignment(numbers.astype(np.int32), int(numbers.max()) + 1)
+    level = RECODINGS["full-domain"].publish(column, assignment)
+    local = RECODINGS["label"].publish(column, assignment)
+    assert (level.loss[level.index] >= local.loss[local.index] - 1e-12).all()
+    shown = [column.taxonomy.labels.index(level.labels[i]) for i in level.index]
+    for node, label in zip(shown, local.index, strict=True):
+        exact = column.taxonomy.labels.index(local.labels[label])
+        assert node in naive.ancestors(column.taxonomy, exact)
+
+
 def test_numbers_with_a_taxonomy_have_no_grid():
     table = encoded(
         {"x": [1, 2]}, rules={"x": {"taxonomy": "t"}}, taxonomies=[tree("t", {"1": {}, "2": {}})]
@@ -388,7 +420,16 @@ def test_numbers_with_a_taxonomy_have_no_grid():
         ),
         (
             column_of(["a", "b"]),
-            ["label", "prefix", "global", "set", "mode", "cell-suppression", "suppress"],
+            [
+                "label",
+                "prefix",
+                "global",
+                "full-domain",
+                "set",
+                "mode",
+                "cell-suppression",
+                "suppress",
+            ],
         ),
         (
             column_of(["b", "a"], order=("b", "a")),
@@ -399,11 +440,29 @@ def test_numbers_with_a_taxonomy_have_no_grid():
         ),
         (
             column_of(["true"], ColumnKind.BOOLEAN),
-            ["label", "prefix", "global", "set", "mode", "cell-suppression", "suppress"],
+            [
+                "label",
+                "prefix",
+                "global",
+                "full-domain",
+                "set",
+                "mode",
+                "cell-suppression",
+                "suppress",
+            ],
         ),
         (
             column_of([*"ab"], taxonomy="letters"),
-            ["label", "prefix", "global", "set", "mode", "cell-suppression", "suppress"],
+            [
+                "label",
+                "prefix",
+                "global",
+                "full-domain",
+                "set",
+                "mode",
+                "cell-suppression",
+                "suppress",
+            ],
         ),
     ],
 )
@@ -447,7 +506,7 @@ def is_true(column, recoding, label, codes):  # noqa: PLR0911 - one for each kin
         recoding = {"line": "interval", "order": "interval-text"}.get(column.structure, "label")
     if recoding in {"median", "mode"}:
         return label in map(str, values) or recoding == "median" or column.taxonomy is None
-    if recoding == "prefix":
+    if recoding in {"prefix", "full-domain"}:
         recoding = "label"
     if recoding in {"interval", "interval-text", "bounds", "center"}:
         low, _, high = label.strip("[]").partition(",")
