@@ -28,7 +28,7 @@ from dbanon.anonymization.strata import group_apart, kept_columns, require_apart
 from dbanon.anonymization.threads import GivenUp, aside
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
-from dbanon.domain.policy import DATE_PART, GLOBAL, OF_CELLS, PREFIX
+from dbanon.domain.policy import CENTER, DATE_PART, GLOBAL, OF_CELLS, PREFIX, SNAPPED
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.document_reader import did_you_mean
 from dbanon.models.base import Scope
@@ -294,11 +294,15 @@ def recoding_of(column: EncodedColumn) -> str:
 
 
 def accepts(recoding: str, column: EncodedColumn) -> bool:
-    """Whether a recoding can publish values of this structure and kind."""
+    """Whether a recoding can publish values of this structure and kind, as the rule asks."""
     if recoding == DATE_PART and not column.kind.is_moment:
         return False
     if recoding == GLOBAL and column.taxonomy is not None and column.kind.is_ordered:
         return False  # published as a range, and a node is none
+    if recoding == CENTER and (column.rule.top, column.rule.bottom) != (None, None):
+        return False  # an open cell has none
+    if column.rule.snap is not None and recoding not in SNAPPED:
+        return False
     return column.structure in RECODINGS[recoding].accepts
 
 
