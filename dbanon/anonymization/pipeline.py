@@ -322,20 +322,21 @@ def losses_by_recoding(
     In the classes of an assignment, mean over its rows, a suppressed one losing everything; of
     many classes, those of the lowest numbers are weighed.
     """
-    rows = np.flatnonzero((assignment.group >= 0) & (assignment.group < _WEIGHED))
-    weighed = Assignment(assignment.group[rows], min(assignment.n_groups, _WEIGHED))
+    group = np.where(assignment.group < _WEIGHED, assignment.group, np.int32(-1))
+    weighed = Assignment(group, min(assignment.n_groups, _WEIGHED))
     left_out = assignment.n_suppressed / encoded.n_rows
     return {
         column.name: {
             name: left_out + (1.0 - left_out) * loss for name, loss in _losses(column, weighed)
         }
-        for column in encoded.take(rows).quasi
+        for column in encoded.quasi
     }
 
 
 def _losses(column: EncodedColumn, assignment: Assignment) -> list[tuple[str, float]]:
     """Return what a column loses by each recoding that can publish it, least first."""
-    size, found = np.bincount(assignment.group, minlength=assignment.n_groups), []
+    shown, found = assignment.group >= 0, []
+    size = np.bincount(assignment.group[shown], minlength=assignment.n_groups)
     for name, recoding in RECODINGS.items():
         if name == PREFIX != column.rule.recoding:  # another tree
             continue

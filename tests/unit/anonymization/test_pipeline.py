@@ -200,6 +200,13 @@ def test_recodings_are_weighed_by_what_they_would_lose(max_suppressed):
     assert losses["age"]["interval"] < 1.0 == losses["age"]["suppress"]
 
 
+def test_a_value_that_nobody_publishes_is_one_of_its_column_all_the_same():
+    table = encoded({"sex": ["f", "m", "f", "m", None]}, rules={"sex": {"recoding": "set"}})
+    assignment = Assignment(np.array([0, 0, 1, 1, -1], np.int32), 2)
+    losses = pipeline.losses_by_recoding(table, assignment)
+    assert losses["sex"]["set"] == pytest.approx((4 * 2 / 3 + 1) / 5)  # NULL is a third value
+
+
 def test_of_many_classes_some_are_weighed(monkeypatch):
     table = encoded({"age": [*range(100)]})
     found = outcome(table, k=2)
