@@ -28,7 +28,7 @@ from dbanon.anonymization.strata import group_apart, kept_columns, require_apart
 from dbanon.anonymization.threads import GivenUp, aside
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
-from dbanon.domain.policy import DATE_PART, GLOBAL, OF_CELLS, PREFIX
+from dbanon.domain.policy import CENTER, DATE_PART, GLOBAL, OF_CELLS, PREFIX, SNAPPED
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.document_reader import did_you_mean
 from dbanon.models.base import Scope
@@ -294,11 +294,15 @@ def recoding_of(column: EncodedColumn) -> str:
 
 
 def accepts(recoding: str, column: EncodedColumn) -> bool:
-    """Whether a recoding can publish values of this structure and kind."""
+    """Whether a recoding can publish values of this structure and kind, as the rule asks."""
     if recoding == DATE_PART and not column.kind.is_moment:
         return False
     if recoding == GLOBAL and column.taxonomy is not None and column.kind.is_ordered:
         return False  # published as a range, and a node is none
+    if recoding == CENTER and (column.rule.top, column.rule.bottom) != (None, None):
+        return False  # an open cell has none
+    if column.rule.snap is not None and recoding not in SNAPPED:
+        return False
     return column.structure in RECODINGS[recoding].accepts
 
 
@@ -318,20 +322,21 @@ def losses_by_recoding(
     In the classes of an assignment, mean over its rows, a suppressed one losing everything; of
     many classes, those of the lowest numbers are weighed.
     """
-    rows = np.flatnonzero((assignment.group >= 0) & (assignment.group < _WEIGHED))
-    weighed = Assignment(assignment.group[rows], min(assignment.n_groups, _WEIGHED))
+    group = np.where(assignment.group < _WEIGHED, assignment.group, np.int32(-1))
+    weighed = Assignment(group, min(assignment.n_groups, _WEIGHED))
     left_out = assignment.n_suppressed / encoded.n_rows
     return {
         column.name: {
             name: left_out + (1.0 - left_out) * loss for name, loss in _losses(column, weighed)
         }
-        for column in encoded.take(rows).quasi
+        for column in encoded.quasi
     }
 
 
 def _losses(column: EncodedColumn, assignment: Assignment) -> list[tuple[str, float]]:
     """Return what a column loses by each recoding that can publish it, least first."""
-    size, found = np.bincount(assignment.group, minlength=assignment.n_groups), []
+    shown, found = assignment.group >= 0, []
+    size = np.bincount(assignment.group[shown], minlength=assignment.n_groups)
     for name, recoding in RECODINGS.items():
         if name == PREFIX != column.rule.recoding:  # another tree
             continue

@@ -110,6 +110,9 @@ OF_CELLS = frozenset(
 )
 """The recodings that never publish anything finer than a floor."""
 
+SNAPPED = frozenset({*PAIRS, "interval", "interval-text", "suppress", GLOBAL})
+"""The recodings that publish no bound finer than ``snap``."""
+
 Value = int | float | str | tuple[str, ...]
 """A parameter of a privacy model."""
 

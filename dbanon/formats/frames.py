@@ -34,7 +34,8 @@ def intervals(ends: pa.Table, kind: ColumnKind) -> pd.arrays.IntervalArray:
     if kind in _TIMES:
         high[before] -= np.timedelta64(1, "us")
     else:
-        high[before] = np.nextafter(high[before], -np.inf)
+        # a range of huge numbers may lie between two floats, and both of its ends be one of them
+        high[before] = np.maximum(low[before], np.nextafter(high[before], -np.inf))
     left, right = _index(low, kind), _index(high, kind)
     return pd.arrays.IntervalArray.from_arrays(left, right, closed="both")
 

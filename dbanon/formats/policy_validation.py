@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import CENTER, DATE_PART, DERIVE, GLOBAL, OTHER, PREFIX, Role
+from dbanon.domain.policy import CENTER, DATE_PART, DERIVE, GLOBAL, OTHER, PREFIX, SNAPPED, Role
 from dbanon.domain.table import LONGEST_NAME, ColumnKind, Structure, quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.allowances import flaws
@@ -30,6 +30,10 @@ _OF_THE_SYSTEM = frozenset({"tableoid", "ctid", "xmin", "cmin", "xmax", "cmax"})
 _AS_IT_IS = frozenset({Role.SENSITIVE, Role.INSENSITIVE})
 _COUNTED = frozenset({Role.QUASI, Role.SENSITIVE})
 _MAX_DIGITS = 15
+_ROUNDED = {
+    "snap": SNAPPED,
+    "digits": frozenset({"mean", "midpoint"}),
+}
 
 
 class Accepting(Protocol):
@@ -290,13 +294,24 @@ def _of_recoding(
         yield f"recoding {rule.recoding} {_misfit(structure, rule, column)}"
     else:
         yield from _of_one_recoding(rule, column)
-    for key in ("snap", "digits"):
-        if getattr(rule, key) is not None and not column.kind.is_ordered:
-            yield f"{key} needs an ordered type, {column.type} is none"
-    if rule.digits is not None and column.kind.is_moment:
-        yield "digits needs a numeric type"
+    yield from _of_rounding(rule, column)
     if rule.digits is not None and rule.digits > _MAX_DIGITS:
         yield f"digits is at most {_MAX_DIGITS}: a mean has no more"
+
+
+def _of_rounding(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
+    """Yield what keeps values from being rounded as the rule says; unrounded they are not meant."""
+    default = "interval" if rule.taxonomy is None else "label"
+    for key, recodings in _ROUNDED.items():
+        if getattr(rule, key) is None:
+            continue
+        if not column.kind.is_ordered:
+            yield f"{key} needs an ordered type, {column.type} is none"
+        elif key == "digits" and column.kind.is_moment:
+            yield "digits needs a numeric type"
+        elif (rule.recoding or default) not in recodings and not rule.keep:
+            choices = ", ".join(sorted(recodings))
+            yield f"recoding {rule.recoding or default} knows no {key}: choose one of {choices}"
 
 
 def _of_one_recoding(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:

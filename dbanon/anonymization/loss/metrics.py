@@ -271,16 +271,17 @@ def _numbers(published: Publication) -> tuple[NDArray[np.float64], NDArray[np.fl
     columns = [
         (column, shown)
         for column, shown in zip(published.table.quasi, published.values.columns, strict=True)
-        if shown.recoding in _OF_ONE_NUMBER and column.kind in _NUMBERS and column.bands is None
+        if shown.recoding in _OF_ONE_NUMBER
+        and column.kind in _NUMBERS
+        and column.structure is Structure.LINE
     ]
-    rows = published.assignment.group >= 0
-    for column, _ in columns:
-        rows = rows & (column.codes < column.size)
-    if not columns or np.count_nonzero(rows) < 2:  # noqa: PLR2004 - one has no variance
-        return None
-    before, after = [], []
-    for column, shown in columns:
+    rows = np.flatnonzero(published.assignment.group >= 0)
+    before, after = np.empty((2, len(rows), len(columns)))
+    for i, (column, shown) in enumerate(columns):
         numbers = [np.nan if label is None else float(label) for label in shown.labels]
-        before.append(column.values[column.codes[rows]].astype(np.float64))
-        after.append(np.array(numbers)[shown.index[published.assignment.group[rows]]])
-    return np.column_stack(before), np.column_stack(after)
+        before[:, i] = np.append(column.values.astype(np.float64), np.nan)[column.codes[rows]]
+        after[:, i] = np.array(numbers)[shown.index[published.assignment.group[rows]]]
+    known = ~(np.isnan(before) | np.isnan(after)).any(axis=1)
+    if not columns or np.count_nonzero(known) < 2:  # noqa: PLR2004 - one has no variance
+        return None
+    return before[known], after[known]

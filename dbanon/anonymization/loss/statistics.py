@@ -33,13 +33,15 @@ class StatisticalLoss(NamedTuple):
 def statistical_loss(original: NDArray[np.float64], masked: NDArray[np.float64]) -> StatisticalLoss:
     """Compare two matrices, (n, p) without NaN, n >= 2; O(n p^2).
 
-    Terms with a denominator of 0 are left out, as in a pair with a constant column.
+    Terms with a denominator of 0 are left out, as in a pair with a constant column, and a mean that
+    no float64 holds is None.
     """
+    of_cells = _relative(original, masked)
     original, masked = _scaled(original, masked)
     before, after = (np.atleast_2d(np.cov(x, rowvar=False)) for x in (original, masked))
     pairs = np.triu_indices(len(before), 1)
     return StatisticalLoss(
-        _relative(original, masked),
+        of_cells,
         _relative(original.mean(axis=0), masked.mean(axis=0)),
         _relative(before.diagonal(), after.diagonal()),
         _relative(before[pairs], after[pairs]),
@@ -79,4 +81,6 @@ def _relative(before: NDArray[np.float64], after: NDArray[np.float64]) -> float 
     some = before != 0.0
     if not some.any():
         return None
-    return float((np.abs(before - after)[some] / np.abs(before[some])).mean())
+    with np.errstate(over="ignore"):  # of no difference, but of a quotient
+        mean = float(np.abs(1.0 - after[some] / before[some]).mean())
+    return mean if np.isfinite(mean) else None

@@ -23,12 +23,24 @@ _DATES = (
     f"({{least}} OPERATOR(pg_catalog.+) {_HALF_OF_DAYS})",
     "({greatest} OPERATOR(pg_catalog.-) {least} OPERATOR(pg_catalog.-) " + _HALF_OF_DAYS + ")",
 )
-_HALF_OF_TIME = "(({greatest} OPERATOR(pg_catalog.-) {least}) OPERATOR(pg_catalog./) 2)"
-_TIMES = (f"({{least}} OPERATOR(pg_catalog.+) {_HALF_OF_TIME})", _HALF_OF_TIME)
+_LENGTH = "({greatest} OPERATOR(pg_catalog.-) {least})"
+_HALF = f"({_LENGTH} OPERATOR(pg_catalog./) 2)"
+# Half of an odd number of microseconds is rounded: the radius is the larger half.
+_RADIUS = f"GREATEST({_HALF}, {_LENGTH} OPERATOR(pg_catalog.-) {_HALF})"
+_TIMES = (f"({{least}} OPERATOR(pg_catalog.+) {_HALF})", _RADIUS)
+# A day in which clocks change has no 24 hours: hours are as long in the zone of any reader.
+_IN_UTC = f"(pg_catalog.timezone('UTC', {{least}}) OPERATOR(pg_catalog.+) {_HALF})"
+_DAYS = f"pg_catalog.date_part('day', {_RADIUS})::pg_catalog.int4"
+_TIME_OF_DAY = f"{_RADIUS} OPERATOR(pg_catalog.-) pg_catalog.make_interval(days => {_DAYS})"
+_HOURS = f"pg_catalog.make_interval(hours => {_DAYS} OPERATOR(pg_catalog.*) 24)"
+_MOMENTS = (
+    f"pg_catalog.timezone('UTC', {_IN_UTC})",
+    f"({_TIME_OF_DAY} OPERATOR(pg_catalog.+) {_HOURS})",
+)
 _CENTERS: Mapping[str, tuple[str, str]] = {
     "daterange": _DATES,
     "tsrange": _TIMES,
-    "tstzrange": _TIMES,
+    "tstzrange": _MOMENTS,
 }
 
 

@@ -194,6 +194,41 @@ def test_the_radius_of_a_time_is_an_interval(patients):
     assert outside == 0
 
 
+@pytest.mark.parametrize("kind", ["table", "view"])
+@pytest.mark.parametrize("step", ["17 hours", "1 microsecond"])
+def test_a_center_of_times_reaches_to_both_bounds_in_every_zone(database, kind, step):
+    database.execute(
+        "CREATE TABLE public.seen (id int PRIMARY KEY, z timestamptz, t timestamp, note text)"
+    )
+    database.execute(
+        "INSERT INTO public.seen SELECT i, '2019-01-01 00:00+00'::timestamptz + i * %s::interval,"
+        " '2019-01-01'::timestamp + i * %s::interval, i FROM generate_series(1, 500) AS i",
+        [step, step],
+    )
+    rules = (
+        dbanon.ColumnRule("id", dbanon.Role.IDENTIFIER),
+        dbanon.ColumnRule("z", dbanon.Role.QUASI, "center"),
+        dbanon.ColumnRule("t", dbanon.Role.QUASI, "center"),
+        dbanon.ColumnRule("note", dbanon.Role.INSENSITIVE),
+    )
+    table = dbanon.TableName("public", "seen")
+    policy = replace(patients_policy(table, k=250, l=None), columns=rules)
+    dbanon.set_policy(table, policy, settings=database.settings)
+    dbanon.publish(table, kind=kind, settings=database.settings)
+    found = []
+    for zone in ("UTC", "Europe/Berlin", "America/New_York"):
+        with database.connect() as reader:
+            reader.execute(f"SET timezone = '{zone}'")
+            found += reader.execute(
+                "SELECT count(*), sum(extract(epoch FROM z_center))"
+                "  FROM anon.seen AS a JOIN public.seen AS s USING (note)"
+                " WHERE s.z BETWEEN z_center - z_radius AND z_center + z_radius"
+                "   AND s.t BETWEEN t_center - t_radius AND t_center + t_radius"
+            ).fetchall()
+    assert len(set(found)) == 1
+    assert found[0][0] == 500
+
+
 def test_a_center_of_extreme_integers_does_not_overflow(database):
     database.execute("CREATE TABLE public.far (id int PRIMARY KEY, x bigint, y int)")
     database.execute(

@@ -187,15 +187,24 @@ def test_recodings_are_weighed_by_what_they_would_lose(max_suppressed):
     ages = [20, 21, 22, 60, 61, 62, 90, 20, 22, 61]
     sexes = ["f", "f", "m", "m", "m", "f", "m", "f", "f", "m"]
     own = {"recoding": "interval", "snap": 10}
-    table = encoded({"age": ages, "sex": sexes}, rules={"age": own})
+    columns = {"age": ages, "sex": sexes, "same": ages}
+    table = encoded(columns, rules={"age": own, "same": {"top": 60.0}})
     found = outcome(table, k=3, max_suppressed=max_suppressed)
     losses = pipeline.losses_by_recoding(table, found.assignment)
     for column, recoding in (("age", "interval"), ("sex", "label")):
         assert found.loss.columns[column] == pytest.approx(losses[column][recoding])
-    others = ["interval", "interval-text", "bounds", "mean", "median", "mode", "set", "suppress"]
-    assert set(others) <= losses["age"].keys()
+    rounded = {"interval", "interval-text", "bounds", "center", "global", "suppress"}
+    assert rounded == losses["age"].keys()
+    assert rounded - {"center"} == losses["same"].keys()
     assert sorted(losses["age"].values()) == [*losses["age"].values()]
-    assert losses["age"]["mean"] < losses["age"]["interval"] < 1.0 == losses["age"]["suppress"]
+    assert losses["age"]["interval"] < 1.0 == losses["age"]["suppress"]
+
+
+def test_a_value_that_nobody_publishes_is_one_of_its_column_all_the_same():
+    table = encoded({"sex": ["f", "m", "f", "m", None]}, rules={"sex": {"recoding": "set"}})
+    assignment = Assignment(np.array([0, 0, 1, 1, -1], np.int32), 2)
+    losses = pipeline.losses_by_recoding(table, assignment)
+    assert losses["sex"]["set"] == pytest.approx((4 * 2 / 3 + 1) / 5)  # NULL is a third value
 
 
 def test_of_many_classes_some_are_weighed(monkeypatch):
@@ -204,5 +213,6 @@ def test_of_many_classes_some_are_weighed(monkeypatch):
     whole = pipeline.losses_by_recoding(table, found.assignment)
     monkeypatch.setattr(pipeline, "_WEIGHED", 5)
     some = pipeline.losses_by_recoding(table, found.assignment)
-    assert [*whole["age"]] == [*some["age"]]
+    others = ["interval", "interval-text", "bounds", "mean", "median", "mode", "set", "suppress"]
+    assert set(others) <= whole["age"].keys() == some["age"].keys()
     assert some["age"]["interval"] == pytest.approx(whole["age"]["interval"], rel=0.5)

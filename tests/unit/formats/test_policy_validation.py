@@ -28,6 +28,7 @@ def column(name, declared, **changes):
     return ColumnInfo(name, declared, declared, kind, **{"nullable": False} | changes)
 
 
+SNAPPED = "choose one of bounds, center, global, interval, interval-text, suppress"
 INFO = TableInfo(
     1,
     NAME,
@@ -270,6 +271,29 @@ def test_the_subject_is_not_null_not_published_and_can_be_counted():
         ({"column": "sex", "snap": 5.0}, "snap needs an ordered type, text is none"),
         ({"column": "sex", "digits": 2}, "digits needs an ordered type, text is none"),
         ({"column": "born", "digits": 2}, "digits needs a numeric type"),
+        *(
+            (
+                {"column": "age", "snap": 5.0, "recoding": recoding},
+                f"recoding {recoding} knows no snap: " + SNAPPED,
+            )
+            for recoding in ("cell-suppression", "mean", "median", "midpoint", "mode", "set")
+        ),
+        (
+            {"column": "born", "recoding": "date-part"},
+            "recoding date-part knows no snap: " + SNAPPED,
+        ),
+        (
+            {"column": "age", "snap": 5.0, "taxonomy": "sex"},
+            "recoding label knows no snap: " + SNAPPED,
+        ),
+        (
+            {"column": "age", "digits": 0, "recoding": "median"},
+            "recoding median knows no digits: choose one of mean, midpoint",
+        ),
+        (
+            {"column": "age", "digits": 0},
+            "recoding interval knows no digits: choose one of mean, midpoint",
+        ),
         (
             {"column": "born", "at_least": 3, "snap": None},
             "at_least of type date is one of day, week, month, quarter, year, decade",

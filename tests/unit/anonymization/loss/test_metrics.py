@@ -323,3 +323,17 @@ def test_only_columns_that_publish_a_number_have_statistics():
     known = metrics.report(published, METRICS).metrics  # (1, 2, 4) as (1.5, 1.5, 4)
     assert known["il1"] == pytest.approx((0.5 + 0.25) / 3)
     assert "il4" not in known
+
+
+def test_a_class_that_publishes_null_is_compared_in_nothing():
+    table = encoded(
+        {"x": [1, 1, None, None, 4, 5], "y": [2, 2, 2, 3, 3, 5]},
+        rules={"x": {"recoding": "mode"}, "y": {"recoding": "mean"}},
+    )
+    assignment = Assignment(np.array([0, 0, 1, 1, 1, 0], np.int32), 2)
+    values = [RECODINGS[c.rule.recoding].publish(c, assignment) for c in table.quasi]
+    published = metrics.publication(table, assignment, GroupValues(tuple(values), 2), k=2)
+    found = metrics.report(published, METRICS).metrics  # (1, 1, 5) as (1, 1, 1), (2, 2, 5) as 3
+    assert found["il1"] == pytest.approx((0.8 + 0.5 + 0.5 + 0.4) / 6)
+    assert found["il2"] == pytest.approx((4 / 7) / 2)
+    assert all(np.isfinite(value) for value in found.values())

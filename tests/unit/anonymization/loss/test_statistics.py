@@ -53,3 +53,10 @@ def test_the_unit_of_a_column_changes_nothing(factor):
     unit = np.array([factor, 1.0])
     assert statistical_loss(original, masked) == statistical_loss(original * unit, masked * unit)
     assert scaled_difference(original, masked) == scaled_difference(original * unit, masked * unit)
+
+
+def test_a_measure_that_no_number_can_hold_is_unknown():
+    original, masked = np.array([[1e-300], [1.0]]), np.array([[1e200], [1.0]])
+    loss = statistical_loss(original, masked)
+    assert (None, None) == (loss.il1, loss.overall)
+    assert np.isfinite(loss.il2)
