@@ -46,7 +46,7 @@ TEXT: Schema = {"type": "string", "minLength": 1}
 POSITIVE: Schema = {"type": "number", "exclusiveMinimum": 0}
 COUNT: Schema = {"type": "integer", "minimum": 1}
 FLOORS = ("at_least", "bands", "top", "bottom")
-LAST = ("snap", "digits", "keep", "rare", "on_new_value")
+LAST = ("snap", "digits", "keep", "restore_variance", "rare", "on_new_value")
 QUASI_ONLY = ("recoding", "weight", *FLOORS, "pooled", *LAST)
 OF_VALUES = ("taxonomy", "order")
 
@@ -111,6 +111,7 @@ def _column() -> Schema:
         "bottom": {"type": "number"},
         "pooled": {"type": "array", "minItems": 1, "items": TEXT},
         "keep": {"type": "boolean", "default": False},
+        "restore_variance": {"type": "boolean", "default": False},
         "on_new_value": {"enum": list(ON_NEW_VALUE), "default": STOP},
         "rare": {"const": SUPPRESS},
         "snap": POSITIVE,

@@ -33,8 +33,9 @@ class ColumnRule:
     kind; ``taxonomy`` names a stored taxonomy; ``order`` lists the values of a column of texts
     from the first to the last, and may do so for a sensitive column, too; ``weight`` scales the
     column's loss; ``snap`` widens interval bounds to multiples of it (days for dates, seconds for
-    timestamps); ``digits`` is the number of decimals of a published mean or midpoint; ``allow``
-    lists the cautions about the column that are meant, each as ``code: why``.
+    timestamps); ``digits`` is the number of decimals of a published mean or midpoint; with
+    ``restore_variance`` means are stretched to the variance of the column; ``allow`` lists the
+    cautions about the column that are meant, each as ``code: why``.
 
     Nothing finer is published than what these say: ``at_least`` is a period of PERIODS for dates
     and times, a number of leading characters for texts, a number of levels above the deepest leaves
@@ -66,6 +67,7 @@ class ColumnRule:
     pooled: tuple[str, ...] | None = None
     on_new_value: str | None = None
     rare: str | None = None
+    restore_variance: bool = False
 
     @property
     def published_as(self) -> tuple[str, ...]:

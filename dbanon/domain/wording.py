@@ -109,6 +109,8 @@ def _floors(rule: ColumnRule) -> Iterator[str]:
         yield f"one band below {rule.bottom:.15g}"
     if rule.snap is not None:
         yield "its bounds are rounded outward"
+    if rule.restore_variance:
+        yield "means are stretched to the variance of the column"
 
 
 def is_of_steward(column: str, comment: str) -> bool:

@@ -322,6 +322,8 @@ def _of_one_recoding(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
         yield f"recoding {rule.recoding} has no place for top and bottom: choose bounds"
     elif rule.recoding == PREFIX and rule.taxonomy is not None:
         yield f"recoding {rule.recoding} makes a tree of its own: leave the taxonomy out"
+    elif rule.restore_variance and rule.recoding != "mean":
+        yield "restore_variance is of means: choose the recoding mean"
     elif rule.recoding == GLOBAL and rule.taxonomy is not None and column.kind.is_ordered:
         yield f"recoding {rule.recoding} of {column.type} takes no taxonomy"
 

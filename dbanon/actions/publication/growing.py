@@ -131,6 +131,9 @@ def _of_all(policy: Policy, request: Request) -> Iterator[str]:
     grids = [r.column for r in policy.with_role(Role.QUASI) if r.recoding in {GLOBAL, FULL_DOMAIN}]
     if grids:
         yield f"the grid of {', '.join(grids)} is that of all classes"
+    means = [r.column for r in policy.with_role(Role.QUASI) if r.restore_variance]
+    if means:
+        yield f"the variance of {', '.join(means)} is that of all classes"
     pairs = [rule.column for rule in policy.with_role(Role.QUASI) if rule.recoding in PAIRS]
     if pairs:
         yield f"{', '.join(pairs)} is published in two columns"

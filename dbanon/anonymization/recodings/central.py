@@ -24,7 +24,8 @@ class Mean:
     """The mean of the values that are there, at limited precision; NULL when none is.
 
     Numbers have ``digits`` decimals (1 for integers, 3 for others unless the rule says so), dates
-    the nearest day, timestamps the nearest second.
+    the nearest day, timestamps the nearest second. Where the rule restores the variance, means are
+    stretched to that of the values (Domingo-Ferrer et al., DMKD 2005).
     """
 
     accepts = frozenset({Structure.LINE})
@@ -35,15 +36,28 @@ class Mean:
         group = assignment.group[present]
         scale = _Scale(column)
         count = np.bincount(group, minlength=assignment.n_groups)
-        total = np.bincount(
-            group, weights=scale.offsets[column.codes[present]], minlength=assignment.n_groups
-        )
+        offsets = scale.offsets[column.codes[present]]
+        total = np.bincount(group, weights=offsets, minlength=assignment.n_groups)
         some = count > 0
-        means, place_of_some = np.unique(total[some] / count[some], return_inverse=True)
+        of_groups = total[some] / count[some]
+        if column.rule.restore_variance and len(offsets):
+            of_groups = _stretched(of_groups, count[some], offsets)
+        means, place_of_some = np.unique(of_groups, return_inverse=True)
         place = np.full(assignment.n_groups, len(means))
         place[some] = place_of_some
         labels = [*_mean_texts(column, scale.values(means)), *([] if some.all() else [None])]
         return _with_box_loss(column, assignment, recoding="mean", labels=labels, place=place)
+
+
+def _stretched(
+    means: NDArray[np.float64], count: NDArray[np.int64], values: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return means at distances from that of all by which the values have their variance."""
+    scale = np.abs(values).max() or 1.0  # offsets may be so large that their squares are none
+    middle = values.mean()
+    within = np.sqrt(((values / scale - middle / scale) ** 2).sum())
+    between = np.sqrt((count * (means / scale - middle / scale) ** 2).sum())
+    return np.asarray(middle + (means - middle) * (within / between if between > 0.0 else 1.0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 _WHOLE_FLOAT = 2**53
 _FLOORS = ("at_least", "bands", "top", "bottom")
+_FLAGS = ("keep", "restore_variance")
 _LAST = ("snap", "digits", "rare", "on_new_value")
-_OF_QUASI = ("recoding", "weight", *_FLOORS, "pooled", "keep", *_LAST)
+_OF_QUASI = ("recoding", "weight", *_FLOORS, "pooled", *_FLAGS, *_LAST)
 _OF_VALUES = ("taxonomy", "order")
 
 
@@ -42,7 +43,7 @@ def read(
     order = _order(section)
     allow = allowances(section, of_column=True)
     floors = _floors(section)
-    keep = section.boolean("keep")
+    flags: dict[str, Any] = {key: bool(section.boolean(key)) for key in _FLAGS}
     on_new_value = section.text("on_new_value", among=ON_NEW_VALUE)
     if role is not None and role != Role.QUASI:
         _refuse_recoding(section, of_values=role == Role.SENSITIVE)
@@ -59,9 +60,9 @@ def read(
         digits,
         order,
         allow,
-        keep=bool(keep),
         on_new_value=on_new_value,
         **floors,
+        **flags,
     )
 
 
@@ -77,8 +78,7 @@ def document(rule: ColumnRule) -> dict[str, object]:
         fields["weight"] = _shortest(rule.weight)
     if rule.allow:
         fields["allow"] = list(rule.allow)
-    if rule.keep:
-        fields["keep"] = True
+    fields |= {key: True for key in _FLAGS if getattr(rule, key)}
     if rule.pooled is not None:
         fields["pooled"] = list(rule.pooled)
     return fields

@@ -59,3 +59,27 @@ def test_the_view_loses_what_the_literature_says_of_mdav(database):
     assert found["il3"] == pytest.approx(0.09088435, abs=1e-6)  # variances lose what is within
     assert found["il2"] == pytest.approx(0, abs=1e-9)
     assert {"il1", "il4", "il5", "il-overall"} <= found.keys()
+
+
+def test_the_variance_of_columns_is_restored_on_demand(database):
+    columns = load(database)[:4]
+    rules = (
+        ColumnRule("id", Role.IDENTIFIER),
+        *(
+            ColumnRule(column, Role.QUASI, recoding="mean", digits=9, restore_variance=True)
+            for column in columns
+        ),
+    )
+    policy = Policy(TABLE, rules, (ModelSpec("k-anonymity", {"k": 5}),), rest="drop")
+    dbanon.set_policy(TABLE, policy, settings=database.settings)
+    release = dbanon.publish("census", algorithm="mdav", settings=database.settings)
+    for column in columns:
+        ((mean, variance),) = database.execute(
+            f"SELECT (SELECT avg({column}) FROM anon.census) / avg({column}),"
+            f" (SELECT var_pop({column}) FROM anon.census) / var_pop({column}) FROM public.census"
+        )
+        assert (float(mean), float(variance)) == pytest.approx((1, 1), abs=1e-9)
+    assert release.loss.metrics["il3"] == pytest.approx(0, abs=1e-9)
+    database.execute(f"UPDATE public.census SET {columns[0]} = {columns[0]} + 1 WHERE id < 20")
+    (found,) = dbanon.refresh("census", settings=database.settings)
+    assert found.growth is None  # all classes are stretched anew

@@ -208,6 +208,30 @@ def test_median_and_mode_are_values_of_members():
     assert ["1"] == labels("median", column_of([2, 1]), 0, 0)
 
 
+def test_means_are_stretched_to_the_variance_of_the_values():
+    """The first column of the nine points of golden 6.7."""
+    values, ids = [1, 2, 1, 10, 11, 10, 5, 6, 5], (1, 1, 1, 0, 0, 0, 2, 2, 2)
+    plain = column_of(values, digits=12)
+    column = column_of(values, digits=12, restore_variance=True)
+    means, stretched = (
+        np.array([float(x) for x in labels("mean", one, *ids)])[list(ids)]
+        for one in (plain, column)
+    )
+    assert means.mean() == pytest.approx(stretched.mean()) == pytest.approx(np.mean(values))
+    assert stretched.std() == pytest.approx(np.std(values))
+    assert means.std() < stretched.std()
+    assert np.corrcoef(means, stretched)[0, 1] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300, 1.0])
+def test_means_of_any_size_are_stretched(scale):
+    column = column_of([-1.5 * scale, 0.5 * scale, 1.5 * scale, None], restore_variance=True)
+    found = RECODINGS["mean"].publish(column, groups(0, 0, 1, 1))
+    assert all(np.isfinite(float(label)) for label in found.labels)
+    whole = RECODINGS["mean"].publish(column, groups(0, 0, 0, 0))
+    assert float(whole.labels[0]) == pytest.approx(scale / 6, rel=1e-3, abs=1e-3)
+
+
 def test_groups_that_share_a_label_share_the_mean_of_their_losses():
     column = column_of([0, 100, 50, 50, 50, 50])
     result = RECODINGS["mean"].publish(column, groups(0, 0, 1, 1, 1, 1))
