@@ -14,6 +14,7 @@ from dbanon.anonymization.algorithms.clustering.hierarchical import Agglomerativ
 from dbanon.anonymization.algorithms.clustering.k_means import KMeans
 from dbanon.anonymization.algorithms.clustering.k_medoids import KMedoids
 from dbanon.anonymization.algorithms.clustering.one_pass_k_means import OnePassKMeans
+from dbanon.anonymization.algorithms.lattice.datafly import Datafly
 from dbanon.anonymization.algorithms.lattice.full_domain import FullDomain
 from dbanon.anonymization.algorithms.lattice.incognito import Incognito
 from dbanon.anonymization.algorithms.lattice.optimal_lattice import OptimalLattice
@@ -60,6 +61,7 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "incognito": Incognito,
     "samarati": Samarati,
     "optimal-lattice": OptimalLattice,
+    "datafly": Datafly,
     "projection": Projection,
     "univariate": Univariate,
     "k-means": KMeans,
