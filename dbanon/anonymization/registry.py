@@ -8,6 +8,7 @@ from dbanon.anonymization.algorithms.approximation.cellular import Cellular
 from dbanon.anonymization.algorithms.approximation.forest import Forest
 from dbanon.anonymization.algorithms.approximation.gather import Gather, GatherOutliers
 from dbanon.anonymization.algorithms.approximation.matching import Matching, TwoFactor
+from dbanon.anonymization.algorithms.clustering.birch import Birch
 from dbanon.anonymization.algorithms.clustering.density import Dbscan, Optics
 from dbanon.anonymization.algorithms.clustering.growth import KMember, NearestNeighbour
 from dbanon.anonymization.algorithms.clustering.hierarchical import Agglomerative, Divisive
@@ -70,6 +71,7 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "divisive": Divisive,
     "dbscan": Dbscan,
     "optics": Optics,
+    "birch": Birch,
     "k-member": KMember,
     "bottom-up": BottomUp,
     "top-down": TopDown,

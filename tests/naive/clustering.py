@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from math import dist, fsum
 
 TIE = 1e-9
 
@@ -66,3 +67,23 @@ def order_is_reachable(apart, order, reach, k):
         if through[order[at]] != reach[order[at]]:
             return False
     return sorted(order) == list(range(len(apart)))
+
+
+def entries(points, radius):
+    """Return the entry of BIRCH nearest to each point, when one node holds all entries."""
+    made = []
+
+    def mean(members):
+        return [fsum(axis) / len(members) for axis in zip(*members, strict=True)]
+
+    def nearest(point):
+        return min(range(len(made)), key=lambda i: dist(mean(made[i]), point))
+
+    for point in points:
+        joined = [*made[nearest(point)], point] if made else []
+        squares = [dist(mean(joined), other) ** 2 for other in joined]
+        if joined and fsum(squares) / len(joined) <= radius**2:
+            made[nearest(point)] = joined
+        else:
+            made.append([point])
+    return [nearest(point) for point in points]
