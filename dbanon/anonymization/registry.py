@@ -9,6 +9,7 @@ from dbanon.anonymization.algorithms.approximation.forest import Forest
 from dbanon.anonymization.algorithms.approximation.gather import Gather, GatherOutliers
 from dbanon.anonymization.algorithms.approximation.matching import Matching, TwoFactor
 from dbanon.anonymization.algorithms.clustering.birch import Birch
+from dbanon.anonymization.algorithms.clustering.clarans import Clarans
 from dbanon.anonymization.algorithms.clustering.density import Dbscan, Optics
 from dbanon.anonymization.algorithms.clustering.growth import KMember, NearestNeighbour
 from dbanon.anonymization.algorithms.clustering.hierarchical import Agglomerative, Divisive
@@ -67,6 +68,7 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "univariate": Univariate,
     "k-means": KMeans,
     "k-medoids": KMedoids,
+    "clarans": Clarans,
     "agglomerative": Agglomerative,
     "divisive": Divisive,
     "dbscan": Dbscan,

@@ -55,6 +55,20 @@ def deviation(apart, medoids):
     return sum(min(steps[medoid] for medoid in medoids) for steps in apart)
 
 
+def wandering(apart, n_medoids, *, neighbours, random):
+    """Return the medoids of CLARANS, which draws as the method does."""
+    rows = random.permutation(len(apart)).tolist()
+    medoids, others = rows[:n_medoids], rows[n_medoids:]
+    failed = 0
+    while others and failed < neighbours:
+        place, i = random.integers(n_medoids), random.integers(len(others))
+        swapped = [*medoids[:place], others[i], *medoids[place + 1 :]]
+        failed += 1
+        if deviation(apart, swapped) < deviation(apart, medoids) - TIE:
+            medoids, others[i], failed = swapped, medoids[place], 0
+    return medoids
+
+
 def order_is_reachable(apart, order, reach, k):
     """Whether the order of OPTICS takes the row of least reachability each time."""
     core = [sorted(steps)[k - 1] for steps in apart]

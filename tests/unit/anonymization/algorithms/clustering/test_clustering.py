@@ -6,12 +6,13 @@ import pytest
 from builders import encoded, tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import clustering
+from naive import clustering, lattice
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 from sklearn.cluster import OPTICS
 
 from dbanon.anonymization.algorithms.clustering.birch import Birch, entries
+from dbanon.anonymization.algorithms.clustering.clarans import Clarans, wandered
 from dbanon.anonymization.algorithms.clustering.density import Dbscan, Optics, ordering
 from dbanon.anonymization.algorithms.clustering.hierarchical import (
     LINKAGES,
@@ -26,7 +27,7 @@ from dbanon.anonymization.distances.rows import pairwise
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 
-METHODS = [KMeans, KMedoids, Agglomerative, Divisive, Dbscan, Optics, Birch]
+METHODS = [KMeans, KMedoids, Clarans, Agglomerative, Divisive, Dbscan, Optics, Birch]
 # three clouds, far apart
 CLOUDS = encoded(
     {
@@ -125,6 +126,29 @@ def test_no_swap_of_a_medoid_is_left_that_gains(n, data, seed):
         for row in set(range(n)) - set(medoids):
             other = [*medoids[:place], row, *medoids[place + 1 :]]
             assert clustering.deviation(apart, other) >= best - 1e-8
+
+
+@given(st.integers(1, 12), st.data(), st.integers(0, 1000))
+def test_random_swaps_lead_where_those_of_the_naive_twin_do(n, data, seed):
+    apart = distances_without_ties(n, seed)
+    asked = {"neighbours": data.draw(st.integers(1, 30))}
+    n_medoids = data.draw(st.integers(1, n))
+    found = wandered(apart, n_medoids, **asked, random=np.random.default_rng(seed))
+    expected = clustering.wandering(
+        apart.tolist(), n_medoids, **asked, random=np.random.default_rng(seed)
+    )
+    assert expected == found.medoids.tolist()
+    assert clustering.deviation(apart, expected) == pytest.approx(found.deviation)
+
+
+def test_the_best_of_several_searches_is_taken():
+    random = np.random.default_rng(1)
+    table = encoded({name: random.integers(0, 100, 60).tolist() for name in "xy"})
+    one, best = (
+        naive.members(Clarans(searches, 3).assign(table, Requirement(4), seed=0))
+        for searches in (1, 50)
+    )
+    assert lattice.loss(table, best) < lattice.loss(table, one)
 
 
 @given(tables(rows=st.integers(2, 12), max_sensitive=0), st.integers(1, 3))
