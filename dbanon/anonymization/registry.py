@@ -16,6 +16,7 @@ from dbanon.anonymization.algorithms.clustering.hierarchical import Agglomerativ
 from dbanon.anonymization.algorithms.clustering.k_means import KMeans
 from dbanon.anonymization.algorithms.clustering.k_medoids import KMedoids
 from dbanon.anonymization.algorithms.clustering.one_pass_k_means import OnePassKMeans
+from dbanon.anonymization.algorithms.clustering.rock import Rock
 from dbanon.anonymization.algorithms.lattice.datafly import Datafly
 from dbanon.anonymization.algorithms.lattice.full_domain import FullDomain
 from dbanon.anonymization.algorithms.lattice.incognito import Incognito
@@ -74,6 +75,7 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "dbscan": Dbscan,
     "optics": Optics,
     "birch": Birch,
+    "rock": Rock,
     "k-member": KMember,
     "bottom-up": BottomUp,
     "top-down": TopDown,

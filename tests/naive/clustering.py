@@ -101,3 +101,30 @@ def entries(points, radius):
         else:
             made.append([point])
     return [nearest(point) for point in points]
+
+
+def links(neighbours):
+    """Return how many neighbours each pair has in common; neighbours: a set for each."""
+    return [[0 if a is b else len(a & b) for b in neighbours] for a in neighbours]
+
+
+def linked_clusters(common, k, exponent):
+    """Return the clusters of at least k rows that ROCK merges."""
+    clusters = [[row] for row in range(len(common))]
+
+    def goodness(a, b):
+        expected = (len(a) + len(b)) ** exponent - (len(a) ** exponent + len(b) ** exponent)
+        return sum(common[i][j] for i in a for j in b) / expected
+
+    while True:
+        pairs = [
+            (-goodness(a, b), min(a), min(b))
+            for a, b in combinations(sorted(clusters), 2)
+            if max(len(a), len(b)) < k and goodness(a, b) > 0
+        ]
+        if not pairs:
+            return [sorted(cluster) for cluster in clusters if len(cluster) >= k]
+        _, first, second = min(pairs)
+        (a,) = (cluster for cluster in clusters if min(cluster) == first)
+        (b,) = (cluster for cluster in clusters if min(cluster) == second)
+        clusters = [cluster for cluster in clusters if cluster not in (a, b)] + [sorted(a + b)]

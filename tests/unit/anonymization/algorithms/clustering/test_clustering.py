@@ -23,11 +23,12 @@ from dbanon.anonymization.algorithms.clustering.hierarchical import (
 )
 from dbanon.anonymization.algorithms.clustering.k_means import KMeans
 from dbanon.anonymization.algorithms.clustering.k_medoids import KMedoids, swapped
+from dbanon.anonymization.algorithms.clustering.rock import Rock
 from dbanon.anonymization.distances.rows import pairwise
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 
-METHODS = [KMeans, KMedoids, Clarans, Agglomerative, Divisive, Dbscan, Optics, Birch]
+METHODS = [KMeans, KMedoids, Clarans, Agglomerative, Divisive, Dbscan, Optics, Birch, Rock]
 # three clouds, far apart
 CLOUDS = encoded(
     {
