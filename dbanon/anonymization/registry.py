@@ -10,6 +10,7 @@ from dbanon.anonymization.algorithms.approximation.gather import Gather, GatherO
 from dbanon.anonymization.algorithms.approximation.matching import Matching, TwoFactor
 from dbanon.anonymization.algorithms.clustering.birch import Birch
 from dbanon.anonymization.algorithms.clustering.clarans import Clarans
+from dbanon.anonymization.algorithms.clustering.denclue import Denclue
 from dbanon.anonymization.algorithms.clustering.density import Dbscan, Optics
 from dbanon.anonymization.algorithms.clustering.growth import KMember, NearestNeighbour
 from dbanon.anonymization.algorithms.clustering.hierarchical import Agglomerative, Divisive
@@ -74,6 +75,7 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "divisive": Divisive,
     "dbscan": Dbscan,
     "optics": Optics,
+    "denclue": Denclue,
     "birch": Birch,
     "rock": Rock,
     "k-member": KMember,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from itertools import combinations
-from math import dist, fsum
+from math import dist, exp, fsum
+from operator import mul
 
 TIE = 1e-9
 
@@ -128,3 +129,29 @@ def linked_clusters(common, k, exponent):
         (a,) = (cluster for cluster in clusters if min(cluster) == first)
         (b,) = (cluster for cluster in clusters if min(cluster) == second)
         clusters = [cluster for cluster in clusters if cluster not in (a, b)] + [sorted(a + b)]
+
+
+def density(place, points, sigma):
+    """Return the sum of the Gaussian influences of all points on a place."""
+    return fsum(exp(-(dist(place, point) ** 2) / (2 * sigma**2)) for point in points)
+
+
+def attractor(place, points, sigma):
+    """Return where one gets from a place by going to the mean of what pulls, a hundred times."""
+    for _ in range(100):
+        pull = [density(place, [point], sigma) for point in points]
+        before = place
+        place = [fsum(map(mul, pull, axis)) / fsum(pull) for axis in zip(*points, strict=True)]
+        if dist(before, place) <= sigma / 1000:
+            break
+    return place
+
+
+def joined(places, reach):
+    """Return the sets of places that are connected by steps within reach."""
+    sets = [{i} for i in range(len(places))]
+    for i, j in combinations(range(len(places)), 2):
+        if dist(places[i], places[j]) <= reach:
+            union = {k for part in sets if part & {i, j} for k in part}
+            sets = [part for part in sets if not part & {i, j}] + [union]
+    return sorted(map(sorted, sets))

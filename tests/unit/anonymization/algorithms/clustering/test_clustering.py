@@ -13,6 +13,7 @@ from sklearn.cluster import OPTICS
 
 from dbanon.anonymization.algorithms.clustering.birch import Birch, entries
 from dbanon.anonymization.algorithms.clustering.clarans import Clarans, wandered
+from dbanon.anonymization.algorithms.clustering.denclue import Denclue
 from dbanon.anonymization.algorithms.clustering.density import Dbscan, Optics, ordering
 from dbanon.anonymization.algorithms.clustering.hierarchical import (
     LINKAGES,
@@ -28,7 +29,7 @@ from dbanon.anonymization.distances.rows import pairwise
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 
-METHODS = [KMeans, KMedoids, Clarans, Agglomerative, Divisive, Dbscan, Optics, Birch, Rock]
+METHODS = [KMeans, KMedoids, Clarans, Agglomerative, Divisive, Dbscan, Optics, Denclue, Birch, Rock]
 # three clouds, far apart
 CLOUDS = encoded(
     {
