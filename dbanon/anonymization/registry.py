@@ -8,12 +8,17 @@ from dbanon.anonymization.algorithms.approximation.cellular import Cellular
 from dbanon.anonymization.algorithms.approximation.forest import Forest
 from dbanon.anonymization.algorithms.approximation.gather import Gather, GatherOutliers
 from dbanon.anonymization.algorithms.approximation.matching import Matching, TwoFactor
+from dbanon.anonymization.algorithms.clustering.birch import Birch
+from dbanon.anonymization.algorithms.clustering.clarans import Clarans
+from dbanon.anonymization.algorithms.clustering.denclue import Denclue
 from dbanon.anonymization.algorithms.clustering.density import Dbscan, Optics
 from dbanon.anonymization.algorithms.clustering.growth import KMember, NearestNeighbour
 from dbanon.anonymization.algorithms.clustering.hierarchical import Agglomerative, Divisive
 from dbanon.anonymization.algorithms.clustering.k_means import KMeans
 from dbanon.anonymization.algorithms.clustering.k_medoids import KMedoids
 from dbanon.anonymization.algorithms.clustering.one_pass_k_means import OnePassKMeans
+from dbanon.anonymization.algorithms.clustering.rock import Rock
+from dbanon.anonymization.algorithms.lattice.datafly import Datafly
 from dbanon.anonymization.algorithms.lattice.full_domain import FullDomain
 from dbanon.anonymization.algorithms.lattice.incognito import Incognito
 from dbanon.anonymization.algorithms.lattice.optimal_lattice import OptimalLattice
@@ -65,14 +70,19 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "incognito": Incognito,
     "samarati": Samarati,
     "optimal-lattice": OptimalLattice,
+    "datafly": Datafly,
     "projection": Projection,
     "univariate": Univariate,
     "k-means": KMeans,
     "k-medoids": KMedoids,
+    "clarans": Clarans,
     "agglomerative": Agglomerative,
     "divisive": Divisive,
     "dbscan": Dbscan,
     "optics": Optics,
+    "denclue": Denclue,
+    "birch": Birch,
+    "rock": Rock,
     "k-member": KMember,
     "bottom-up": BottomUp,
     "top-down": TopDown,
@@ -127,8 +137,11 @@ METRICS: Mapping[str, metrics.Metric] = {
     "c-avg": metrics.average_class_size,
     "c-avg-normalized": metrics.normalized_average_class_size,
     "cm": metrics.classification,
+    "igpl": metrics.gain_per_privacy_loss,
     "suppressed": metrics.suppressed,
     "suppressed-cells": metrics.suppressed_cells,
+    "md": metrics.minimal_distortion,
+    "prec": metrics.precision,
     "sse-ratio": metrics.sse_ratio,
     "il1": metrics.il1,
     "il2": metrics.il2,

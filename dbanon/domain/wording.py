@@ -132,10 +132,15 @@ MEANINGS: Mapping[str, Meaning] = {
     "c-avg": Meaning("average class", "rows of a class"),
     "c-avg-normalized": Meaning("average class / k", "1 is best: no class is larger than it must"),
     "cm": Meaning("classification", "share of rows unlike most of their class in the class label"),
+    "igpl": Meaning(
+        "gain / privacy loss", "bits told of the class label, by rows that the least class is fewer"
+    ),
     "suppressed": Meaning("rows left out", "share of rows that are not published at all"),
     "suppressed-cells": Meaning(
         "inexact cells", "cells in which rows of a class differ, and those of rows left out"
     ),
+    "md": Meaning("minimal distortion", "cells published coarser than they are, or not at all"),
+    "prec": Meaning("precision", "1 less how high in its tree a cell is on average; 1 is exact"),
     "sse-ratio": Meaning("SSE / SST", "variation of numbers and dates lost within classes, in %"),
     "il1": Meaning("IL1, of cells", "mean of |x - x'| / |x| of published numbers, but for x = 0"),
     "il2": Meaning("IL2, of means", "the same of the means of columns; 0 is as before"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from itertools import combinations
+from math import dist, exp, fsum
+from operator import mul
 
 TIE = 1e-9
 
@@ -54,6 +56,20 @@ def deviation(apart, medoids):
     return sum(min(steps[medoid] for medoid in medoids) for steps in apart)
 
 
+def wandering(apart, n_medoids, *, neighbours, random):
+    """Return the medoids of CLARANS, which draws as the method does."""
+    rows = random.permutation(len(apart)).tolist()
+    medoids, others = rows[:n_medoids], rows[n_medoids:]
+    failed = 0
+    while others and failed < neighbours:
+        place, i = random.integers(n_medoids), random.integers(len(others))
+        swapped = [*medoids[:place], others[i], *medoids[place + 1 :]]
+        failed += 1
+        if deviation(apart, swapped) < deviation(apart, medoids) - TIE:
+            medoids, others[i], failed = swapped, medoids[place], 0
+    return medoids
+
+
 def order_is_reachable(apart, order, reach, k):
     """Whether the order of OPTICS takes the row of least reachability each time."""
     core = [sorted(steps)[k - 1] for steps in apart]
@@ -66,3 +82,76 @@ def order_is_reachable(apart, order, reach, k):
         if through[order[at]] != reach[order[at]]:
             return False
     return sorted(order) == list(range(len(apart)))
+
+
+def entries(points, radius):
+    """Return the entry of BIRCH nearest to each point, when one node holds all entries."""
+    made = []
+
+    def mean(members):
+        return [fsum(axis) / len(members) for axis in zip(*members, strict=True)]
+
+    def nearest(point):
+        return min(range(len(made)), key=lambda i: dist(mean(made[i]), point))
+
+    for point in points:
+        joined = [*made[nearest(point)], point] if made else []
+        squares = [dist(mean(joined), other) ** 2 for other in joined]
+        if joined and fsum(squares) / len(joined) <= radius**2:
+            made[nearest(point)] = joined
+        else:
+            made.append([point])
+    return [nearest(point) for point in points]
+
+
+def links(neighbours):
+    """Return how many neighbours each pair has in common; neighbours: a set for each."""
+    return [[0 if a is b else len(a & b) for b in neighbours] for a in neighbours]
+
+
+def linked_clusters(common, k, exponent):
+    """Return the clusters of at least k rows that ROCK merges."""
+    clusters = [[row] for row in range(len(common))]
+
+    def goodness(a, b):
+        expected = (len(a) + len(b)) ** exponent - (len(a) ** exponent + len(b) ** exponent)
+        return sum(common[i][j] for i in a for j in b) / expected
+
+    while True:
+        pairs = [
+            (-goodness(a, b), min(a), min(b))
+            for a, b in combinations(sorted(clusters), 2)
+            if max(len(a), len(b)) < k and goodness(a, b) > 0
+        ]
+        if not pairs:
+            return [sorted(cluster) for cluster in clusters if len(cluster) >= k]
+        _, first, second = min(pairs)
+        (a,) = (cluster for cluster in clusters if min(cluster) == first)
+        (b,) = (cluster for cluster in clusters if min(cluster) == second)
+        clusters = [cluster for cluster in clusters if cluster not in (a, b)] + [sorted(a + b)]
+
+
+def density(place, points, sigma):
+    """Return the sum of the Gaussian influences of all points on a place."""
+    return fsum(exp(-(dist(place, point) ** 2) / (2 * sigma**2)) for point in points)
+
+
+def attractor(place, points, sigma):
+    """Return where one gets from a place by going to the mean of what pulls, a hundred times."""
+    for _ in range(100):
+        pull = [density(place, [point], sigma) for point in points]
+        before = place
+        place = [fsum(map(mul, pull, axis)) / fsum(pull) for axis in zip(*points, strict=True)]
+        if dist(before, place) <= sigma / 1000:
+            break
+    return place
+
+
+def joined(places, reach):
+    """Return the sets of places that are connected by steps within reach."""
+    sets = [{i} for i in range(len(places))]
+    for i, j in combinations(range(len(places)), 2):
+        if dist(places[i], places[j]) <= reach:
+            union = {k for part in sets if part & {i, j} for k in part}
+            sets = [part for part in sets if not part & {i, j}] + [union]
+    return sorted(map(sorted, sets))

@@ -103,6 +103,18 @@ def minimal(nodes):
     return sorted(node for node in nodes if not any(below(other, node) for other in nodes))
 
 
+def datafly(table, wanted):
+    """Return the node that Datafly reaches, and what remains of it."""
+    ladders = [levels(column) for column in table.quasi]
+    node = [0] * len(ladders)
+    while (kept := survivors(table, classes(table, node, ladders), wanted)) is None:
+        values = [
+            len(set(ladder[level].values())) for ladder, level in zip(ladders, node, strict=True)
+        ]
+        node[values.index(max(values))] += 1
+    return tuple(node), kept
+
+
 def loss(table, groups):
     """Return the penalty of all rows, those in no group losing everything."""
     lost = table.n_rows - sum(map(len, groups))

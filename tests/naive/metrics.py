@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
+from math import log2
+
+import naive
 
 
 def classification(classes, labels):
@@ -14,3 +17,35 @@ def classification(classes, labels):
             members.setdefault(c, []).append(label)
     agreeing = sum(Counter(of_class).most_common(1)[0][1] for of_class in members.values())
     return Fraction(len(classes) - agreeing, len(classes))
+
+
+def minimal_distortion(table, classes, n_suppressed):
+    """Return the cells that are not published as they are; no column has a floor."""
+    distorted = n_suppressed * len(table.quasi)
+    for rows in classes:
+        for column in table.quasi:
+            distorted += len(rows) if len(set(column.codes[rows].tolist())) > 1 else 0
+    return distorted
+
+
+def precision(table, classes, n_suppressed):
+    """Return 1 less the mean share of the heights of cells, that of a suppressed row being 1."""
+    climbed = n_suppressed * len(table.quasi)
+    for rows in classes:
+        for column in table.quasi:
+            share = naive.cost_of_codes(column, column.codes[rows].tolist(), by_height=True)
+            climbed += len(rows) * share
+    return 1 - climbed / (table.n_rows * len(table.quasi))
+
+
+def entropy(labels):
+    shares = [Fraction(count, len(labels)) for count in Counter(labels).values()]
+    return -sum(float(share) * log2(share) for share in shares)
+
+
+def gain_per_privacy_loss(labels_of_classes):
+    """Return the gain of cutting all rows into classes, for each row that they are smaller."""
+    labels = [label for of_class in labels_of_classes for label in of_class]
+    left = sum(len(of_class) * entropy(of_class) for of_class in labels_of_classes) / len(labels)
+    lost = len(labels) - min(map(len, labels_of_classes))
+    return (entropy(labels) - left) / (lost + 1)

@@ -16,7 +16,9 @@ from dbanon.anonymization.loss.statistics import (
     statistical_loss,
 )
 from dbanon.domain.assignment import LossReport
+from dbanon.domain.policy import OF_CELLS
 from dbanon.domain.table import ColumnKind, Structure
+from dbanon.domain.taxonomy import height_shares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,8 +26,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.loss.costs import ColumnCosts
-    from dbanon.domain.assignment import Assignment, EncodedTable, GroupValues
-    from dbanon.kernels.arrays import Int32s, Int64s
+    from dbanon.domain.assignment import (
+        Assignment,
+        EncodedColumn,
+        EncodedTable,
+        GroupValues,
+        ValueColumn,
+    )
+    from dbanon.kernels.arrays import Floats, Int32s, Int64s
 
 
 _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.DECIMAL, ColumnKind.FLOAT})
@@ -108,13 +116,19 @@ def report(published: Publication, metrics: Mapping[str, Metric]) -> LossReport:
 
 def _column_losses(published: Publication) -> dict[str, float]:
     """Return the normalized certainty penalty by column (Xu et al., KDD 2006), mean over rows."""
+    columns = published.values.columns
+    losses = _row_means(published, [column.loss[column.index] for column in columns])
+    return {column.name: loss for column, loss in zip(columns, losses, strict=True)}
+
+
+def _row_means(published: Publication, columns: list[Floats]) -> list[float]:
+    """Return the mean over rows of what each group has, (n_groups,); a suppressed row has 1."""
     group = published.assignment.group
     rows = np.bincount(group[group >= 0], minlength=published.assignment.n_groups)
-    return {
-        column.name: float((column.loss[column.index] * rows).sum() + published.n_suppressed)
-        / published.table.n_rows
-        for column in published.values.columns
-    }
+    return [
+        float((of_group * rows).sum() + published.n_suppressed) / published.table.n_rows
+        for of_group in columns
+    ]
 
 
 def information_loss(published: Publication) -> float:
@@ -151,6 +165,45 @@ def suppressed_cells(published: Publication) -> float:
     lo, hi = _class_boxes(published)
     total = ((lo != hi).sum(axis=1) * published.size).sum()
     return float(total + published.n_suppressed * len(published.table.quasi))
+
+
+def minimal_distortion(published: Publication) -> float:
+    """Return how many cells are generalized or suppressed (Samarati, TKDE 2001), each one unit.
+
+    Those are the cells in which rows of a class differ, those published coarser than the value that
+    their class has, and all of a suppressed row.
+    """
+    lo, hi = _class_boxes(published)
+    shown = np.flatnonzero(published.classes >= 0)
+    total = published.n_suppressed * len(published.table.quasi)
+    for column, differs in zip(published.values.columns, (lo != hi).T, strict=True):
+        distorted = differs[published.classes[shown]]
+        if column.recoding in OF_CELLS:
+            distorted |= (column.loss > 0.0)[column.index[published.assignment.group[shown]]]
+        total += int(np.count_nonzero(distorted))
+    return float(total)
+
+
+def precision(published: Publication) -> float:
+    """Return 1 less the mean height of a cell over that of its tree (Prec; Sweeney, IJUFKS 2002).
+
+    The height of a label is that of the subtree below it. What is published of a column without a
+    tree, or is no node of it, counts with its certainty penalty, and a suppressed cell with 1.
+    """
+    columns = [
+        _height_shares(column, shown)[shown.index]
+        for column, shown in zip(published.table.quasi, published.values.columns, strict=True)
+    ]
+    return 1.0 - sum(_row_means(published, columns)) / len(columns)
+
+
+def _height_shares(column: EncodedColumn, shown: ValueColumn) -> Floats:
+    """Return for each label the share of its height, (len(labels),)."""
+    if column.taxonomy is None or not shown.nodes:
+        return shown.loss
+    height = dict(zip(column.taxonomy.labels, height_shares(column.taxonomy), strict=True))
+    pairs = zip(shown.labels, shown.loss, strict=True)
+    return np.array([loss if label is None else height[label] for label, loss in pairs])
 
 
 def _class_boxes(published: Publication) -> tuple[Int32s, Int32s]:
@@ -210,13 +263,40 @@ def classification(published: Publication) -> float | None:
     """
     if published.table.label is None:
         return None
-    shown = published.classes >= 0
-    labels = published.table.label[shown].astype(np.int64)
-    pairs = published.classes[shown] * (labels.max(initial=0) + 1) + labels
-    found, count = np.unique(pairs, return_counts=True)
+    classes, _, count = _labels_of_classes(published, published.table.label)
     most = np.zeros(len(published.size), np.int64)
-    np.maximum.at(most, found // (labels.max(initial=0) + 1), count)
+    np.maximum.at(most, classes, count)
     return 1.0 - float(most.sum()) / published.table.n_rows
+
+
+def gain_per_privacy_loss(published: Publication) -> float | None:
+    """Return the information gain over the privacy loss + 1 (IGPL; Fung et al., CSUR 2010).
+
+    Of specializing one class of all published rows to those that there are: the gain is by how
+    many bits the entropy of the class label falls, the privacy loss by how many rows the smallest
+    class does. NULL is a label like others. None when no column is the class label; O(n log n).
+    """
+    if published.table.label is None:
+        return None
+    _, labels, count = _labels_of_classes(published, published.table.label)
+    of_labels = np.bincount(labels, weights=count)
+    gain = _entropy(of_labels) + _entropy(published.size) - _entropy(count)
+    return max(gain, 0.0) / float(published.size.sum() - published.size.min() + 1)
+
+
+def _labels_of_classes(published: Publication, label: Int32s) -> tuple[Int64s, Int64s, Int64s]:
+    """Return the pairs of a class and a label that there are, and how many rows have each."""
+    shown = published.classes >= 0
+    n_labels = int(label.max()) + 1
+    pairs = published.classes[shown] * np.int64(n_labels) + label[shown]
+    found, count = np.unique(pairs, return_counts=True)
+    return found // n_labels, found % n_labels, count
+
+
+def _entropy(counts: Floats | Int64s) -> float:
+    """Return the bits that tell which of some kinds a row is of, given how many are of each."""
+    share = counts[counts > 0] / counts.sum()
+    return -float((share * np.log2(share)).sum())
 
 
 def il1(published: Publication) -> float | None:

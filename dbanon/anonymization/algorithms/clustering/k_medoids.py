@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import Assignment, EncodedTable
     from dbanon.kernels.arrays import Floats, Int64s
 
-_TIE = 1e-9
+TIE = 1e-9  # what lowers a sum of distances by less lowers nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def swapped(apart: Floats, medoids: Int64s, *, rounds: int) -> Int64s:
 
     apart: (n, n) distances; medoids: (m,) the rows to start from.
     """
-    search = _Search(apart, medoids)
+    search = MedoidSearch(apart, medoids)
     for _ in range(rounds):
         swaps = [search.try_swap(row) for row in range(len(apart))]
         if not any(swaps):
@@ -59,7 +59,7 @@ def swapped(apart: Floats, medoids: Int64s, *, rounds: int) -> Int64s:
     return search.medoids
 
 
-class _Search:
+class MedoidSearch:
     """Medoids, and the places of the two nearest to each row with their distances."""
 
     def __init__(self, apart: Floats, medoids: Int64s) -> None:
@@ -78,6 +78,11 @@ class _Search:
             self._steps[i, rows] = steps[np.arange(len(rows)), place]
             steps[np.arange(len(rows)), place] = np.inf
 
+    @property
+    def deviation(self) -> float:
+        """The sum of the distances of the rows to their nearest medoids."""
+        return float(self._steps[0].sum())
+
     def try_swap(self, row: int) -> bool:
         """Put a row in the place of the medoid where that gains most; return whether it does."""
         if row in self.medoids:
@@ -88,12 +93,20 @@ class _Search:
         lost = np.maximum(np.minimum(steps, far) - near, 0.0)
         loss = np.bincount(self._places[0], weights=lost, minlength=len(self.medoids))
         place = int(loss.argmin())
-        if gained - loss[place] <= _TIE:
+        if gained - loss[place] <= TIE:
             return False
-        self._swap(place, row)
+        self.swap(place, row)
         return True
 
-    def _swap(self, place: int, row: int) -> None:
+    def gain(self, place: int, row: int) -> float:
+        """Return by how much a row that is no medoid would lower the sum in place of one."""
+        steps, (near, far) = self._apart[row], self._steps
+        left = np.flatnonzero(self._places[0] == place)
+        lost = np.maximum(np.minimum(steps[left], far[left]) - near[left], 0.0).sum()
+        return float(np.maximum(near - steps, 0.0).sum() - lost)
+
+    def swap(self, place: int, row: int) -> None:
+        """Put a row in the place of a medoid; O(n), and O(m) for each row that loses one."""
         self.medoids[place] = row
         steps, is_stale = self._apart[row], (self._places == place).any(axis=0)
         nearer = ~is_stale & (steps < self._steps[0])

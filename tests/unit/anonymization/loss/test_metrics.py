@@ -16,6 +16,7 @@ from dbanon.anonymization.encoding.encode import encode
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss import metrics
 from dbanon.anonymization.loss.costs import leaf_shares
+from dbanon.anonymization.pipeline import published_values
 from dbanon.anonymization.registry import METRICS, RECODINGS, default_recoding
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.policy import ColumnRule, Role
@@ -40,6 +41,13 @@ def measured(table, ids, *, k):
     values = GroupValues(tuple(columns), assignment.n_groups)
     published = metrics.publication(table, assignment, values, k=k)
     return published, metrics.report(published, METRICS)
+
+
+def published_by(table, ids):
+    """Return the metrics of groups whose columns are published as their rules say."""
+    assignment = Assignment(np.array(ids, np.int32), max(ids) + 1)
+    values = published_values(table, assignment)
+    return metrics.report(metrics.publication(table, assignment, values, k=2), METRICS).metrics
 
 
 @pytest.mark.parametrize(
@@ -153,6 +161,75 @@ def test_iloss_equals_its_naive_twin(drawn, data):
     classes = naive.members(Assignment(published.classes, len(published.size)))
     expected = greedy.iloss(table, classes, published.n_suppressed)
     assert expected == pytest.approx(loss.metrics["iloss"])
+
+
+@given(tables_and_requirements(), st.data())
+def test_distortion_precision_and_gain_equal_their_naive_twins(drawn, data):
+    table, k, _ = drawn
+    ids = data.draw(st.lists(st.integers(-1, 2), min_size=table.n_rows, max_size=table.n_rows))
+    ids[0] = 0
+    group = np.unique([-1, *ids], return_inverse=True)[1][1:] - 1
+    published, loss = measured(table, group.tolist(), k=k)
+    classes = naive.members(Assignment(published.classes, len(published.size)))
+    gone = published.n_suppressed
+    assert twins.minimal_distortion(table, classes, gone) == loss.metrics["md"]
+    assert twins.precision(table, classes, gone) == pytest.approx(loss.metrics["prec"])
+    if table.label is None:
+        assert "igpl" not in loss.metrics
+        return
+    labels = [table.label[rows].tolist() for rows in classes]
+    expected = twins.gain_per_privacy_loss(labels)
+    assert expected == pytest.approx(loss.metrics["igpl"], abs=1e-9)
+
+
+def test_precision_is_that_of_sweeney():
+    table = encoded(
+        {"place": list("abcdefgh"), "sex": list("mfmfmfmf")},
+        rules={"place": {"taxonomy": "places"}},
+        taxonomies=[tree("places", leaf_tree(A={"P": "ab", "Q": "cd"}, B={"R": "ef", "S": "gh"}))],
+    )
+    loss = measured(table, [0, 0, 1, 1, 2, 2, 2, 2], k=2)[1].metrics
+    assert 16 == loss["md"]
+    assert 1 - (4 * 1 / 3 + 4 * 2 / 3 + 8) / 16 == pytest.approx(loss["prec"])
+    loss = measured(table, [0, 1, 0, 1, -1, -1, -1, -1], k=2)[1].metrics
+    assert 12 == loss["md"]
+    assert 1 - (4 * 2 / 3 + 8) / 16 == pytest.approx(loss["prec"])
+
+
+def test_values_that_are_published_coarser_than_they_are_in_all_rows_of_a_class_are_distorted():
+    columns = {"x": [1, 1, 2, 2], "y": list("aabb")}
+    floors = measured(encoded(columns, rules={"x": {"bands": 10}}), [0, 0, 1, 1], k=2)[1].metrics
+    starred = {"x": {"recoding": "suppress"}, "y": {"recoding": "suppress"}}
+    stars = published_by(encoded(columns, rules=starred), [0, 0, 1, 1])
+    assert (4, 8) == (floors["md"], stars["md"])
+    assert 0 == stars["prec"]
+    assert 1 == measured(encoded(columns), [0, 0, 1, 1], k=2)[1].metrics["prec"]
+
+
+def test_labels_of_a_grid_count_with_the_height_that_is_published():
+    table = encoded(
+        {"place": list("aaab")},
+        rules={"place": {"taxonomy": "places", "recoding": "global"}},
+        taxonomies=[tree("places", leaf_tree(A={"P": "ab", "Q": "cd"}, B={"R": "ef", "S": "gh"}))],
+    )
+    found = published_by(table, [0, 0, 1, 1])
+    assert 4 == found["md"]
+    assert 1 - 1 / 3 == pytest.approx(found["prec"])
+
+
+def test_a_mean_that_some_class_has_exactly_is_distorted_in_the_others_only():
+    rules = {"x": {"recoding": "mean"}}
+    table = encoded({"x": [5, 5, 4, 6], "y": list("aabb")}, rules=rules)
+    assert 2 == published_by(table, [0, 0, 1, 1])["md"]
+
+
+def test_the_gain_of_blue_and_white_collars_is_that_of_fung_et_al():
+    jobs = ["blue"] * 16 + ["white"] * 18
+    credit = ["Y"] * 5 + ["N"] * 11 + ["Y"] * 16 + ["N"] * 2
+    table = encoded({"job": jobs}, {"credit": credit})
+    ids = [int(job == "white") for job in jobs]
+    assert 0.2716 / 19 == pytest.approx(measured(table, ids, k=2)[1].metrics["igpl"], abs=1e-5)
+    assert 0 == measured(table, [0] * 34, k=2)[1].metrics["igpl"]
 
 
 def test_heights_of_an_uneven_tree_are_those_of_the_longest_path():

@@ -6,11 +6,14 @@ import pytest
 from builders import encoded, tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import clustering
+from naive import clustering, lattice
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 from sklearn.cluster import OPTICS
 
+from dbanon.anonymization.algorithms.clustering.birch import Birch, entries
+from dbanon.anonymization.algorithms.clustering.clarans import Clarans, wandered
+from dbanon.anonymization.algorithms.clustering.denclue import Denclue
 from dbanon.anonymization.algorithms.clustering.density import Dbscan, Optics, ordering
 from dbanon.anonymization.algorithms.clustering.hierarchical import (
     LINKAGES,
@@ -21,11 +24,12 @@ from dbanon.anonymization.algorithms.clustering.hierarchical import (
 )
 from dbanon.anonymization.algorithms.clustering.k_means import KMeans
 from dbanon.anonymization.algorithms.clustering.k_medoids import KMedoids, swapped
+from dbanon.anonymization.algorithms.clustering.rock import Rock
 from dbanon.anonymization.distances.rows import pairwise
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 
-METHODS = [KMeans, KMedoids, Agglomerative, Divisive, Dbscan, Optics]
+METHODS = [KMeans, KMedoids, Clarans, Agglomerative, Divisive, Dbscan, Optics, Denclue, Birch, Rock]
 # three clouds, far apart
 CLOUDS = encoded(
     {
@@ -126,6 +130,29 @@ def test_no_swap_of_a_medoid_is_left_that_gains(n, data, seed):
             assert clustering.deviation(apart, other) >= best - 1e-8
 
 
+@given(st.integers(1, 12), st.data(), st.integers(0, 1000))
+def test_random_swaps_lead_where_those_of_the_naive_twin_do(n, data, seed):
+    apart = distances_without_ties(n, seed)
+    asked = {"neighbours": data.draw(st.integers(1, 30))}
+    n_medoids = data.draw(st.integers(1, n))
+    found = wandered(apart, n_medoids, **asked, random=np.random.default_rng(seed))
+    expected = clustering.wandering(
+        apart.tolist(), n_medoids, **asked, random=np.random.default_rng(seed)
+    )
+    assert expected == found.medoids.tolist()
+    assert clustering.deviation(apart, expected) == pytest.approx(found.deviation)
+
+
+def test_the_best_of_several_searches_is_taken():
+    random = np.random.default_rng(1)
+    table = encoded({name: random.integers(0, 100, 60).tolist() for name in "xy"})
+    one, best = (
+        naive.members(Clarans(searches, 3).assign(table, Requirement(4), seed=0))
+        for searches in (1, 50)
+    )
+    assert lattice.loss(table, best) < lattice.loss(table, one)
+
+
 @given(tables(rows=st.integers(2, 12), max_sensitive=0), st.integers(1, 3))
 def test_the_order_of_optics_takes_the_nearest_row_each_time(table, k):
     apart = pairwise(table)
@@ -144,6 +171,34 @@ def test_the_order_of_optics_is_that_of_scikit_learn(n, k, seed):
     assert reference.ordering_.tolist() == order.tolist()
     assert reference.reachability_.tolist() == pytest.approx(reach.tolist())
     assert reference.predecessor_.tolist() == before.tolist()
+
+
+@given(st.integers(1, 30), st.floats(0.01, 0.5), st.integers(0, 1000))
+def test_the_entries_of_birch_are_those_of_their_naive_twin(n, radius, seed):
+    points = np.random.default_rng(seed).random((n, 2))
+    found = entries(points, radius, branching=n + 2).tolist()
+    expected = clustering.entries(points.tolist(), radius)
+    assert len(set(zip(found, expected, strict=True))) == len(set(found)) == len(set(expected))
+
+
+@given(st.integers(1, 60), st.integers(2, 4), st.integers(0, 1000))
+def test_narrow_entries_of_birch_are_points_however_the_tree_branches(n, branching, seed):
+    points = np.random.default_rng(seed).random((n, 2))
+    assert n == len(set(entries(points, 1e-6, branching=branching).tolist()))
+
+
+def test_a_radius_of_birch_can_be_given():
+    random = np.random.default_rng(1)
+    table = encoded({name: random.integers(0, 100, 60).tolist() for name in "xy"})
+    radii = (0.0, 0.05, 10.0)
+    groups = [Birch(radius).assign(table, Requirement(3), seed=0).group for radius in radii]
+    assert 3 == len({tuple(group.tolist()) for group in groups})
+
+
+@pytest.mark.parametrize("asked", [{"radius": -1.0}, {"branching": 1}])
+def test_a_tree_that_cannot_be_is_refused(asked):
+    with pytest.raises(PolicyError, match="no tree has a radius"):
+        Birch(**asked).assign(CLOUDS, Requirement(3), seed=0)
 
 
 def test_noise_is_left_out_within_the_budget():

@@ -18,7 +18,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from naive import lattice as twin
 
-from dbanon.anonymization.algorithms.lattice import full_domain, incognito, samarati
+from dbanon.anonymization.algorithms.lattice import datafly, full_domain, incognito, samarati
+from dbanon.anonymization.algorithms.lattice.datafly import Datafly
 from dbanon.anonymization.algorithms.lattice.full_domain import FullDomain
 from dbanon.anonymization.algorithms.lattice.incognito import Incognito
 from dbanon.anonymization.algorithms.lattice.levels import column_levels
@@ -36,6 +37,7 @@ SEARCHES = {
     "samarati": Samarati,
     "optimal-lattice": OptimalLattice,
 }
+METHODS = SEARCHES | {"datafly": Datafly}
 EXHAUSTIVE = ["full-domain", "incognito", "samarati"]
 ANY_T = st.sampled_from([1.0, 0.5, 0.3, 0.1, 0.0])
 ANY_SHARE = st.sampled_from([0.0, 0.1, 0.25, 0.6])
@@ -180,7 +182,18 @@ def test_all_searches_agree_with_looking_at_every_node(drawn, t, share):
     assert min(loss.values()) == pytest.approx(cost["optimal-lattice"], abs=1e-8)
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+@given(tables_and_requirements(), ANY_T, ANY_SHARE)
+def test_datafly_climbs_to_the_node_of_its_naive_twin(drawn, t, share):
+    table, k, l = drawn
+    t = t if table.sensitive_names else 1.0
+    requirement = Requirement(k, l, share)
+    wanted = condition(table, requirement, t=t)
+    node, kept = twin.datafly(table, wanted)
+    assert node == datafly.reached_node(lattice(table), wanted)
+    assert sets(kept) == sets(naive.members(Datafly(t).assign(table, requirement, seed=0)))
+
+
+@pytest.mark.parametrize("name", METHODS)
 @given(tables_and_requirements(max_sensitive=1), ANY_T, ANY_SHARE)
 def test_what_is_published_is_close_to_its_own_whole(name, drawn, t, share):
     table, k, l = drawn
@@ -292,12 +305,39 @@ def test_the_diverse_hospital_table_is_found():
         assert sets(TABLE_B[1]) == sets([row + 1 for row in group] for group in groups)
 
 
+# The patients of Sweeney (2002), figure 8
+
+PATIENTS = """
+black 9/20/1965 male 02141 | black 2/14/1965 male 02141 | black 10/23/1965 female 02138
+black 8/24/1965 female 02138 | black 11/7/1964 female 02138 | black 12/1/1964 female 02138
+white 10/23/1964 male 02138 | white 3/15/1965 female 02139 | white 8/13/1964 male 02139
+white 5/5/1964 male 02139 | white 2/13/1967 male 02138 | white 3/21/1967 male 02138
+"""
+
+
+def test_datafly_takes_the_years_of_the_patients_and_leaves_two_out():
+    rows = [row.split() for row in PATIENTS.strip().replace("\n", "|").split("|")]
+    races, births, sexes, zips = zip(*rows, strict=True)
+    years = {
+        year: [day for day in births if day.endswith(year)] for year in ("1964", "1965", "1967")
+    }
+    table = encoded(
+        {"race": races, "birth": births, "sex": sexes, "zip": zips},
+        rules={"birth": {"taxonomy": "years"}},
+        taxonomies=[tree("years", leaf_tree(**years))],
+    )
+    wanted = condition(table, Requirement(2, 1, 0.17), t=1.0)
+    assert (0, 1, 0, 0) == datafly.reached_node(lattice(table), wanted)
+    kept = naive.members(Datafly().assign(table, Requirement(2, 1, 0.17), seed=0))
+    assert [[0, 1], [2, 3], [4, 5], [8, 9], [10, 11]] == sorted(kept)
+
+
 # Suppression, limits and parameters
 
 
 def test_a_whole_class_may_go_when_that_keeps_the_rest_exact():
     table = encoded({"x": [1, 1, 1, 2, 2, 2, 9]})
-    for search in SEARCHES.values():
+    for search in METHODS.values():
         kept = search().assign(table, Requirement(3, 1, 0.15), seed=0)
         assert [[0, 1, 2], [3, 4, 5]] == naive.members(kept)
         assert -1 == kept.group[6]
@@ -306,14 +346,14 @@ def test_a_whole_class_may_go_when_that_keeps_the_rest_exact():
 def test_the_whole_that_distributions_are_compared_with_is_what_is_left():
     columns = {"x": [1, 1, 1, 1, 2, 2, 2, 2, 9]}
     ills = {"disease": ["flu", "flu", "cold", "cold"] * 2 + ["gout"]}
-    for search in SEARCHES.values():
+    for search in METHODS.values():
         kept = search(0.0).assign(encoded(columns, ills), Requirement(4, 2, 0.12), seed=0)
         assert [[0, 1, 2, 3], [4, 5, 6, 7]] == naive.members(kept)
 
 
 def test_a_null_is_apart_from_values_until_nothing_else_helps():
     table = encoded({"x": [1, 2, None, None]})
-    for search in SEARCHES.values():
+    for search in METHODS.values():
         assert [[0, 1], [2, 3]] == naive.members(search().assign(table, Requirement(2), seed=0))
 
 
@@ -340,14 +380,14 @@ def test_a_search_without_end_is_given_up(monkeypatch):
     assert "--algorithm auto" == caught.value.hint
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("t", [-0.1, 1.5, float("nan")])
 def test_a_t_that_is_no_distance_is_refused(name, t):
     with pytest.raises(PolicyError, match="is not a distance"):
-        SEARCHES[name](t).assign(hospital(), Requirement(2), seed=0)
+        METHODS[name](t).assign(hospital(), Requirement(2), seed=0)
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("name", METHODS)
 def test_a_t_without_a_sensitive_column_is_refused(name):
     with pytest.raises(PolicyError, match="names no sensitive column"):
-        SEARCHES[name](0.5).assign(encoded({"x": [1, 2]}), Requirement(2), seed=0)
+        METHODS[name](0.5).assign(encoded({"x": [1, 2]}), Requirement(2), seed=0)
