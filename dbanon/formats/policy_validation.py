@@ -162,6 +162,9 @@ def _without_population(policy: Policy) -> list[str]:
 
 
 def _of_models(policy: Policy, info: TableInfo) -> Iterator[str]:
+    for spec in policy.models:
+        if spec.name not in MODELS:
+            yield f"there is no privacy model {spec.name}{did_you_mean(spec.name, MODELS)}"
     yield from _without_population(policy)
     sensitive = {rule.column: rule for rule in policy.with_role(Role.SENSITIVE)}
     in_order = {column.name for column in info.columns if column.kind.has_order}

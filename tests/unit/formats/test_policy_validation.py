@@ -191,6 +191,12 @@ def test_models_of_rows_name_what_is_there():
     validate(replace(named, models=(ModelSpec("k-map", {"k": 3}),)), INFO, taxonomies=["sex"])
 
 
+def test_a_model_that_there_is_not_is_named():
+    policy = replace(POLICY, models=(*POLICY.models, ModelSpec("k-anonymty", {"k": 3})))
+    (problem,) = problems_of(policy)
+    assert problem == "there is no privacy model k-anonymty; did you mean k-anonymity?"
+
+
 def test_who_lacks_a_population_only_is_told_how_to_name_one():
     policy = replace(POLICY, models=(ModelSpec("k-map", {"k": 3}),))
     with pytest.raises(PolicyError) as caught:
