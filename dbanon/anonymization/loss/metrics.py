@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,7 +41,7 @@ _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.DECIMAL, ColumnKind.FLOAT})
 _OF_ONE_NUMBER = frozenset({"mean", "midpoint", "median", "mode"})
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Publication:
     """A table, its groups, and the classes that readers see.
 
@@ -59,6 +60,14 @@ class Publication:
     def n_suppressed(self) -> int:
         """How many rows are left out."""
         return self.assignment.n_suppressed
+
+    @cached_property
+    def boxes(self) -> tuple[Int32s, Int32s]:
+        """The least and the greatest code of each class, (n_classes, d) each."""
+        from dbanon.kernels.boxes.costs import group_boxes
+
+        lo, hi, _ = group_boxes(self.table.codes, self.classes, len(self.size))
+        return lo, hi
 
 
 Metric = Callable[[Publication], float | None]
@@ -152,7 +161,7 @@ def iloss(published: Publication) -> float:
 
 def _total(published: Publication, columns: list[ColumnCosts]) -> float:
     """Return the sum over rows of the costs of their class, everything for a suppressed row."""
-    costs = box_losses(columns, *_class_boxes(published))
+    costs = box_losses(columns, *published.boxes)
     everything = sum(column.everything for column in columns)
     return float((costs.sum(axis=1) * published.size).sum() + published.n_suppressed * everything)
 
@@ -162,7 +171,7 @@ def suppressed_cells(published: Publication) -> float:
 
     All cells of a suppressed row count (Aggarwal et al., ICDT 2005; Meyerson, Williams, PODS 2004).
     """
-    lo, hi = _class_boxes(published)
+    lo, hi = published.boxes
     total = ((lo != hi).sum(axis=1) * published.size).sum()
     return float(total + published.n_suppressed * len(published.table.quasi))
 
@@ -173,14 +182,18 @@ def minimal_distortion(published: Publication) -> float:
     Those are the cells in which rows of a class differ, those published coarser than the value that
     their class has, and all of a suppressed row.
     """
-    lo, hi = _class_boxes(published)
-    shown = np.flatnonzero(published.classes >= 0)
+    lo, hi = published.boxes
+    group = published.assignment.group
+    shown = group >= 0
+    rows = np.bincount(group[shown], minlength=published.assignment.n_groups)
+    class_of = np.zeros(len(rows), np.int32)
+    class_of[group[shown]] = published.classes[shown]
     total = published.n_suppressed * len(published.table.quasi)
     for column, differs in zip(published.values.columns, (lo != hi).T, strict=True):
-        distorted = differs[published.classes[shown]]
+        distorted = differs[class_of]
         if column.recoding in OF_CELLS:
-            distorted |= (column.loss > 0.0)[column.index[published.assignment.group[shown]]]
-        total += int(np.count_nonzero(distorted))
+            distorted |= (column.loss > 0.0)[column.index]
+        total += int(rows[distorted].sum())
     return float(total)
 
 
@@ -204,13 +217,6 @@ def _height_shares(column: EncodedColumn, shown: ValueColumn) -> Floats:
     height = dict(zip(column.taxonomy.labels, height_shares(column.taxonomy), strict=True))
     pairs = zip(shown.labels, shown.loss, strict=True)
     return np.array([loss if label is None else height[label] for label, loss in pairs])
-
-
-def _class_boxes(published: Publication) -> tuple[Int32s, Int32s]:
-    from dbanon.kernels.boxes.costs import group_boxes
-
-    lo, hi, _ = group_boxes(published.table.codes, published.classes, len(published.size))
-    return lo, hi
 
 
 def discernibility(published: Publication) -> float:
