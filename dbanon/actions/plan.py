@@ -178,7 +178,8 @@ def _render(session: Session, publication: Publication, request: Request) -> Ite
     from dbanon.db import rights
     from dbanon.db.printing import printed
     from dbanon.db.proofs import checks
-    from dbanon.db.releases import labels, relations, release_rows, views
+    from dbanon.db.releases import relations, release_rows, views
+    from dbanon.db.releases.beside import labels
 
     statements = [
         *relations.build_statements(publication),

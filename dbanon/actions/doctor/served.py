@@ -88,7 +88,7 @@ def _served(
 ) -> Iterator[Finding]:
     """Yield what is wrong with what readers see."""
     from dbanon.db import audit, identity
-    from dbanon.db.releases import labels
+    from dbanon.db.releases.beside.relations import LABELS
 
     subject, repair = str(release.relation), command("dbanon refresh", release.table)
     if not identity.serves(session, published.oid, release.data_id):
@@ -96,7 +96,7 @@ def _served(
         repair = f"DROP VIEW {release.relation}, then {publish}"
     for problem in audit.view_problems(session, published, release=release, source=source):
         yield failure(subject, problem, repair)
-    if release.policy.labels and labels.find(session, release.relation) is None:
+    if release.policy.labels and LABELS.find(session, release.relation) is None:
         yield failure(subject, "its labels are gone, or others can change them", repair)
     for problem in identity.strangers(session, published, release.data_id):
         yield failure(subject, problem, "let this role or the owner of the database own it")

@@ -240,7 +240,8 @@ def _serve(session: Session, built: Built, release: Release, *, grants: Sequence
     """Let readers have what was proved. It comes last: they may have to wait until the end."""
     from dbanon.db import catalog, identity, rights
     from dbanon.db.locks import Held
-    from dbanon.db.releases import labels, relations, views
+    from dbanon.db.releases import relations, views
+    from dbanon.db.releases.beside import labels
 
     publication, previous = built.publication, built.previous
     view = publication.view
