@@ -63,6 +63,7 @@ def schema() -> Schema:
         "rest": {"const": DROP},
         "where": {"type": "array", "minItems": 1, "items": _condition()},
         "labels": {"type": "boolean", "default": False},
+        "anatomy": {"type": "boolean", "default": False},
         "sample": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
         "columns": {"type": "object", "minProperties": 1, "additionalProperties": _column()},
         "models": _models(),

@@ -31,6 +31,7 @@ class Code(StrEnum):
     KNOWN_TO_OTHERS = "known-to-others"
     DERIVED = "derived"
     REPEATED = "repeated"
+    ANATOMY = "anatomy"
 
     @property
     def of_column(self) -> bool:
@@ -40,6 +41,7 @@ class Code(StrEnum):
 
 _OF_POLICY = frozenset(
     {Code.K_OF_ONE, Code.NO_DIVERSITY, Code.NO_SUBJECT, Code.UNIQUE_TOGETHER, Code.NEW_COLUMN}
+    | {Code.ANATOMY}
 )
 
 

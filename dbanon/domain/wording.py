@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from dbanon.domain.policy import BOUNDS, CENTER, DATE_PART, GLOBAL, PAIRS, PREFIX, Role
+from dbanon.domain.policy import (
+    BOUNDS,
+    BUCKET,
+    CENTER,
+    COUNT,
+    DATE_PART,
+    GLOBAL,
+    PAIRS,
+    PREFIX,
+    Role,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,9 +46,17 @@ _OF_PAIRS: Mapping[str, tuple[str, str]] = {
 }
 
 _KEPT: Mapping[Role, str] = {
+    Role.QUASI: "quasi-identifier, published as it is",
     Role.SENSITIVE: "sensitive, published as it is",
     Role.INSENSITIVE: "published as it is",
 }
+
+
+OF_BUCKETS: Mapping[str, str] = {
+    BUCKET: f"{BUCKET}: published as the number of a bucket of persons",
+    COUNT: f"{COUNT}: published as the number of persons in the bucket with the value",
+}
+"""What readers should know of the columns that anatomy adds."""
 
 
 def in_words(column: str, role: Role, *, recoding: str | None = None, floor: str = "") -> str:

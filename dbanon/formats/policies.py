@@ -143,8 +143,7 @@ def _scalars(policy: Policy) -> dict[str, object]:
         document["where"] = conditions.documents(policy)
     if policy.sample is not None:
         document["sample"] = policy.sample
-    if policy.labels:
-        document["labels"] = True
+    document |= {key: True for key in ("labels", "anatomy") if getattr(policy, key)}
     if policy.key:
         document["key"] = list(policy.key)
     for key in _WITHOUT_DEFAULT:
@@ -216,6 +215,7 @@ def _own(top: Section) -> dict[str, Any]:
         "where": conditions.read(top),
         "sample": _sample(top),
         "labels": bool(top.boolean("labels")),
+        "anatomy": bool(top.boolean("anatomy")),
         "key": top.texts("key") or (),
         "allow": column_rules.allowances(top, of_column=False),
         "rest": top.text("rest", among=[DROP]),

@@ -63,6 +63,8 @@ def obstacle(session: Session, loaded: Loaded, request: Request, present: Releas
     policy = in_force(loaded, request)
     if request.kind is ReleaseKind.VIEW:
         return "it is live"
+    if policy.anatomy:
+        return "its buckets are dealt from all rows"
     found = changed(session, loaded.info, present, policy=policy, versions=loaded.versions)
     found = found or of_policy(policy, request)
     return found if found or policy.subject is None else of_persons(policy, loaded.info)

@@ -104,6 +104,8 @@ def _can_share(policy: Policy, request: Request, info: TableInfo) -> bool:
     """Whether all that is published of a person can be kept as it was."""
     if request.kind is ReleaseKind.VIEW or request.dataset or policy.rows_per_subject is not None:
         return False
+    if policy.anatomy:
+        return False  # what is published of a class is who is in it
     # Numbers are read without the zeros at their end, with which they were remembered.
     return policy.subject is None or info.column(policy.subject).kind is not ColumnKind.DECIMAL
 

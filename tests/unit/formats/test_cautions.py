@@ -184,6 +184,14 @@ def test_a_reason_beside_the_settings_silences_what_is_about_the_policy():
     assert told(PLAIN, one, L3, allow=("no-diversity: of no matter here",)) != []
 
 
+def test_anatomy_is_warned_of_until_somebody_means_it():
+    (found,) = told(PLAIN, L3, anatomy=True)
+    assert (found.code, found.column) == (Code.ANATOMY, None)
+    assert "gives no k" in found.message
+    assert "deFinetti" in found.message
+    assert told(PLAIN, L3, anatomy=True, allow=("anatomy: all know who is in it",)) == []
+
+
 def test_without_a_reason_nothing_is_silenced():
     one = ModelSpec("k-anonymity", {"k": 1})
     for entry in ("k-of-one", "k-of-one:", "k-of-one: "):

@@ -33,7 +33,7 @@ def statements(publication: Publication) -> list[sql.Composed]:
     if not publication.policy.labels:
         return []
     view = publication.view
-    create = template("releases/create_labels", labels=relation(LABELS.name(view)))
+    create = template("beside/create_labels", labels=relation(LABELS.name(view)))
     return LABELS.statements(view, create)
 
 
@@ -57,7 +57,7 @@ def publish(session: Session, publication: Publication, columns: Iterable[ValueC
 
 
 def _widen(session: Session, name: TableName) -> None:
-    session.pg.execute(template("releases/widen_labels", labels=relation(name)))
+    session.pg.execute(template("beside/widen_labels", labels=relation(name)))
 
 
 def _fill(session: Session, name: TableName, columns: Iterable[ValueColumn]) -> None:

@@ -54,7 +54,7 @@ class Beside:
         name = f"{view.name}{self.ending}"
         if len(name.encode()) > LONGEST_NAME:
             raise ConfigError(
-                f"{self.key} of {view} need a name of more than {LONGEST_NAME} bytes",
+                f"the {self.key} of {view} takes a name of more than {LONGEST_NAME} bytes",
                 hint=f"publish under a shorter --name, or take {self.key} out of the policy",
             )
         return TableName(view.schema, name)
@@ -146,7 +146,10 @@ class Beside:
 
 
 LABELS = Beside("labels", "_labels", "what is above the labels of {}; made by dbanon")
-KINDS = (LABELS,)
+BUCKETS = Beside(
+    "anatomy", "_sensitive", "the sensitive values of the buckets of {}; made by dbanon"
+)
+KINDS = (LABELS, BUCKETS)
 
 
 def present(session: Session, view: TableName) -> dict[Beside, int]:
