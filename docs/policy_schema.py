@@ -65,6 +65,7 @@ def schema() -> Schema:
         "where": {"type": "array", "minItems": 1, "items": _condition()},
         "masking": {"type": "array", "minItems": 1, "items": _masking()},
         "labels": {"type": "boolean", "default": False},
+        "anatomy": {"type": "boolean", "default": False},
         "sample": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
         "columns": {"type": "object", "minProperties": 1, "additionalProperties": _column()},
         "models": _models(),

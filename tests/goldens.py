@@ -75,3 +75,18 @@ CLOSENESS = [
 SKEWED = [(0, 4), (2, 2), (3, 1)]
 SKEWED_ACHIEVED = [0.01, 0.49, 0.74]
 SKEWED_DISTINCT = [1, 2, 2]
+
+# Xiao and Tao (VLDB 2006): age, sex, zip code and disease; the bucket of each; a count of one
+# disease among ages up to 30 and zip codes 10001 to 20000.
+ANATOMY = [
+    (23, "M", 11000, "pneumonia"),
+    (27, "M", 13000, "dyspepsia"),
+    (35, "M", 59000, "dyspepsia"),
+    (59, "M", 12000, "pneumonia"),
+    (61, "F", 54000, "flu"),
+    (65, "F", 25000, "gastritis"),
+    (65, "F", 25000, "flu"),
+    (70, "F", 30000, "bronchitis"),
+]
+ANATOMY_BUCKETS = [1, 1, 1, 1, 2, 2, 2, 2]
+ANATOMY_COUNT = (lambda row: row[0] <= 30 and 10001 <= row[2] <= 20000), "pneumonia"

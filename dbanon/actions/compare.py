@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Unpack, cast
 
 from dbanon.actions.preparation import drafts
+from dbanon.actions.preparation.bucketed import require_generalized
 from dbanon.actions.preparation.loading import find_published, load, looking
 from dbanon.actions.preparation.prepare import in_force, read_source, search
 from dbanon.domain.errors import DbanonError, PolicyError
@@ -119,6 +120,7 @@ def compare(
         identity.admit(session, info)
         loaded = load(session, info, request.policy, draft=given)
         policy = in_force(loaded, replace(request, params={}, block=None))
+        require_generalized(policy, what="every algorithm")
         candidates = _candidates(policy, request, algorithms or USUAL)
         source = read_source(session, loaded, policy, stages, kind=request.kind)
     tried = _tried(source.encoded, policy, wanted or {policy.k})

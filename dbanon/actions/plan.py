@@ -166,7 +166,7 @@ def _publication(prepared: Prepared, request: Request) -> Publication:
 
 def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedColumn]:
     for (name, recoding), type_name in zip(prepared.recodings, publication.types, strict=True):
-        loss, others = prepared.outcome.loss.columns[name], prepared.losses.get(name, {})
+        loss, others = prepared.outcome.loss.columns.get(name, 0.0), prepared.losses.get(name, {})
         yield PlannedColumn(name, recoding, type_name, loss, others)
 
 
@@ -178,7 +178,8 @@ def _render(session: Session, publication: Publication, request: Request) -> Ite
     from dbanon.db import rights
     from dbanon.db.printing import printed
     from dbanon.db.proofs import checks
-    from dbanon.db.releases import labels, relations, release_rows, views
+    from dbanon.db.releases import relations, release_rows, views
+    from dbanon.db.releases.beside import buckets, labels
 
     statements = [
         *relations.build_statements(publication),
@@ -190,6 +191,9 @@ def _render(session: Session, publication: Publication, request: Request) -> Ite
         *relations.wording_statements(publication),
         *rights.grant_statements(publication.view, request.grants),
         *labels.statements(publication),
+        *buckets.statements(publication),
+        *buckets.served_statements(publication),
+        *buckets.fill_statements(publication),
     ]
     for statement in statements:
         yield printed(statement).strip()

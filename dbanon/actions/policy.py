@@ -131,8 +131,7 @@ def _fitted(
     Raises PolicyError unless the policy fits, TaxonomyError for a taxonomy that is damaged.
     """
     from dbanon.anonymization.encoding.tree_cells import level_of
-    from dbanon.anonymization.masked import make_masking
-    from dbanon.anonymization.registry import RECODINGS
+    from dbanon.anonymization.registry import RECODINGS, make_masking
     from dbanon.db import catalog
     from dbanon.db.metadata import store
     from dbanon.formats.policy_validation import validate

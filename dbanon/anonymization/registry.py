@@ -37,6 +37,7 @@ from dbanon.anonymization.masking.ranking import IndividualRanking
 from dbanon.anonymization.masking.rounding import Discretization, Rounding
 from dbanon.anonymization.masking.swapping import Permutation, RankSwapping, Swapping
 from dbanon.anonymization.masking.tails import BottomCoding, TopCoding
+from dbanon.anonymization.parameters import typed
 from dbanon.anonymization.recodings.central import Mean, Median, Midpoint, Mode
 from dbanon.anonymization.recodings.date_part import DatePart
 from dbanon.anonymization.recodings.interval import Interval, IntervalText
@@ -45,6 +46,7 @@ from dbanon.anonymization.recodings.single_dimensional import FullDomain as OneL
 from dbanon.anonymization.recodings.single_dimensional import Global
 from dbanon.anonymization.recodings.suppress import CellSuppression, Suppress
 from dbanon.anonymization.recodings.value_set import ValueSet
+from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import BOUNDS, CENTER, DATE_PART, FULL_DOMAIN, GLOBAL, PREFIX
 from dbanon.domain.table import Structure
 
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.interfaces import Algorithm, Recoding
     from dbanon.anonymization.masking.interfaces import Masking
     from dbanon.domain.assignment import EncodedColumn
+    from dbanon.domain.policy import MaskingStep, Policy
 
 ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "auto": Auto,
@@ -165,3 +168,22 @@ def default_recoding(column: EncodedColumn) -> str:
     if column.rule.keep:
         return "mode"  # of a class whose rows all have the same value
     return _DEFAULT_RECODINGS[column.structure]
+
+
+def make_masking(step: MaskingStep) -> Masking:
+    """Return the method of a step; raises PolicyError for one or a parameter that there is not."""
+    if step.method not in MASKING:
+        msg = f"there is no masking method {step.method!r}"
+        raise PolicyError(msg, hint=f"choose one of {', '.join(MASKING)}")
+    factory = MASKING[step.method]
+    return factory(**typed(step.method, factory, step.params))
+
+
+def depends_on_all(policy: Policy) -> bool:
+    """Whether a row that comes or goes may change what becomes of the values of others."""
+    return any(make_masking(step).whole for step in policy.masking)
+
+
+def within_classes(policy: Policy) -> bool:
+    """Whether some values are masked within the classes."""
+    return any(make_masking(step).within_class for step in policy.masking)

@@ -196,6 +196,7 @@ def _others(found: "Policy") -> list[str]:
         "judged by": found.class_label,
         "taken out, once gone from the table, within": found.erase_within,
         "labels": "published beside the release" if found.labels else None,
+        "anatomy": "sensitive values are published by bucket" if found.anatomy else None,
     }
     if not found.max_suppressed:
         del said["may be left out"]

@@ -228,7 +228,7 @@ def _is_masked(policy: Policy) -> bool:
 
 def _kept(info: TableInfo, policy: Policy) -> list[str]:
     """Return what is published as it is, and the subject, as far as it is no part of the key."""
-    shown = {Role.SENSITIVE, Role.INSENSITIVE}
+    shown = {Role.SENSITIVE, Role.INSENSITIVE, *([Role.QUASI] if policy.anatomy else [])}
     kept = {rule.column for rule in policy.columns if rule.role in shown} | {policy.subject}
     return [c.name for c in info.columns if c.name in kept and c.name not in info.primary_key]
 

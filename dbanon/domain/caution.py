@@ -32,6 +32,7 @@ class Code(StrEnum):
     DERIVED = "derived"
     REPEATED = "repeated"
     MASKED = "masked"
+    ANATOMY = "anatomy"
 
     @property
     def of_column(self) -> bool:
@@ -41,6 +42,7 @@ class Code(StrEnum):
 
 _OF_POLICY = frozenset(
     {Code.K_OF_ONE, Code.NO_DIVERSITY, Code.NO_SUBJECT, Code.UNIQUE_TOGETHER, Code.NEW_COLUMN}
+    | {Code.ANATOMY}
 )
 
 

@@ -186,6 +186,9 @@ class MaskingStep:
 
 K_ANONYMITY = "k-anonymity"
 L_DIVERSITY = "l-diversity"
+PROBABILISTIC = "probabilistic-l-diversity"
+BUCKET, COUNT = "bucket", "count"
+"""The columns of anatomy: which bucket somebody is in, and how many in it have a value."""
 DEFAULT_NAME = "default"
 """Of the policy of a table that is meant when none is named."""
 DROP = "drop"
@@ -202,7 +205,9 @@ class Policy:
     not named, which must not be without it; ``where`` lists what rows must meet to be read at all;
     ``sample`` is the share of the persons in these rows, in (0, 1), that is drawn, None for all;
     ``masking`` lists what is done to values before rows are grouped, one step after the other;
-    with ``labels`` readers get what is above each published label in a relation of its own.
+    with ``labels`` readers get what is above each published label in a relation of its own;
+    with ``anatomy`` quasi-identifiers are published as they are, and the sensitive values of
+    buckets of persons in a relation of their own.
     ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be left out;
     ``key`` names the columns that tell rows apart in place of a primary key, which is proved of the
     rows that are read;
@@ -234,6 +239,7 @@ class Policy:
     where: tuple[Condition, ...] = ()
     sample: float | None = None
     labels: bool = False
+    anatomy: bool = False
     erase_within: str | None = None
     masking: tuple[MaskingStep, ...] = ()
 
@@ -259,7 +265,12 @@ class Policy:
 
     @property
     def published_quasi(self) -> tuple[str, ...]:
-        """The columns that the quasi-identifiers are published as, in column order."""
+        """The columns that the quasi-identifiers are published as, in column order.
+
+        By anatomy, the one that tells classes apart in their place.
+        """
+        if self.anatomy:
+            return (BUCKET,)
         return tuple(name for rule in self.with_role(Role.QUASI) for name in rule.published_as)
 
     def masked(self, column: str) -> tuple[MaskingStep, ...]:

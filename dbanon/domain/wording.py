@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from dbanon.domain.policy import BOUNDS, CENTER, DATE_PART, FULL_DOMAIN, GLOBAL, PAIRS, PREFIX, Role
+from dbanon.domain.policy import (
+    BOUNDS,
+    BUCKET,
+    CENTER,
+    COUNT,
+    DATE_PART,
+    FULL_DOMAIN,
+    GLOBAL,
+    PAIRS,
+    PREFIX,
+    Role,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -57,9 +68,17 @@ MASKED: Mapping[str, str] = {
 """What a masking method makes of values, by its name."""
 
 _KEPT: Mapping[Role, str] = {
+    Role.QUASI: "quasi-identifier, published as it is",
     Role.SENSITIVE: "sensitive, published as it is",
     Role.INSENSITIVE: "published as it is",
 }
+
+
+OF_BUCKETS: Mapping[str, str] = {
+    BUCKET: f"{BUCKET}: published as the number of a bucket of persons",
+    COUNT: f"{COUNT}: published as the number of persons in the bucket with the value",
+}
+"""What readers should know of the columns that anatomy adds."""
 
 
 def in_words(

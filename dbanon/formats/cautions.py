@@ -29,6 +29,11 @@ AS_IT_IS = (Role.SENSITIVE, Role.INSENSITIVE)
 """Roles of columns that are published as they are."""
 
 _NEARLY = 0.9
+_ANATOMY = (
+    "anatomy gives no k: quasi-identifiers are published as they are, so whoever knows them finds"
+    " the row. 1 in l holds of who knows nothing else: from all buckets together one may learn"
+    " which sensitive values go with which quasi-identifiers, and guess better (deFinetti's attack)"
+)
 _FORMAT = "Cf"  # zero-width blanks and joiners, marks of direction
 _DROP = "give it the role identifier"
 _COARSEN = "give it the role quasi or identifier"
@@ -128,6 +133,8 @@ def _form(text: str) -> str:
 
 
 def _of_models(policy: Policy, *, complete: bool) -> Iterator[Caution]:
+    if policy.anatomy:
+        yield Caution(Code.ANATOMY, None, _ANATOMY, "leave anatomy out, and ask for k and l")
     if policy.model(K_ANONYMITY) is not None and policy.k == 1:
         message = "k = 1: a class may be a single row, and then hides nobody"
         yield Caution(Code.K_OF_ONE, None, message, "--k 5 or more")

@@ -148,8 +148,7 @@ def _scalars(policy: Policy) -> dict[str, object]:
     document |= {key: value for key, value in listed.items() if value}
     if policy.sample is not None:
         document["sample"] = policy.sample
-    if policy.labels:
-        document["labels"] = True
+    document |= {key: True for key in ("labels", "anatomy") if getattr(policy, key)}
     for key in _WITHOUT_DEFAULT:
         if (value := getattr(policy, key)) is not None:
             document[key] = str(value) if key == "population" else value
@@ -220,6 +219,7 @@ def _own(top: Section, known: Known) -> dict[str, Any]:
         "sample": _sample(top),
         "masking": masking_steps.read(top, methods=known.maskings),
         "labels": bool(top.boolean("labels")),
+        "anatomy": bool(top.boolean("anatomy")),
         "key": top.texts("key") or (),
         "allow": column_rules.allowances(top, of_column=False),
         "rest": top.text("rest", among=[DROP]),

@@ -12,7 +12,7 @@ from dbanon.domain.table import LONGEST_NAME, ColumnKind, Structure, quote_ident
 from dbanon.domain.text import command
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import did_you_mean
-from dbanon.formats.policy import conditions, masking_steps
+from dbanon.formats.policy import anatomy, conditions, masking_steps
 from dbanon.formats.policy.floors import floor_problems
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
@@ -68,6 +68,7 @@ def validate(
         *_of_class_label(policy),
         *conditions.misfits(policy, info),
         *masking_steps.misfits(policy, info, make=masking),
+        *anatomy.problems(policy),
         *(f"allow {flaw}" for flaw in flaws(policy.allow, of_column=False)),
     ]
     for rule in policy.columns:
@@ -90,10 +91,17 @@ def _refuse(problems: Sequence[str], policy: Policy, info: TableInfo) -> None:
         msg = "\n".join(
             [f"{info.name} cannot be published by this policy:", *(f"  {p}" for p in problems)]
         )
-        hint = command("dbanon policy suggest", info.name)
-        if all(text in _without_population(policy) for text in problems):
-            hint = "--population schema.table, or population in the policy"
-        raise PolicyError(msg, hint=hint)
+        raise PolicyError(msg, hint=_hint(problems, policy, info))
+
+
+def _hint(problems: Sequence[str], policy: Policy, info: TableInfo) -> str:
+    """Return the next command."""
+    if all(text in _without_population(policy) for text in problems):
+        return "--population schema.table, or population in the policy"
+    if any(text in problems for text in anatomy.problems(policy)):
+        change = command("dbanon policy set", info.name, options="--file FILE")
+        return f"take out of the policy what anatomy cannot keep, or anatomy; then {change}"
+    return command("dbanon policy suggest", info.name)
 
 
 def _of_relation(policy: Policy, info: TableInfo) -> Iterator[str]:

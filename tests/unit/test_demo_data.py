@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from dbanon import resources
-from dbanon.anonymization.masked import make_masking
-from dbanon.anonymization.registry import RECODINGS
+from dbanon.anonymization.registry import RECODINGS, make_masking
 from dbanon.domain.policy import Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo
 from dbanon.formats import policies, taxonomies

@@ -30,6 +30,7 @@ GOOD = {
     'is = "is null"}, {column = "c", is = "between", value = [1, 2]}, {column = "d", is = "<", '
     f"value = 1.5}}]\n{COLUMN}",
     "labels": f'table = "t"\nlabels = true\n{COLUMN}',
+    "anatomy": f'table = "t"\nanatomy = true\n{SENSITIVE}',
     "a deadline": f'table = "t"\nerase_within = "30d"\n{COLUMN}',
     "a sample": f'table = "t"\nsample = 0.5\n{COLUMN}',
     "a cap of rows": f'table = "t"\nsubject = "id"\nrows_per_subject = 3\n{COLUMN}',

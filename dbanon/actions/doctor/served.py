@@ -88,7 +88,7 @@ def _served(
 ) -> Iterator[Finding]:
     """Yield what is wrong with what readers see."""
     from dbanon.db import audit, identity
-    from dbanon.db.releases import labels
+    from dbanon.db.releases.beside.relations import BUCKETS, LABELS
 
     subject, repair = str(release.relation), command("dbanon refresh", release.table)
     if not identity.serves(session, published.oid, release.data_id):
@@ -96,8 +96,11 @@ def _served(
         repair = f"DROP VIEW {release.relation}, then {publish}"
     for problem in audit.view_problems(session, published, release=release, source=source):
         yield failure(subject, problem, repair)
-    if release.policy.labels and labels.find(session, release.relation) is None:
+    if release.policy.labels and LABELS.find(session, release.relation) is None:
         yield failure(subject, "its labels are gone, or others can change them", repair)
+    if release.policy.anatomy and BUCKETS.find(session, release.relation) is None:
+        problem = "its sensitive values are gone, or others can change them"
+        yield failure(subject, problem, repair)
     for problem in identity.strangers(session, published, release.data_id):
         yield failure(subject, problem, "let this role or the owner of the database own it")
     for relation in (source, published):
@@ -183,9 +186,18 @@ def _rows(session: Session, release: Release) -> Iterator[Finding]:
 
 def _copied(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
     """Yield how what a table release shows differs from what was published."""
+    from dbanon.db import catalog
     from dbanon.db.releases import immutability
+    from dbanon.db.releases.beside.relations import BUCKETS
 
-    if release.content is not None and immutability.content(session, published) != release.content:
+    if release.content is None:
+        return
+    beside = []
+    if release.policy.anatomy:
+        if BUCKETS.find(session, release.relation) is None:
+            return  # which is reported already
+        beside.append(catalog.describe_source(session, BUCKETS.name(release.relation)))
+    if immutability.content(session, published, *beside) != release.content:
         message = "it shows other rows or columns than were published"
         yield failure(str(release.relation), message, command("dbanon refresh", release.table))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dbanon.actions.preparation.bucketed import require_generalized
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import K_ANONYMITY, ModelSpec, Role
 from dbanon.domain.release import ReleaseKind
@@ -213,6 +214,7 @@ def _of_persons(loaded: Loaded, request: Request) -> Policy:
             hint="name the table of the persons first, or a view of it with key = [...]",
         )
     policy = in_force(loaded, replace(_asked(request, loaded.policy), rows_per_subject=None))
+    require_generalized(policy, what="a dataset")
     if policy.subject not in {None, key[0]} or policy.rows_per_subject is not None:
         raise PolicyError(
             f"the policy of {loaded.info.name} has a subject of its own, and in a dataset each of"
@@ -228,6 +230,7 @@ def _of_table(loaded: Loaded, persons: Loaded, request: Request) -> Policy:
 
     info = loaded.info
     policy = in_force(loaded, _asked(request, loaded.policy))
+    require_generalized(policy, what="a dataset")
     if policy.subject is None:
         raise PolicyError(
             f"the policy of {info.name} does not say which column names the person",

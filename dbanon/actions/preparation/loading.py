@@ -231,8 +231,7 @@ def gained_rights(session: Session, release: Entry) -> Iterator[Change]:
 
 def misfits(loaded: Loaded) -> Iterator[Change]:
     """Yield why the policy does not fit the table as the catalog describes it; reads no row."""
-    from dbanon.anonymization.masked import make_masking
-    from dbanon.anonymization.registry import RECODINGS
+    from dbanon.anonymization.registry import RECODINGS, make_masking
     from dbanon.formats.policy_validation import validate
 
     info = loaded.info

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbanon.anonymization.masked import make_masking
 from dbanon.anonymization.masking.categories import RareToOther
 from dbanon.anonymization.masking.interfaces import Rows
+from dbanon.anonymization.registry import make_masking
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.values.coded import (

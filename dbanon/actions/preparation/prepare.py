@@ -8,6 +8,7 @@ from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from dbanon.actions.preparation.bucketed import require_bucketed
 from dbanon.actions.preparation.guarded import require_guarded
 from dbanon.domain.errors import (
     ConfigError,
@@ -17,6 +18,7 @@ from dbanon.domain.errors import (
 )
 from dbanon.domain.policy import K_ANONYMITY, Role
 from dbanon.domain.release import ReleaseKind
+from dbanon.formats.policy.anatomy import level
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.specs import of_scope
@@ -159,10 +161,13 @@ def prepare(
 def in_force(loaded: Loaded, request: Request) -> Policy:
     """Return the stored policy under the request.
 
-    Raises PolicyError when nothing says k, ConfigError for a live view of what guards do not keep.
+    Raises PolicyError when nothing says k, or l of anatomy, ConfigError for a live view of what
+    guards do not keep.
     """
     policy = request.over(loaded.policy)
-    if policy.model(K_ANONYMITY) is None:
+    if policy.anatomy:
+        require_bucketed(policy, request)
+    elif policy.model(K_ANONYMITY) is None:
         raise PolicyError("neither the command nor the policy says k", hint="pass --k 5")
     if loaded.info.foreign and not request.allow_foreign:
         raise ConfigError(
@@ -234,8 +239,7 @@ def _as_drift(loaded: Loaded) -> Iterator[None]:
 
 
 def _require_valid(loaded: Loaded, policy: Policy) -> None:
-    from dbanon.anonymization.masked import make_masking
-    from dbanon.anonymization.registry import RECODINGS
+    from dbanon.anonymization.registry import RECODINGS, make_masking
     from dbanon.formats.policy_validation import validate
 
     validate(
@@ -259,13 +263,16 @@ def _read(
 
 
 def search(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Outcome:
-    """Group the rows, or the persons where some have several."""
+    """Group the rows, or the persons where some have several; by anatomy, deal them to buckets."""
     from dbanon.actions.preparation.subjects import draws
+    from dbanon.anonymization.buckets import run_in_buckets
     from dbanon.anonymization.occurrences import run_by_occurrence
     from dbanon.anonymization.persons import run_by_subject
     from dbanon.anonymization.pipeline import run
 
     encoded, subjects, population = source.encoded, source.subjects, source.population
+    if policy.anatomy:
+        return run_in_buckets(encoded, subjects, l=level(policy) or 1, seed=seed, stages=stages)
     if subjects is None:
         return run(encoded, policy, seed=seed, stages=stages, population=population)
     if policy.rows_per_subject is None:

@@ -128,6 +128,7 @@ class Request:
         from dbanon.anonymization.parameters import typed
         from dbanon.anonymization.pipeline import algorithm_named
         from dbanon.formats import policies
+        from dbanon.formats.policy.anatomy import of_buckets
 
         name = self.algorithm or policy.algorithm
         same = name == policy.algorithm
@@ -143,7 +144,8 @@ class Request:
         given = {key: value for key, value in asked.items() if value is not None}
         kept = policy if same else replace(policy, algorithm=name, block=None)
         models = {spec.name: spec for spec in (*policy.models, *self._models())}
-        return replace(kept, models=tuple(models.values()), **policies.settings_of(given))
+        asked_for = replace(kept, models=tuple(models.values()), **policies.settings_of(given))
+        return of_buckets(asked_for)
 
     def _models(self) -> tuple[ModelSpec, ...]:
         """Return the models that are asked for; raises PolicyError for k or l out of bounds."""

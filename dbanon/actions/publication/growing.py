@@ -63,6 +63,8 @@ def obstacle(session: Session, loaded: Loaded, request: Request, present: Releas
     policy = in_force(loaded, request)
     if request.kind is ReleaseKind.VIEW:
         return "it is live"
+    if policy.anatomy:
+        return "its buckets are dealt from all rows"
     found = changed(session, loaded.info, present, policy=policy, versions=loaded.versions)
     found = found or of_policy(policy, request)
     return found if found or policy.subject is None else of_persons(policy, loaded.info)
@@ -120,7 +122,7 @@ def of_policy(policy: Policy, request: Request) -> str | None:
 
 
 def _of_all(policy: Policy, request: Request) -> Iterator[str]:
-    from dbanon.anonymization.masked import depends_on_all
+    from dbanon.anonymization.registry import depends_on_all
 
     if policy.labels:
         yield "its labels are those of all classes"

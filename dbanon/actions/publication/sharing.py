@@ -102,10 +102,12 @@ def share(
 
 def _can_share(session: Session, policy: Policy, *, request: Request, info: TableInfo) -> bool:
     """Whether all that is published of a person can be kept as it was."""
-    from dbanon.anonymization.masked import within_classes
+    from dbanon.anonymization.registry import within_classes
 
     if request.kind is ReleaseKind.VIEW or request.dataset or policy.rows_per_subject is not None:
         return False
+    if policy.anatomy:
+        return False  # what is published of a class is who is in it
     if within_classes(policy) or not _are_masked_alike(session, policy, info):
         return False
     # Numbers are read without the zeros at their end, with which they were remembered.

@@ -221,11 +221,17 @@ def _write(session: Session, publication: Publication, prepared: Prepared) -> Pu
 
 
 def _content(session: Session, publication: Publication, published: TableInfo) -> str:
+    from dbanon.db import catalog
     from dbanon.db.releases import immutability
+    from dbanon.db.releases.beside.relations import BUCKETS
 
     if publication.kind is ReleaseKind.VIEW:
         return immutability.definition(session, published)
-    return immutability.content(session, published)
+    if not publication.policy.anatomy:
+        return immutability.content(session, published)
+    beside = catalog.describe(session, BUCKETS.name(published.name))
+    session.admitted[beside.oid] = beside.name  # which this transaction made
+    return immutability.content(session, published, beside)
 
 
 def _build(
@@ -235,6 +241,7 @@ def _build(
     from dbanon.db import catalog
     from dbanon.db.histories import copied, memory
     from dbanon.db.releases import copies, relations
+    from dbanon.db.releases.beside import buckets
 
     if publication.withdrawn is None:
         publication = copies.make(session, publication, previous)
@@ -243,6 +250,8 @@ def _build(
         publication = copied.extend(session, publication, previous, key=key)
     session.pg.execute(relations.view_statement(publication, publication.candidate))
     session.pg.execute(relations.comment_statement(publication, publication.candidate))
+    for statement in buckets.statements(publication):
+        session.pg.execute(statement)
     return publication, catalog.describe_source(session, publication.candidate)
 
 
@@ -250,7 +259,8 @@ def _serve(session: Session, built: Built, release: Release, *, grants: Sequence
     """Let readers have what was proved. It comes last: they may have to wait until the end."""
     from dbanon.db import catalog, identity, rights
     from dbanon.db.locks import Held
-    from dbanon.db.releases import labels, relations, views
+    from dbanon.db.releases import relations, views
+    from dbanon.db.releases.beside import buckets, labels
 
     publication, previous = built.publication, built.previous
     view = publication.view
@@ -273,10 +283,14 @@ def _serve(session: Session, built: Built, release: Release, *, grants: Sequence
     for statement in rights.grant_statements(view, grants):
         session.pg.execute(statement)
     labels.publish(session, publication, built.prepared.outcome.values.columns)
+    buckets.publish(session, publication)
     for name in (view, built.candidate.name):
         identity.dismiss(session, name)
     published = catalog.describe_source(session, view)
     identity.require_release(session, published, publication.data_id)
+    if publication.policy.anatomy:  # what is beside the view is a copy of what was proved
+        identity.admit(session, published)
+        _prove(session, publication, published, built.prepared)
     rights.require_readable(session, grants, published=published.oid)
     sources = views.oids_of(session, release.sources)
     rights.require_separation(session, published=published.oid, sources=sources)
@@ -294,7 +308,8 @@ def _prove(
     from dbanon.db.releases.guarantee import promise_of
 
     report = checks.verify(session, published, promise_of(publication))
-    if publication.withdrawn is None:  # else they are proved by what is remembered of all rows
+    if publication.withdrawn is None and not publication.policy.anatomy:
+        # else they are proved by what is remembered of all rows, or each has one row
         report = prove_subjects(session, publication, report, several=prepared.several)
     report = population.prove(
         session, published, prepared.policy, report, versions=prepared.taxonomies

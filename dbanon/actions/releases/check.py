@@ -144,10 +144,13 @@ def _held(session: Session, found: TableInfo) -> Iterator[TableInfo]:
 
 
 def _proved(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
-    from dbanon.db import identity
+    from dbanon.db import catalog, identity
     from dbanon.db.proofs import checks, population
+    from dbanon.db.releases.beside.relations import BUCKETS
 
     identity.admit(session, info)
+    if promise.anatomy:
+        identity.admit(session, catalog.describe(session, BUCKETS.name(info.name)))
     report = checks.prove(session, info, promise)
     return population.prove_again(session, info, promise, report)
 
@@ -207,6 +210,7 @@ def _kept_promise(session: Session, info: TableInfo, release: Release) -> Promis
         promise.release == release.id
         and promise.models == policy.models
         and promise.quasi == policy.published_quasi
+        and promise.anatomy == policy.anatomy
         and promise.sensitive == tuple(rule.column for rule in policy.with_role(Role.SENSITIVE))
     )
     if promise is None or not published:
@@ -265,6 +269,11 @@ def _promise(
                 hint=command("dbanon check", info.name, options="--quasi age --quasi sex --k 5"),
             )
         promise = Promise(release=0, quasi=tuple(quasi), sensitive=(), models=())
+    if promise.anatomy and (k, l, *quasi, *sensitive) != (None, None):
+        raise ConfigError(
+            f"{info.name} promises the values of its buckets by anatomy, and nothing else",
+            hint=command("dbanon check", info.name),
+        )
     for column in (*quasi, *sensitive):
         info.column(column)
     promise = replace(

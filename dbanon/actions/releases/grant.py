@@ -49,14 +49,14 @@ def grant(
     With ``dry_run`` it is undone in any case. Raises NotPermitted, ConfigError, DatabaseError.
     """
     from dbanon.db import catalog, rights
-    from dbanon.db.releases import labels
+    from dbanon.db.releases.beside import relations as beside
 
     def work(session: Session) -> list[Access]:
         rights.require_roles(session, roles)
         given = []
         for release, published in _published(session, _served(session, relation)):
             statements = list(rights.grant_statements(release.relation, roles))
-            statements += labels.grant_statements(session, release.relation, roles)
+            statements += beside.grant_statements(session, release.relation, roles)
             given.append(_run(session, release, published, roles, statements=statements))
             sources = [catalog.describe(session, name).oid for name in release.sources]
             rights.require_readable(session, roles, published=published)
@@ -81,14 +81,14 @@ def revoke(
     else gave, ConfigError, DatabaseError.
     """
     from dbanon.db import rights
-    from dbanon.db.releases import labels
+    from dbanon.db.releases.beside import relations as beside
 
     def work(session: Session) -> list[Access]:
         rights.require_roles(session, roles)
         taken = []
         for release, published in _published(session, _served(session, relation)):
             statements = [rights.revoke_statement(release.relation, role) for role in roles]
-            statements += labels.revoke_statements(session, release.relation, roles)
+            statements += beside.revoke_statements(session, release.relation, roles)
             taken.append(_run(session, release, published, roles, statements=statements))
             _require_gone(session, release, roles, published=published)
         return [_with_schemas(session, one) for one in taken]

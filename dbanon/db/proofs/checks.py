@@ -11,7 +11,7 @@ from dbanon.db.models.statements import demands, model_statement
 from dbanon.db.queries import relation as relation_name
 from dbanon.domain.checks import CheckReport, CheckResult, Verdict
 from dbanon.domain.errors import DatabaseError, SchemaOutOfDate
-from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, PROBABILISTIC
 from dbanon.formats.policies import model_documents
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _K = "SELECT * FROM dbanon.check_k_anonymity({relation}, {quasi}, {k})"
 _L = "SELECT * FROM dbanon.check_l_diversity({relation}, {quasi}, {sensitive}, {l})"
+_ANATOMY = "SELECT * FROM dbanon.check_anatomy({relation}, {sensitive}, {l})"
 _K_AND_L = """\
 SELECT required, achieved, classes, failing_classes, row_count, verdict
   FROM dbanon.check_k_and_l({relation}, {quasi}, {k}, {sensitive}, {l})
@@ -44,6 +45,9 @@ def proofs(relation: sql.Composable, promise: Promise) -> Iterator[Proof]:
 
     ``relation`` is an expression of type regclass.
     """
+    if promise.anatomy:
+        yield from _of_anatomy(relation, promise)
+        return
     known = {"relation": relation, "quasi": sql.Literal(list(promise.quasi))}
     if promise.l <= 1 or not promise.sensitive:
         yield Proof(((K_ANONYMITY, None),), sql.SQL(_K).format(**known, k=promise.k))
@@ -57,6 +61,15 @@ def proofs(relation: sql.Composable, promise: Promise) -> Iterator[Proof]:
     for demand in demands(promise.models, quasi=promise.quasi, sensitive=promise.sensitive):
         statement = model_statement(relation, demand, trees=promise.trees)
         yield Proof(((demand.spec.name, demand.column),), statement)
+
+
+def _of_anatomy(relation: sql.Composable, promise: Promise) -> Iterator[Proof]:
+    """Yield what proves that buckets are diverse; any other model is said to be unknown of them."""
+    for spec in promise.models:
+        l = spec.params["l"] if spec.name == PROBABILISTIC else None
+        for column in promise.sensitive:
+            statement = sql.SQL(_ANATOMY).format(relation=relation, sensitive=column, l=l)
+            yield Proof(((spec.name, column),), statement)
 
 
 def prove(session: Session, info: TableInfo, promise: Promise) -> CheckReport:

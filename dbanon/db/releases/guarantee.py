@@ -27,7 +27,8 @@ class Promise:
     """The models of a release and the roles of its columns; nothing that is secret.
 
     trees: the taxonomies and orders of the sensitive columns whose models compare by them, as
-    ``dbanon.distances`` takes them; proved_at: when it was written, None if nothing says so.
+    ``dbanon.distances`` takes them; proved_at: when it was written, None if nothing says so;
+    anatomy: whether the sensitive values are in the relation beside it.
     """
 
     release: int
@@ -36,6 +37,7 @@ class Promise:
     models: tuple[ModelSpec, ...]
     trees: Mapping[str, object] = field(default_factory=dict)
     proved_at: datetime | None = None
+    anatomy: bool = False
 
     @property
     def k(self) -> int:
@@ -69,6 +71,7 @@ def promise_of(publication: Publication) -> Promise:
         sensitive=tuple(rule.column for rule in policy.with_role(Role.SENSITIVE)),
         models=policy.models,
         trees=publication.trees,
+        anatomy=policy.anatomy,
     )
 
 
@@ -82,7 +85,7 @@ def describe_promise(publication: Publication) -> str:
         "models": model_documents(promise.models),
         "trees": promise.trees,
         "proved_at": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+    } | ({"anatomy": True} if promise.anatomy else {})
     return f"{_MARK}: {json.dumps(document, ensure_ascii=False)}"
 
 
@@ -102,6 +105,7 @@ def read_promise(session: Session, info: TableInfo) -> Promise | None:
             models=models_of(document["models"]),
             trees=dict(document["trees"]),
             proved_at=None if proved_at is None else datetime.fromisoformat(proved_at),
+            anatomy=document.get("anatomy") is True,
         )
     except (AttributeError, ValueError, KeyError, TypeError, PolicyError):
         return None

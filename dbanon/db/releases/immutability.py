@@ -149,8 +149,13 @@ def same_definition(session: Session, published: TableInfo, digest: str) -> bool
     return now == digest
 
 
-def content(session: Session, published: TableInfo) -> str:
-    """Digest what readers of a relation see, in any order; one scan of all its columns."""
-    names = [column.name for column in published.columns]
-    document = [names, content_digest(session, published, names)]
+def content(session: Session, published: TableInfo, *beside: TableInfo) -> str:
+    """Digest what readers of a relation see, in any order; one scan of all its columns.
+
+    beside: what else they are served with it.
+    """
+    document: list[object] = []
+    for relation in (published, *beside):
+        names = [column.name for column in relation.columns]
+        document += [names, content_digest(session, relation, names)]
     return hashlib.sha256(json.dumps(document).encode()).hexdigest()

@@ -12,16 +12,16 @@ from dbanon.db.queries import lasting_value, relation, template
 from dbanon.db.releases.column_types import published_type, stored_type
 from dbanon.db.releases.immutability import seen
 from dbanon.db.releases.pairs import pair
-from dbanon.domain.policy import PAIRS, Role
+from dbanon.domain.policy import BUCKET, PAIRS, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from uuid import UUID
 
     from dbanon.domain.policy import Policy
-    from dbanon.domain.table import Partition, TableInfo
+    from dbanon.domain.table import ColumnInfo, Partition, TableInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,21 +180,28 @@ class Publication:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The published columns, in the order of the source."""
+        """The published columns, in the order of the source; by anatomy, the bucket comes last."""
         rules = {rule.column: rule for rule in self.policy.columns}
-        return tuple(
-            name for column in self.info.columns for name in rules[column.name].published_as
-        )
+        names = [name for column in self.info.columns for name in rules[column.name].published_as]
+        if self.policy.anatomy:
+            beside = {rule.column for rule in self.policy.with_role(Role.SENSITIVE)}
+            names = [*(name for name in names if name not in beside), BUCKET]
+        return tuple(names)
 
     @property
     def types(self) -> tuple[str, ...]:
         """The published type of every quasi-identifier, in policy order."""
-        return tuple(published_type(r, self.info.column(c)) for c, r in self.recodings)
+        return self._typed(published_type)
 
     @property
     def stored_types(self) -> tuple[str, ...]:
         """The type of every quasi-identifier in the table of groups, in policy order."""
-        return tuple(stored_type(r, self.info.column(c)) for c, r in self.recodings)
+        return self._typed(stored_type)
+
+    def _typed(self, type_of: Callable[[str, ColumnInfo], str]) -> tuple[str, ...]:
+        if self.policy.anatomy:
+            return ("int4",)  # of the number of a bucket
+        return tuple(type_of(r, self.info.column(c)) for c, r in self.recodings)
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -235,7 +242,13 @@ class Publication:
         )
 
     def _recoded(self) -> Iterator[tuple[str, sql.Composable]]:
-        """Yield each published quasi-identifier with its value, from the groups ``g``."""
+        """Yield each published quasi-identifier with its value, from the groups ``g``.
+
+        By anatomy, the bucket.
+        """
+        if self.policy.anatomy:
+            yield BUCKET, sql.Identifier("g", "q1")
+            return
         rules = self.policy.with_role(Role.QUASI)
         for i, (rule, stored) in enumerate(zip(rules, self.stored_types, strict=True), 1):
             value = sql.Identifier("g", f"q{i}")

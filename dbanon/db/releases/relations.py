@@ -13,7 +13,7 @@ from dbanon.db.releases.live import marks
 from dbanon.db.releases.live.guards import drop_guards, guard_statements
 from dbanon.db.releases.publication import data_table
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.wording import floor_in_words, in_words
+from dbanon.domain.wording import OF_BUCKETS, floor_in_words, in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -168,10 +168,13 @@ def wording_statements(
     recodings = dict(publication.recodings)
     rules = {name: rule for rule in publication.policy.columns for name in rule.published_as}
     for name in publication.names:
-        rule = rules[name]
-        recoding, floor = recodings.get(rule.column), floor_in_words(rule)
-        masking = publication.policy.masked(rule.column)
-        words = in_words(name, rule.role, recoding=recoding, floor=floor, masking=masking)
+        rule = rules.get(name)
+        if rule is None:
+            words = OF_BUCKETS[name]
+        else:
+            recoding, floor = recodings.get(rule.column), floor_in_words(rule)
+            masking = publication.policy.masked(rule.column)
+            words = in_words(name, rule.role, recoding=recoding, floor=floor, masking=masking)
         text = (written or {}).get(name, words)
         column = sql.SQL("{}.{}").format(relation(publication.view), sql.Identifier(name))
         yield sql.SQL("COMMENT ON COLUMN {} IS {}").format(column, sql.Literal(text))

@@ -16,6 +16,7 @@ from dbanon.db import identity
 from dbanon.db.queries import template
 from dbanon.db.transfer import ROWS_AT_ONCE, copy_statement, write
 from dbanon.domain.errors import PolicyError
+from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.values import combinations
@@ -114,6 +115,8 @@ def _stage_statements(publication: Publication) -> tuple[sql.Composed, sql.Compo
     """
     info, subject = publication.info, publication.policy.subject
     names = {*info.primary_key, *publication.kept, *([] if subject is None else [subject])}
+    if publication.policy.anatomy:
+        names |= {rule.column for rule in publication.policy.with_role(Role.SENSITIVE)}
     columns = sql.SQL(", ").join(
         sql.SQL("s.{0}::{1} AS {0}").format(
             sql.Identifier(column.name), sql.Identifier(column.base_schema, column.base_type)

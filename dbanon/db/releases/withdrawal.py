@@ -19,7 +19,8 @@ from dbanon.db import identity, rights
 from dbanon.db.locks import Held, patiently
 from dbanon.db.metadata import ledger
 from dbanon.db.queries import query, template
-from dbanon.db.releases import copies, immutability, labels, relations, views
+from dbanon.db.releases import copies, immutability, relations, views
+from dbanon.db.releases.beside import relations as beside
 from dbanon.db.releases.live import guards
 from dbanon.db.releases.publication import data_table
 from dbanon.domain.errors import DbanonError
@@ -61,7 +62,8 @@ def withdraw(session: Session, release: Entry) -> bool:
         granted = views.grants(session, release.relation)
         for role in {grant.grantee or "public" for grant in granted}:
             session.pg.execute(rights.revoke_statement(release.relation, role))
-        labels.withdraw(session, release.relation)
+        for kind in beside.KINDS:
+            kind.withdraw(session, release.relation)
     if release.kind is ReleaseKind.TABLE:
         _empty_copy(session, release)
     else:
@@ -102,7 +104,8 @@ def drop(session: Session, release: Entry) -> None:
     def act() -> None:
         if not shared:
             if ledger.served_release(session, release.relation) is None:
-                labels.drop(session, release.relation)
+                for kind in beside.KINDS:
+                    kind.drop(session, release.relation)
             views.drop(session, release.relation, data_id=release.data_id)
             relations.drop_copy(session, release.data_id)
         if not shared or release.kind is ReleaseKind.TABLE:
@@ -124,8 +127,8 @@ def left(session: Session, release: Entry) -> list[int]:
         numbers["id"] = relations.membership_id(release)
         numbers |= {"data_id": release.data_id, "view": view if of_release else None}
     found = [row[0] for row in session.pg.execute(query("releases/left_of_release"), numbers)]
-    of_view = labels.find(session, release.relation) if numbers["view"] is not None else None
-    return found if of_view is None else [*found, of_view]
+    of_view = beside.present(session, release.relation) if numbers["view"] is not None else {}
+    return [*found, *of_view.values()]
 
 
 def sweep(session: Session) -> None:

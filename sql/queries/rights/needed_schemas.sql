@@ -15,10 +15,12 @@ served (oid) AS (
       FROM dbanon.release AS r
       JOIN pg_namespace AS n ON n.nspname = r.relation_schema
       JOIN pg_class AS c ON c.relnamespace = n.oid
-                        AND c.relname IN (r.relation_name, r.relation_name || '_labels')
+                        AND c.relname IN (r.relation_name, r.relation_name || '_labels',
+                                          r.relation_name || '_sensitive')
      WHERE r.served
        AND (c.relname = r.relation_name
-            OR obj_description(c.oid, 'pg_class') ~ '^what is above the labels of .*; made by dbanon$')
+            OR obj_description(c.oid, 'pg_class') 
+               ~ '^(what is above the labels|the sensitive values of the buckets) of .*; made by dbanon$')
 ),
 given (role, schema, object) AS (
     SELECT a.grantee, n.nspname::text, format('%%I.%%I', n.nspname, c.relname)

@@ -30,6 +30,23 @@ BEGIN
         RAISE EXCEPTION '% carries no promise of dbanon''s to verify', verify.relation
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    -- The sensitive values of buckets are in the relation beside this one, of which no other check knows.
+    IF promise -> 'anatomy' = 'true' THEN
+        RETURN QUERY
+        SELECT m.model ->> 'name', s.name, m.model -> 'params', c.*
+          FROM jsonb_array_elements(promise -> 'models') AS m (model)
+         CROSS JOIN jsonb_array_elements_text(promise -> 'sensitive') AS s (name)
+         CROSS JOIN LATERAL dbanon.check_anatomy(
+                   verify.relation,
+                   s.name,
+                   CASE m.model ->> 'name' WHEN 'probabilistic-l-diversity'
+                        THEN (m.model -> 'params' ->> 'l')::double precision END) AS c;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION '% promises no model', verify.relation
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        RETURN;
+    END IF;
     all_quasi := ARRAY(SELECT jsonb_array_elements_text(promise -> 'quasi'));
     all_sensitive := ARRAY(SELECT jsonb_array_elements_text(promise -> 'sensitive'));
 

@@ -28,13 +28,12 @@ def told(
     unique=(),
     complete=True,
     comments=None,
-    allow=(),
     allowed=None,
-    subject=None,
     persons=None,
     rows=None,
+    **said,
 ):
-    """Return the cautions; allowed: those of each column that its rule allows."""
+    """Return the cautions; allowed: by column, those that its rule allows; said: of a policy."""
     columns = tuple(
         ColumnInfo(name, "text", "text", ColumnKind.CATEGORY, comment=(comments or {}).get(name))
         for name in roles
@@ -44,7 +43,7 @@ def told(
         ColumnRule(name, Role(role), allow=(allowed or {}).get(name, ()))
         for name, role in roles.items()
     )
-    policy = Policy(TABLE, rules, models or (K5, L3), allow=allow, subject=subject)
+    policy = Policy(TABLE, rules, models or (K5, L3), **said)
     given_ = cautions(
         policy,
         info,
@@ -182,6 +181,14 @@ def test_a_reason_beside_the_settings_silences_what_is_about_the_policy():
     assert [caution.code for caution in told(PLAIN, one, L3)] == [Code.K_OF_ONE]
     assert told(PLAIN, one, L3, allow=("k-of-one: a test of readers",)) == []
     assert told(PLAIN, one, L3, allow=("no-diversity: of no matter here",)) != []
+
+
+def test_anatomy_is_warned_of_until_somebody_means_it():
+    (found,) = told(PLAIN, L3, anatomy=True)
+    assert (found.code, found.column) == (Code.ANATOMY, None)
+    assert "gives no k" in found.message
+    assert "deFinetti" in found.message
+    assert told(PLAIN, L3, anatomy=True, allow=("anatomy: all know who is in it",)) == []
 
 
 def test_without_a_reason_nothing_is_silenced():

@@ -4,8 +4,7 @@ from functools import partial
 
 import pytest
 
-from dbanon.anonymization.masked import make_masking
-from dbanon.anonymization.registry import RECODINGS
+from dbanon.anonymization.registry import RECODINGS, make_masking
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import Below, ColumnInfo, ColumnKind, TableInfo, TableName

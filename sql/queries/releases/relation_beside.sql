@@ -1,5 +1,5 @@
--- The relation of that name; whether it is a table of labels that nobody but its publisher, who owns the
--- view, can change; and whether it is of an earlier version, which did not count values.
+-- The relation of that name; whether it is a table beside a view that nobody but its publisher, who owns
+-- the view, can change; and, of labels, whether it is of an earlier version, which did not count values.
 SELECT c.oid,
        c.relkind = 'r'
        AND (pg_get_userbyid(c.relowner) = current_user

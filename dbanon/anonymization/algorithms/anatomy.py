@@ -1,0 +1,83 @@
+"""Anatomy: buckets of persons whose sensitive values all differ (Xiao and Tao, VLDB 2006)."""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.domain.assignment import Assignment
+from dbanon.domain.errors import Unsatisfiable
+
+if TYPE_CHECKING:
+    from dbanon.kernels.arrays import Int32s, Int64s
+
+
+def greatest_level(values: Int32s) -> int:
+    """Return the greatest l that buckets of these values can have, 0 of none.
+
+    values: (n,) the sensitive value of each person in codes. No value may be on more than n / l of
+    them: the paper's eligibility condition.
+    """
+    return len(values) // int(np.bincount(values).max()) if len(values) else 0
+
+
+def deal(values: Int32s, *, l: int, seed: int) -> Assignment:
+    """Return buckets of at least l persons, all of different values; nobody is left out.
+
+    values: as in ``greatest_level``. While l values have persons left, one random person of each of
+    the l most frequent values is a new bucket, ties going to the lower code. Then fewer than l
+    persons are left, no two of one value, and each joins a random bucket without this value. The
+    numbers of the buckets are shuffled, or they would be in falling order of how frequent their
+    values are. Algorithm Anatomize of the paper; O(n log m) for m values.
+
+    Raises Unsatisfiable when l is above ``greatest_level``.
+    """
+    greatest = greatest_level(values)
+    if l > greatest:
+        most = int(np.bincount(values).max(initial=0))
+        msg = (
+            f"a value is on {most:,} of {len(values):,} persons, more than one in l = {l},"
+            " so some bucket would have it twice"
+        )
+        raise Unsatisfiable(msg, hint=f"--l {greatest}" if greatest > 1 else "leave out anatomy")
+    random = np.random.default_rng(seed)
+    order = random.permutation(len(values))
+    order = order[np.argsort(values[order], kind="stable")]  # by value, at random within each
+    group = np.empty(len(values), np.int32)
+    dealt, left, n_groups = _rounds(np.bincount(values), l)
+    group[order] = dealt
+    for place in left:
+        _join(group, values, order[place], n_groups=n_groups, random=random)
+    return Assignment(random.permutation(n_groups).astype(np.int32)[group], n_groups)
+
+
+def _rounds(counts: Int64s, l: int) -> tuple[Int32s, list[int], int]:
+    """Deal persons who are sorted by value; counts: (m,) how many have each.
+
+    Returns the bucket of each, -1 for who is left, the places of those, and how many buckets.
+    """
+    bucket = np.full(int(counts.sum()), -1, np.int32)
+    place = (np.cumsum(counts) - counts).tolist()
+    heap = [(-count, value) for value, count in enumerate(counts.tolist()) if count]
+    heapify(heap)
+    n_groups = 0
+    while len(heap) >= l:
+        for count, value in [heappop(heap) for _ in range(l)]:
+            bucket[place[value]] = n_groups
+            place[value] += 1
+            if count < -1:
+                heappush(heap, (count + 1, value))
+        n_groups += 1
+    return bucket, sorted(place[value] for _, value in heap), n_groups
+
+
+def _join(
+    group: Int32s, values: Int32s, person: int, *, n_groups: int, random: np.random.Generator
+) -> None:
+    """Put somebody who is left into a random bucket without the value."""
+    free = np.ones(n_groups, np.bool_)
+    others = group[values == values[person]]
+    free[others[others >= 0]] = False
+    group[person] = random.choice(np.flatnonzero(free))

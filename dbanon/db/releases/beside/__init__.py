@@ -1,0 +1,1 @@
+"""Ordinary tables beside a release, for its readers."""

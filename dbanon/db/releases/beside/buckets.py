@@ -1,0 +1,108 @@
+"""The relation that has the sensitive values of a release by anatomy, bucket by bucket.
+
+It is made beside the candidate for the view first, and proved with it. Readers get a copy of what
+was proved, and that is proved again.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from dbanon.db import identity
+from dbanon.db.locks import patiently
+from dbanon.db.queries import lasting_value, query, relation, template
+from dbanon.db.releases import views
+from dbanon.db.releases.beside.relations import BUCKETS
+from dbanon.domain.policy import BUCKET, COUNT, Role
+from dbanon.domain.wording import OF_BUCKETS, in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dbanon.db.releases.publication import Publication
+    from dbanon.db.session import Session
+    from dbanon.domain.table import TableName
+
+
+def statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield what makes the relation beside the candidate, if the policy asks for it."""
+    if not publication.policy.anatomy:
+        return
+    (rule,) = publication.policy.with_role(Role.SENSITIVE)
+    yield template(
+        "beside/create_buckets",
+        buckets=relation(BUCKETS.name(publication.candidate)),
+        value=lasting_value(publication.info.column(rule.column), sql.Identifier("s", rule.column)),
+        sensitive=sql.Identifier(rule.column),
+        source=publication.reading,
+        rows=publication.rows,
+        groups=publication.groups,
+        join=publication.join,
+    )
+
+
+def served_statements(publication: Publication) -> list[sql.Composed]:
+    """Return what makes the empty relation beside the view, if the policy asks for it."""
+    if not publication.policy.anatomy:
+        return []
+    view = publication.view
+    name, candidate = (relation(BUCKETS.name(one)) for one in (view, publication.candidate))
+    (rule,) = publication.policy.with_role(Role.SENSITIVE)
+    create = sql.SQL("CREATE TABLE {} (LIKE {})").format(name, candidate)
+    words = {**OF_BUCKETS, rule.column: in_words(rule.column, Role.SENSITIVE)}
+    comment = sql.SQL("COMMENT ON COLUMN {}.{} IS {}")
+    return [
+        *BUCKETS.statements(view, create),
+        *(
+            comment.format(name, sql.Identifier(column), sql.Literal(words[column]))
+            for column in (BUCKET, rule.column, COUNT)
+        ),
+    ]
+
+
+def fill_statements(publication: Publication) -> list[sql.Composed]:
+    """Return what puts what was proved in the place of what is there."""
+    if not publication.policy.anatomy:
+        return []
+    name, candidate = (
+        relation(BUCKETS.name(one)) for one in (publication.view, publication.candidate)
+    )
+    return [
+        sql.SQL("DELETE FROM ONLY {}").format(name),
+        sql.SQL("INSERT INTO {} TABLE {}").format(name, candidate),
+        sql.SQL("DROP TABLE {}").format(candidate),
+    ]
+
+
+def publish(session: Session, publication: Publication) -> None:
+    """Let readers of the view read the values of its buckets, or nothing of the kind.
+
+    Raises ConfigError when the name is that of something else.
+    """
+    view = publication.view
+    if not publication.policy.anatomy:
+        BUCKETS.retire(session, view)
+        return
+    name = BUCKETS.name(view)
+    oid = BUCKETS.require_free(session, view).oid
+    if oid is not None and not _is_alike(session, name, BUCKETS.name(publication.candidate)):
+        drop = partial(BUCKETS.drop, session, view)
+        patiently(session, drop, on=[oid], budget=views.PATIENCE)
+        identity.dismiss(session, name)
+        oid = None
+    for statement in served_statements(publication) if oid is None else ():
+        session.pg.execute(statement)
+    for statement in fill_statements(publication):
+        session.pg.execute(statement)
+    identity.dismiss(session, BUCKETS.name(publication.candidate))
+    BUCKETS.share(session, view)
+
+
+def _is_alike(session: Session, one: TableName, other: TableName) -> bool:
+    """Whether two relations have the same columns."""
+    names = {"one": relation(one).as_string(), "other": relation(other).as_string()}
+    row = session.pg.execute(query("releases/same_shape"), names).fetchone()
+    return row is not None and bool(row[0])

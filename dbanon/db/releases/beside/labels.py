@@ -1,0 +1,69 @@
+"""The relation in which readers of a release look up what is above its labels.
+
+What it holds, the view shows, or says no more than what it shows. So there is nothing in it to
+guard.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from dbanon.db.locks import patiently
+from dbanon.db.queries import identifiers, relation, template
+from dbanon.db.releases import views
+from dbanon.db.releases.beside.relations import LABELS
+from dbanon.domain.assignment import LabelNode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dbanon.db.releases.publication import Publication
+    from dbanon.db.session import Session
+    from dbanon.domain.assignment import ValueColumn
+    from dbanon.domain.table import TableName
+
+_COLUMNS = ("column_name", *LabelNode._fields)
+
+
+def statements(publication: Publication) -> list[sql.Composed]:
+    """Return what makes the empty relation, if the policy asks for it."""
+    if not publication.policy.labels:
+        return []
+    view = publication.view
+    create = template("beside/create_labels", labels=relation(LABELS.name(view)))
+    return LABELS.statements(view, create)
+
+
+def publish(session: Session, publication: Publication, columns: Iterable[ValueColumn]) -> None:
+    """Let readers of the view read what is above its labels, or nothing of the kind.
+
+    Raises ConfigError when the name is that of something else.
+    """
+    view = publication.view
+    if not publication.policy.labels:
+        LABELS.retire(session, view)
+        return
+    name = LABELS.name(view)
+    oid, _, is_narrow = LABELS.require_free(session, view)
+    for statement in statements(publication) if oid is None else ():
+        session.pg.execute(statement)
+    if oid is not None and is_narrow:
+        patiently(session, partial(_widen, session, name), on=[oid], budget=views.PATIENCE)
+    _fill(session, name, columns)
+    LABELS.share(session, view)
+
+
+def _widen(session: Session, name: TableName) -> None:
+    session.pg.execute(template("beside/widen_labels", labels=relation(name)))
+
+
+def _fill(session: Session, name: TableName, columns: Iterable[ValueColumn]) -> None:
+    session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(relation(name)))
+    copy = sql.SQL("COPY {} ({}) FROM STDIN").format(relation(name), identifiers(_COLUMNS))
+    with session.pg.cursor().copy(copy) as rows:
+        for column in columns:
+            for node in column.nodes:
+                rows.write_row((column.name, *node))
