@@ -76,6 +76,21 @@ def test_an_analyst_reads_exact_rows_and_the_values_of_buckets_and_proves_both(p
             reader.execute("TABLE public.patients")
 
 
+def test_an_analyst_checks_both_with_no_right_on_anything_else(patients):
+    analyst = patients.role("anatomy_auditor")
+    publish(patients, grants=[analyst])
+    settings = replace(patients.settings, dsn=patients.dsn_as(analyst))
+    assert dbanon.check("anon.patients", settings=settings).passed
+
+
+def test_a_table_that_changed_is_not_dealt_anew_for_the_same_readers(patients):
+    publish(patients)
+    patients.execute("DELETE FROM public.patients WHERE id = 7")
+    with pytest.raises(dbanon.CheckFailed, match="buckets are dealt from all rows"):
+        dbanon.refresh(SOURCE, settings=patients.settings)
+    assert [(200,)] == patients.execute("SELECT sum(count)::int FROM anon.patients_sensitive")
+
+
 def test_both_relations_say_what_they_are(patients):
     publish(patients)
     described = dbanon.describe("anon.patients", settings=patients.settings)
