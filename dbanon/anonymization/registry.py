@@ -9,6 +9,7 @@ from dbanon.anonymization.algorithms.approximation.forest import Forest
 from dbanon.anonymization.algorithms.approximation.gather import Gather, GatherOutliers
 from dbanon.anonymization.algorithms.approximation.matching import Matching, TwoFactor
 from dbanon.anonymization.algorithms.clustering.birch import Birch
+from dbanon.anonymization.algorithms.clustering.chameleon import Chameleon
 from dbanon.anonymization.algorithms.clustering.clarans import Clarans
 from dbanon.anonymization.algorithms.clustering.denclue import Denclue
 from dbanon.anonymization.algorithms.clustering.density import Dbscan, Optics
@@ -86,6 +87,7 @@ ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "denclue": Denclue,
     "birch": Birch,
     "rock": Rock,
+    "chameleon": Chameleon,
     "k-member": KMember,
     "bottom-up": BottomUp,
     "top-down": TopDown,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
-from math import dist, exp, fsum
+from math import dist, exp, fsum, inf
 from operator import mul
 
 TIE = 1e-9
@@ -155,3 +155,76 @@ def joined(places, reach):
             union = {k for part in sets if part & {i, j} for k in part}
             sets = [part for part in sets if not part & {i, j}] + [union]
     return sorted(map(sorted, sets))
+
+
+def cut(weights, side, rest):
+    """Return the weights of the edges between two sides."""
+    return [weights[i][j] for i in side for j in rest if weights[i][j] > 0]
+
+
+def bisected(weights, rows, least=1):
+    """Return the side that few edges leave, grown row by row and then swapped."""
+    least = max(least, len(rows) // 4)
+
+    def others(side):
+        return [row for row in rows if row not in side]
+
+    def leaving(side):
+        return fsum(cut(weights, side, others(side)))
+
+    grown = [[min(rows, key=lambda row: (leaving([row]), row))]]
+    while len(grown[-1]) < len(rows) - least:
+        rest = others(grown[-1])
+        grown.append(min(([*grown[-1], row] for row in rest), key=leaving))
+    sides = [side for side in grown if least <= len(side) <= len(rows) - least]
+    side = min(sides, key=lambda side: leaving(side) / len(side) / len(others(side)), default=[])
+    while side:
+        out = min(side, key=lambda row: (leaving([r for r in side if r != row]), row))
+        swapped = [[row for row in side if row != out] + [into] for into in others(side)]
+        best = min(swapped, key=leaving)
+        if leaving(best) >= leaving(side) - TIE:
+            break
+        side = sorted(best)
+    return sorted(side)
+
+
+def divided(weights, rows, least):
+    """Return the parts that cutting the rows in two makes, again and again."""
+    if len(rows) < 2 * least:
+        return [rows]
+    side = bisected(weights, rows, least)
+    rest = [row for row in rows if row not in side]
+    return divided(weights, side, least) + divided(weights, rest, least)
+
+
+def chameleon(weights, parts, k, power):
+    """Return the clusters into which parts merge."""
+    clusters = [list(rows) for rows in parts]
+
+    def inner(rows):
+        side = bisected(weights, rows)
+        return cut(weights, side, [row for row in rows if row not in side])
+
+    def mean(edges):
+        return fsum(edges) / len(edges) if edges else 0
+
+    def goodness(a, b):
+        between = cut(weights, a, b)
+        if max(len(a), len(b)) >= k or not between:
+            return 0
+        cuts = fsum(inner(a)) + fsum(inner(b))
+        if cuts == 0:
+            return inf
+        within = len(a) * mean(inner(a)) + len(b) * mean(inner(b))
+        closeness = mean(between) / (within / (len(a) + len(b)))
+        return fsum(between) / (cuts / 2) * closeness**power
+
+    while True:
+        good, a, b = max(
+            ((goodness(a, b), a, b) for a, b in combinations(sorted(clusters), 2)),
+            key=lambda pair: pair[0],
+            default=(0, [], []),
+        )
+        if good == 0:
+            return sorted(clusters)
+        clusters = [rows for rows in clusters if rows not in (a, b)] + [sorted(a + b)]

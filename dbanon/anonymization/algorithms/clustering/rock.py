@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from dbanon.anonymization.adjusting.resize import resize
+from dbanon.anonymization.algorithms.clustering.pairs import BestPairs
 from dbanon.anonymization.distances.rows import pairwise
 from dbanon.anonymization.limits import require_at_most
 from dbanon.domain.errors import PolicyError
@@ -69,60 +70,36 @@ def linked_clusters(common: Floats, k: int, *, exponent: float) -> Int64s:
     are expected within a cluster grow with its size, above 1. O(n) for each merge, and for each
     cluster whose best partner has merged.
     """
-    merging = _Merging(common, max(k, 1), exponent)
-    while merging.merge_best():
-        pass
-    return np.where(merging.size[merging.cluster] >= k, merging.cluster, -1)
+    clusters = _Clusters(common, k, exponent)
+    pairs = BestPairs(len(common) if k > 1 else 0, clusters.goodness)
+    while (pair := pairs.best()) is not None:
+        clusters.merge(*pair)
+        pairs.merged(*pair)
+    return np.where(clusters.size[clusters.of_row] >= k, clusters.of_row, -1)
 
 
-class _Merging:
-    """Clusters, numbered by their lowest rows, and the best partner of each that may merge."""
+class _Clusters:
+    """Clusters, numbered by their lowest rows, and their links."""
 
     def __init__(self, common: Floats, k: int, exponent: float) -> None:
-        n_rows = len(common)
         self._common, self._k = common, k
         self._within = np.arange(2 * k + 1) ** exponent
-        self.size, self.cluster = np.ones(n_rows, np.int64), np.arange(n_rows)
-        self._best, self._partner = np.zeros(n_rows), np.full(n_rows, -1)
-        for a in range(n_rows if k > 1 else 0):
-            self._look_up(a)
+        self.size, self.of_row = np.ones(len(common), np.int64), np.arange(len(common))
 
-    def _goodness(self, a: int) -> Floats:
+    def goodness(self, a: int) -> Floats:
         """Return the links with each cluster over those that are expected, (n,)."""
         size = np.minimum(self.size, self._k)  # a cluster that is as large has no links
         expected = self._within[size + size[a]] - (self._within[size] + self._within[size[a]])
         good: Floats = self._common[a] / expected
         return good
 
-    def _look_up(self, a: int) -> None:
-        good = self._goodness(a)
-        self._partner[a] = good.argmax()
-        self._best[a] = good[self._partner[a]]
-
-    def merge_best(self) -> bool:
-        """Merge the two clusters of the greatest goodness; return whether any have links."""
-        a = int(self._best.argmax())
-        b = int(self._partner[a])
-        if self._best[a] <= 0.0:
-            return False
-        self._join(a, b)
-        stale = np.flatnonzero(((self._partner == a) | (self._partner == b)) & (self._best > 0.0))
-        for c in (a, *stale.tolist()):
-            self._look_up(c)
-        good = self._goodness(a)
-        first = (good == self._best) & (a < self._partner)
-        is_better = (good > 0.0) & ((good > self._best) | first)
-        self._best[is_better], self._partner[is_better] = good[is_better], a
-        return True
-
-    def _join(self, a: int, b: int) -> None:
+    def merge(self, a: int, b: int) -> None:
         """Put the rows of b into a, which has no more links once it has k rows."""
         self.size[a] += self.size[b]
-        self.cluster[self.cluster == b] = a
+        self.of_row[self.of_row == b] = a
         together = self._common[a] + self._common[b]
         together[[a, b]] = 0.0
         if self.size[a] >= self._k:
             together[:] = 0.0
         self._common[a], self._common[:, a] = together, together
         self._common[b], self._common[:, b] = 0.0, 0.0
-        self._best[b] = 0.0

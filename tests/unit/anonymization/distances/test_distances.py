@@ -289,7 +289,9 @@ def test_rows_of_one_direction_are_0_apart_and_of_opposite_ones_2():
 
 
 @pytest.mark.parametrize("name", DISTANCES)
-@pytest.mark.parametrize("algorithm", ["k-medoids", "clarans", "divisive", "dbscan", "optics"])
+@pytest.mark.parametrize(
+    "algorithm", ["k-medoids", "clarans", "divisive", "dbscan", "optics", "chameleon"]
+)
 def test_every_distance_can_be_chosen_by_name(algorithm, name):
     policy = policy_of(["age", "country"], algorithm=algorithm, params={"distance": name})
     chosen = make_algorithm(policy, stages=Stages())

@@ -12,6 +12,7 @@ from scipy.spatial.distance import squareform
 from sklearn.cluster import OPTICS
 
 from dbanon.anonymization.algorithms.clustering.birch import Birch, entries
+from dbanon.anonymization.algorithms.clustering.chameleon import Chameleon
 from dbanon.anonymization.algorithms.clustering.clarans import Clarans, wandered
 from dbanon.anonymization.algorithms.clustering.denclue import Denclue
 from dbanon.anonymization.algorithms.clustering.density import Dbscan, Optics, ordering
@@ -29,7 +30,19 @@ from dbanon.anonymization.distances.rows import pairwise
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 
-METHODS = [KMeans, KMedoids, Clarans, Agglomerative, Divisive, Dbscan, Optics, Denclue, Birch, Rock]
+METHODS = [
+    KMeans,
+    KMedoids,
+    Clarans,
+    Agglomerative,
+    Divisive,
+    Dbscan,
+    Optics,
+    Denclue,
+    Birch,
+    Rock,
+    Chameleon,
+]
 # three clouds, far apart
 CLOUDS = encoded(
     {
