@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_ROUNDING = 4.0 * np.finfo(np.float64).eps
+
+
 class StatisticalLoss(NamedTuple):
     """Means of relative differences, None where every denominator is 0.
 
@@ -38,11 +41,11 @@ def statistical_loss(original: NDArray[np.float64], masked: NDArray[np.float64])
     """
     of_cells = _relative(original, masked)
     original, masked = _scaled(original, masked)
-    before, after = (np.atleast_2d(np.cov(x, rowvar=False)) for x in (original, masked))
+    before, after = _covariances(original), _covariances(masked)
     pairs = np.triu_indices(len(before), 1)
     return StatisticalLoss(
         of_cells,
-        _relative(original.mean(axis=0), masked.mean(axis=0)),
+        _relative(_means(original), _means(masked)),
         _relative(before.diagonal(), after.diagonal()),
         _relative(before[pairs], after[pairs]),
         _relative(_correlations(before)[pairs], _correlations(after)[pairs]),
@@ -52,7 +55,7 @@ def statistical_loss(original: NDArray[np.float64], masked: NDArray[np.float64])
 def scaled_difference(original: NDArray[np.float64], masked: NDArray[np.float64]) -> float | None:
     """Return IL1s: cells differ by a share of sqrt(2) sample deviations of their column."""
     original, masked = _scaled(original, masked)
-    spread = original.std(axis=0, ddof=1) * 2.0**0.5
+    spread = (2.0 * _covariances(original).diagonal()) ** 0.5
     varies = spread > 0.0
     if not varies.any():
         return None
@@ -65,6 +68,25 @@ def _scaled(
     """Divide each column by a power of two, below 1: relative forms stay, and no sum overflows."""
     _, exponent = np.frexp(np.maximum(np.abs(original).max(axis=0), np.abs(masked).max(axis=0)))
     return np.ldexp(original, -exponent), np.ldexp(masked, -exponent)
+
+
+def _means(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return means, 0 where they are no more than what rounding the numbers makes of 0."""
+    found = numbers.mean(axis=0)
+    return np.where(np.abs(found) <= _rounded(numbers), 0.0, found)
+
+
+def _rounded(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what rounding may make of the mean of each column."""
+    greatest: NDArray[np.float64] = np.abs(numbers).max(axis=0)
+    return greatest * _ROUNDING
+
+
+def _covariances(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return covariances, 0 where they are so in the same way."""
+    found: NDArray[np.float64] = np.atleast_2d(np.cov(numbers, rowvar=False))
+    noise = np.outer(_rounded(numbers), np.sqrt(found.diagonal()))
+    return np.where(np.abs(found) <= noise + noise.T, 0.0, found)
 
 
 def _correlations(covariances: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -60,3 +60,18 @@ def test_a_measure_that_no_number_can_hold_is_unknown():
     loss = statistical_loss(original, masked)
     assert (None, None) == (loss.il1, loss.overall)
     assert np.isfinite(loss.il2)
+
+
+def test_what_is_0_but_for_rounding_is_no_denominator():
+    halves = [4.1, 0.3, 7.2, 5.9, 1.1]
+    original = np.array([[0.1 * i, x] for i, x in enumerate(halves + halves[::-1])])
+    masked = original.copy()
+    masked[:2] = masked[:2].mean(axis=0)
+    loss = statistical_loss(original, masked)  # a covariance of 0, for the second column mirrors
+    assert (None, None) == (loss.il4, loss.il5)
+    assert 0 < loss.il3 < 1
+    balanced = np.array([[0.1], [0.2], [-0.3]])
+    assert statistical_loss(balanced, balanced + 0.1).il2 is None
+    constant, other = np.full((7, 1), 0.1), np.full((7, 1), 0.2)
+    assert statistical_loss(constant, other).il3 is None
+    assert scaled_difference(constant, other) is None
