@@ -10,12 +10,14 @@ from dbanon.cli import options
 from dbanon.cli.terminal import console, report
 from dbanon.domain.policy import DEFAULT_NAME, policy_option
 from dbanon.domain.text import command
+from dbanon.domain.wording import method_in_words
 
 if TYPE_CHECKING:
     from dbanon.domain.policy import (
         ColumnRule,
         Difference,
         Event,
+        MaskingStep,
         ModelSpec,
         Policy,
         StoredPolicy,
@@ -196,11 +198,16 @@ def _others(found: "Policy") -> list[str]:
         "judged by": found.class_label,
         "taken out, once gone from the table, within": found.erase_within,
         "labels": "published beside the release" if found.labels else None,
+        "masked": "; ".join(map(_masked, found.masking)) or None,
         "anatomy": "sensitive values are published by bucket" if found.anatomy else None,
     }
     if not found.max_suppressed:
         del said["may be left out"]
     return [f"{what}: {value}" for what, value in said.items() if value is not None]
+
+
+def _masked(step: "MaskingStep") -> str:
+    return f"{', '.join(step.columns)} by {method_in_words(step)}"
 
 
 @app.command()

@@ -103,8 +103,13 @@ def in_words(
 
 
 def _step_in_words(step: MaskingStep) -> str:
+    return f"masked by {method_in_words(step)}: {MASKED[step.method]}"
+
+
+def method_in_words(step: MaskingStep) -> str:
+    """Return the method of a masking step with its parameters."""
     params = ", ".join(f"{name} {value}" for name, value in step.params.items())
-    return f"masked by {step.method}{f' ({params})' if params else ''}: {MASKED[step.method]}"
+    return f"{step.method} ({params})" if params else step.method
 
 
 def floor_in_words(rule: ColumnRule) -> str:

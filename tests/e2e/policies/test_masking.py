@@ -5,6 +5,7 @@ from tables import rows_proved
 
 import dbanon
 from dbanon.anonymization.registry import MASKING
+from dbanon.cli import main
 from dbanon.formats import policies
 
 pytestmark = pytest.mark.one_server
@@ -339,8 +340,13 @@ def test_a_live_view_shows_values_as_they_are(people, tmp_path):
         dbanon.publish(TABLE, kind="view", settings=people.settings)
 
 
-def test_readers_and_stewards_are_told(people, tmp_path):
+def test_readers_and_stewards_are_told(people, tmp_path, monkeypatch, capsys):
     define(people, tmp_path, "pram", STEPS["pram"])
+    monkeypatch.setattr("sys.argv", ["dbanon", "policy", "show", TABLE])
+    monkeypatch.setenv("DBANON_DSN", people.dsn)
+    with pytest.raises(SystemExit):
+        main()
+    assert "masked: region, flat by pram (keep 0.8)" in capsys.readouterr().out
     release = dbanon.publish(TABLE, settings=people.settings)
     assert {("masked", "region"), ("masked", "flat")} == {
         (str(caution.code), caution.column)
