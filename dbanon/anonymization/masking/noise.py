@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from scipy.special import ndtri
 
+from dbanon.anonymization.algorithms.libraries import library
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Noise:
     def mask(self, values: Floats, rows: Rows) -> Floats:
         """Return the numbers with noise."""
         deviation = float(f"{self.share**0.5 * values.std():.1e}")
-        return np.asarray(values + deviation * ndtri(rows.draw(1, repr(deviation))))
+        return np.asarray(values + deviation * _normal(rows.draw(1, repr(deviation))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +124,17 @@ class Sullivan:
         scores = np.empty((n, p))
         for j in range(p):
             order = np.lexsort((spread[:, j], values[:, j]))
-            scores[order, j] = ndtri((np.arange(n) + 0.5) / n)
+            scores[order, j] = _normal((np.arange(n) + 0.5) / n)
         noisy = scores + _correlated(scores, self.share, rows)
         masked = np.empty((n, p))
         for j in range(p):
             masked[np.argsort(noisy[:, j], kind="stable"), j] = np.sort(values[:, j])
         return masked
+
+
+def _normal(uniform: Floats) -> Floats:
+    """Return the numbers below which a standard normal one is with these probabilities."""
+    return np.asarray(library("scipy.special").ndtri(uniform))
 
 
 def _scale(values: Floats) -> tuple[Floats, Floats]:
@@ -140,7 +145,7 @@ def _scale(values: Floats) -> tuple[Floats, Floats]:
 
 def _correlated(values: Floats, share: float, rows: Rows) -> Floats:
     """Return normal noise whose covariances are a share of those of the values, (n, p)."""
-    normal = ndtri(rows.draw(values.shape[1], "noise"))
+    normal = _normal(rows.draw(values.shape[1], "noise"))
     return np.asarray(normal @ _power(_covariance(values), 0.5) * share**0.5)
 
 
