@@ -68,10 +68,24 @@ def with_numbers(
     before: NDArray[np.float64],
     after: NDArray[np.float64],
 ) -> pa.DictionaryArray:
-    """Return a column with other numbers where they differ; NaN is NULL."""
-    changed = np.flatnonzero((before != after) & ~np.isnan(after))
+    """Return a column with other numbers where they differ; NaN is NULL.
+
+    Values that are one number become one of them: what a method makes alike is shown alike.
+    """
+    changed = np.flatnonzero(before != after)
     distinct, new = np.unique(after[changed], return_inverse=True)
-    codes = codes_of(column).copy()
-    codes[changed] = len(column.dictionary) + new
-    spelled = written(distinct, info, column.dictionary)
-    return with_codes(codes, pa.concat_arrays([column.dictionary, spelled]))
+    values = column.dictionary
+    codes = np.append(_first_of_number(values, info), -1)[codes_of(column)]
+    codes[changed] = np.where(np.isnan(after[changed]), -1, len(values) + new)
+    spelled = written(distinct[~np.isnan(distinct)], info, values)
+    return with_codes(codes.astype(np.int32), pa.concat_arrays([values, spelled]))
+
+
+def _first_of_number(values: pa.Array, info: ColumnInfo) -> NDArray[np.int64]:
+    """Return of each value the place of the first, in their order, that is the same number."""
+    order = pc.sort_indices(values).to_numpy().astype(np.int64)
+    found = numbers(values, info.kind)[order]
+    _, first, number = np.unique(found, return_index=True, return_inverse=True)
+    place = np.empty(len(values), np.int64)
+    place[order] = order[first[number]]
+    return place
