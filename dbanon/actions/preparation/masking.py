@@ -130,8 +130,11 @@ class _Application:
         after, present = before.copy(), np.isfinite(before.sum(axis=1))
         for part in self.parts:
             full = part[present[part]]
-            if len(full):
-                after[full] = method.mask(before[full], self._rows(full, columns))
+            if not len(full):
+                continue
+            rows = self._rows(full, columns)
+            is_few = len(np.unique(rows.person)) < method.least
+            after[full] = np.nan if is_few else method.mask(before[full], rows)
         return {
             name: with_numbers(column, info.column(name), before=before[:, j], after=after[:, j])
             for j, (name, column) in enumerate(columns.items())

@@ -44,6 +44,11 @@ class Masking(Protocol):
 class NumberMasking(Masking, Protocol):
     """A way to change numbers."""
 
+    @property
+    def least(self) -> int:
+        """How many persons the rows must be of, or it hides nobody among them."""
+        ...
+
     def mask(self, values: Floats, rows: Rows) -> Floats:
         """Return other numbers, (n, p), for those given, (n, p) and finite; n >= 1.
 

@@ -30,6 +30,7 @@ class Noise:
     joint: ClassVar[bool] = False
     whole: ClassVar[bool] = False
     within_class: ClassVar[bool] = False
+    least: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         """Raise PolicyError for no noise."""
@@ -54,6 +55,7 @@ class CorrelatedNoise:
     joint: ClassVar[bool] = True
     whole: ClassVar[bool] = True
     within_class: ClassVar[bool] = False
+    least: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         """Raise PolicyError for no noise."""
@@ -80,6 +82,7 @@ class Kim:
     joint: ClassVar[bool] = True
     whole: ClassVar[bool] = True
     within_class: ClassVar[bool] = False
+    least: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         """Raise PolicyError for no noise."""
@@ -112,6 +115,7 @@ class Sullivan:
     joint: ClassVar[bool] = True
     whole: ClassVar[bool] = True
     within_class: ClassVar[bool] = False
+    least: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         """Raise PolicyError for no noise."""

@@ -1,0 +1,83 @@
+"""Whoever reads masked values wants those of the source back."""
+
+import pytest
+
+import dbanon
+
+pytestmark = pytest.mark.one_server
+
+POLICY = """
+table = "public.people"
+models = {{k = 5}}
+algorithm = "mondrian"
+{steps}
+[columns]
+id.role = "identifier"
+ref.role = "insensitive"
+age.role = "quasi"
+town.role = "insensitive"
+visits.role = "insensitive"
+income.role = "{role}"
+height.role = "insensitive"
+diagnosis.role = "insensitive"
+"""
+PEOPLE = """
+    CREATE TABLE public.people (id int PRIMARY KEY, ref int NOT NULL, age int, town int, visits int,
+                                income numeric, height float8, diagnosis text);
+    INSERT INTO public.people
+    SELECT i, i, 20 + i * 31 % 60, i % 4, i * 17 % 23, (i * 3725 % 97700)::numeric / 100,
+           150 + sqrt(i * 13 % 997), 'd' || i * i % 30
+      FROM generate_series(1, 300) AS i"""
+# How many values of the source are shown in the row in which they were.
+SHOWN = """
+    SELECT count(*) FROM {} AS a JOIN public.people AS s USING (ref)
+     WHERE a.{column} = s.{column} AND {of}"""
+
+
+@pytest.fixture
+def people(database):
+    database.execute(PEOPLE)
+    return database
+
+
+def publish(database, tmp_path, steps, *, name="people", role="insensitive"):
+    file = tmp_path / "people.toml"
+    text = "".join(f"[[masking]]\n{step}\n" for step in steps)
+    file.write_text(POLICY.format(steps=text, role=role))
+    dbanon.set_policy("public.people", file, settings=database.settings)
+    dbanon.publish(
+        "public.people",
+        name=name,
+        new_series=True,
+        recipients_changed=True,
+        settings=database.settings,
+    )
+    return f"anon.{name}"
+
+
+@pytest.mark.parametrize("role", ["insensitive", "sensitive"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        'method = "top-coding"\npersons = 5',
+        'method = "bottom-coding"\npersons = 5\nshown = "mean"',
+        'method = "microaggregation"\nk = 5',
+        'method = "individual-ranking"\nk = 5',
+        'method = "noise"\nshare = 0.5',
+        'method = "kim"\nshare = 0.5',
+        'method = "sullivan"\nshare = 0.5',
+        'method = "discretization"\nbins = 5',
+    ],
+)
+def test_the_only_one_of_a_part_is_not_shown(people, tmp_path, step, role):
+    """Nothing varies among one, one is no tail, and the mean of one is the value."""
+    people.execute(
+        "UPDATE public.people SET town = 99 WHERE id = 7;"
+        "UPDATE public.people SET income = NULL WHERE town = 2 AND id > 2"
+    )
+    found = publish(
+        people, tmp_path, [f'{step}\ncolumns = ["income"]\nwithin = ["town"]'], role=role
+    )
+    alone = SHOWN.format(found, column="income", of="s.id IN (2, 7)")
+    assert [(0,)] == people.execute(alone)
+    assert [(74 + 75 + 75,)] == people.execute(f"SELECT count(income) FROM {found}")
