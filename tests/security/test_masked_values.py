@@ -81,3 +81,45 @@ def test_the_only_one_of_a_part_is_not_shown(people, tmp_path, step, role):
     alone = SHOWN.format(found, column="income", of="s.id IN (2, 7)")
     assert [(0,)] == people.execute(alone)
     assert [(74 + 75 + 75,)] == people.execute(f"SELECT count(income) FROM {found}")
+
+
+def heights(database, relation):
+    return dict(database.execute(f"SELECT ref, height FROM {relation}"))
+
+
+@pytest.mark.parametrize("method", ["noise", "correlated-noise"])
+def test_who_knows_one_value_does_not_solve_for_the_others(people, tmp_path, method):
+    """Of y = x + s z and y' = x + s' z, with s'/s from the one value that is known."""
+    step = f'method = "{method}"\nshare = 0.5\ncolumns = ["height"]'
+    relation = publish(people, tmp_path, [step])
+    source, first = heights(people, "public.people"), heights(people, relation)
+    people.execute("UPDATE public.people SET height = height * 1.02 WHERE id > 250")
+    dbanon.refresh("public.people", settings=people.settings)
+    second = heights(people, relation)
+    known, ratios = 7, [1.0]
+    if first[known] != second[known]:
+        ratios = [(first[known] - source[known]) / (second[known] - source[known])]
+    for ratio in ratios:
+        solved = [
+            abs((first[ref] - ratio * second[ref]) / (1 - ratio) - source[ref]) < 1e-3
+            for ref in range(8, 250)
+            if ratio != 1.0
+        ]
+        assert sum(solved) < 3
+    assert all(abs(first[ref] - source[ref]) > 0 for ref in source)
+
+
+@pytest.mark.parametrize(
+    ("role", "columns"), [("insensitive", ["income"]), ("sensitive", ["income", "height"])]
+)
+def test_noise_is_not_averaged_over_roles_and_steps(people, tmp_path, role, columns):
+    """A number is read with or without zeros at its end by its role; it is the same number."""
+    people.execute("UPDATE public.people SET income = income::numeric(12, 3)")
+    step = 'method = "noise"\nshare = 0.5\ncolumns = '
+    one = publish(people, tmp_path, [f'{step}["income"]'], role=role)
+    two = publish(people, tmp_path, [f"{step}{columns}"], name="other", role="sensitive")
+    ((different,),) = people.execute(
+        f"SELECT count(*) FROM {one} AS a JOIN {two} AS b USING (ref)"
+        " WHERE abs(a.income - b.income) > 0.01"
+    )
+    assert different == 0

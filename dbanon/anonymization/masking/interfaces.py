@@ -6,25 +6,33 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy as np
     from numpy.typing import NDArray
 
     from dbanon.kernels.arrays import Floats, Int32s, Int64s
 
 
+class Draw(Protocol):
+    """Chance that belongs to rows."""
+
+    def __call__(self, count: int, salt: str, column: int | None = None) -> Floats:
+        """Return (n, count) numbers between 0 and 1, both excluded.
+
+        They depend on the person, the values in all columns or in that one, the text and a secret
+        key, and on nothing else: the next release draws the same.
+        """
+        ...
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Rows:
     """Whose values are masked, and chance that stays as it is.
 
-    person: (n,) numbers of the persons; draw: of a count and a text returns (n, count) numbers
-    between 0 and 1, both excluded, which depend on the person, the values, that text and a secret
-    key, and on nothing else: the next release draws the same.
+    person: (n,) numbers of the persons.
     """
 
     person: Int64s
-    draw: Callable[[int, str], Floats]
+    draw: Draw
 
 
 class Masking(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,6 +41,15 @@ def in_order(column: pa.DictionaryArray, info: ColumnInfo) -> pa.DictionaryArray
     number = np.empty(len(values) + 1, np.int32)
     number[order], number[-1] = np.arange(len(values)), -1
     return with_codes(number[codes_of(column)], values.take(pa.array(order)))
+
+
+def spelled(column: pa.DictionaryArray, info: ColumnInfo) -> list[str]:
+    """Return each value of a column as a text; numbers and times alike, however they were read."""
+    texts = [str(value) for value in column.dictionary.to_pylist()]
+    if not info.kind.is_ordered:
+        return texts
+    found = (numbers(column.dictionary, info.kind) + 0.0).tolist()  # -0 is 0
+    return [text if isnan(x) else repr(x) for text, x in zip(texts, found, strict=True)]
 
 
 def with_codes(codes: NDArray[np.int32], values: pa.Array) -> pa.DictionaryArray:

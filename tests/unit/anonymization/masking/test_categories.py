@@ -19,7 +19,7 @@ ROWS = st.lists(
 def rows_of(n, *, persons=None, seed=0):
     source = np.random.default_rng(seed)
     persons = np.arange(n) if persons is None else np.array(persons)
-    return Rows(persons, lambda count, _: source.uniform(1e-12, 1 - 1e-12, (n, count)))
+    return Rows(persons, lambda count, *_: source.uniform(1e-12, 1 - 1e-12, (n, count)))
 
 
 @given(ROWS, st.integers(1, 6))

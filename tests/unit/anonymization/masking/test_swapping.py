@@ -12,7 +12,7 @@ CODES = st.lists(st.integers(-1, 6), min_size=1, max_size=60)
 
 def rows_of(n, seed):
     source = np.random.default_rng(seed)
-    return Rows(np.arange(n), lambda count, _: source.uniform(1e-12, 1 - 1e-12, (n, count)))
+    return Rows(np.arange(n), lambda count, *_: source.uniform(1e-12, 1 - 1e-12, (n, count)))
 
 
 def masked_by(method, codes, seed):
