@@ -123,3 +123,22 @@ def test_noise_is_not_averaged_over_roles_and_steps(people, tmp_path, role, colu
         " WHERE abs(a.income - b.income) > 0.01"
     )
     assert different == 0
+
+
+def test_swapped_rows_do_not_show_themselves_by_changing(people, tmp_path):
+    """Who sees which values change knows which rows are swapped, and that all others are not."""
+    step = 'method = "swapping"\nshare = 0.3\ncolumns = ["diagnosis"]'
+    relation = publish(people, tmp_path, [step])
+    read = f"SELECT ref, diagnosis FROM {relation}"
+    before = dict(people.execute(read))
+    source = dict(people.execute("SELECT ref, diagnosis FROM public.people"))
+    assert 50 < sum(before[ref] != source[ref] for ref in before)
+    for id_ in range(1001, 1004):
+        people.execute(
+            f"INSERT INTO public.people SELECT {id_}, {id_}, age, town, visits, income, height,"
+            " diagnosis FROM public.people WHERE id = 9"
+        )
+        dbanon.refresh("public.people", settings=people.settings)
+    after = dict(people.execute(read))
+    assert sum(before[ref] != after[ref] for ref in before if ref in after) < 25
+    assert len(after) > 280
