@@ -142,3 +142,22 @@ def test_swapped_rows_do_not_show_themselves_by_changing(people, tmp_path):
     after = dict(people.execute(read))
     assert sum(before[ref] != after[ref] for ref in before if ref in after) < 25
     assert len(after) > 280
+
+
+def test_values_that_come_and_go_do_not_show_what_pram_keeps(people, tmp_path):
+    """Else most of the values of many releases are the true one."""
+    step = 'method = "pram"\nkeep = 0.4\ncolumns = ["diagnosis"]'
+    relation = publish(people, tmp_path, [step])
+    read = f"SELECT ref, diagnosis FROM {relation}"
+    shown = [dict(people.execute(read))]
+    source = dict(people.execute("SELECT ref, diagnosis FROM public.people"))
+    for number in range(4):
+        people.execute(f"UPDATE public.people SET diagnosis = 'new {number}' WHERE id = {number}")
+        dbanon.refresh("public.people", settings=people.settings)
+        shown.append(dict(people.execute(read)))
+    stay = range(5, 300)
+    first = sum(shown[0][ref] == source[ref] for ref in stay)
+    often = sum(sum(one[ref] == source[ref] for one in shown) > 2 for ref in stay)
+    assert 80 < first < 160
+    assert abs(often - first) < 15
+    assert sum(len({one[ref] for one in shown}) == 1 for ref in stay) > 220

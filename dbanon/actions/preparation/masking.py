@@ -176,16 +176,22 @@ class _Application:
         """Return the rows at some places, whose chance depends on these columns, too."""
         names = list(columns)
 
-        def draw(count: int, salt: str, column: int | None = None) -> NDArray[np.float64]:
-            texts = [self.persons.spelled[i] for i in self.persons.number[places].tolist()]
-            for name in names if column is None else [names[column]]:
-                values = [json.dumps([name, v]) for v in spelled(columns[name], info.column(name))]
-                values.append(json.dumps([name]))  # of NULL, whose code is -1
-                codes = codes_of(columns[name])[places].tolist()
-                texts = [f"{text}{values[code]}" for text, code in zip(texts, codes, strict=True)]
-            return self._uniform(names, texts, count, salt)
+        def texts(name: str) -> list[str]:
+            values = spelled(columns[name], info.column(name))
+            return [json.dumps([name, value]) for value in values]
 
-        return Rows(self.persons.number[places], draw)
+        def draw(count: int, salt: str, column: int | None = None) -> NDArray[np.float64]:
+            found = [self.persons.spelled[i] for i in self.persons.number[places].tolist()]
+            for name in names if column is None else [names[column]]:
+                values = [*texts(name), json.dumps([name])]  # of NULL, whose code is -1
+                codes = codes_of(columns[name])[places].tolist()
+                found = [f"{text}{values[code]}" for text, code in zip(found, codes, strict=True)]
+            return self._uniform(names, found, count, salt)
+
+        def values() -> NDArray[np.float64]:
+            return self._uniform(names, texts(names[0]), 1, "value")[:, 0]
+
+        return Rows(self.persons.number[places], draw, values)
 
     def _uniform(
         self, names: Sequence[str], texts: Sequence[str], count: int, salt: str

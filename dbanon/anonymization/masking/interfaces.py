@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -28,11 +30,13 @@ class Draw(Protocol):
 class Rows:
     """Whose values are masked, and chance that stays as it is.
 
-    person: (n,) numbers of the persons.
+    person: (n,) numbers of the persons; values: returns a number between 0 and 1 of each value of
+    a column that is masked by itself, which depends on that and a secret key alone.
     """
 
     person: Int64s
     draw: Draw
+    values: Callable[[], Floats]
 
 
 class Masking(Protocol):

@@ -12,7 +12,7 @@ CLOSE = 0.03  # four standard errors of the covariances of 200,000 rows
 
 def rows_of(n, *, seed=0):
     source = np.random.default_rng(seed)
-    return Rows(np.arange(n), lambda count, *_: source.uniform(1e-12, 1 - 1e-12, (n, count)))
+    return Rows(np.arange(n), lambda count, *_: source.uniform(1e-12, 1 - 1e-12, (n, count)), None)
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +90,9 @@ def test_the_scale_of_noise_is_part_of_what_it_is_drawn_by():
         return np.full((3, count), 0.5)
 
     values = np.array([[0.0], [10.0], [20.0]])
-    Noise(0.3).mask(values, Rows(np.arange(3), draw))
-    Noise(0.3).mask(values * 1.001, Rows(np.arange(3), draw))
-    Noise(0.3).mask(values * 1.1, Rows(np.arange(3), draw))
+    Noise(0.3).mask(values, Rows(np.arange(3), draw, None))
+    Noise(0.3).mask(values * 1.001, Rows(np.arange(3), draw, None))
+    Noise(0.3).mask(values * 1.1, Rows(np.arange(3), draw, None))
     assert ["4.5", "4.5", "4.9"] == asked
 
 
@@ -106,7 +106,7 @@ def keyed(values, asked=None):
         seeds = [hash((salt, column, *row)) % 2**32 for row in kept.tolist()]
         return np.array([np.random.default_rng(seed).uniform(size=count) for seed in seeds])
 
-    return Rows(np.arange(len(values)), draw)
+    return Rows(np.arange(len(values)), draw, None)
 
 
 @pytest.mark.parametrize("method", [CorrelatedNoise, Kim])

@@ -12,7 +12,7 @@ CODES = st.lists(st.integers(-1, 6), min_size=1, max_size=60)
 
 def rows_of(n, seed):
     source = np.random.default_rng(seed)
-    return Rows(np.arange(n), lambda count, *_: source.uniform(1e-12, 1 - 1e-12, (n, count)))
+    return Rows(np.arange(n), lambda count, *_: source.uniform(1e-12, 1 - 1e-12, (n, count)), None)
 
 
 def masked_by(method, codes, seed):
@@ -39,7 +39,7 @@ def test_rank_swapping_swaps_in_pairs_of_free_ranks():
     source = np.random.default_rng(3)
     n, width = 1000, 30
     drawn = source.uniform(size=n)
-    rows = Rows(np.arange(n), lambda *_: drawn[:, None])
+    rows = Rows(np.arange(n), lambda *_: drawn[:, None], None)
     codes = np.arange(n, dtype=np.int32)[:, None]
     found = RankSwapping(100 * width / n).mask(codes, np.array([n]), rows)[:, 0]
     assert np.arange(n).tolist() == found[found].tolist()
@@ -83,7 +83,7 @@ def test_no_share_is_refused(share):
 
 
 def kept(drawn):
-    return Rows(np.arange(len(drawn)), lambda *_: drawn)
+    return Rows(np.arange(len(drawn)), lambda *_: drawn, None)
 
 
 def test_partners_mostly_stay_when_somebody_comes():
