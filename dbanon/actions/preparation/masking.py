@@ -22,6 +22,7 @@ from dbanon.formats.values.coded import (
     in_order,
     numbers_of,
     one_chunk,
+    spelled,
     with_codes,
     with_numbers,
 )
@@ -130,8 +131,11 @@ class _Application:
         after, present = before.copy(), np.isfinite(before.sum(axis=1))
         for part in self.parts:
             full = part[present[part]]
-            if len(full):
-                after[full] = method.mask(before[full], self._rows(full, columns))
+            if not len(full):
+                continue
+            rows = self._rows(full, columns, info)
+            is_few = len(np.unique(rows.person)) < method.least
+            after[full] = np.nan if is_few else method.mask(before[full], rows)
         return {
             name: with_numbers(column, info.column(name), before=before[:, j], after=after[:, j])
             for j, (name, column) in enumerate(columns.items())
@@ -143,7 +147,7 @@ class _Application:
         sizes = np.array([len(column.dictionary) for column in ordered.values()], np.int64)
         after = before.copy()
         for part in self.parts:
-            after[part] = method.mask(before[part], sizes, self._rows(part, ordered))
+            after[part] = method.mask(before[part], sizes, self._rows(part, ordered, info))
         label = [method.label] if isinstance(method, RareToOther) else []
         return {
             name: with_codes(after[:, j], _with(column.dictionary, label))
@@ -168,25 +172,37 @@ class _Application:
                 hint="mask each of them by a step of its own",
             )
 
-    def _rows(self, places: NDArray[np.int64], columns: Columns) -> Rows:
+    def _rows(self, places: NDArray[np.int64], columns: Columns, info: TableInfo) -> Rows:
         """Return the rows at some places, whose chance depends on these columns, too."""
+        names = list(columns)
 
-        def draw(count: int, salt: str) -> NDArray[np.float64]:
-            texts = [self.persons.spelled[i] for i in self.persons.number[places].tolist()]
-            for name, column in columns.items():
-                values = [json.dumps([name, str(v)]) for v in column.dictionary.to_pylist()]
-                values.append(json.dumps([name]))  # of NULL, whose code is -1
-                codes = codes_of(column)[places].tolist()
-                texts = [f"{text}{values[code]}" for text, code in zip(texts, codes, strict=True)]
-            return self._uniform(texts, count, salt)
+        def texts(name: str) -> list[str]:
+            values = spelled(columns[name], info.column(name))
+            return [json.dumps([name, value]) for value in values]
 
-        return Rows(self.persons.number[places], draw)
+        def draw(count: int, salt: str, column: int | None = None) -> NDArray[np.float64]:
+            found = [self.persons.spelled[i] for i in self.persons.number[places].tolist()]
+            for name in names if column is None else [names[column]]:
+                values = [*texts(name), json.dumps([name])]  # of NULL, whose code is -1
+                codes = codes_of(columns[name])[places].tolist()
+                found = [f"{text}{values[code]}" for text, code in zip(found, codes, strict=True)]
+            return self._uniform(names, found, count, salt)
 
-    def _uniform(self, texts: Sequence[str], count: int, salt: str) -> NDArray[np.float64]:
-        """Return numbers between 0 and 1 by the hash of each text, (n, count)."""
+        def values() -> NDArray[np.float64]:
+            return self._uniform(names, texts(names[0]), 1, "value")[:, 0]
+
+        return Rows(self.persons.number[places], draw, values)
+
+    def _uniform(
+        self, names: Sequence[str], texts: Sequence[str], count: int, salt: str
+    ) -> NDArray[np.float64]:
+        """Return numbers between 0 and 1 by the hash of each text, (n, count).
+
+        names: the columns that are masked together; others of the step make no difference.
+        """
         step, blocks = self.step, []
         of = [] if self.policy.subject is not None else [str(self.policy.table)]
-        own = json.dumps([*of, step.method, step.columns, step.within, sorted(step.params.items())])
+        own = json.dumps([*of, step.method, names, step.within, sorted(step.params.items())])
         for start in range(0, count, _NUMBERS):
             size = min(_NUMBERS, count - start) * _BYTES
             begun = hashlib.blake2b(key=self.key, digest_size=size)

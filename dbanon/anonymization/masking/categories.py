@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from dbanon.kernels.arrays import Int32s, Int64s
 
 
+_STEP = np.uint64(0x9E3779B97F4A7C15)  # from one number of a row to its next
+
+
 @dataclass(frozen=True, slots=True)
 class RareToOther:
     """Replace the values of fewer than ``persons`` persons by one, ``label``.
@@ -56,7 +59,8 @@ class Pram:
     """Keep each value with the probability ``keep``, else give one of the others, all as likely.
 
     That is the transition matrix, with ``keep`` on its diagonal and (1 - keep) / (values - 1)
-    elsewhere; who knows it can correct counts.
+    elsewhere; who knows it can correct counts. A value more or less changes the rows alone that are
+    given it: else most of many releases would show the true one.
     """
 
     keep: float
@@ -73,12 +77,11 @@ class Pram:
 
     def mask(self, codes: Int32s, n_values: NDArray[np.int64], rows: Rows) -> Int32s:
         """Return the codes that were drawn."""
-        others = int(n_values[0]) - 1
-        drawn = rows.draw(2, f"one of {others + 1}")
-        other = (drawn[:, 1:] * others).astype(np.int32)
-        other += other >= codes
-        stays = (drawn[:, :1] < self.keep) | (codes < 0) | (others == 0)
-        return np.where(stays, codes, other).astype(np.int32)
+        drawn, masked = rows.draw(2, "another"), codes.copy()
+        changes = np.flatnonzero((drawn[:, 0] >= self.keep) & (codes[:, 0] >= 0))
+        if n_values[0] > 1:
+            masked[changes, 0] = _others(codes[changes, 0], drawn[changes, 1], rows.values())
+        return masked
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,40 @@ class LocalSuppression:
             if not len(hit):
                 return masked
             masked[hit, p - 1 - unsafe[hit, ::-1].argmax(axis=1)] = -1
+
+
+def _others(
+    own: NDArray[np.int32], drawn: NDArray[np.float64], values: NDArray[np.float64]
+) -> NDArray[np.int32]:
+    """Return of each row another value than its own, all as likely.
+
+    own: (m,) the values of the rows, of which there are two at least; drawn: (m,) and values: (v,)
+    numbers that belong to rows and to values. Each value has a place in a table that is empty for
+    three quarters at least, and a row tries places by chance until it finds one.
+    """
+    digits = int(np.ceil(np.log2(len(values)))) + 2
+    table = np.full(2**digits, -1, np.int32)
+    for value in np.argsort(values, kind="stable").tolist():
+        place = int(values[value] * len(table))
+        while table[place] >= 0:
+            place = (place + 1) % len(table)
+        table[place] = value
+    found, left = np.empty(len(own), np.int32), np.arange(len(own))
+    numbers = (drawn * 2.0**53).astype(np.uint64)
+    while len(left):
+        numbers += _STEP
+        tried = table[_mixed(numbers[left]) >> np.uint64(64 - digits)]
+        is_other = (tried >= 0) & (tried != own[left])
+        found[left[is_other]] = tried[is_other]
+        left = left[~is_other]
+    return found
+
+
+def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return 64 bits that look like chance (SplitMix64; Steele, Lea, Flood, OOPSLA 2014)."""
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))
 
 
 def _persons(pairs: Int64s, codes: Int64s) -> Int64s:

@@ -14,17 +14,29 @@ if TYPE_CHECKING:
     from dbanon.kernels.arrays import Floats, Int32s, Int64s
 
 
+class Draw(Protocol):
+    """Chance that belongs to rows."""
+
+    def __call__(self, count: int, salt: str, column: int | None = None) -> Floats:
+        """Return (n, count) numbers between 0 and 1, both excluded.
+
+        They depend on the person, the values in all columns or in that one, the text and a secret
+        key, and on nothing else: the next release draws the same.
+        """
+        ...
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Rows:
     """Whose values are masked, and chance that stays as it is.
 
-    person: (n,) numbers of the persons; draw: of a count and a text returns (n, count) numbers
-    between 0 and 1, both excluded, which depend on the person, the values, that text and a secret
-    key, and on nothing else: the next release draws the same.
+    person: (n,) numbers of the persons; values: returns a number between 0 and 1 of each value of
+    a column that is masked by itself, which depends on that and a secret key alone.
     """
 
     person: Int64s
-    draw: Callable[[int, str], Floats]
+    draw: Draw
+    values: Callable[[], Floats]
 
 
 class Masking(Protocol):
@@ -43,6 +55,11 @@ class Masking(Protocol):
 
 class NumberMasking(Masking, Protocol):
     """A way to change numbers."""
+
+    @property
+    def least(self) -> int:
+        """How many persons the rows must be of, or it hides nobody among them."""
+        ...
 
     def mask(self, values: Floats, rows: Rows) -> Floats:
         """Return other numbers, (n, p), for those given, (n, p) and finite; n >= 1.

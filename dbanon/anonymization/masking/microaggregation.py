@@ -43,6 +43,11 @@ class Microaggregation:
         """Raise PolicyError for groups of nobody."""
         require_groups(self.k)
 
+    @property
+    def least(self) -> int:
+        """How many persons the rows must be of, or it hides nobody among them."""
+        return self.k
+
     def mask(self, values: Floats, rows: Rows) -> Floats:  # noqa: ARG002 - of the interface
         """Return the means; O(n^2 p / k) for MDAV, less on a tree of few columns, else O(n k)."""
         groups = _groups(_standardized(values), self.k, self.by)

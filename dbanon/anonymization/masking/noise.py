@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from dbanon.anonymization.masking.interfaces import Rows
     from dbanon.kernels.arrays import Floats
 
+_EXPLAINED = 1e-9  # of the deviation of a column, below which other columns explain all of it
+
 
 @dataclass(frozen=True, slots=True)
 class Noise:
@@ -30,6 +32,7 @@ class Noise:
     joint: ClassVar[bool] = False
     whole: ClassVar[bool] = False
     within_class: ClassVar[bool] = False
+    least: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         """Raise PolicyError for no noise."""
@@ -37,7 +40,7 @@ class Noise:
 
     def mask(self, values: Floats, rows: Rows) -> Floats:
         """Return the numbers with noise."""
-        deviation = float(f"{self.share**0.5 * values.std():.1e}")
+        deviation = _two_digits(self.share**0.5 * float(values.std()))
         return np.asarray(values + deviation * _normal(rows.draw(1, repr(deviation))))
 
 
@@ -45,7 +48,9 @@ class Noise:
 class CorrelatedNoise:
     """Add normal noise to columns together, with ``share`` of their covariances.
 
-    Means and correlations stay in expectation, covariances become 1 + share times as large.
+    Means and correlations stay in expectation, covariances become 1 + share times as large. As in
+    ``Noise``, noise stays or is new, and is never the old one by another scale: from two shown
+    values with one draw, whoever knows both scales solves for what was masked.
     """
 
     share: float
@@ -54,6 +59,7 @@ class CorrelatedNoise:
     joint: ClassVar[bool] = True
     whole: ClassVar[bool] = True
     within_class: ClassVar[bool] = False
+    least: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         """Raise PolicyError for no noise."""
@@ -61,9 +67,7 @@ class CorrelatedNoise:
 
     def mask(self, values: Floats, rows: Rows) -> Floats:
         """Return the numbers with noise; O(n p^2)."""
-        mean, spread = _scale(values)
-        scores = (values - mean) / spread
-        return np.asarray(mean + (scores + _correlated(scores, self.share, rows)) * spread)
+        return values + _correlated(values, self.share, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ class Kim:
     joint: ClassVar[bool] = True
     whole: ClassVar[bool] = True
     within_class: ClassVar[bool] = False
+    least: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         """Raise PolicyError for no noise."""
@@ -89,7 +94,7 @@ class Kim:
         """Return the numbers with noise; O(n p^2)."""
         mean, spread = _scale(values)
         scores = (values - mean) / spread
-        noisy = scores + _correlated(scores, self.share, rows)
+        noisy = scores + _correlated(values, self.share, rows) / spread
         if self.exact:
             whitened = (noisy - noisy.mean(axis=0)) @ _power(_covariance(noisy), -0.5)
             drawn = whitened @ _power(_covariance(scores), 0.5)
@@ -112,6 +117,7 @@ class Sullivan:
     joint: ClassVar[bool] = True
     whole: ClassVar[bool] = True
     within_class: ClassVar[bool] = False
+    least: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         """Raise PolicyError for no noise."""
@@ -144,9 +150,37 @@ def _scale(values: Floats) -> tuple[Floats, Floats]:
 
 
 def _correlated(values: Floats, share: float, rows: Rows) -> Floats:
-    """Return normal noise whose covariances are a share of those of the values, (n, p)."""
-    normal = _normal(rows.draw(values.shape[1], "noise"))
-    return np.asarray(normal @ _power(_covariance(values), 0.5) * share**0.5)
+    """Return normal noise whose covariances are a share of those of the values, (n, p).
+
+    Noise of a column is that of what the columns before it explain of it, and of what they do not.
+    The weights are rounded so that what is added or lost is at most a tenth of the latter: columns
+    that nearly are one keep noise that nearly is one. Noise of a column is drawn by the person and
+    its value there alone, so that it stays when the values of other columns change.
+    """
+    p = values.shape[1]
+    scores = (values - values.mean(axis=0)) / _scale(values)[1]
+    deviation, weights, parts = np.zeros(p), np.eye(p), np.zeros(values.shape)
+    for j, spread in enumerate(_scale(values)[1]):
+        before = np.linalg.lstsq(scores[:, :j], scores[:, j], rcond=None)[0]
+        rest = (scores[:, j] - scores[:, :j] @ before).std()
+        before *= spread / _scale(values)[1][:j]
+        weights[j, :j] = before @ weights[:j, :j]
+        if rest > _EXPLAINED:
+            deviation[j] = _two_digits(share**0.5 * spread * rest)
+            varies = deviation[:j] > 0.0
+            unit = _power_of_ten(deviation[j] / np.where(varies, deviation[:j], 1.0)) / 10
+            weights[j, :j] = np.where(varies, np.rint(weights[j, :j] / unit) * unit, 0.0)
+            salt = repr([*weights[j, :j].tolist(), deviation[j]])
+            parts[:, j] = deviation[j] * _normal(rows.draw(1, salt, j)[:, 0])
+    return np.asarray(parts @ weights.T)
+
+
+def _two_digits(number: float) -> float:
+    return float(f"{number:.1e}")
+
+
+def _power_of_ten(numbers: Floats) -> Floats:
+    return np.asarray(10.0 ** np.floor(np.log10(numbers)))
 
 
 def _require_positive(share: float) -> None:

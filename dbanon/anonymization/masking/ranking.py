@@ -31,6 +31,11 @@ class IndividualRanking:
         """Raise PolicyError for groups of nobody."""
         require_groups(self.k)
 
+    @property
+    def least(self) -> int:
+        """How many persons the rows must be of, or it hides nobody among them."""
+        return self.k
+
     def mask(self, values: Floats, rows: Rows) -> Floats:  # noqa: ARG002 - of the interface
         """Return the means; O(n log n)."""
         return individual_ranking(values, self.k)

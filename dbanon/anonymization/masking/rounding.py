@@ -24,6 +24,7 @@ class Rounding:
     joint: ClassVar[bool] = False
     whole: ClassVar[bool] = False
     within_class: ClassVar[bool] = False
+    least: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         """Raise PolicyError for what is no such parameter."""
@@ -50,6 +51,7 @@ class Discretization:
     joint: ClassVar[bool] = False
     whole: ClassVar[bool] = True
     within_class: ClassVar[bool] = False
+    least: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         """Raise PolicyError for what is no such parameter."""

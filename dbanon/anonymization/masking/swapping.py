@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 _ALL = 100.0  # percent
+_DIGITS, _ALL_DIGITS = 53, 62  # binary ones, of a number that is drawn and with how many it has
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ class Swapping:
     """Swap the values of ``share`` of the rows in pairs, those of all columns together.
 
     With ``within`` both rows of a pair have the same values of those columns, so that all counts of
-    these columns and the swapped ones together stay.
+    these columns and the swapped ones together stay. Pairs mostly stay when others come and go:
+    else whoever compares two releases sees which rows are swapped, and that all others are not.
     """
 
     share: float
@@ -73,10 +75,9 @@ class Swapping:
         """Return the codes with some rows swapped; O(n log n)."""
         drawn = rows.draw(2, "swap")
         chosen = np.flatnonzero(drawn[:, 0] < self.share)
-        chosen = chosen[np.argsort(drawn[chosen, 1], kind="stable")]
-        chosen = chosen[: len(chosen) // 2 * 2]
+        one, other = (chosen[found] for found in _pairs(drawn[chosen, 1]))
         masked = codes.copy()
-        masked[chosen[::2]], masked[chosen[1::2]] = codes[chosen[1::2]], codes[chosen[::2]]
+        masked[one], masked[other] = codes[other], codes[one]
         return masked
 
 
@@ -97,34 +98,62 @@ class Permutation:
         return codes[np.argsort(rows.draw(1, "place")[:, 0], kind="stable")]
 
 
-def _partners(drawn: NDArray[np.float64], width: int) -> NDArray[np.int64]:
-    """Return with which rank each is swapped, itself for none; O(n).
+def _pairs(drawn: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the places of pairs, all but one if they are odd; O(n log n).
 
-    A rank that is free takes one of the free ranks in the window after it, by its drawn number.
+    Those pair whose numbers have the longest common beginning: one number more or less changes at
+    most a pair for each of its digits. Rows of a person with one value have one number: the first
+    of them pairs with a first of others, the second with a second.
     """
-    n = len(drawn)
-    partner = np.arange(n)
-    window: list[int] = []  # the free ranks after the present one, in any order
-    place = np.full(n, -1)  # of each of them in the window
+    left = np.argsort(drawn, kind="stable")
+    again = np.arange(len(left)) - np.searchsorted(drawn[left], drawn[left])
+    digits = (drawn[left] * 2.0**_DIGITS).astype(np.int64)
+    digits += np.minimum(again, 2 ** (_ALL_DIGITS - _DIGITS) - 1) << _DIGITS
+    order = np.argsort(digits, kind="stable")
+    left, digits = left[order], digits[order]
+    pairs = [np.empty((0, 2), np.int64)]
+    for shift in range(_ALL_DIGITS + 1):
+        beginning = digits >> shift
+        place = np.arange(len(left)) - np.searchsorted(beginning, beginning)
+        first = np.flatnonzero((place[:-1] % 2 == 0) & (beginning[1:] == beginning[:-1]))
+        pairs.append(np.column_stack([left[first], left[first + 1]]))
+        taken = np.concatenate([first, first + 1])
+        left, digits = np.delete(left, taken), np.delete(digits, taken)
+    one, other = np.concatenate(pairs).T
+    return one, other
 
-    def remove(rank: int) -> None:
-        last = window.pop()
-        if last != rank:
-            window[place[rank]], place[last] = last, place[rank]
-        place[rank] = -1
+
+def _partners(drawn: NDArray[np.float64], width: int) -> NDArray[np.int64]:
+    """Return with which rank each is swapped, itself for none; O(n) for numbers that are drawn.
+
+    A rank that is free takes the one of the free ranks in the window after it whose number comes
+    next after its own, and after 1 comes 0: so that most partners stay when others come and go.
+    """
+    n, size = len(drawn), max(1, width // 2)
+    numbers, partner = drawn.tolist(), np.arange(n)
+    cells = [int(number * size) for number in numbers]
+    window: list[list[int]] = [[] for _ in range(size)]  # free ranks after the present one, by cell
+
+    def following(rank: int) -> int | None:
+        own, start = numbers[rank], cells[rank]
+        for step in range(size + 1):
+            found = window[(start + step) % size]
+            if step == 0:
+                found = [other for other in found if numbers[other] >= own]
+            if found:
+                return min(found, key=numbers.__getitem__)
+        return None
 
     for rank in range(min(width, n)):
-        place[rank] = len(window)
-        window.append(rank)
+        window[cells[rank]].append(rank)
     for rank in range(n):
         if rank + width < n:
-            place[rank + width] = len(window)
-            window.append(rank + width)
-        if place[rank] < 0:
+            window[cells[rank + width]].append(rank + width)
+        if partner[rank] != rank:
             continue
-        remove(rank)
-        if window:
-            other = window[int(drawn[rank] * len(window))]
-            remove(other)
+        window[cells[rank]].remove(rank)
+        other = following(rank)
+        if other is not None:
+            window[cells[other]].remove(other)
             partner[rank], partner[other] = other, rank
     return partner

@@ -36,6 +36,11 @@ class TopCoding:
         if self.persons < 1:
             raise PolicyError("persons of top-coding is at least 1")
 
+    @property
+    def least(self) -> int:
+        """How many persons the rows must be of, or it hides nobody among them."""
+        return self.persons
+
     def mask(self, values: Floats, rows: Rows) -> Floats:
         """Return the numbers with one for the tail; O(n log n)."""
         column = values[:, 0]
@@ -63,6 +68,11 @@ class BottomCoding:
         """Raise PolicyError for what is no such parameter."""
         if self.persons < 1:
             raise PolicyError("persons of bottom-coding is at least 1")
+
+    @property
+    def least(self) -> int:
+        """How many persons the rows must be of, or it hides nobody among them."""
+        return self.persons
 
     def mask(self, values: Floats, rows: Rows) -> Floats:
         """Return the numbers with one for the tail; O(n log n)."""

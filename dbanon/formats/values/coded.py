@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,6 +43,15 @@ def in_order(column: pa.DictionaryArray, info: ColumnInfo) -> pa.DictionaryArray
     return with_codes(number[codes_of(column)], values.take(pa.array(order)))
 
 
+def spelled(column: pa.DictionaryArray, info: ColumnInfo) -> list[str]:
+    """Return each value of a column as a text; numbers and times alike, however they were read."""
+    texts = [str(value) for value in column.dictionary.to_pylist()]
+    if not info.kind.is_ordered:
+        return texts
+    found = (numbers(column.dictionary, info.kind) + 0.0).tolist()  # -0 is 0
+    return [text if isnan(x) else repr(x) for text, x in zip(texts, found, strict=True)]
+
+
 def with_codes(codes: NDArray[np.int32], values: pa.Array) -> pa.DictionaryArray:
     """Return a column of these values, each once and only if a row has it; -1 is NULL."""
     once = values.dictionary_encode()
@@ -68,10 +78,24 @@ def with_numbers(
     before: NDArray[np.float64],
     after: NDArray[np.float64],
 ) -> pa.DictionaryArray:
-    """Return a column with other numbers where they differ; NaN is NULL."""
-    changed = np.flatnonzero((before != after) & ~np.isnan(after))
+    """Return a column with other numbers where they differ; NaN is NULL.
+
+    Values that are one number become one of them: what a method makes alike is shown alike.
+    """
+    changed = np.flatnonzero(before != after)
     distinct, new = np.unique(after[changed], return_inverse=True)
-    codes = codes_of(column).copy()
-    codes[changed] = len(column.dictionary) + new
-    spelled = written(distinct, info, column.dictionary)
-    return with_codes(codes, pa.concat_arrays([column.dictionary, spelled]))
+    values = column.dictionary
+    codes = np.append(_first_of_number(values, info), -1)[codes_of(column)]
+    codes[changed] = np.where(np.isnan(after[changed]), -1, len(values) + new)
+    spelled = written(distinct[~np.isnan(distinct)], info, values)
+    return with_codes(codes.astype(np.int32), pa.concat_arrays([values, spelled]))
+
+
+def _first_of_number(values: pa.Array, info: ColumnInfo) -> NDArray[np.int64]:
+    """Return of each value the place of the first, in their order, that is the same number."""
+    order = pc.sort_indices(values).to_numpy().astype(np.int64)
+    found = numbers(values, info.kind)[order]
+    _, first, number = np.unique(found, return_index=True, return_inverse=True)
+    place = np.empty(len(values), np.int64)
+    place[order] = order[first[number]]
+    return place

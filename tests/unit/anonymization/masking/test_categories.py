@@ -16,10 +16,15 @@ ROWS = st.lists(
 )
 
 
-def rows_of(n, *, persons=None, seed=0):
+def rows_of(n, *, persons=None, seed=0, n_values=4):
     source = np.random.default_rng(seed)
     persons = np.arange(n) if persons is None else np.array(persons)
-    return Rows(persons, lambda count, _: source.uniform(1e-12, 1 - 1e-12, (n, count)))
+    numbers = source.uniform(size=1000)
+
+    def draw(count, *_):
+        return source.uniform(1e-12, 1 - 1e-12, (n, count))
+
+    return Rows(persons, draw, lambda: numbers[:n_values])
 
 
 @given(ROWS, st.integers(1, 6))
@@ -55,6 +60,34 @@ def test_pram_has_its_transition_matrix_and_counts_can_be_corrected():
     matrix = np.full((4, 4), 0.1) + 0.6 * np.eye(4)
     corrected = np.linalg.solve(matrix.T, table.sum(axis=0))
     assert corrected == pytest.approx([60_000, 30_000, 9_000, 1_000], abs=800)
+
+
+@pytest.mark.parametrize("n_values", [2, 3, 5, 64, 300])
+def test_pram_gives_all_other_values_alike(n_values):
+    n = 400 * (n_values - 1)
+    codes = np.zeros((n, 1), np.int32)
+    found = Pram(1e-9).mask(codes, np.array([n_values]), rows_of(n, n_values=n_values))
+    counts = np.bincount(found[:, 0], minlength=n_values)
+    assert counts[0] == 0
+    spread = (counts[1:] - 400) / 20
+    assert np.abs(spread).max() < 5
+    assert np.abs((spread**2).mean() - 1) < 4 * (2 / n_values) ** 0.5
+
+
+def test_a_new_value_is_given_to_few_and_changes_nobody_else():
+    """Else every new value is another draw of all rows, and most of their draws are true."""
+    n, n_values = 5000, 40
+    source = np.random.default_rng(12)
+    drawn, values = source.uniform(size=(n, 2)), source.uniform(size=n_values + 1)
+    codes = source.integers(0, n_values, (n, 1)).astype(np.int32)
+
+    def masked(n_values):
+        rows = Rows(np.arange(n), lambda *_: drawn, lambda: values[:n_values])
+        return Pram(0.5).mask(codes, np.array([n_values]), rows)[:, 0]
+
+    before, after = masked(n_values), masked(n_values + 1)
+    assert set(after[before != after]) == {n_values}
+    assert (before != after).mean() == pytest.approx(0.5 / n_values, rel=0.4)
 
 
 def test_pram_leaves_null_and_what_has_no_other_value():

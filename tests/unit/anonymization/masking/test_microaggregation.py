@@ -38,7 +38,7 @@ def test_a_constant_column_and_groups_that_cover_all_stay_finite():
 
 def masked_by(method, values):
     values = np.asarray(values, np.float64)
-    return method.mask(values, Rows(np.arange(len(values)), None))
+    return method.mask(values, Rows(np.arange(len(values)), None, None))
 
 
 def sse(before, after):

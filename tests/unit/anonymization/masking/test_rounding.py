@@ -7,7 +7,7 @@ from dbanon.domain.errors import PolicyError
 
 
 def masked_by(method, values):
-    rows = Rows(np.arange(len(values)), None)
+    rows = Rows(np.arange(len(values)), None, None)
     return method.mask(np.array(values, np.float64)[:, None], rows)[:, 0].tolist()
 
 

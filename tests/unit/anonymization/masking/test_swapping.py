@@ -12,7 +12,7 @@ CODES = st.lists(st.integers(-1, 6), min_size=1, max_size=60)
 
 def rows_of(n, seed):
     source = np.random.default_rng(seed)
-    return Rows(np.arange(n), lambda count, _: source.uniform(1e-12, 1 - 1e-12, (n, count)))
+    return Rows(np.arange(n), lambda count, *_: source.uniform(1e-12, 1 - 1e-12, (n, count)), None)
 
 
 def masked_by(method, codes, seed):
@@ -39,7 +39,7 @@ def test_rank_swapping_swaps_in_pairs_of_free_ranks():
     source = np.random.default_rng(3)
     n, width = 1000, 30
     drawn = source.uniform(size=n)
-    rows = Rows(np.arange(n), lambda *_: drawn[:, None])
+    rows = Rows(np.arange(n), lambda *_: drawn[:, None], None)
     codes = np.arange(n, dtype=np.int32)[:, None]
     found = RankSwapping(100 * width / n).mask(codes, np.array([n]), rows)[:, 0]
     assert np.arange(n).tolist() == found[found].tolist()
@@ -80,3 +80,29 @@ def test_no_percentage_is_refused(percent):
 def test_no_share_is_refused(share):
     with pytest.raises(PolicyError, match="share"):
         Swapping(share)
+
+
+def kept(drawn):
+    return Rows(np.arange(len(drawn)), lambda *_: drawn, None)
+
+
+def test_partners_mostly_stay_when_somebody_comes():
+    """Else values of many releases have the true one in their middle, and pairs show themselves."""
+    n = 4000
+    drawn = np.random.default_rng(8).uniform(size=(n, 2))
+    codes = np.arange(n, dtype=np.int32)[:, None]
+    for method, column in ((Swapping(0.5), drawn), (RankSwapping(5), drawn[:, :1])):
+        all_of_them = method.mask(codes, np.array([n]), kept(column))[:, 0]
+        without = np.delete(np.arange(n), 17)
+        others = method.mask(codes[:-1], np.array([n - 1]), kept(column[without]))[:, 0]
+        changed = all_of_them[without] != without[others]
+        assert 0 < changed.sum() < 0.1 * n
+
+
+def test_rows_of_a_person_are_swapped_with_those_of_others():
+    """Rows of one person and one value have one draw, and are worth nothing to each other."""
+    drawn = np.random.default_rng(9).uniform(size=(500, 2)).repeat(3, axis=0)
+    codes = np.arange(500, dtype=np.int32).repeat(3)[:, None]
+    found = Swapping(1.0).mask(codes, np.array([500]), kept(drawn))
+    assert (found == codes).sum() <= 3
+    assert sorted(codes.tolist()) == sorted(found.tolist())

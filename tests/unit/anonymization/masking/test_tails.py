@@ -12,7 +12,7 @@ VALUES = st.lists(st.tuples(st.integers(-5, 20), st.integers(0, 8)), min_size=1,
 
 def masked_by(method, values, persons=None):
     persons = np.arange(len(values)) if persons is None else np.array(persons)
-    rows = Rows(persons, None)
+    rows = Rows(persons, None, None)
     return method.mask(np.array(values, np.float64)[:, None], rows)[:, 0].tolist()
 
 
