@@ -108,10 +108,17 @@ class SourceRows:
 
     def take(self, rows: NDArray[np.int64]) -> SourceRows:
         """Return some rows, in the order given."""
-        chosen = pa.array(rows)
-        kept = None if self.kept is None else self.kept.take(chosen)
+        kept = None if self.kept is None else _taken(self.kept, rows)
         frozen = None if self.frozen is None else np.flatnonzero(np.isin(rows, self.frozen))
-        return SourceRows(self.keys.take(chosen), self.columns.take(chosen), kept, frozen)
+        return SourceRows(_taken(self.keys, rows), _taken(self.columns, rows), kept, frozen)
+
+
+def _taken(table: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
+    """Return some rows of a table, as many where it has no column, of which Arrow would take none.
+
+    rows: of a table without columns at most as many as it has.
+    """
+    return table.take(pa.array(rows)) if table.num_columns else table.slice(0, len(rows))
 
 
 def require_fit(session: Session, info: TableInfo, policy: Policy) -> None:

@@ -100,6 +100,25 @@ def test_newcomers_wait_until_they_are_enough(patients):
 
 
 @pytest.mark.one_server
+def test_newcomers_come_to_classes_without_a_sensitive_column(database):
+    table = make_patients(database, rows=60)
+    policy = patients_policy(table, k=K, l=None, algorithm="mdav")
+    rules = [
+        replace(rule, role=Role.INSENSITIVE) if rule.role is Role.SENSITIVE else rule
+        for rule in policy.columns
+    ]
+    dbanon.set_policy(table, replace(policy, columns=tuple(rules)), settings=database.settings)
+    dbanon.publish(table, settings=database.settings)
+    database.execute(
+        "INSERT INTO public.patients SELECT id + 60, age, sex, born, weight, disease, note || '+'"
+        " FROM public.patients"
+    )
+    found = refresh(database)
+    assert (60, 60) == (found.growth.kept, found.growth.births + found.growth.waiting)
+    assert found.growth.births > K
+    assert 60 + found.growth.births == published(database).total()
+
+
 def test_the_class_of_who_leaves_goes_as_a_whole(patients):
     before = published(patients)
     patients.execute("DELETE FROM public.patients WHERE id = 17")
