@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from dbanon.anonymization.masking.interfaces import ValueMasking
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)  # from one number of a row to its next
 
 
 @dataclass(frozen=True, slots=True)
-class RareToOther:
+class RareToOther(ValueMasking):
     """Replace the values of fewer than ``persons`` persons by one, ``label``.
 
     If those together are fewer persons, the next rarest values join them.
@@ -29,11 +30,6 @@ class RareToOther:
 
     persons: int
     label: str = "other"
-
-    of_numbers: ClassVar[bool] = False
-    joint: ClassVar[bool] = False
-    whole: ClassVar[bool] = True
-    within_class: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Raise PolicyError for what is no such parameter."""
@@ -55,7 +51,7 @@ class RareToOther:
 
 
 @dataclass(frozen=True, slots=True)
-class Pram:
+class Pram(ValueMasking):
     """Keep each value with the probability ``keep``, else give one of the others, all as likely.
 
     That is the transition matrix, with ``keep`` on its diagonal and (1 - keep) / (values - 1)
@@ -64,11 +60,6 @@ class Pram:
     """
 
     keep: float
-
-    of_numbers: ClassVar[bool] = False
-    joint: ClassVar[bool] = False
-    whole: ClassVar[bool] = True
-    within_class: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Raise PolicyError for what is no such parameter."""
@@ -85,7 +76,7 @@ class Pram:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalSuppression:
+class LocalSuppression(ValueMasking):
     """Give NULL for values in rare combinations (Hundepool et al., mu-Argus manual).
 
     Afterwards every combination of the values of ``size`` of the columns that is left belongs to at
@@ -96,10 +87,7 @@ class LocalSuppression:
     persons: int
     size: int = 2
 
-    of_numbers: ClassVar[bool] = False
     joint: ClassVar[bool] = True
-    whole: ClassVar[bool] = True
-    within_class: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Raise PolicyError for what is no such parameter."""

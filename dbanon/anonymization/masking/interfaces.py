@@ -48,18 +48,20 @@ class Masking(Protocol):
     """
 
     of_numbers: ClassVar[bool]
-    joint: ClassVar[bool]
-    whole: ClassVar[bool]
-    within_class: ClassVar[bool]
+    joint: ClassVar[bool] = False
+    whole: ClassVar[bool] = True
+    within_class: ClassVar[bool] = False
 
 
 class NumberMasking(Masking, Protocol):
     """A way to change numbers."""
 
+    of_numbers: ClassVar[bool] = True
+
     @property
     def least(self) -> int:
         """How many persons the rows must be of, or it hides nobody among them."""
-        ...
+        return 2
 
     def mask(self, values: Floats, rows: Rows) -> Floats:
         """Return other numbers, (n, p), for those given, (n, p) and finite; n >= 1.
@@ -71,6 +73,8 @@ class NumberMasking(Masking, Protocol):
 
 class ValueMasking(Masking, Protocol):
     """A way to change values of any type."""
+
+    of_numbers: ClassVar[bool] = False
 
     def mask(self, codes: Int32s, n_values: NDArray[np.int64], rows: Rows) -> Int32s:
         """Return other codes, (n, p), for those given; n >= 1.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from dbanon.anonymization.loss.scores import first_component
+from dbanon.anonymization.masking.interfaces import NumberMasking
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
 
@@ -21,7 +22,7 @@ _DIGITS = 12  # what only rounding tells apart is equal, on every machine
 
 
 @dataclass(frozen=True, slots=True)
-class Microaggregation:
+class Microaggregation(NumberMasking):
     """Replace the values of columns together by the means of groups of at least ``k`` rows.
 
     Groups are those of MDAV, or lie one after the other along an axis, cut with the least error:
@@ -34,10 +35,7 @@ class Microaggregation:
     by: Literal["mdav", "z-sum", "principal"] = "mdav"
     restore_variance: bool = False
 
-    of_numbers: ClassVar[bool] = True
     joint: ClassVar[bool] = True
-    whole: ClassVar[bool] = True
-    within_class: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Raise PolicyError for groups of nobody."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from dbanon.anonymization.algorithms.libraries import library
+from dbanon.anonymization.masking.interfaces import NumberMasking
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ _EXPLAINED = 1e-9  # of the deviation of a column, below which other columns exp
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class Noise(NumberMasking):
     """Add normal noise to each column, with ``share`` of its variance.
 
     Means and covariances stay in expectation, variances become 1 + share times as large and
@@ -28,11 +29,7 @@ class Noise:
 
     share: float
 
-    of_numbers: ClassVar[bool] = True
-    joint: ClassVar[bool] = False
     whole: ClassVar[bool] = False
-    within_class: ClassVar[bool] = False
-    least: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         """Raise PolicyError for no noise."""
@@ -45,7 +42,7 @@ class Noise:
 
 
 @dataclass(frozen=True, slots=True)
-class CorrelatedNoise:
+class CorrelatedNoise(NumberMasking):
     """Add normal noise to columns together, with ``share`` of their covariances.
 
     Means and correlations stay in expectation, covariances become 1 + share times as large. As in
@@ -55,11 +52,7 @@ class CorrelatedNoise:
 
     share: float
 
-    of_numbers: ClassVar[bool] = True
     joint: ClassVar[bool] = True
-    whole: ClassVar[bool] = True
-    within_class: ClassVar[bool] = False
-    least: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         """Raise PolicyError for no noise."""
@@ -71,7 +64,7 @@ class CorrelatedNoise:
 
 
 @dataclass(frozen=True, slots=True)
-class Kim:
+class Kim(NumberMasking):
     """Add correlated noise and draw all values to their mean, so that covariances stay, too.
 
     Means and covariances stay in expectation; with ``exact`` they are those of the rows.
@@ -80,11 +73,7 @@ class Kim:
     share: float
     exact: bool = False
 
-    of_numbers: ClassVar[bool] = True
     joint: ClassVar[bool] = True
-    whole: ClassVar[bool] = True
-    within_class: ClassVar[bool] = False
-    least: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         """Raise PolicyError for no noise."""
@@ -104,7 +93,7 @@ class Kim:
 
 
 @dataclass(frozen=True, slots=True)
-class Sullivan:
+class Sullivan(NumberMasking):
     """Add correlated noise to normal scores of the ranks, and give back the values of the ranks.
 
     Each column keeps its values, as many of each; equal ones are first put in an order of chance.
@@ -113,11 +102,7 @@ class Sullivan:
 
     share: float
 
-    of_numbers: ClassVar[bool] = True
     joint: ClassVar[bool] = True
-    whole: ClassVar[bool] = True
-    within_class: ClassVar[bool] = False
-    least: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         """Raise PolicyError for no noise."""

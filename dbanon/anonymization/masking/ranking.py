@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dbanon.anonymization.masking.interfaces import NumberMasking
 from dbanon.anonymization.masking.microaggregation import require_groups
 
 if TYPE_CHECKING:
@@ -17,15 +18,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class IndividualRanking:
+class IndividualRanking(NumberMasking):
     """Replace the values of each column by the means of ``k`` successive ones."""
 
     k: int
-
-    of_numbers: ClassVar[bool] = True
-    joint: ClassVar[bool] = False
-    whole: ClassVar[bool] = True
-    within_class: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Raise PolicyError for groups of nobody."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
+from dbanon.anonymization.masking.interfaces import NumberMasking
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -15,21 +16,22 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Rounding:
+class Rounding(NumberMasking):
     """Round to the nearest multiple of ``base``, to the even one of two (days for dates)."""
 
     base: float
 
-    of_numbers: ClassVar[bool] = True
-    joint: ClassVar[bool] = False
     whole: ClassVar[bool] = False
-    within_class: ClassVar[bool] = False
-    least: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         """Raise PolicyError for what is no such parameter."""
         if self.base <= 0.0:
             raise PolicyError("base of rounding is more than 0")
+
+    @property
+    def least(self) -> int:
+        """How many persons the rows must be of, or it hides nobody among them."""
+        return 1
 
     def mask(self, values: Floats, rows: Rows) -> Floats:  # noqa: ARG002 - of the interface
         """Return multiples of the base."""
@@ -37,7 +39,7 @@ class Rounding:
 
 
 @dataclass(frozen=True, slots=True)
-class Discretization:
+class Discretization(NumberMasking):
     """Cut the range into bins, [a, b) but for the last, and give the middle of the bin of each.
 
     ``bins`` are as wide as each other with ``by = "width"``, and have about as many rows with
@@ -46,12 +48,6 @@ class Discretization:
 
     bins: int
     by: Literal["quantile", "width"] = "quantile"
-
-    of_numbers: ClassVar[bool] = True
-    joint: ClassVar[bool] = False
-    whole: ClassVar[bool] = True
-    within_class: ClassVar[bool] = False
-    least: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         """Raise PolicyError for what is no such parameter."""

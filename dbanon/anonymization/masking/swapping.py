@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from dbanon.anonymization.masking.interfaces import ValueMasking
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -21,18 +22,13 @@ _DIGITS, _ALL_DIGITS = 53, 62  # binary ones, of a number that is drawn and with
 
 
 @dataclass(frozen=True, slots=True)
-class RankSwapping:
+class RankSwapping(ValueMasking):
     """Swap each value with one of the next ranks, at most ``percent`` of the rows away.
 
     The column keeps its values, each moves at most once, and NULL stays where it is.
     """
 
     percent: float
-
-    of_numbers: ClassVar[bool] = False
-    joint: ClassVar[bool] = False
-    whole: ClassVar[bool] = True
-    within_class: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Raise PolicyError for what is no such parameter."""
@@ -51,7 +47,7 @@ class RankSwapping:
 
 
 @dataclass(frozen=True, slots=True)
-class Swapping:
+class Swapping(ValueMasking):
     """Swap the values of ``share`` of the rows in pairs, those of all columns together.
 
     With ``within`` both rows of a pair have the same values of those columns, so that all counts of
@@ -61,10 +57,7 @@ class Swapping:
 
     share: float
 
-    of_numbers: ClassVar[bool] = False
     joint: ClassVar[bool] = True
-    whole: ClassVar[bool] = True
-    within_class: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Raise PolicyError for what is no such parameter."""
@@ -82,15 +75,13 @@ class Swapping:
 
 
 @dataclass(frozen=True, slots=True)
-class Permutation:
+class Permutation(ValueMasking):
     """Put the values of each class in an order of chance, those of all columns together.
 
     Readers learn what each class holds, and no more: not what else was in the row of a value.
     """
 
-    of_numbers: ClassVar[bool] = False
     joint: ClassVar[bool] = True
-    whole: ClassVar[bool] = True
     within_class: ClassVar[bool] = True
 
     def mask(self, codes: Int32s, n_values: NDArray[np.int64], rows: Rows) -> Int32s:  # noqa: ARG002

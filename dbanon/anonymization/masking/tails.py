@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from dbanon.anonymization.masking.interfaces import NumberMasking
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TopCoding:
+class TopCoding(NumberMasking):
     """Replace the greatest numbers by the least of them, or by their mean.
 
     The tail begins at ``at``, or at the greatest value from which it has ``persons`` persons if
@@ -26,15 +27,10 @@ class TopCoding:
     at: float | None = None
     shown: Literal["threshold", "mean"] = "threshold"
 
-    of_numbers: ClassVar[bool] = True
-    joint: ClassVar[bool] = False
-    whole: ClassVar[bool] = True
-    within_class: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
-        """Raise PolicyError for what is no such parameter."""
+        """Raise PolicyError for a tail of nobody."""
         if self.persons < 1:
-            raise PolicyError("persons of top-coding is at least 1")
+            raise PolicyError("persons of a tail is at least 1")
 
     @property
     def least(self) -> int:
@@ -52,27 +48,8 @@ class TopCoding:
 
 
 @dataclass(frozen=True, slots=True)
-class BottomCoding:
+class BottomCoding(TopCoding):
     """Replace the least numbers by the greatest of them, or by their mean; see ``TopCoding``."""
-
-    persons: int
-    at: float | None = None
-    shown: Literal["threshold", "mean"] = "threshold"
-
-    of_numbers: ClassVar[bool] = True
-    joint: ClassVar[bool] = False
-    whole: ClassVar[bool] = True
-    within_class: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        """Raise PolicyError for what is no such parameter."""
-        if self.persons < 1:
-            raise PolicyError("persons of bottom-coding is at least 1")
-
-    @property
-    def least(self) -> int:
-        """How many persons the rows must be of, or it hides nobody among them."""
-        return self.persons
 
     def mask(self, values: Floats, rows: Rows) -> Floats:
         """Return the numbers with one for the tail; O(n log n)."""
