@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Protocol
 
 from dbanon.domain.errors import PolicyError
@@ -118,6 +119,10 @@ def _of_column(
             yield "it needs texts, which a label is one of"
         elif _is_quasi(rule) and rule.structure(kind) is Structure.TREE and rule.taxonomy:
             yield "its taxonomy has a place for each value: choose a recoding that is coarser"
+        label = str(step.params.get("label", "other"))
+        room = re.search(r"\((\d+)\)$", info.column(rule.column).type)
+        if room is not None and len(label) > int(room[1]):
+            yield f"its type has no room for the label {label!r}: give a shorter label"
 
 
 def _is_quasi(rule: ColumnRule) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,10 +64,13 @@ def written(found: NDArray[np.float64], column: ColumnInfo, like: pa.Array) -> p
     if kind.is_moment:
         return _moments(found, kind, like.type)
     decimals = _decimals(like)
+    greatest, found = _greatest(column.type, decimals), found.round(decimals)
+    if greatest is not None:
+        found = np.clip(found, -greatest, greatest)
     if not pa.types.is_string(like.type):
-        return pa.array(found.round(decimals), like.type)
+        return pa.array(found, like.type)
     spell = "{:.15g}" if kind is ColumnKind.FLOAT else f"{{:.{decimals}f}}"
-    return pa.array([spell.format(x) for x in found.round(decimals).tolist()], pa.string())
+    return pa.array([spell.format(x) for x in found.tolist()], pa.string())
 
 
 def _number(text: str, kind: ColumnKind) -> float:
@@ -94,6 +99,18 @@ def _moments(found: NDArray[np.float64], kind: ColumnKind, of: pa.DataType) -> p
     moments = (start + timedelta(seconds=second) for second in whole.tolist())
     zone = "+00" if kind is ColumnKind.TIMESTAMPTZ else ""
     return pa.array([f"{m:%Y-%m-%d %H:%M:%S}"[-19:].rjust(19, "0") + zone for m in moments])
+
+
+def _greatest(declared: str, decimals: int) -> float | None:
+    """Return the greatest number of a numeric type with a precision, None of others."""
+    fits = re.fullmatch(r"numeric\((\d+)(?:,(-?\d+))?\)", declared)
+    if fits is None:
+        return None
+    greatest = Decimal(f"{'9' * int(fits[1])}e{-int(fits[2] or 0)}")
+    end = float(greatest)
+    while Decimal(f"{end:.{decimals}f}") > greatest:
+        end = float(np.nextafter(end - 10.0**-decimals / 2, 0.0))
+    return end
 
 
 def _decimals(like: pa.Array) -> int:

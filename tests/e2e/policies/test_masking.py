@@ -288,6 +288,15 @@ def test_other_parameters_draw_other_noise(people, tmp_path):
     assert abs(correlated) < 0.2
 
 
+def test_noise_stays_within_the_type(people, tmp_path):
+    people.execute(
+        "ALTER TABLE public.people ALTER income TYPE numeric(3, 1) USING 90 + id % 10 * 0.9"
+    )
+    define(people, tmp_path, "noise", 'columns = ["income"]\nshare = 0.5')
+    dbanon.publish(TABLE, settings=people.settings)
+    assert [(99.9,)] == people.execute("SELECT max(income)::float8 FROM anon.people")
+
+
 @pytest.mark.parametrize(
     ("change", "step", "message"),
     [
@@ -323,6 +332,11 @@ def test_values_that_a_method_cannot_mask_are_counted(people, tmp_path, change, 
         ("noise", 'columns = ["height", "height"]\nshare = 0.1', "more than once"),
         ("top-coding", 'columns = ["born"]\npersons = 5\nat = 3', "leave it out for dates"),
         ("rare-to-other", 'columns = ["visits"]\npersons = 5', "needs texts"),
+        (
+            "rare-to-other",
+            'columns = ["region"]\npersons = 5\nlabel = "all the others"',
+            "no room for the label 'all the others'",
+        ),
         ("swapping", 'columns = ["region"]\nshare = 1\nwithin = ["region"]', "which is masked"),
         ("swapping", 'columns = ["region"]\nshare = 2', "at most 1"),
         ("permutation", 'columns = ["sex"]', "in which quasi-identifiers are alike"),
