@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, cast
 
 from psycopg import sql
 
-from dbanon.db.histories import memory
 from dbanon.db.models.statements import demands
 from dbanon.db.proofs.subjects import judge_persons, judge_rows
 from dbanon.db.queries import query, template
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 CELLS = sql.Identifier("pg_temp", "history_cells")
 BEFORE = sql.Identifier("pg_temp", "history_before")
 NOW = sql.Identifier("pg_temp", "history_now")
-_PROMISED = sql.Identifier("pg_temp", "history_promised")
-_OF_LARGER = sql.Identifier("pg_temp", "history_larger_cells")
 _OVERLAY = sql.Identifier("pg_temp", "history_overlay")
 _LEAST = 2  # values that a person is to have where a policy asks for no number of them
 
@@ -58,10 +55,8 @@ def of_releases(
     """Judge every cell by the least k of the releases that ever showed its persons.
 
     policies: of each release of those known; count: as ``of_persons`` has it. Whoever has several
-    releases is left with what the least of them promises, and so are those who have only the
-    releases that promise more: the cells of these alone are judged, too. Returns also how many
-    cells have fewer persons than the greatest k of all releases and of those ``asked`` for: a
-    release adds none.
+    releases is left with what the least of them promises. Returns also how many cells have fewer
+    persons than the greatest k of all releases and of those ``asked`` for: a release adds none.
     """
     by_release = {number: policy.k for number, policy in policies.items()}
     most = max([*by_release.values(), *(policy.k for policy in asked)])
@@ -76,34 +71,13 @@ def of_releases(
         "relations": [first[number] for number in by_release],
         "ks": [*by_release.values()],
     }
-    owed = session.pg.execute(query("overlays/count_owed"), promised).fetchone()
-    assert owed is not None  # noqa: S101 - an aggregate always has a row
-    larger = [_of_larger(session, k, promised) for k in sorted({*by_release.values()})[1:]]
-    some = [one for one in (owed, *larger) if one[0]]
-    if some:
-        failing, ks, least = zip(*some, strict=True)
-        return replace(
-            found, required=max(ks), achieved=min(least), failing_classes=sum(failing)
-        ), small
+    row = session.pg.execute(query("overlays/count_owed"), promised).fetchone()
+    assert row is not None  # noqa: S101 - an aggregate always has a row
+    failing, k, least = row
+    if failing:
+        return replace(found, required=k, achieved=least, failing_classes=failing), small
     required = min(by_release.values())
     return replace(found, required=required, failing_classes=0, verdict=Verdict.PASSED), small
-
-
-def _of_larger(
-    session: Session, k: int, promised: Mapping[str, object]
-) -> tuple[int, int, int | None]:
-    """Count the cells of those releases alone that promise k or more, of fewer persons than k.
-
-    Returns also k, and the persons of the smallest.
-    """
-    session.pg.execute(query("overlays/find_promised"), {**promised, "k": k})
-    memory.cells(session, _OF_LARGER, entries=_PROMISED)
-    slots = {"cells": _OF_LARGER, "k": sql.Literal(k)}
-    row = session.pg.execute(template("overlays/count_smaller", **slots)).fetchone()
-    assert row is not None  # noqa: S101 - an aggregate always has a row
-    for table in (_PROMISED, _OF_LARGER):
-        session.pg.execute(sql.SQL("DROP TABLE {}").format(table))
-    return row[0], k, row[1]
 
 
 def sensitive_columns(policy: Policy) -> list[str]:
