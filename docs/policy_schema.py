@@ -79,6 +79,7 @@ def schema() -> Schema:
         "class_label": TEXT,
         "max_suppressed": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0},
         "allow": _allow(of_column=False),
+        "pseudonym": {"type": "string", "minLength": 1},
         "erase_within": {"type": "string", "pattern": f"^{DAYS.pattern}$"},
     }
     return {

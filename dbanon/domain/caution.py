@@ -33,6 +33,7 @@ class Code(StrEnum):
     REPEATED = "repeated"
     MASKED = "masked"
     ANATOMY = "anatomy"
+    PSEUDONYM = "pseudonym"
 
     @property
     def of_column(self) -> bool:
@@ -42,7 +43,7 @@ class Code(StrEnum):
 
 _OF_POLICY = frozenset(
     {Code.K_OF_ONE, Code.NO_DIVERSITY, Code.NO_SUBJECT, Code.UNIQUE_TOGETHER, Code.NEW_COLUMN}
-    | {Code.ANATOMY}
+    | {Code.ANATOMY, Code.PSEUDONYM}
 )
 
 

@@ -218,7 +218,9 @@ class Policy:
     ``block`` has the algorithm group blocks of about so many rows apart; ``class_label`` names the
     published column by which the classification metric judges, by default the first sensitive one;
     ``allow`` lists the cautions about all of it that are meant, each as ``code: why``;
-    ``erase_within`` is how long somebody may be shown who is gone from the table, as in ``30d``.
+    ``erase_within`` is how long somebody may be shown who is gone from the table, as in ``30d``;
+    ``pseudonym`` names the column in which readers find what stands for the person of a row, the
+    same in all relations that are judged together, None where nothing does.
     """
 
     table: TableName
@@ -242,6 +244,7 @@ class Policy:
     anatomy: bool = False
     erase_within: str | None = None
     masking: tuple[MaskingStep, ...] = ()
+    pseudonym: str | None = None
 
     def completed(self, info: TableInfo) -> Policy:
         """Return the policy with a rule for every column that ``rest`` leaves out."""

@@ -12,6 +12,9 @@ from dbanon.domain.text import command, is_seen
 LONGEST_NAME = 63
 """How many bytes PostgreSQL keeps of a name."""
 
+SYSTEM_COLUMNS = frozenset({"tableoid", "ctid", "xmin", "cmin", "xmax", "cmax"})
+"""The columns that every table has besides its own."""
+
 # Of a quoted name that begins with U&: a backslash, or the number of a character.
 _ESCAPE = re.compile(r"\\(?:(\\)|\+([0-9A-Fa-f]{6})|([0-9A-Fa-f]{4})|)")
 

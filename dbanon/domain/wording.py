@@ -81,6 +81,14 @@ OF_BUCKETS: Mapping[str, str] = {
 """What readers should know of the columns that anatomy adds."""
 
 
+def pseudonym_in_words(column: str) -> str:
+    """Return what readers should know of the column of pseudonyms."""
+    return (
+        f"{column}: published as what stands for a person, the same in all relations that are"
+        " published for the same readers"
+    )
+
+
 def in_words(
     column: str,
     role: Role,

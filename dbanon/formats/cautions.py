@@ -34,6 +34,11 @@ _ANATOMY = (
     " the row. 1 in l holds of who knows nothing else: from all buckets together one may learn"
     " which sensitive values go with which quasi-identifiers, and guess better (deFinetti's attack)"
 )
+_PSEUDONYM = (
+    "a pseudonym puts together all that is published of a person, in all rows and relations: k and"
+    " l hold of who knows quasi-identifiers, but whoever knows one sensitive value that few of a"
+    " class have finds the pseudonym, and all other values of that person"
+)
 _FORMAT = "Cf"  # zero-width blanks and joiners, marks of direction
 _DROP = "give it the role identifier"
 _COARSEN = "give it the role quasi or identifier"
@@ -135,6 +140,8 @@ def _form(text: str) -> str:
 def _of_models(policy: Policy, *, complete: bool) -> Iterator[Caution]:
     if policy.anatomy:
         yield Caution(Code.ANATOMY, None, _ANATOMY, "leave anatomy out, and ask for k and l")
+    if policy.pseudonym is not None:
+        yield Caution(Code.PSEUDONYM, None, _PSEUDONYM, "leave pseudonym out, and join by classes")
     if policy.model(K_ANONYMITY) is not None and policy.k == 1:
         message = "k = 1: a class may be a single row, and then hides nobody"
         yield Caution(Code.K_OF_ONE, None, message, "--k 5 or more")

@@ -41,7 +41,7 @@ _SHORT_OF = {model: parameter for parameter, model in SHORT.items()}
 _DEFAULT = Policy(TableName(None, "t"), ())
 _WITHOUT_DEFAULT = (
     *("subject", "rows_per_subject", "population", "block", "class_label", "rest"),
-    "erase_within",
+    *("erase_within", "pseudonym"),
 )
 
 
@@ -224,6 +224,7 @@ def _own(top: Section, known: Known) -> dict[str, Any]:
         "allow": column_rules.allowances(top, of_column=False),
         "rest": top.text("rest", among=[DROP]),
         "erase_within": _days(top, "erase_within"),
+        "pseudonym": top.text("pseudonym"),
     }
 
 

@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING, Protocol
 
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import CENTER, DATE_PART, DERIVE, GLOBAL, OTHER, PREFIX, SNAPPED, Role
-from dbanon.domain.table import LONGEST_NAME, ColumnKind, Structure, quote_identifier
+from dbanon.domain.table import (
+    LONGEST_NAME,
+    SYSTEM_COLUMNS,
+    ColumnKind,
+    Structure,
+    quote_identifier,
+)
 from dbanon.domain.text import command
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import did_you_mean
-from dbanon.formats.policy import anatomy, conditions, masking_steps
+from dbanon.formats.policy import anatomy, conditions, masking_steps, pseudonyms
 from dbanon.formats.policy.floors import floor_problems
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
@@ -26,7 +32,6 @@ if TYPE_CHECKING:
     from dbanon.domain.table import ColumnInfo, TableInfo
     from dbanon.formats.policy.masking_steps import Masking
 
-_OF_THE_SYSTEM = frozenset({"tableoid", "ctid", "xmin", "cmin", "xmax", "cmax"})
 _AS_IT_IS = frozenset({Role.SENSITIVE, Role.INSENSITIVE})
 _COUNTED = frozenset({Role.QUASI, Role.SENSITIVE})
 _MAX_DIGITS = 15
@@ -69,6 +74,7 @@ def validate(
         *conditions.misfits(policy, info),
         *masking_steps.misfits(policy, info, make=masking),
         *anatomy.problems(policy),
+        *pseudonyms.problems(policy, info),
         *(f"allow {flaw}" for flaw in flaws(policy.allow, of_column=False)),
     ]
     for rule in policy.columns:
@@ -121,7 +127,7 @@ def obstacles(info: TableInfo) -> Iterator[str]:
             yield f"it reads {part.name}, which has row-level security: which rows are its own?"
     for function in info.volatile:
         yield f"it calls {function}, which is VOLATILE: its rows are others at each reading"
-    for name in sorted(_OF_THE_SYSTEM.intersection(column.name for column in info.columns)):
+    for name in sorted(SYSTEM_COLUMNS.intersection(column.name for column in info.columns)):
         yield f"PostgreSQL has a system column {name}: give the column of the view another name"
 
 

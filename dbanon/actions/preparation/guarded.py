@@ -64,6 +64,12 @@ def _require_lasting_rows(policy: Policy) -> None:
             "a live view shows values as they are, and the policy masks some",
             hint="publish it with --as table",
         )
+    if policy.pseudonym is not None:
+        raise ConfigError(
+            "a live view cannot keep pseudonyms: whoever sees one go when somebody leaves knows"
+            " whose it was",
+            hint="publish it with --as table",
+        )
     if policy.sample is not None:
         raise ConfigError(
             "a live view cannot keep a sample: a row that is given to another person would stay",

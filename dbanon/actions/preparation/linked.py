@@ -274,6 +274,12 @@ def _apart(
                 hint="give it the role identifier in the policy of the table, or another name in a"
                 " view",
             )
+    if own.pseudonym in names:
+        raise PolicyError(
+            f"the pseudonym {quote_identifier(own.pseudonym)} of {own.table} is a column of"
+            f" {persons.name} to publish",
+            hint="choose another name for the pseudonym",
+        )
     return tuple(rule for rule in own.columns if rule.column not in names)
 
 

@@ -13,6 +13,7 @@ from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from uuid import UUID
 
     from dbanon.actions.preparation.request import Request
     from dbanon.db.releases.publication import Publication
@@ -48,6 +49,14 @@ def compare(
             _require_no_worse(session, publication, found, previous)
     require_safe([found] if gate.strict else [])
     return found
+
+
+def key_of_persons(session: Session, publication: Publication, gate: Gate) -> UUID:
+    """Return the key by which ``compare`` will remember the persons of a copy."""
+    from dbanon.db.histories import memory
+
+    starts = _starts(session, publication.info.name, gate)
+    return memory.joined_key(session, publication, starts_series=starts, series_of=gate.series)
 
 
 def compare_together(

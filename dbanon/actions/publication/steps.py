@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dbanon.actions.publication.series import compare
+from dbanon.actions.publication.series import compare, key_of_persons
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.errors import ConfigError, DatabaseError
 from dbanon.domain.release import Release, ReleaseKind
@@ -66,6 +66,9 @@ def build(
     prepared = _masked(session, prepared)
     publication = _publication(session, prepared, request)
     publication = replace(publication, withdrawn=withdrawn, key=key)
+    if prepared.policy.pseudonym is not None:
+        key = key_of_persons(session, publication, gate)
+        publication = replace(publication, key=key)
     with stages("write"):
         publication = _write(session, publication, prepared)
     with stages("publish"):

@@ -67,10 +67,9 @@ def remember(
     transaction ends or it is forgotten.
     """
     table, view = publication.info.name, publication.view
-    person = _person(publication)
+    person = [*publication.person]
     latest = None if starts_series else _latest(session, table, series_of or view)
-    key = latest["key"] if latest is not None and latest["exists"] else publication.key
-    key = key or _new_key(session)
+    key = joined_key(session, publication, starts_series=starts_series, series_of=series_of)
     series = publication.id if starts_series else latest["series"] if latest is not None else 0
     several = publication.policy.subject is not None
     _present(session, publication, key)
@@ -97,6 +96,23 @@ def remember(
     _drop(session, _CHANGES)
     session.pg.execute(sql.SQL("ALTER TABLE {} DROP COLUMN value").format(publication.rows))
     return known
+
+
+def joined_key(
+    session: Session,
+    publication: Publication,
+    *,
+    starts_series: bool,
+    series_of: TableName | None,
+) -> UUID:
+    """Return the key by which ``remember`` will know the persons of a release; make one if need be.
+
+    That of its series, if anybody is remembered, else that of the publication, if it has one.
+    """
+    relation = series_of or publication.view
+    latest = None if starts_series else _latest(session, publication.info.name, relation)
+    key = latest["key"] if latest is not None and latest["exists"] else publication.key
+    return key or _new_key(session)
 
 
 def _find_changes(session: Session, publication: Publication, known: Memory) -> None:
@@ -250,12 +266,6 @@ def forget(session: Session, *tables: sql.Identifier) -> None:
     """Drop what ``remember`` or ``recall`` unpacked, and other tables of that."""
     for table in (ENTRIES, *tables):
         _drop(session, table)
-
-
-def _person(publication: Publication) -> list[str]:
-    """Return the columns that tell a person."""
-    subject = publication.policy.subject
-    return [*publication.info.primary_key] if subject is None else [subject]
 
 
 def _named(table: TableName) -> dict[str, Any]:

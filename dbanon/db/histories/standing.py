@@ -244,7 +244,10 @@ def _counted(session: Session, publication: Publication, terms: Terms, *, key: o
     for row in session.pg.execute(query("standing/parts")):
         part = _Part(*row)
         parts[part.class_].append(part)
-    mixed = _mixed(session, publication, key=key) if parts and terms.required is not None else ()
+    mixed: Collection[int] = ()
+    if parts and terms.required is not None:  # by pseudonyms all rows of a class differ
+        told = publication.policy.pseudonym is not None
+        mixed = parts.keys() if told else _mixed(session, publication, key=key)
     fate = _departed(session, parts, terms, mixed=mixed)
     withdrawn = [row[0] for row in session.pg.execute(query("standing/withdrawn"))]
     fresh = [row[0] for row in session.pg.execute(query("standing/fresh"))]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db.metadata.tables import DATA_SCHEMA
-from dbanon.db.queries import lasting_value, relation, template
+from dbanon.db.queries import lasting_value, relation, template, text_of
 from dbanon.db.releases.column_types import published_type, stored_type
 from dbanon.db.releases.immutability import seen
 from dbanon.db.releases.pairs import pair
@@ -45,7 +45,8 @@ class Publication:
     withdrawn: tuple[int, ...] | None = None
     """The classes that the former copy loses, when it keeps all others; None when it is new."""
     key: UUID | None = None
-    """The key by which its persons are remembered, if they are not by another one already."""
+    """The key by which its persons are remembered, if they are not by another one already, and by
+    which their pseudonyms are made."""
 
     @property
     def data_id(self) -> int:
@@ -180,13 +181,18 @@ class Publication:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The published columns, in the order of the source; by anatomy, the bucket comes last."""
+        """The published columns, in the order of the source; what is added to these comes last."""
         rules = {rule.column: rule for rule in self.policy.columns}
         names = [name for column in self.info.columns for name in rules[column.name].published_as]
         if self.policy.anatomy:
             beside = {rule.column for rule in self.policy.with_role(Role.SENSITIVE)}
             names = [*(name for name in names if name not in beside), BUCKET]
-        return tuple(names)
+        return (*names, *self._pseudonyms)
+
+    @property
+    def _pseudonyms(self) -> tuple[str, ...]:
+        """The column of pseudonyms, if the policy asks for one."""
+        return () if self.policy.pseudonym is None else (self.policy.pseudonym,)
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -205,9 +211,9 @@ class Publication:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """The published columns that are no quasi-identifiers, in the order of the source."""
-        recoded = set(self.policy.published_quasi)
-        return tuple(name for name in self.names if name not in recoded)
+        """The columns that are published as they are, in the order of the source."""
+        made = {*self.policy.published_quasi, *self._pseudonyms}
+        return tuple(name for name in self.names if name not in made)
 
     @property
     def drafted(self) -> bool:
@@ -218,7 +224,8 @@ class Publication:
         """
         sensitive = {rule.column for rule in self.policy.with_role(Role.SENSITIVE)}
         columns = [self.info.column(name) for name in self.kept]
-        return self.kind is ReleaseKind.TABLE and all(
+        of_copy = self.kind is ReleaseKind.TABLE and not self._pseudonyms
+        return of_copy and all(
             column.name in sensitive
             and column.base_type in _EXACT_TEXTS
             and column.base_schema == "pg_catalog"
@@ -230,6 +237,7 @@ class Publication:
     def columns(self) -> sql.Composed:
         """Compose the select list: recoded columns from the groups, all others from ``s``."""
         values = dict(self._recoded())
+        values |= dict.fromkeys(self._pseudonyms, self._pseudonym())
         for i, name in enumerate(self.kept, 1):
             own = sql.Identifier("s", name)
             values[name] = (
@@ -239,6 +247,20 @@ class Publication:
             )
         return sql.SQL(", ").join(
             sql.SQL("{} AS {}").format(values[name], sql.Identifier(name)) for name in self.names
+        )
+
+    @property
+    def person(self) -> tuple[str, ...]:
+        """The columns that tell a person: the subject, or the key where each row is one."""
+        subject = self.policy.subject
+        return self.info.primary_key if subject is None else (subject,)
+
+    def _pseudonym(self) -> sql.Composed:
+        """Compose what stands for the person of a row ``s`` of the source."""
+        columns = [self.info.column(name) for name in self.person]
+        texts = [text_of(column, sql.Identifier("s", column.name)) for column in columns]
+        return template(
+            "histories/pseudonym", key=sql.Literal(self.key), person=sql.SQL(", ").join(texts)
         )
 
     def _recoded(self) -> Iterator[tuple[str, sql.Composable]]:

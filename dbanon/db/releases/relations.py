@@ -13,7 +13,7 @@ from dbanon.db.releases.live import marks
 from dbanon.db.releases.live.guards import drop_guards, guard_statements
 from dbanon.db.releases.publication import data_table
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.wording import OF_BUCKETS, floor_in_words, in_words
+from dbanon.domain.wording import OF_BUCKETS, floor_in_words, in_words, pseudonym_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -169,7 +169,9 @@ def wording_statements(
     rules = {name: rule for rule in publication.policy.columns for name in rule.published_as}
     for name in publication.names:
         rule = rules.get(name)
-        if rule is None:
+        if name == publication.policy.pseudonym:
+            words = pseudonym_in_words(name)
+        elif rule is None:
             words = OF_BUCKETS[name]
         else:
             recoding, floor = recodings.get(rule.column), floor_in_words(rule)
