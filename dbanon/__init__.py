@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dbanon.actions.publish import publish, publish_dataset
     from dbanon.actions.refresh import refresh
     from dbanon.actions.releases.check import check, check_all, describe
+    from dbanon.actions.releases.counting import count
     from dbanon.actions.releases.forgetting import forget_series
     from dbanon.actions.releases.grant import grant, revoke
     from dbanon.actions.releases.history import check_history, history
@@ -88,6 +89,7 @@ _HOMES = {
     "actions.publish": "publish publish_dataset",
     "actions.refresh": "refresh",
     "actions.releases.check": "check check_all describe",
+    "actions.releases.counting": "count",
     "actions.releases.forgetting": "forget_series",
     "actions.releases.grant": "grant revoke",
     "actions.releases.history": "check_history history",
@@ -139,6 +141,7 @@ __all__ = [
     "check_history",
     "check_policy",
     "compare",
+    "count",
     "demo",
     "derive_taxonomy",
     "describe",

@@ -80,6 +80,7 @@ def schema() -> Schema:
         "max_suppressed": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0},
         "allow": _allow(of_column=False),
         "pseudonym": {"type": "string", "minLength": 1},
+        "budget": {"type": "number", "exclusiveMinimum": 0},
         "erase_within": {"type": "string", "pattern": f"^{DAYS.pattern}$"},
     }
     return {

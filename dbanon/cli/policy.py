@@ -198,6 +198,7 @@ def _others(found: "Policy") -> list[str]:
         "judged by": found.class_label,
         "taken out, once gone from the table, within": found.erase_within,
         "pseudonym of the person": found.pseudonym,
+        "budget of counts": found.budget,
         "labels": "published beside the release" if found.labels else None,
         "masked": "; ".join(map(_masked, found.masking)) or None,
         "anatomy": "sensitive values are published by bucket" if found.anatomy else None,

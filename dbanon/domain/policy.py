@@ -220,7 +220,8 @@ class Policy:
     ``allow`` lists the cautions about all of it that are meant, each as ``code: why``;
     ``erase_within`` is how long somebody may be shown who is gone from the table, as in ``30d``;
     ``pseudonym`` names the column in which readers find what stands for the person of a row, the
-    same in all relations that are judged together, None where nothing does.
+    same in all relations that are judged together, None where nothing does; ``budget`` is what all
+    counts with noise may spend (epsilon), None where there are to be none.
     """
 
     table: TableName
@@ -245,6 +246,7 @@ class Policy:
     erase_within: str | None = None
     masking: tuple[MaskingStep, ...] = ()
     pseudonym: str | None = None
+    budget: float | None = None
 
     def completed(self, info: TableInfo) -> Policy:
         """Return the policy with a rule for every column that ``rest`` leaves out."""

@@ -212,3 +212,22 @@ class Mark:
         """Whether a release is of rows as they were later than this, as far as both can tell."""
         begun = release.created_at
         return release.id > self.release and begun is not None and begun >= self.at
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyCounts:
+    """How many persons of a table have each combination of values, about.
+
+    by: the columns that are combined; cells: how many combinations there are; epsilon: what these
+    counts spend of the budget; spent: what all counts of the table have spent, these included;
+    within: how far 95 % of the counts are from the truth at most.
+    """
+
+    relation: TableName
+    table: TableName
+    by: tuple[str, ...]
+    cells: int
+    epsilon: float
+    spent: float
+    budget: float
+    within: int

@@ -81,6 +81,19 @@ OF_BUCKETS: Mapping[str, str] = {
 """What readers should know of the columns that anatomy adds."""
 
 
+def counted_by_in_words(column: str) -> str:
+    """Return what readers should know of a column that counts are by."""
+    return f"{column}: published as each value there may be, also where nobody has it"
+
+
+def noisy_in_words(column: str, *, epsilon: float) -> str:
+    """Return what readers should know of counts with noise."""
+    return (
+        f"{column}: published as how many persons have these values, with two-sided geometric noise"
+        f" of epsilon {epsilon:g}; it may be negative"
+    )
+
+
 def pseudonym_in_words(column: str) -> str:
     """Return what readers should know of the column of pseudonyms."""
     return (

@@ -41,7 +41,7 @@ _SHORT_OF = {model: parameter for parameter, model in SHORT.items()}
 _DEFAULT = Policy(TableName(None, "t"), ())
 _WITHOUT_DEFAULT = (
     *("subject", "rows_per_subject", "population", "block", "class_label", "rest"),
-    *("erase_within", "pseudonym"),
+    *("erase_within", "pseudonym", "budget"),
 )
 
 
@@ -225,6 +225,7 @@ def _own(top: Section, known: Known) -> dict[str, Any]:
         "rest": top.text("rest", among=[DROP]),
         "erase_within": _days(top, "erase_within"),
         "pseudonym": top.text("pseudonym"),
+        "budget": top.number("budget", above=0),
     }
 
 

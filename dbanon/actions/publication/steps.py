@@ -263,7 +263,7 @@ def _serve(session: Session, built: Built, release: Release, *, grants: Sequence
     from dbanon.db import catalog, identity, rights
     from dbanon.db.locks import Held
     from dbanon.db.releases import relations, views
-    from dbanon.db.releases.beside import buckets, labels
+    from dbanon.db.releases.beside import buckets, counts, labels
 
     publication, previous = built.publication, built.previous
     view = publication.view
@@ -287,6 +287,7 @@ def _serve(session: Session, built: Built, release: Release, *, grants: Sequence
         session.pg.execute(statement)
     labels.publish(session, publication, built.prepared.outcome.values.columns)
     buckets.publish(session, publication)
+    counts.keep(session, view)
     for name in (view, built.candidate.name):
         identity.dismiss(session, name)
     published = catalog.describe_source(session, view)

@@ -9,7 +9,7 @@ SCHEMA = "dbanon"
 DATA_SCHEMA = "dbanon_data"
 
 # The newest revision under migrations/versions; a test holds the two together.
-REVISION = "0013"
+REVISION = "0014"
 
 metadata = sa.MetaData(
     schema=SCHEMA,
@@ -221,6 +221,21 @@ history_value = sa.Table(
     sa.Column("value", JSONB, nullable=False),
     sa.UniqueConstraint("table_schema", "table_name", "digest"),
     comment="The sensitive values that were published of a table, each combination once.",
+)
+
+spending = sa.Table(
+    "spending",
+    metadata,
+    sa.Column("spending_id", sa.BigInteger, sa.Identity(always=True), primary_key=True),
+    sa.Column("table_oid", OID, nullable=False),
+    sa.Column("table_schema", sa.Text, nullable=False),
+    sa.Column("table_name", sa.Text, nullable=False),
+    sa.Column("epsilon", sa.Numeric, nullable=False),
+    sa.Column("columns", ARRAY(sa.Text), nullable=False),
+    sa.Column("spent_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
+    sa.Column("spent_by", sa.Text, nullable=False, server_default=sa.text("session_user")),
+    sa.CheckConstraint("epsilon > 0", name="epsilon"),
+    comment="What counts with noise have spent, of the budget that the policy of a table has.",
 )
 
 schedule = sa.Table(

@@ -260,7 +260,7 @@ class Publication:
         columns = [self.info.column(name) for name in self.person]
         texts = [text_of(column, sql.Identifier("s", column.name)) for column in columns]
         return template(
-            "histories/pseudonym", key=sql.Literal(self.key), person=sql.SQL(", ").join(texts)
+            "releases/pseudonym", key=sql.Literal(self.key), person=sql.SQL(", ").join(texts)
         )
 
     def _recoded(self) -> Iterator[tuple[str, sql.Composable]]:

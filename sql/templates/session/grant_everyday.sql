@@ -3,7 +3,7 @@ GRANT USAGE ON SCHEMA dbanon TO {role} WITH GRANT OPTION;
 GRANT SELECT ON ALL TABLES IN SCHEMA dbanon TO {role};
 GRANT INSERT, UPDATE, DELETE ON dbanon.taxonomy, dbanon.taxonomy_node, dbanon.policy, dbanon.release TO {role};
 GRANT INSERT, UPDATE ON dbanon.publishing TO {role};
-GRANT INSERT ON dbanon.verification, dbanon.policy_version TO {role};
+GRANT INSERT ON dbanon.verification, dbanon.policy_version, dbanon.spending TO {role};
 GRANT INSERT ON dbanon.history, dbanon.history_figures, dbanon.history_key, dbanon.history_member, dbanon.history_value TO {role};
 GRANT INSERT, DELETE ON dbanon.history_leaver TO {role};
 GRANT DELETE ON dbanon.history_figures TO {role};

@@ -74,6 +74,7 @@ def policies(draw):
         allow=draw(st.sampled_from([(), ('k-of-one: why: "so"', "no-diversity:x")])),
         rest=draw(st.none() | st.just("drop")),
         erase_within=draw(st.none() | st.integers(1, 9999).map("{}d".format)),
+        budget=draw(st.none() | st.floats(1e-6, 1e6)),
         pseudonym=draw(st.none() | NAMES),
         name=draw(st.from_regex(r"[a-z][a-z0-9_-]{0,39}", fullmatch=True)),
     )

@@ -149,7 +149,8 @@ LABELS = Beside("labels", "_labels", "what is above the labels of {}; made by db
 BUCKETS = Beside(
     "anatomy", "_sensitive", "the sensitive values of the buckets of {}; made by dbanon"
 )
-KINDS = (LABELS, BUCKETS)
+COUNTS = Beside("counts", "_counts", "counts with noise, beside {}; made by dbanon")
+KINDS = (LABELS, BUCKETS, COUNTS)
 
 
 def present(session: Session, view: TableName) -> dict[Beside, int]:

@@ -1,0 +1,269 @@
+"""Publish counts of a table with noise, beside a release of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from math import prod
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from dbanon.actions.preparation.request import Request
+from dbanon.actions.publication.opening import publishing
+from dbanon.domain.caution import Code
+from dbanon.domain.errors import ConfigError, PolicyError, Unsatisfiable
+from dbanon.domain.policy import Policy, Role
+from dbanon.domain.release import NoisyCounts, ReleaseKind
+from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.text import command
+from dbanon.formats.document_reader import did_you_mean
+from dbanon.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from dbanon.actions.preparation.loading import Loaded
+    from dbanon.actions.preparation.request import Options
+    from dbanon.db.session import Session
+    from dbanon.domain.assignment import EncodedColumn
+    from dbanon.domain.policy import ColumnRule
+    from dbanon.domain.release import Release
+    from dbanon.domain.table import TableInfo
+
+_MOST_CELLS = 100_000
+_SHARE = 0.95
+PERSONS = "persons"
+"""The column of the counts."""
+
+
+def count(
+    relation: str | TableName,
+    *,
+    by: Sequence[str],
+    epsilon: float,
+    dry_run: bool = False,
+    settings: Settings | None = None,
+) -> NoisyCounts:
+    """Publish how many persons of a table have each combination of values, with noise.
+
+    relation: a served release, whose readers may read the counts, in the relation of the same name
+    with ``_counts`` after it; by: columns with a taxonomy, an order or a type that says which
+    values there are; epsilon: what is spent of the policy's ``budget``; dry_run: count nothing,
+    spend nothing, and return what would be spent.
+
+    Counts are of the persons who meet the policy's ``where`` when they are counted. Each has two-
+    sided geometric noise, which one person more or less makes exp(epsilon) times as likely at most.
+    Raises PolicyError without a budget or for other columns, Unsatisfiable beyond the budget.
+    """
+    settings = settings or Settings.load()
+    release = _served(relation, settings)
+    asked = Request.of(cast("Options", release.overrides))
+    request = replace(asked, kind=ReleaseKind.TABLE, grants=(), dataset=())
+    with publishing([(release.table, request)], settings, keep=not dry_run) as (session, found):
+        return _count(session, found[0], release, by, epsilon=epsilon, dry_run=dry_run)
+
+
+def _served(relation: str | TableName, settings: Settings) -> Release:
+    """Return the release that a relation serves; raises ConfigError."""
+    from dbanon.db import catalog
+    from dbanon.db.metadata import ledger
+    from dbanon.db.metadata.migrate import current_session
+
+    where = relation if isinstance(relation, TableName) else TableName.parse(relation)
+    with current_session(settings) as session:
+        name = catalog.describe(session, where, hint="dbanon release list").name
+        served = ledger.served_release(session, name)
+    if served is None:
+        hint = "dbanon release list names those that are"
+        raise ConfigError(f"{name} serves no release", hint=hint)
+    return served
+
+
+def _count(
+    session: Session,
+    loaded: Loaded,
+    release: Release,
+    by: Sequence[str],
+    *,
+    epsilon: float,
+    dry_run: bool,
+) -> NoisyCounts:
+    from dbanon.anonymization.masking.geometric import draw, within
+    from dbanon.db.metadata import spending
+
+    policy, info = loaded.policy.completed(loaded.info), loaded.info
+    rules = _rules(policy, info, by)
+    spent = spending.spent(session, info) + _exact(epsilon)
+    _require_budget(policy, info, spent=spent, epsilon=epsilon)
+    columns = _encoded(session, loaded, rules)
+    domains = [_domain(column) for column in columns]
+    cells = prod(len(codes) for codes, _ in domains)
+    if cells > _MOST_CELLS:
+        raise Unsatisfiable(
+            f"there are {cells:,} combinations of these columns, and {_MOST_CELLS:,} are the most",
+            hint="count by fewer columns, or give them at_least, a number of levels",
+        )
+    if not dry_run:
+        exact = _exact_counts(columns, domains)
+        fraction = Fraction(_exact(epsilon))
+        noisy = [number + draw(fraction) for number in exact.ravel().tolist()]
+        _publish(session, release, domains, by=by, noisy=noisy, epsilon=epsilon)
+        spending.spend(session, info, epsilon=_exact(epsilon), columns=by)
+    return NoisyCounts(
+        relation=_name(release),
+        table=info.name,
+        by=tuple(by),
+        cells=cells,
+        epsilon=epsilon,
+        spent=float(spent),
+        budget=policy.budget or 0.0,
+        within=within(_SHARE, epsilon=epsilon),
+    )
+
+
+def _exact(epsilon: float) -> Decimal:
+    """Return the number as it is written in decimals."""
+    return Decimal(repr(float(epsilon)))
+
+
+def _name(release: Release) -> TableName:
+    from dbanon.db.releases.beside.relations import COUNTS
+
+    return COUNTS.name(release.relation)
+
+
+def _require_budget(policy: Policy, info: TableInfo, *, spent: Decimal, epsilon: float) -> None:
+    """Raise PolicyError without a budget, Unsatisfiable when this is more than is left of it."""
+    if policy.budget is None:
+        raise PolicyError(
+            f"the policy of {info.name} has no budget for counts with noise",
+            hint="budget = 1.0 in the policy, then: "
+            + command("dbanon policy set", info.name, options="--file FILE"),
+        )
+    if spent > _exact(policy.budget):
+        left = _exact(policy.budget) - (spent - _exact(epsilon))
+        raise Unsatisfiable(
+            f"epsilon {epsilon:g} is more than is left of the budget of {info.name}:"
+            f" {max(left, Decimal(0)).normalize():f} of {policy.budget:g}",
+            hint="ask for less, or go on with the counts that are published: nothing that is spent"
+            " comes back",
+        )
+
+
+def _rules(policy: Policy, info: TableInfo, by: Sequence[str]) -> list[ColumnRule]:
+    """Return the rules of the columns, each of which says which values there are.
+
+    Raises PolicyError for others, and for a table in which a person may be counted twice.
+    """
+    if policy.subject is not None and (policy.subject,) != info.primary_key:
+        raise PolicyError(
+            f"persons may have several rows of {info.name}, and the noise hides one row",
+            hint="count the table of the persons, or a view with one row a person",
+        )
+    described = {rule.column: rule for rule in policy.with_orders(info).columns}
+    if not by or len(set(by)) < len(by) or PERSONS in by:
+        raise PolicyError(
+            f"counts are by one column or more, each of them once, and none named {PERSONS}",
+            hint="--by sex --by chapter",
+        )
+    rules = []
+    for name in by:
+        if name not in described:
+            near = did_you_mean(name, described)
+            raise PolicyError(f"{info.name} has no column {quote_identifier(name)}{near}")
+        rules.append(_rule(described[name], info))
+    return rules
+
+
+def _rule(rule: ColumnRule, info: TableInfo) -> ColumnRule:
+    if info.column(rule.column).base_type == "bool":
+        rule = replace(rule, order=("false", "true"), taxonomy=None)
+    if rule.taxonomy is None and rule.order is None:
+        raise PolicyError(
+            f"nothing but its rows says which values column {quote_identifier(rule.column)} has,"
+            " and a value that is counted shows that somebody has it",
+            hint='give it a taxonomy, or order = ["first", "second"], with all values there may be',
+        )
+    kept = None if rule.taxonomy is None else rule.at_least
+    return replace(
+        rule,
+        role=Role.QUASI,
+        recoding=None,
+        at_least=kept,
+        on_new_value=None,
+        bands=None,
+        top=None,
+        bottom=None,
+        pooled=None,
+        keep=False,
+    )
+
+
+def _encoded(
+    session: Session, loaded: Loaded, rules: Sequence[ColumnRule]
+) -> Sequence[EncodedColumn]:
+    """Return the columns of all rows that meet the policy's conditions."""
+    from dbanon.actions.preparation.cautions import of_rows, require_none
+    from dbanon.anonymization.encoding.encode import encode
+    from dbanon.db import transfer
+
+    info = loaded.info
+    counted = Policy(loaded.policy.table, tuple(rules), where=loaded.policy.where)
+    source = transfer.read(session, info, counted)
+    found = of_rows(session, counted, info, source.columns)
+    require_none([caution for caution in found if caution.code is Code.NO_SUBJECT])
+    kinds = {column.name: column.kind for column in info.columns}
+    return encode(source.columns, counted, kinds=kinds, taxonomies=loaded.taxonomies).quasi
+
+
+def _domain(column: EncodedColumn) -> tuple[NDArray[np.int64], list[str | None]]:
+    """Return all codes that a column may have, with the label of each, NULL last."""
+    codes = np.arange(column.size)
+    if column.cells is not None and column.taxonomy is not None:
+        codes = np.unique(column.taxonomy.leaf_lo[column.cells].astype(np.int64))
+    labels = [str(label) for label in column.values[codes]]
+    return np.append(codes, column.size), [*labels, None]
+
+
+def _exact_counts(
+    columns: Sequence[EncodedColumn],
+    domains: Sequence[tuple[NDArray[np.int64], list[str | None]]],
+) -> NDArray[np.int64]:
+    """Return how many rows have each combination, an axis for each column."""
+    shape = [len(codes) for codes, _ in domains]
+    places = [
+        np.searchsorted(codes, column.codes)
+        for column, (codes, _) in zip(columns, domains, strict=True)
+    ]
+    flat = np.ravel_multi_index(places, shape)
+    return np.bincount(flat, minlength=prod(shape)).reshape(shape)
+
+
+def _publish(
+    session: Session,
+    release: Release,
+    domains: Sequence[tuple[NDArray[np.int64], list[str | None]]],
+    *,
+    by: Sequence[str],
+    noisy: Sequence[int],
+    epsilon: float,
+) -> None:
+    """Let readers of the release read the counts, and prove that they read nothing else by them."""
+    from itertools import product
+
+    from dbanon.db import catalog, identity, rights
+    from dbanon.db.releases import views
+    from dbanon.db.releases.beside import counts
+
+    published = catalog.describe(session, release.relation)
+    identity.require_release(session, published, release.data_id)
+    cells = product(*(labels for _, labels in domains))
+    rows = [(*cell, number) for cell, number in zip(cells, noisy, strict=True)]
+    counts.publish(session, release.relation, by, rows, epsilon=epsilon)
+    sources = views.oids_of(session, release.sources)
+    rights.require_separation(session, published=published.oid, sources=sources)
+    identity.require_admitted(session)

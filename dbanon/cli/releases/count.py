@@ -1,0 +1,77 @@
+"""``dbanon count``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dbanon.cli import options
+from dbanon.cli.terminal import console
+
+if TYPE_CHECKING:
+    from dbanon.domain.release import NoisyCounts
+
+_LEAST, _MOST = 0.001, 10.0
+
+Published = Annotated[
+    str, typer.Argument(metavar="RELATION", help="a published one, such as anon.patients")
+]
+By = Annotated[
+    list[str], typer.Option("--by", metavar="COLUMN", help="a column to count by; once or more")
+]
+Epsilon = Annotated[
+    float,
+    typer.Option(
+        "--epsilon",
+        min=_LEAST,
+        max=_MOST,
+        help="what to spend of the policy's budget: the more, the less noise",
+    ),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="count nothing, and say what it would cost")
+]
+
+
+def count(
+    relation: Published,
+    *,
+    by: By,
+    epsilon: Epsilon,
+    dry_run: DryRun = False,
+    dsn: options.Dsn = None,
+    owner: options.Owner = None,
+    allow_superuser: options.AllowSuperuser = False,
+    json: options.Json = False,
+) -> None:
+    """Publish counts of the source with noise, within the budget of its policy.
+
+    The counts are of the table itself, those included whom no class can show. Whoever may read the
+    release may read them, in a relation of its name with _counts after it. This does not make
+    dbanon a product of differential privacy: the release beside the counts has no noise.
+
+    \b
+    dbanon count anon.patients --by sex --by chapter --epsilon 0.1
+    dbanon count anon.patients --by chapter --epsilon 0.5 --dry-run
+    """
+    from dbanon.actions.releases.counting import count as action
+
+    settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
+    found = action(relation, by=by, epsilon=epsilon, dry_run=dry_run, settings=settings)
+    if json:
+        console.document(found)
+    else:
+        _show(found, dry_run=dry_run)
+
+
+def _show(found: NoisyCounts, *, dry_run: bool) -> None:
+    if dry_run:
+        console.say("dry run: nothing was counted, and nothing is spent")
+    else:
+        console.say(f"{found.cells:,} counts of {found.table} are served as {found.relation}")
+    console.say(f"  95 % of the counts are within {found.within:,} of the truth")
+    spends = "would bring" if dry_run else "brings"
+    console.say(
+        f"  epsilon {found.epsilon:g} {spends} what is spent to {found.spent:g} of {found.budget:g}"
+    )
