@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from dbanon.domain.table import TableInfo
 
 _MOST_CELLS = 100_000
+_LEAST_EPSILON, _MOST_EPSILON = 0.001, 10.0
 _SHARE = 0.95
 PERSONS = "persons"
 """The column of the counts."""
@@ -57,8 +58,14 @@ def count(
 
     Counts are of the persons who meet the policy's ``where`` when they are counted. Each has two-
     sided geometric noise, which one person more or less makes exp(epsilon) times as likely at most.
-    Raises PolicyError without a budget or for other columns, Unsatisfiable beyond the budget.
+    Raises PolicyError without a budget or for other columns, Unsatisfiable beyond the budget,
+    ConfigError for an epsilon below 0.001 or above 10, and for what serves no release.
     """
+    if not _LEAST_EPSILON <= epsilon <= _MOST_EPSILON:  # NaN is not, either
+        raise ConfigError(
+            f"epsilon is {_LEAST_EPSILON:g} to {_MOST_EPSILON:g}, and not {epsilon:g}",
+            hint="--epsilon 0.1; the more, the less noise, and the sooner the budget is spent",
+        )
     settings = settings or Settings.load()
     release = _served(relation, settings)
     asked = Request.of(cast("Options", release.overrides))

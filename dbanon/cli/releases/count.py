@@ -12,8 +12,6 @@ from dbanon.cli.terminal import console
 if TYPE_CHECKING:
     from dbanon.domain.release import NoisyCounts
 
-_LEAST, _MOST = 0.001, 10.0
-
 Published = Annotated[
     str, typer.Argument(metavar="RELATION", help="a published one, such as anon.patients")
 ]
@@ -24,9 +22,7 @@ Epsilon = Annotated[
     float,
     typer.Option(
         "--epsilon",
-        min=_LEAST,
-        max=_MOST,
-        help="what to spend of the policy's budget: the more, the less noise",
+        help="what to spend of the policy's budget, 0.001 to 10: the more, the less noise",
     ),
 ]
 DryRun = Annotated[

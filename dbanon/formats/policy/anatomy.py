@@ -80,6 +80,9 @@ def problems(policy: Policy) -> Iterator[str]:
     for key in ("rows_per_subject", "population"):
         if getattr(policy, key) is not None:
             yield f"{_NONE_TO_HIDE_AMONG}: {key} has no meaning with it"
+    unused = {"block": policy.block is not None, "max_suppressed": policy.max_suppressed > 0}
+    for key in (key for key, is_given in unused.items() if is_given):
+        yield f"anatomy deals all persons into buckets at random: leave {key} out"
     if policy.labels:
         yield "anatomy publishes no labels: leave labels out"
     yield from _of_columns(policy)

@@ -149,6 +149,13 @@ def test_a_value_that_the_policy_lacks_is_refused_without_being_named(patients):
     assert spent(patients) == 0
 
 
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, float("nan"), float("inf"), 1e-9])
+def test_an_epsilon_that_is_none_is_refused(patients, epsilon):
+    with pytest.raises(ConfigError, match=r"epsilon is 0\.001 to 10"):
+        count(patients, "sex", epsilon=epsilon)
+    assert spent(patients) == 0
+
+
 def test_without_a_budget_nothing_is_counted(patients):
     store(patients, dbanon.TableName("public", "patients"), budget=None)
     with pytest.raises(PolicyError, match="has no budget"):

@@ -186,3 +186,14 @@ def test_a_data_frame_keeps_one_column_of_each():
     data = pa.table({"age": [1, 2, 3, 4]})
     with pytest.raises(PolicyError, match="a data frame keeps one"):
         anonymize(data, quasi=["age"], k=2, recodings={"age": "bounds"})
+
+
+def test_a_weight_above_all_others_groups_by_the_column_first():
+    years = [2000 + i % 7 % 6 for i in range(400)] + [2006] * 3
+    ages = [18 + i * 37 % 71 for i in range(len(years))]
+    frame = pd.DataFrame({"year": years, "age": ages})
+    asked = {"k": 5, "quasi": ["year", "age"], "recodings": {"year": "interval-text"}}
+    plain = anonymize(frame, **asked)["year"].tolist()
+    first = anonymize(frame, **asked, weights={"year": 1000.0})["year"].tolist()
+    assert sum("," in shown for shown in plain) > 5
+    assert first.count("[2005, 2006]") == sum("," in shown for shown in first) == 5
