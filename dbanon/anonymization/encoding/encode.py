@@ -208,7 +208,7 @@ def _encode_tree(
         )
     elif rule.recoding == PREFIX and texts:
         length = min(max(map(len, texts)), _LONGEST_PREFIX)
-        taxonomy, _ = prefix_tree(rule.column, texts, length=length)
+        taxonomy, _ = prefix_tree(rule.column, texts, length=length, joined=True)
     taxonomy = taxonomy or _flat_taxonomy(rule.column, texts)
     values = np.array(taxonomy.leaf_labels, object)
     code_of = _leaves(texts, rule, taxonomy, place=place)

@@ -57,23 +57,32 @@ def level_of(taxonomy: Taxonomy, rule: ColumnRule) -> int:
 
 
 def prefix_tree(
-    name: str, texts: Sequence[str], *, length: int, pooled: Collection[str] = ()
+    name: str,
+    texts: Sequence[str],
+    *,
+    length: int,
+    pooled: Collection[str] = (),
+    joined: bool = False,
 ) -> tuple[Taxonomy, NDArray[np.int32]]:
     """Return a tree of the first 1, 2 .. ``length`` characters of some texts, and its cells.
 
     A text of at most ``length`` characters is a cell of its own; all that begin with one of
     ``pooled`` are one cell below the root, labelled with zeros. Labels are filled up with stars to
     the length of the texts if all have the same, and have one star otherwise, for how long a text
-    is would be known of it. O(m log m + m * length).
+    is would be known of it. joined: whether a text and those that begin with it have a node of
+    their own, which would tell of a cell how long its text is. O(m log m + m * length).
     """
     width = len(texts[0]) if len({len(text) for text in texts}) == 1 else 0
+    begun: set[str] = set()
+    if joined:
+        begun.update(text[:n] for text in texts for n in range(1, min(len(text), length + 1)))
 
     def above(text: str) -> tuple[str, ...]:
         """Return the labels of the nodes from below the root down to above a text."""
         if text[:length] in pooled:
             zeros = "0" * length
             return (zeros.ljust(width, "*") if width else f"{zeros}*",)
-        deepest = min(length, len(text) - 1)
+        deepest = min(length, len(text) - (text not in begun))  # 1301 and 13012 are below 1301*
         return tuple(text[:n].ljust(max(width, n + 1), "*") for n in range(1, deepest + 1))
 
     labels, parent, depth = [ROOT_LABEL], [-1], [0]

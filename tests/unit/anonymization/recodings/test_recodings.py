@@ -361,7 +361,8 @@ def test_a_prefix_is_what_all_values_begin_with():
     assert ["130**", "1485*", "02139"] == labels("prefix", column, 0, 0, 0, 0, 1, 1, 2)
     assert ["1****", "*"] == labels("prefix", column, 0, 0, 0, 0, 0, 1, 1)
     codes = ["I10", "I10.1", "E11", None]
-    assert ["I1*", "E11", None] == labels("prefix", column_of(codes, recoding="prefix"), 0, 0, 1, 2)
+    column = column_of(codes, recoding="prefix")
+    assert ["I10*", "E11", None] == labels("prefix", column, 0, 0, 1, 2)  # one begins the other
     longest = ["x" * 40 + "a", "x" * 40 + "b"]
     assert ["x" * 16 + "*" * 25] == labels("prefix", column_of(longest, recoding="prefix"), 0, 0)
 
