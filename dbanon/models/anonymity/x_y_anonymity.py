@@ -125,6 +125,9 @@ def _columns(model: XYAnonymity, table: EncodedTable) -> _Columns:
             )
             raise PolicyError(msg, hint="for k distinct persons name them: subject = COLUMN")
     x = model.x or tuple(name for name in quasi if name not in model.y)
+    if not x:
+        msg = "x-y-anonymity: all quasi-identifiers are in y, which leaves none for x"
+        raise PolicyError(msg, hint="name the columns of x, or take one out of y")
 
     def places(names: tuple[str, ...], known: list[str]) -> tuple[int, ...]:
         return tuple(known.index(name) for name in names if name in known)

@@ -97,3 +97,8 @@ def test_a_column_that_is_not_published_is_refused():
         publish(table_of([(1, "u", "a", "m")]), {"k": 1, "y": ("person",)})
     with pytest.raises(PolicyError, match="y shares a column with x"):
         publish(table_of([(1, "u", "a", "m")]), {"k": 1, "x": ("s",), "y": ("s",)})
+
+
+def test_quasi_identifiers_that_are_all_in_y_leave_none_for_x():
+    with pytest.raises(PolicyError, match="leaves none for x"):
+        publish(table_of([(1, "u", "a", "m")] * 2), {"k": 1, "y": ("age", "sex")})
