@@ -14,7 +14,7 @@ from dbanon.db.releases.immutability import seen
 from dbanon.db.releases.pairs import pair
 from dbanon.domain.policy import BUCKET, PAIRS, Role
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.table import TableName
+from dbanon.domain.table import ColumnKind, TableName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -258,7 +258,7 @@ class Publication:
     def _pseudonym(self) -> sql.Composed:
         """Compose what stands for the person of a row ``s`` of the source."""
         columns = [self.info.column(name) for name in self.person]
-        texts = [text_of(column, sql.Identifier("s", column.name)) for column in columns]
+        texts = [_person_text(column, sql.Identifier("s", column.name)) for column in columns]
         return template(
             "releases/pseudonym", key=sql.Literal(self.key), person=sql.SQL(", ").join(texts)
         )
@@ -292,3 +292,10 @@ _EXACT_TEXTS = frozenset(
 def data_table(prefix: str, release_id: int) -> sql.Identifier:
     """Name a private object of a release."""
     return sql.Identifier(DATA_SCHEMA, f"{prefix}_{release_id}")
+
+
+def _person_text(column: ColumnInfo, value: sql.Composable) -> sql.Composable:
+    """Compose what is the same text for equal values that may tell one person: 1.0 and 1.00."""
+    if column.kind is ColumnKind.DECIMAL:
+        return sql.SQL("trim_scale({})::text").format(value)
+    return text_of(column, value)

@@ -168,3 +168,24 @@ def test_those_who_leave_take_their_class_along(patients):
     for person in gone:
         alike = {other for other, shown in before.items() if shown == before[person]}
         assert len(alike & gone) >= 5
+
+
+def test_one_person_whose_number_is_written_in_two_ways_has_one_pseudonym(database):
+    database.execute(
+        "CREATE TABLE public.visits (id int PRIMARY KEY, patient numeric NOT NULL, age int);"
+        "INSERT INTO public.visits"
+        " SELECT i, CASE WHEN i % 2 = 0 THEN 1.0 ELSE 1.00 END * (i / 2), 1"
+        "   FROM generate_series(2, 21) AS i"
+    )
+    document = """
+table = "public.visits"
+subject = "patient"
+[columns]
+id.role = "identifier"
+patient.role = "identifier"
+age.role = "quasi"
+"""
+    store(database, "public.visits", document, extra=IN_GROUPS + PERSON)
+    dbanon.publish("visits", k=3, settings=database.settings)
+    shown = pseudonyms(database, "anon.visits")
+    assert (20, 10) == (len(shown), len(set(shown)))
