@@ -19,6 +19,13 @@ SYSTEM_COLUMNS = frozenset({"tableoid", "ctid", "xmin", "cmin", "xmax", "cmax"})
 _ESCAPE = re.compile(r"\\(?:(\\)|\+([0-9A-Fa-f]{6})|([0-9A-Fa-f]{4})|)")
 
 
+def is_name(text: str) -> bool:
+    """Whether PostgreSQL takes a text for a name."""
+    size = len(text.encode(errors="replace"))
+    surrogates = any("\ud800" <= character <= "\udfff" for character in text)
+    return 0 < size <= LONGEST_NAME and "\x00" not in text and not surrogates
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class TableName:
     """The name of a relation; ``schema`` is None until the catalog has resolved it."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import DEFAULT_NAME, K_ANONYMITY, L_DIVERSITY, ModelSpec
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.table import LONGEST_NAME, TableName
+from dbanon.domain.table import LONGEST_NAME, TableName, is_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -105,9 +105,7 @@ class Request:
         own = table.name if self.policy == DEFAULT_NAME else f"{table.name}_{self.policy}"
         relation = self.name or own
         for name in (self.schema, relation):
-            size = len(name.encode(errors="replace"))
-            surrogates = any("\ud800" <= character <= "\udfff" for character in name)
-            if not 0 < size <= LONGEST_NAME or "\x00" in name or surrogates:
+            if not is_name(name):
                 raise ConfigError(
                     f"{name!r} is not a name for PostgreSQL: 1 to {LONGEST_NAME} bytes of text",
                     hint="publish under another --name or --schema",

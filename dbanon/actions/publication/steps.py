@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from dbanon.actions.publication.pseudonyms import require_judged
 from dbanon.actions.publication.series import compare, key_of_persons
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.errors import ConfigError, DatabaseError
@@ -77,6 +78,8 @@ def build(
         report = _prove(session, publication, candidate, prepared)
     with stages("compare"):
         composition = compare(session, publication, gate, previous=previous)
+        if publication.kind is ReleaseKind.TABLE:
+            require_judged(session, publication, dataset=request.dataset)
     return Built(publication, prepared, candidate, previous, report, composition)
 
 

@@ -8,7 +8,7 @@ returns; a class is the hash of what is published of it, so one that stays keeps
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg import sql
 
@@ -50,6 +50,19 @@ class Memory:
     def first(self, relation: TableName) -> int | None:
         """Return the first release of a relation, by which its releases are known together."""
         return min((n for n, name in self.relations.items() if name == relation), default=None)
+
+
+class Known(NamedTuple):
+    """A release whose persons are known by some key.
+
+    person: the columns that tell these; pseudonym: whether readers find them by one; is_earlier:
+    whether it is not one of this publication.
+    """
+
+    table: TableName
+    person: Sequence[str]
+    pseudonym: bool
+    is_earlier: bool
 
 
 def remember(
@@ -216,6 +229,14 @@ def key_of(session: Session, table: TableName, relation: TableName) -> UUID | No
     """Return the key by which the persons of a relation are remembered, None if it is gone."""
     known = _latest(session, table, relation)
     return known["key"] if known is not None and known["exists"] else None
+
+
+def known_by_key(session: Session, publication: Publication) -> list[Known]:
+    """Return the other releases, of any table, whose persons are known by the key of a release."""
+    key = key_of(session, publication.info.name, publication.view)
+    asked = {"key": key, "release": publication.id}
+    found = session.pg.execute(query("pseudonyms/known_by_key"), asked)
+    return [Known(TableName(schema, name), *rest) for schema, name, *rest in found]
 
 
 def is_forgotten(session: Session, table: TableName, relation: TableName) -> bool:

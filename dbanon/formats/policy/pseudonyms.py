@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbanon.domain.table import LONGEST_NAME, SYSTEM_COLUMNS, quote_identifier
+from dbanon.domain.table import LONGEST_NAME, SYSTEM_COLUMNS, is_name, quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,10 +23,8 @@ def problems(policy: Policy, info: TableInfo) -> Iterator[str]:
     taken |= {shown for rule in policy.columns for shown in rule.published_as}
     if name in taken:
         yield f"{column} is a column that there is already: choose another name"
-    elif not name or "\0" in name or name in SYSTEM_COLUMNS:
-        yield f"{column} is no name for a column"
-    elif len(name.encode()) > LONGEST_NAME:
-        yield f"{column} is a name of more than {LONGEST_NAME} bytes"
+    elif not is_name(name) or name in SYSTEM_COLUMNS:
+        yield f"{column} is no name for a column: 1 to {LONGEST_NAME} bytes of text"
     if policy.anatomy:
         yield f"{column} would tell by two releases who was in which buckets: leave out anatomy"
     is_one_row = policy.subject is None or (policy.subject,) == info.primary_key

@@ -123,7 +123,7 @@ def test_columns_say_what_a_pseudonym_is(patients, run):
     [
         ('pseudonym = "id"\n', "a column that there is already"),
         ('pseudonym = "ctid"\n', "no name for a column"),
-        (f'pseudonym = "{"p" * 64}"\n', "a name of more than 63 bytes"),
+        (f'pseudonym = "{"p" * 64}"\n', "no name for a column: 1 to 63 bytes"),
         ('anatomy = true\npseudonym = "person"\n', "leave out anatomy"),
         ('subject = "note"\npseudonym = "person"\n', "shows how many rows a person has"),
     ],
