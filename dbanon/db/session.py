@@ -162,6 +162,13 @@ class Session:
         self.pg.execute(query("session/allow_memory"))
 
     @contextmanager
+    def sharing_rows(self) -> Iterator[None]:
+        """Have workers compute the rows of the statements of the block, if they may."""
+        self.pg.execute(query("session/share_rows"))
+        yield
+        self.pg.execute("SET LOCAL parallel_tuple_cost TO DEFAULT")
+
+    @contextmanager
     def sparing_memory(self) -> Iterator[None]:
         """Have the statements of the block, which read catalogs only, begin with little memory.
 

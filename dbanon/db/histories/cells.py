@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 CELLS = sql.Identifier("pg_temp", "history_cells")
 BEFORE = sql.Identifier("pg_temp", "history_before")
 NOW = sql.Identifier("pg_temp", "history_now")
+COUNTED = sql.Identifier("pg_temp", "history_counted")
 _OVERLAY = sql.Identifier("pg_temp", "history_overlay")
 _LEAST = 2  # values that a person is to have where a policy asks for no number of them
 
@@ -125,10 +126,7 @@ def of_values(
     if not asked:
         return
     slots = {
-        **_columns(sensitive, numbers),
-        "overlay": _OVERLAY,
-        "cell": sql.Identifier(cell),
-        "person": sql.Identifier(person),
+        **_overlay(sensitive, numbers, cell=cell, person=person),
         "state": BEFORE,
         "cells": cells,
         "known_as": sql.Identifier(known_as),
@@ -143,8 +141,23 @@ def of_values(
     session.pg.execute(sql.SQL("DROP TABLE {}").format(_OVERLAY))
 
 
-def _columns(sensitive: Sequence[str], numbers: Collection[str]) -> dict[str, sql.Composable]:
-    """Compose the sensitive values of a combination of them, and their names."""
+def of_first(session: Session, policy: Policy, numbers: Collection[str]) -> Iterator[CheckResult]:
+    """Yield what the classes of the first release of a series achieve, as ``of_values`` does."""
+    sensitive = sensitive_columns(policy)
+    cell, person, asked = asked_of_values(policy, sensitive)
+    if not asked:
+        return
+    slots = _overlay(sensitive, numbers, cell=cell, person=person)
+    session.pg.execute(template("overlays/overlay_first", **slots))
+    for demand in asked:
+        yield judge_rows(session, _OVERLAY, demand, column=demand.column, trees={})
+    session.pg.execute(sql.SQL("DROP VIEW {}").format(_OVERLAY))
+
+
+def _overlay(
+    sensitive: Sequence[str], numbers: Collection[str], *, cell: str, person: str
+) -> dict[str, sql.Composable]:
+    """Compose what the overlay is called and has: two columns, and the values and their names."""
     columns = [
         sql.SQL(", (v.value ->> {}){} AS {}").format(
             sql.Literal(name),
@@ -154,7 +167,13 @@ def _columns(sensitive: Sequence[str], numbers: Collection[str]) -> dict[str, sq
         for name in sensitive
     ]
     names = [sql.SQL(", {}").format(sql.Identifier("u", name)) for name in sensitive]
-    return {"columns": sql.SQL("").join(columns), "names": sql.SQL("").join(names)}
+    return {
+        "overlay": _OVERLAY,
+        "cell": sql.Identifier(cell),
+        "person": sql.Identifier(person),
+        "columns": sql.SQL("").join(columns),
+        "names": sql.SQL("").join(names),
+    }
 
 
 def against(
@@ -177,7 +196,7 @@ def against(
     assert row is not None  # noqa: S101 - an aggregate always has a row
     persons, smallest, below, in_both = row
     exposures = []
-    for column, l in _both(policies[earlier], policies[newest]).items():
+    for column, l in required_of(policies[earlier], policies[newest]).items():
         slots = {"column": sql.Literal(column), "l": sql.Literal(l)}
         asked = template("overlays/intersect", **states, **slots, shown=shown)
         few, to_one = session.pg.execute(asked).fetchone() or (0, 0)
@@ -194,7 +213,33 @@ def against(
     )
 
 
-def _both(earlier: Policy, newest: Policy) -> dict[str, int]:
+def first_pair(session: Session, known: Memory, policy: Policy) -> Against:
+    """Hold the first release of a series against itself, by what ``first/count`` counted.
+
+    Everybody has one row in it and was never in another class, so that the classes are the cells.
+    """
+    ((number, relation),) = known.relations.items()
+    row = session.pg.execute(query("first/compare"), {"k": policy.k}).fetchone()
+    assert row is not None  # noqa: S101 - an aggregate always has a row
+    persons, smallest, below = row
+    exposures = []
+    for column, l in required_of(policy, policy).items():
+        asked = {"column": column, "l": l}
+        few, to_one = session.pg.execute(query("first/intersect"), asked).fetchone() or (0, 0)
+        exposures.append(Exposure(column, l, few, to_one))
+    return Against(
+        release=number,
+        relation=relation,
+        persons=persons,
+        in_both=persons,
+        required=policy.k,
+        smallest=smallest or 0,
+        below=below,
+        exposures=tuple(exposures),
+    )
+
+
+def required_of(earlier: Policy, newest: Policy) -> dict[str, int]:
     """Return the sensitive columns of two releases, each with the values that are required."""
     before = {rule.column for rule in earlier.with_role(Role.SENSITIVE)}
     both = [r.column for r in newest.with_role(Role.SENSITIVE) if r.column in before]

@@ -77,7 +77,7 @@ def remember(
     That is nothing when it starts a series, whose persons are told by another key: that of the
     publication, if it has one. It joins that of the relation ``series_of``, by default its own, or
     the latest one if it has none yet. What is remembered of all of them is in ENTRIES until the
-    transaction ends or it is forgotten.
+    transaction ends or it is forgotten; of one that is alone, person, class and value_id.
     """
     table, view = publication.info.name, publication.view
     person = [*publication.person]
@@ -88,7 +88,9 @@ def remember(
     _present(session, publication, key)
     where = {**_named(table), "person": person, "key": key, "series": series}
     known = _comparable(session, table, where)
-    if publication.withdrawn is None:  # else all was unpacked when it was found how persons stand
+    is_first = not known.relations and not several
+    if not is_first and publication.withdrawn is None:
+        # else all was unpacked when it was found how persons stand
         _unpack(session, [known])
     _find_changes(session, publication, known)
     noted = {
@@ -102,13 +104,21 @@ def remember(
     session.pg.execute(query("histories/pack"), noted)
     relations, several = {**known.relations, publication.id: view}, known.several or several
     known = replace(known, relations=relations, several=several)
-    added = {"release": publication.id, "relation": known.first(view)}
+    if is_first:
+        session.pg.execute(sql.SQL("ALTER TABLE {} RENAME TO history_entries").format(_CHANGES))
+    else:
+        _add_entries(session, known, publication)
+    session.pg.execute(sql.SQL("ALTER TABLE {} DROP COLUMN value").format(publication.rows))
+    return known
+
+
+def _add_entries(session: Session, known: Memory, publication: Publication) -> None:
+    """Add what a release changed to ENTRIES."""
+    added = {"release": publication.id, "relation": known.first(publication.view)}
     session.pg.execute(query("histories/add_entries"), added)
     session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
     _number_sets(session, several=known.several)
     _drop(session, _CHANGES)
-    session.pg.execute(sql.SQL("ALTER TABLE {} DROP COLUMN value").format(publication.rows))
-    return known
 
 
 def joined_key(
@@ -372,16 +382,16 @@ def _present(session: Session, publication: Publication, key: UUID | None) -> No
             for name, column in columns
         ]
     published = sql.SQL("to_jsonb(g) - '{group_id,shown,version,release}'::text[]")
-    session.pg.execute(
-        template(
-            "histories/present",
-            **{"class": copied.class_number(publication, published)},
-            groups=publication.groups,
-            key=sql.Literal(key),
-            person=template("histories/person_hash", person=sql.SQL(", ").join(persons)),
-            members=members,
-            codes=publication.codes,
-            **slots,
-        )
+    present = template(
+        "histories/present",
+        **{"class": copied.class_number(publication, published)},
+        groups=publication.groups,
+        key=sql.Literal(key),
+        person=template("histories/person_hash", person=sql.SQL(", ").join(persons)),
+        members=members,
+        codes=publication.codes,
+        **slots,
     )
+    with session.sharing_rows():
+        session.pg.execute(present)
     _drop(session, publication.codes)

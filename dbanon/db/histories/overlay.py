@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db.histories import cells, figures, increments, memory, turnover
-from dbanon.db.histories.cells import BEFORE, CELLS, NOW
+from dbanon.db.histories.cells import BEFORE, CELLS, COUNTED, NOW
 from dbanon.db.histories.figures import Figures
 from dbanon.db.metadata import ledger
 from dbanon.db.queries import query
@@ -69,7 +69,10 @@ def _remembered(
     compared = _comparable(session, known, {publication.id: publication.policy})
     # Of a person of several rows, no figure is kept: what tells them is numbered anew every time.
     is_kept = compared.policies.keys() == known.relations.keys() and not known.several
-    found, of_cells = _counted(session, compared, base=compared.base, is_kept=is_kept)
+    if is_kept and len(known.relations) == 1:
+        found, of_cells = _count_first(session, compared), None
+    else:
+        found, of_cells = _counted(session, compared, base=compared.base, is_kept=is_kept)
     memory.forget(session)
     if is_kept:
         figures.keep(session, found)
@@ -224,6 +227,22 @@ def _counted(
     )
     session.pg.execute(sql.SQL("DROP TABLE {}").format(CELLS))
     return found, of_cells
+
+
+def _count_first(session: Session, compared: _Compared) -> Figures:
+    """Count the only release of a series, of which ``memory.remember`` left what it noted.
+
+    What comes of it is what counting all cells and pairs would find.
+    """
+    ((number, policy),) = compared.policies.items()
+    numbers = _numbers(session, compared.known)
+    session.pg.execute(query("first/count"))
+    session.pg.execute(sql.SQL("ANALYZE {}").format(COUNTED))
+    pair = cells.first_pair(session, compared.known, policy)
+    results = {number: tuple(cells.of_first(session, policy, numbers))}
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(COUNTED))
+    changed = {number: compared.changed.get(number, 0)}
+    return Figures((number,), pair.persons, numbers, results, {number: pair}, changed)
 
 
 def _numbers(session: Session, known: Memory) -> tuple[str, ...]:

@@ -182,6 +182,8 @@ def _write_codes(session: Session, publication: Publication, objects: list[str])
     table = pa.table({"code": np.arange(len(objects), dtype=np.int32), "value": objects})
     parts = (table.slice(part.start, ROWS_AT_ONCE) for part in _parts(len(table)))
     write(session, publication.codes, parts, columns=table.column_names)
+    # Else PostgreSQL expects a thousand of them, and sorts all rows to join them.
+    session.pg.execute(sql.SQL("ANALYZE {}").format(publication.codes))
 
 
 def _rows(keys: pa.Table, numbers: list[NDArray[np.int32]], names: list[str]) -> Iterator[pa.Table]:

@@ -582,3 +582,40 @@ def test_one_release_is_compared_with_none(people):
     note(people, 1, FIRST)
     (found,) = dbanon.history(TABLE, settings=people.settings).compositions
     assert (True, (1,), ()) == (found.holds, found.releases, found.results)
+
+
+def kept_of(database, number):
+    """Return the figures that are kept of a release."""
+    ((document,),) = database.execute(
+        "SELECT figures FROM dbanon.history_figures WHERE release_id = %s", [number]
+    )
+    return document
+
+
+@pytest.mark.one_server
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(stream=RELEASES, l=st.integers(1, 3))
+def test_the_first_release_is_counted_as_all_are(people, stream, l):
+    begin_again(people)
+    (view, shown), *_ = stream
+    asked = ModelSpec("l-diversity", {"l": l, "columns": ("disease",)})
+    note_shown(people, 1, view, shown, models=(K2, asked))
+    first = kept_of(people, 1)
+    people.execute("DELETE FROM dbanon.history_figures")
+    note_shown(people, 2, view, shown, models=(K2, asked))
+    again = kept_of(people, 2)
+    assert 2 == len(again["results"])
+    assert [again["results"]["1"]] * 2 == [first["results"]["1"], again["results"]["2"]]
+    assert [again["pairs"]["1"]] * 2 == [first["pairs"]["1"], again["pairs"]["2"]]
+    assert (again["persons"], again["numbers"]) == (first["persons"], first["numbers"])
+
+
+@pytest.mark.one_server
+def test_the_first_release_is_remembered_in_one_table(people, monkeypatch):
+    monkeypatch.setattr(overlay.memory, "cells", None)
+    monkeypatch.setattr(overlay.memory, "rows", None)
+    assert note(people, 1, FIRST).holds
+    assert {"1": [4, 4, 2, 2, 0, [["disease", 2, 0, 0]]]} == {
+        number: [*pair[:5], [e for e in pair[5] if e[0] == "disease"]]
+        for number, pair in kept_of(people, 1)["pairs"].items()
+    }
