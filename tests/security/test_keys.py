@@ -12,7 +12,7 @@ from tables import make_patients, patients_policy
 import dbanon
 from dbanon.db.proofs import keys
 from dbanon.db.session import connect
-from dbanon.domain.table import TableName
+from dbanon.domain.table import ColumnKind, TableName
 
 DEFERRED = "DROP CONSTRAINT patients_pkey, ADD PRIMARY KEY (id) DEFERRABLE INITIALLY DEFERRED"
 
@@ -82,6 +82,9 @@ def test_copies_below_a_damaged_index_are_no_members(database, kind):
 
 
 KEYS = {
+    "one of each number": ("k1 int", "(1), (2)", True),
+    "a number twice": ("k1 int", "(1), (2), (1)", False),
+    "a number that is NULL": ("k1 int, k2 int", "(1, 1), (1, NULL)", False),
     "one of each": ("k1 text", "('a'), ('b')", True),
     "no rows": ("k1 text", None, True),
     "a copy": ("k1 text", "('a'), ('b'), ('a')", False),
@@ -115,10 +118,16 @@ def test_a_key_is_proved_by_its_own_equality(database, case):
     database.execute(f"CREATE TABLE public.keys ({columns})")
     if values is not None:
         database.execute(f"INSERT INTO public.keys VALUES {values}")
+    whole = all(name.split()[1] == "int" for name in columns.split(", "))
+    kind = ColumnKind.INTEGER if whole else ColumnKind.OTHER
     publication = SimpleNamespace(
         rows=sql.Identifier("public", "keys"),
         key_columns=[name.split()[0] for name in columns.split(", ")],
-        info=SimpleNamespace(name=TableName("public", "keys"), primary_key=("id",)),
+        info=SimpleNamespace(
+            name=TableName("public", "keys"),
+            primary_key=("id",),
+            column=lambda _: SimpleNamespace(kind=kind),
+        ),
         policy=SimpleNamespace(key=()),
         reading=None,
         stage=sql.Identifier("pg_temp", "stage_1"),
