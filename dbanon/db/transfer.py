@@ -364,9 +364,25 @@ def write(
     CSV carries every type by its own text form; strings are always quoted, so that an empty
     string and NULL stay apart, and an end-of-data mark within them is only text.
     """
-    options = csv.WriteOptions(include_header=False, quoting_style="needed")
     with session.pg.cursor().copy(copy_statement(table, columns)) as copy:
+        for buffer in _ahead(parts):
+            copy.write(memoryview(buffer))
+
+
+def _ahead(parts: Iterable[pa.Table]) -> Iterator[pa.Buffer]:
+    """Yield tables as CSV, each made while the one before is being sent."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        coming = None
         for part in parts:
-            buffer = pa.BufferOutputStream()
-            csv.write_csv(part, buffer, options)
-            copy.write(memoryview(buffer.getvalue()))
+            made, coming = coming, pool.submit(_csv, part)
+            if made is not None:
+                yield made.result()
+        if coming is not None:
+            yield coming.result()
+
+
+def _csv(part: pa.Table) -> pa.Buffer:
+    buffer = pa.BufferOutputStream()
+    options = csv.WriteOptions(include_header=False, quoting_style="needed")
+    csv.write_csv(part, buffer, options)
+    return buffer.getvalue()
