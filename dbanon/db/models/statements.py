@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
@@ -17,6 +16,7 @@ from dbanon.models.specs import arguments, is_plain, is_strict, sensitive_of, te
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -101,7 +101,7 @@ def shown_trees(
     """
     return {
         name: _named_only(
-            tree, set(columns.column(name).take(np.flatnonzero(group >= 0)).to_pylist())
+            tree, set(columns.column(name).take((group >= 0).nonzero()[0]).to_pylist())
         )
         for name, tree in trees.items()
     }
