@@ -22,29 +22,43 @@ PAIRS_OF_A_TUPLE = 8
 
 
 def mend_by_pairs(tuples, prices) -> Mended:
-    """Mend prices of the tuples of a table by all their pairs; O(T^2 columns).
-
-    One of a pair that is too dear has a price above 0, so those alone meet all others.
-    """
+    """Mend prices of the tuples of a table by their pairs; O(T^2 columns)."""
     tables = list(map(_joint_costs, tuples.nodes, tuples.costs))
     position = tuples.position[tuples.codes[:, 0]]
     excess, classes = np.full(len(prices), NEGLIGIBLE), []
-    dear = np.flatnonzero(prices > 0)
-    for start in range(0, len(dear), ROWS_AT_ONCE):
-        some = dear[start : start + ROWS_AT_ONCE]
-        cost = np.abs(position[some, None] - position)
+    for some, others in _meetings(tuples, prices):
+        cost = np.abs(position[some, None] - position[others])
         for j, table in enumerate(tables, start=1):
-            cost += table[tuples.codes[some, j]][:, tuples.codes[:, j]]
-        gain = prices[some, None] + prices - 2 * cost
+            cost += table[tuples.codes[some, j]][:, tuples.codes[others, j]]
+        gain = prices[some, None] + prices[others] - 2 * cost
         alone = np.flatnonzero(tuples.count[some] == 1)
-        gain[alone, some[alone]] = -np.inf
+        gain[alone, np.searchsorted(others, some[alone])] = -np.inf
         excess[some] = np.maximum(excess[some], gain.max(axis=1) / 2)
-        excess = np.maximum(excess, gain.max(axis=0) / 2)
-        most = min(PAIRS_OF_A_TUPLE, len(prices))
+        excess[others] = np.maximum(excess[others], gain.max(axis=0) / 2)
+        most = min(PAIRS_OF_A_TUPLE, len(others))
         best = np.argpartition(-gain, most - 1, axis=1)[:, :most]
         for i, j in zip(*np.nonzero(np.take_along_axis(gain, best, 1) > NEGLIGIBLE), strict=True):
-            classes.append(_pair(int(some[i]), int(best[i, j]), float(cost[i, best[i, j]])))
+            place = best[i, j]
+            classes.append(_pair(int(some[i]), int(others[place]), float(cost[i, place])))
     return Mended(prices - excess, classes)
+
+
+def _meetings(tuples, prices):
+    """Yield some tuples and others, in rising order, until all pairs that are too dear have met.
+
+    One of such a pair has a price above 0. Where a taxonomy is a root and its leaves, a pair that
+    differs costs 1, so that one of it has a price above 1: those alone meet all others.
+    """
+    flat = [j for j, tree in enumerate(tuples.trees, start=1) if tree.height == 1]
+    _, block = np.unique(tuples.codes[:, flat], axis=0, return_inverse=True)
+    everyone = np.arange(len(prices))
+    meetings = [(np.flatnonzero(prices > 1), everyone)]
+    for number in range(int(block.max()) + 1):
+        own = np.flatnonzero(block == number)
+        meetings.append((own[(prices[own] > 0) & (prices[own] <= 1)], own))
+    for some, others in meetings:
+        for start in range(0, len(some), ROWS_AT_ONCE):
+            yield some[start : start + ROWS_AT_ONCE], others
 
 
 def _joint_costs(nodes, costs):
