@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 SMALL, LARGE, DENSE = 30, 300, 2_000
 SAMPLES, SEED = 5, 40
-SECONDS = 60.0
+SECONDS = 20.0
 GAP, GAP_OF_SMALL = 0.005, 1e-4
 HEAD = (
     f"{'rows':<22}{'k':>4}{'auto %':>9}{'best %':>9}{'from %':>9}{'to %':>9}"
