@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from unittest import mock
 
 import numpy as np
-from lower_bound import sample_bounds
+from bounds.records import sample_bounds
 from measuring import say
 from samples.datasets import load
 from samples.published import publish

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.policy import Policy
@@ -58,27 +60,37 @@ def read(name: str) -> pa.Table:
 
 
 def load(
-    name: str, *, more_quasi: tuple[str, ...] = (), sets: bool = False, rows: int | None = None
+    name: str,
+    *,
+    more_quasi: tuple[str, ...] = (),
+    not_quasi: tuple[str, ...] = (),
+    sets: bool = False,
+    rows: int | NDArray[np.int64] | None = None,
 ) -> Dataset:
-    """Encode a data set, or its first rows.
+    """Encode a data set, its first rows, or those of some numbers.
 
-    more_quasi: columns that are quasi-identifiers although the policy has them otherwise; sets:
-    whether columns with a taxonomy are published as sets of values.
+    more_quasi: columns that are quasi-identifiers although the policy has them otherwise;
+    not_quasi: those that are published as they are instead; sets: whether columns with a taxonomy
+    are published as sets of values.
     """
     from dbanon import resources
     from dbanon.actions.demo import DATASETS
     from dbanon.anonymization.encoding.encode import encode
+    from dbanon.domain.policy import ColumnRule, Role
     from dbanon.formats import policies, taxonomies
 
     files = {tree: resources.data(file) for tree, file in DATASETS[name].taxonomies.items()}
     trees = {tree: taxonomies.read_csv(file, name=tree) for tree, file in files.items()}
     policy = policies.parse(resources.data(f"{name}.toml").read_text(encoding="utf-8"))
     columns = tuple(
-        _tight(rule, tree=f"{name}_{rule.column}", quasi=rule.column in more_quasi, sets=sets)
+        ColumnRule(rule.column, Role.INSENSITIVE)
+        if rule.column in not_quasi
+        else _tight(rule, tree=f"{name}_{rule.column}", quasi=rule.column in more_quasi, sets=sets)
         for rule in policy.columns
     )
     policy = dataclasses.replace(policy, columns=columns)
-    source = read(name).slice(0, rows)
+    source = read(name)
+    source = source.slice(0, rows) if rows is None or isinstance(rows, int) else source.take(rows)
     kinds = {field.name: kind_of(field.type) for field in source.schema}
     encoded = encode(source, policy, kinds=kinds, taxonomies=trees)
     used = {column.name: files[column.rule.taxonomy] for column in encoded.quasi if column.taxonomy}

@@ -49,9 +49,10 @@ class Meter(Stages):
 class Scored:
     """A publication that is true; CPU and wall seconds are those of the search.
 
-    losses: (n, columns) what each row loses in each quasi-identifier.
+    losses: (n, columns) what each row loses in each quasi-identifier; outcome: what was published.
     """
 
+    outcome: Outcome
     losses: np.ndarray
     suppressed: int
     smallest: int
@@ -84,6 +85,7 @@ def publish(dataset: Dataset, *, k: int, l: int = 1, search: bool = True, **chan
     if smallest != outcome.loss.smallest_class or smallest < k or least_diverse < l:
         _refuse(f"a class of {smallest} rows, one of {least_diverse} sensitive values")
     return Scored(
+        outcome=outcome,
         losses=losses,
         suppressed=int((outcome.assignment.group < 0).sum()),
         smallest=smallest,
@@ -118,7 +120,7 @@ def _losses(dataset: Dataset, outcome: Outcome) -> np.ndarray:
     losses = np.ones((len(group), len(outcome.values.columns)))
     for j, column in enumerate(outcome.values.columns):
         values = dataset.source[column.name].to_pylist()
-        read = _reader(dataset, column.name, column.recoding, values)
+        read = reader(dataset, column.name, column.recoding, values)
         lost, covers = zip(*[read(label) for label in column.labels], strict=True)
         label = column.index[group[shown]]
         losses[shown, j] = np.array(lost)[label]
@@ -128,13 +130,13 @@ def _losses(dataset: Dataset, outcome: Outcome) -> np.ndarray:
     return losses
 
 
-def _reader(dataset: Dataset, name: str, recoding: str, values: list) -> Callable:
+def reader(dataset: Dataset, name: str, recoding: str, values: list) -> Callable:
     """Return how to read a label: what it loses, and which values it stands for."""
     if recoding == "interval":
         known = [value for value in values if value is not None]
         width = max(known) - min(known)
         return lambda label: _interval(label, width)
-    below = _leaves_below(dataset.trees[name])
+    below = leaves_below(dataset.trees[name])
     if recoding == "label":
         return lambda label: _node(label, below)
     n_values = len(below["*"]) + (None in values)
@@ -150,7 +152,7 @@ def _interval(label: str | None, width: float):
     return (hi - lo) / width, lambda value: value is not None and lo <= value <= hi
 
 
-def _leaves_below(file) -> dict[str, set[str]]:
+def leaves_below(file) -> dict[str, set[str]]:
     below: dict[str, set[str]] = {}
     with file.open(encoding="utf-8", newline="") as lines:
         for path in csv.reader(lines, delimiter=";"):

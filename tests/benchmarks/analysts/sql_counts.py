@@ -1,19 +1,13 @@
-"""Answer random COUNT queries from a published relation, and compare with the source.
-
-    python tests/benchmarks/counts.py                  # 1,000 queries of Adult, k = 5
-    python tests/benchmarks/counts.py --queries 200 --k 10
+"""Answer random COUNT queries by SQL from a published relation, and compare with the source.
 
 A query asks for a range of ages and some values of another column that 50 persons or more have. It
 is estimated, and bounded, by the functions that analysts have. The same is asked of the best
-full-domain recoding of the same k. The exit code is 1 if a bound does not hold of the source.
-"""
+full-domain recoding of the same k."""
 
 from __future__ import annotations
 
-import argparse
 import random
 import statistics
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,20 +127,12 @@ def report(what: str, errors: list[float]) -> None:
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--queries", type=int, default=1000)
-    parser.add_argument("--k", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
+def compare(*, queries: int, k: int, seed: int) -> bool:
+    """Print how far off the answers of both releases are; return whether all bounds hold."""
     with own_server():
-        publish(arguments.k)
+        publish(k)
         with connected() as connection:
-            chance = random.Random(arguments.seed)  # noqa: S311 - questions, not secrets
-            questions = draw(connection, chance, arguments.queries)
+            chance = random.Random(seed)  # noqa: S311 - questions, not secrets
+            questions = draw(connection, chance, queries)
             hold = [ask(connection, questions, name) for name in ("near", "full")]
-    sys.exit(0 if all(hold) else 1)
-
-
-if __name__ == "__main__":
-    main()
+    return all(hold)

@@ -1,0 +1,1 @@
+"""What analysts get out of a published relation, beside what they would get out of the source."""

@@ -1,0 +1,1 @@
+"""What no publication can undercut, and how to compute it."""
