@@ -4,6 +4,9 @@ START, SIZE, STRIDE = 0, 1, 2
 TABLE, SET = -1, -2
 HALF = 31
 
+# So many columns make a table wide: no row is near others in all of them.
+WIDE = 12
+
 # Rules of diversity (see :mod:`dbanon.kernels.auto.diversity`).
 DISTINCT, SHARE, ENTROPY, RECURSIVE, BETWEEN, EQUAL, ORDERED, TREE = 0, 1, 2, 3, 4, 5, 6, 7
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.anonymization.threads import in_threads
-from dbanon.kernels.layout import START
+from dbanon.kernels.layout import START, WIDE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from dbanon.anonymization.auto.space import Space
 
 BLOCK = 300
+# Rows of many columns are near each other in some columns only, which are other ones than those by
+# which the blocks are cut: they are offered to the clusters of so many rows, if these are more.
+ROWS_OF_WIDE = 5_000
 # So many clusters are cut into blocks at once.
 PART = 16_000
 # How much the weights of columns vary between rounds, so that borders shift.
@@ -140,21 +143,22 @@ def _neighbours(
     flat, layout = space.costs
     ends_of_columns = np.append(layout[1:, START], len(flat))
     stretched = flat * np.repeat(stretch, ends_of_columns - layout[:, START])
+    block = max(BLOCK, ROWS_OF_WIDE // space.k) if len(layout) >= WIDE else BLOCK
     order, ends = halve((points[rows] * stretch).astype(np.float32), PART)
 
     def work(i: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         mine = order[ends[i] : ends[i + 1]]
         codes = space.codes[rows[mine]]
-        places, bounds = cut_blocks(codes, stretched.copy(), layout.copy(), BLOCK // 4, BLOCK)
-        return mine[places], _chopped(np.diff(bounds))
+        places, bounds = cut_blocks(codes, stretched.copy(), layout.copy(), block // 4, block)
+        return mine[places], _chopped(np.diff(bounds), 2 * block)
 
     parts = in_threads(work, range(len(ends) - 1))
     return np.concatenate([part for part, _ in parts]), np.concatenate([size for _, size in parts])
 
 
-def _chopped(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def _chopped(sizes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     """Divide what is too large because its rows are equal, or nearly all."""
-    pieces = -(-sizes // (2 * BLOCK))
+    pieces = -(-sizes // most)
     return np.concatenate(
         [np.diff(np.arange(p + 1) * size // p) for size, p in zip(sizes, pieces, strict=True)]
     )

@@ -9,7 +9,13 @@ import numpy as np
 from dbanon.kernels.auto.clusters import make_clusters
 from dbanon.kernels.auto.cuts import make_cutter
 from dbanon.kernels.auto.diversity import make_rules
-from dbanon.kernels.auto.moves import absorb_failing, dissolve_clusters, make_search, pass_rows
+from dbanon.kernels.auto.moves import (
+    absorb_failing,
+    dissolve_clusters,
+    make_search,
+    pass_rows,
+    patience,
+)
 from dbanon.kernels.auto.pools import make_pool
 from dbanon.kernels.auto.rebuild import Rebuild, rebuild_clusters
 from dbanon.kernels.compile import kernel
@@ -44,9 +50,11 @@ def improve_block(
     w = make_search(s, r, k, dice)
     order = np.arange(n)
     absorb_failing(w, order)
+    saved = 0.0
     for _ in range(numbers[2]):
-        pass_rows(w, order)
-    dissolve_clusters(w, order)
+        saved += pass_rows(w, order)
+    patient = patience(s, saved)
+    dissolve_clusters(w, order, patient)
     most = min(numbers[4], n_clusters)
     b = Rebuild(
         make_pool(codes, flat, layout, n, n // k + 2),
@@ -57,6 +65,6 @@ def improve_block(
         np.empty(n, np.int64),
         np.empty(s.size.shape[0], np.int64),
     )
-    rebuild_clusters(w, b, numbers[3])
+    rebuild_clusters(w, b, numbers[3], patient)
     for row in range(n):
         label[row] = s.owner[row]

@@ -19,6 +19,7 @@ from dbanon.kernels.auto.clusters import (
 from dbanon.kernels.auto.diversity import cluster_holds
 from dbanon.kernels.auto.insertion_costs import cheapest_offers, make_offers, refresh
 from dbanon.kernels.compile import ZERO, inlined, maker, step
+from dbanon.kernels.layout import WIDE
 from dbanon.kernels.random import roll, shuffle
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 # A change must save more than this: sums of costs differ in their last digits.
 LEAST_GAIN = 1e-9
 CANDIDATES = 3
+# Where there are many columns, hardly any group made anew beats one from which single rows have
+# been moved. As long as moving them saves this share of what a block costs, no more is tried there
+# once so many tries in a row have saved nothing.
+UNSETTLED, FRUITLESS = 0.002, 50
 # The cost of a cluster that is still to be computed.
 STALE = -1.0
 
@@ -242,12 +247,31 @@ def absorb_failing(w: Search, members: NDArray[np.int64]) -> None:
 
 
 @step
-def dissolve_clusters(w: Search, members: NDArray[np.int64]) -> float:
-    """Give up every cluster whose rows cost less elsewhere; return what was saved."""
-    saved = 0.0
+def patience(s: Clusters, saved: float) -> int:
+    """Return how many tries in a row may save nothing, -1 for any number.
+
+    saved: by moving single rows.
+    """
+    paid = 0.0
+    for c in range(s.size.shape[0]):
+        paid += s.size[c] * s.cost[c]
+    return FRUITLESS if s.layout.shape[0] >= WIDE and saved > UNSETTLED * paid else NONE
+
+
+@step
+def dissolve_clusters(w: Search, members: NDArray[np.int64], patient: int) -> float:
+    """Give up clusters whose rows cost less elsewhere; return what was saved.
+
+    patient: it ends after so many in a row whose rows do not, -1 for never.
+    """
+    saved, in_vain = 0.0, 0
     for c in range(w.s.size.shape[0]):
         if w.s.size[c] > 0 and w.s.cost[c] > 0.0:
-            saved += _dissolve(w, c, members, w.s.size[c] * w.s.cost[c] - LEAST_GAIN)
+            gain = _dissolve(w, c, members, w.s.size[c] * w.s.cost[c] - LEAST_GAIN)
+            saved += gain
+            in_vain = 0 if gain > 0.0 else in_vain + 1
+            if in_vain == patient:
+                break
     return saved
 
 

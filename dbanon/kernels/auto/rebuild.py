@@ -45,8 +45,11 @@ class Rebuild(NamedTuple):
 
 
 @step
-def rebuild_clusters(w: Search, b: Rebuild, tries: int) -> float:
-    """Rebuild ``tries`` pools for each cluster of the block; return what was saved."""
+def rebuild_clusters(w: Search, b: Rebuild, tries: int, patient: int) -> float:
+    """Rebuild ``tries`` pools for each cluster of the block; return what was saved.
+
+    patient: it ends after so many tries in a row that saved nothing, -1 for never.
+    """
     s = w.s
     n_slots, most = s.size.shape[0], b.chosen.shape[0]
     lossy = b.lossy
@@ -55,13 +58,17 @@ def rebuild_clusters(w: Search, b: Rebuild, tries: int) -> float:
         if s.size[c] > 0 and s.cost[c] > 0.0:
             lossy[n_lossy] = c
             n_lossy += 1
-    saved = 0.0
+    saved, in_vain = 0.0, 0
     for _ in range(tries * n_lossy):
         c = lossy[roll(w.dice, n_lossy)]
         if s.size[c] == 0 or s.cost[c] == 0.0:
             continue
         others = 1 + roll(w.dice, most - 1) if most > 1 else 0
-        saved += _rebuild(w, b, _choose(w, b, c, others))
+        gain = _rebuild(w, b, _choose(w, b, c, others))
+        saved += gain
+        in_vain = 0 if gain > 0.0 else in_vain + 1
+        if in_vain == patient:
+            break
     return saved
 
 

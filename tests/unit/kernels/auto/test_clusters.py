@@ -205,8 +205,13 @@ def pools_of(space, most):
 
 
 @settings(max_examples=80)
-@given(spaces(most=40), st.integers(0, 9), st.lists(st.sampled_from("mdr"), max_size=6))
-def test_a_search_saves_what_it_says_and_keeps_the_rules(drawn, seed, steps):
+@given(
+    spaces(most=40),
+    st.integers(0, 9),
+    st.lists(st.sampled_from("mdr"), max_size=6),
+    st.sampled_from([NONE, 1]),
+)
+def test_a_search_saves_what_it_says_and_keeps_the_rules(drawn, seed, steps, patient):
     space, loss = drawn
     label = start(space, seed=seed).label
     search = search_of(space, label, seed=seed)
@@ -217,9 +222,9 @@ def test_a_search_saves_what_it_says_and_keeps_the_rules(drawn, seed, steps):
         if step == "m":
             saved = pass_rows(search, order)
         elif step == "d":
-            saved = dissolve_clusters(search, order.copy())
+            saved = dissolve_clusters(search, order.copy(), patient)
         else:
-            saved = rebuild_clusters(search, pools, 2) if len(pools.chosen) > 1 else 0.0
+            saved = rebuild_clusters(search, pools, 2, patient) if len(pools.chosen) > 1 else 0.0
         groups = [rows for rows in check(search.s, space, loss) if rows]
         assert saved >= 0
         assert paid - saved == pytest.approx(naive.total(space, groups, loss), abs=1e-6)
