@@ -9,6 +9,7 @@ import numpy as np
 from dbanon.anonymization.auto.fallback import start_quickly
 from dbanon.anonymization.auto.rounds import coordinates, without_gaps
 from dbanon.anonymization.threads import in_threads
+from dbanon.kernels.layout import WIDE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from dbanon.anonymization.auto.space import Space
 
 SEGMENT = 4_000
+# Of many columns more rows are near in some, and a greedy group is worth looking for among more.
+_ROWS_OF_WIDE = 2_000
 
 
 def start_in_blocks(
@@ -44,7 +47,7 @@ def start_in_blocks(
             space.costs.layout.copy(),
             space.rules,
             space.k,
-            max(500, 10 * space.k),
+            max(_ROWS_OF_WIDE if space.codes.shape[1] >= WIDE else 500, 10 * space.k),
             seed,
         )
         label[mine] = part + ends[i]
