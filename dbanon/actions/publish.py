@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
+from dbanon.actions.distribution.dividing import division_of, prepare_in_blocks
+from dbanon.actions.distribution.executors import THREADS
 from dbanon.actions.preparation.prepare import fingerprint, prepare
 from dbanon.actions.preparation.request import Request
 from dbanon.actions.publication.opening import publishing
 from dbanon.actions.publication.series import placed
-from dbanon.actions.publication.sharing import share
+from dbanon.actions.publication.sharing import require_unshared, share
 from dbanon.actions.publication.steps import build, replaced, serve
 from dbanon.domain.composition import Gate
 from dbanon.domain.progress import Stages
@@ -20,6 +22,7 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from dbanon.actions.distribution.dividing import Division
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.request import Options
     from dbanon.db.session import Session
@@ -34,6 +37,8 @@ def publish(
     new_series: bool = False,
     recipients_changed: bool = False,
     series: str | TableName | None = None,
+    executor: str = THREADS,
+    rows_per_block: int | None = None,
     settings: Settings | None = None,
     stages: Stages | None = None,
     **options: Unpack[Options],
@@ -46,6 +51,8 @@ def publish(
     proved, then rolled back. With ``strict`` nothing is published that would be warned of.
     ``new_series`` and ``recipients_changed`` let it be compared with nothing before it, and
     ``series`` with the releases of that relation, as ``dbanon.domain.composition.Gate`` describes.
+    ``executor`` is ``threads``, ``processes`` or ``dask://host:port``; by the latter two, and where
+    ``rows_per_block`` says so, the table is read and grouped in blocks of about so many rows.
 
     Raises Unsatisfiable, PolicyError, TaxonomyError, DriftError, CheckFailed, NotPermitted,
     ConfigError, DatabaseError.
@@ -55,21 +62,36 @@ def publish(
     gate = Gate(strict, new_series, recipients_changed, joined)
     stages = stages or Stages()
     settings = settings or Settings.load()
+    division = division_of(executor, rows_per_block)
     with publishing([(table, request)], settings, keep=not dry_run) as (session, (loaded,)):
-        return publish_in(session, loaded, request, stages, gate=gate)
+        return publish_in(session, loaded, request, stages, gate=gate, division=division)
 
 
 def publish_in(
-    session: Session, loaded: Loaded, request: Request, stages: Stages, *, gate: Gate
+    session: Session,
+    loaded: Loaded,
+    request: Request,
+    stages: Stages,
+    *,
+    gate: Gate,
+    division: Division | None = None,
 ) -> Release:
-    """Do all of a publication inside the open transaction of ``publishing``."""
+    """Do all of a publication inside the open transaction of ``publishing``.
+
+    division: how the table is divided into blocks, None where it is grouped in one piece.
+    """
     previous = replaced(session, loaded.info, request)
     gate = placed(session, loaded.info, request, gate=gate)
-    shared = share(session, loaded, request, stages, gate=gate)
-    prepared, sharing = shared or (
-        prepare(session, loaded, request, stages, strict=gate.strict),
-        None,
-    )
+    sharing = None
+    if division is not None:
+        require_unshared(session, loaded, request, gate=gate)
+        prepared = prepare_in_blocks(
+            session, loaded, request, stages, division=division, strict=gate.strict
+        )
+    elif shared := share(session, loaded, request, stages, gate=gate):
+        prepared, sharing = shared
+    else:
+        prepared = prepare(session, loaded, request, stages, strict=gate.strict)
     built = build(session, prepared, request, stages, previous=previous, gate=gate)
     with stages("record"):
         found = fingerprint(session, loaded, prepared.policy, request)

@@ -65,6 +65,8 @@ _REMEDIES = {
 
 ROWS_AT_ONCE = 250_000
 
+_ALL = sql.SQL("true")
+
 _BEFORE_ALL = "-c search_path=pg_catalog,pg_temp -c quote_all_identifiers=off"
 
 
@@ -134,7 +136,7 @@ def require_fit(session: Session, info: TableInfo, policy: Policy) -> None:
         for column in columns
     ]
     statement = sql.SQL("SELECT {} FROM {} WHERE {}").format(
-        sql.SQL(", ").join(counts), identity.readable(session, info), _selected(policy, info)
+        sql.SQL(", ").join(counts), identity.readable(session, info), selected(policy, info)
     )
     with identity.harmless(session):
         row = session.pg.execute(statement).fetchone() or ()
@@ -151,34 +153,29 @@ def require_fit(session: Session, info: TableInfo, policy: Policy) -> None:
         )
 
 
-def read(session: Session, info: TableInfo, policy: Policy) -> SourceRows:
+def read(
+    session: Session, info: TableInfo, policy: Policy, *, within: sql.Composable = _ALL
+) -> SourceRows:
     """Read what is grouped and measured, and the keys, on the transaction's own snapshot.
 
-    Rows that do not meet the policy's conditions are left out here, and so everywhere: all that is
-    published or proved later is of rows whose keys were read.
+    within: what rows must meet besides. Rows that do not meet the policy's conditions are left out
+    here, and so everywhere: all that is published or proved later is of rows whose keys were read.
     """
-    row = session.pg.execute("SELECT pg_export_snapshot()").fetchone()
-    assert row is not None  # noqa: S101 - a function call always returns a row
     keys = [info.column(name) for name in info.primary_key]
     rules = (*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE))
     rules += tuple(r for r in policy.with_role(Role.INSENSITIVE) if r.column == policy.class_label)
     parts = [_key(column) for column in keys]
-    parts += [_value(info.column(rule.column), rule.role) for rule in rules]
+    parts += [value_of(info.column(rule.column), rule.role) for rule in rules]
     kept = _kept(info, policy) if info.is_computed or _is_masked(policy) else []
     parts += [text_of(info.column(name), sql.Identifier(name)) for name in kept]
-    statement = sql.SQL("SELECT {} FROM {} WHERE {}").format(
+    statement = sql.SQL("SELECT {} FROM {} WHERE {} AND {}").format(
         sql.SQL(", ").join(parts),
         identity.readable_elsewhere(session, info),
-        _selected(policy, info),
+        selected(policy, info),
+        within,
     )
     names = [*(column.name for column in keys), *(rule.column for rule in rules), *kept]
-    moved, opened = identity.questions(session, info)
-    with _reader(session, row[0]) as connection:
-        identity.require_nothing(_texts(connection, moved), [])
-        with AdbcStatement(connection) as query:
-            query.set_sql_query(statement.as_string(session.pg))
-            read = _fetch(query, names, keys=len(keys))
-        identity.require_nothing(_texts(connection, moved), _texts(connection, opened))
+    read = fetch(session, info, statement, names=names, keys=len(keys))
     first, last = len(keys), len(keys) + len(rules)
     return SourceRows(
         read.select(range(first)),
@@ -187,22 +184,46 @@ def read(session: Session, info: TableInfo, policy: Policy) -> SourceRows:
     )
 
 
+def fetch(
+    session: Session,
+    info: TableInfo,
+    statement: sql.Composable,
+    *,
+    names: Sequence[str],
+    keys: int,
+) -> pa.Table:
+    """Run a query of one relation over the driver's own connection, on the transaction's snapshot.
+
+    names: of its columns, of which all but the first ``keys`` are dictionary-encoded.
+    """
+    row = session.pg.execute("SELECT pg_export_snapshot()").fetchone()
+    assert row is not None  # noqa: S101 - a function call always returns a row
+    moved, opened = identity.questions(session, info)
+    with _reader(session, row[0]) as connection:
+        identity.require_nothing(_texts(connection, moved), [])
+        with AdbcStatement(connection) as query:
+            query.set_sql_query(statement.as_string(session.pg))
+            found = _fetch(query, names, keys=keys)
+        identity.require_nothing(_texts(connection, moved), _texts(connection, opened))
+    return found
+
+
 def count_left_out(session: Session, info: TableInfo, policy: Policy) -> int:
     """Return how many rows do not meet the policy's conditions."""
     if not policy.where:
         return 0
     statement = sql.SQL("SELECT count(*) FROM {} WHERE ({}) IS NOT TRUE").format(
-        identity.readable(session, info), _selected(policy, info)
+        identity.readable(session, info), selected(policy, info)
     )
     with identity.harmless(session):
         row = session.pg.execute(statement).fetchone()
     return int(row[0]) if row else 0
 
 
-def _selected(policy: Policy, info: TableInfo) -> sql.Composable:
+def selected(policy: Policy, info: TableInfo) -> sql.Composable:
     """Compose that a row meets every condition of the policy; NULL is no yes."""
     if not policy.where:
-        return sql.SQL("true")
+        return _ALL
     parts = (_met(condition, info.column(condition.column)) for condition in policy.where)
     return sql.SQL(" AND ").join(parts)
 
@@ -289,7 +310,8 @@ def _integer(column: ColumnInfo, name: sql.Identifier) -> sql.Composed:
     return sql.SQL("{}::{}").format(name, sql.SQL(width))
 
 
-def _value(column: ColumnInfo, role: Role) -> sql.Composed:
+def value_of(column: ColumnInfo, role: Role) -> sql.Composed:
+    """Compose what a column of that role is read as."""
     name = sql.Identifier(column.name)
     if role is Role.QUASI and column.kind is ColumnKind.INTEGER:
         return _integer(column, name)

@@ -89,7 +89,8 @@ class SensitiveDomain:
 
     labels: (m,) the text of each code, None for NULL, which is the last; numbers: (m,) float64,
     NaN where the value is no number; leaf: (m,) int64, the leaf of ``tree``, -1 for NULL, or (0,)
-    without a tree; has_order: whether the order of the codes means something.
+    without a tree; has_order: whether the order of the codes means something; counts: (m,) int64,
+    how often each occurs in the whole relation, None where the rows at hand are all of it.
     """
 
     labels: tuple[str | None, ...]
@@ -97,10 +98,25 @@ class SensitiveDomain:
     leaf: NDArray[np.int64]
     tree: Taxonomy | None = None
     has_order: bool = False
+    counts: NDArray[np.int64] | None = None
 
     def codes_of(self, labels: Collection[str]) -> list[int]:
         """Return the codes of those of some values that the column has."""
         return [code for code, label in enumerate(self.labels) if label in labels]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Slice:
+    """Some values of a quasi-identifier, as read: from ``least`` to ``most``, or ``among`` a list.
+
+    With none of these it has no value; with ``nulls`` NULL is one of them.
+    """
+
+    column: str
+    least: object = None
+    most: object = None
+    among: tuple[object, ...] = ()
+    nulls: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)

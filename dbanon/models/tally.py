@@ -121,8 +121,11 @@ class Whole(NamedTuple):
 
 
 def whole_of(values: NDArray[np.int32], domain: SensitiveDomain | None) -> Whole:
-    """Return the relation that consists of these rows; there is one."""
+    """Return the relation that consists of these rows, or of which they are said to be a part."""
     domain = domain or _NO_VALUES
+    if domain.counts is not None:
+        n_rows = int(domain.counts.sum())
+        return Whole(domain.counts / n_rows, n_rows, domain)
     size = max(len(domain.labels), int(values.max()) + 1)
     counts = np.bincount(values, minlength=size)
     return Whole(counts / len(values), len(values), domain)

@@ -200,8 +200,8 @@ def read_source(
     from dbanon.db import transfer
 
     info = loaded.info
-    with _as_drift(loaded):
-        _require_valid(loaded, policy)
+    with as_drift(loaded):
+        require_valid(loaded, policy)
         several = linked or several_a_person(session, policy, info, kind)
         transfer.require_fit(session, info, policy)
         with stages("read"), _loading_kernels():
@@ -217,7 +217,7 @@ def read_source(
         rows=source,
         encoded=encoded,
         taxonomies={name: tree.version for name, tree in loaded.taxonomies.items()},
-        trees=_trees(ordered, loaded.taxonomies),
+        trees=trees_of(ordered, loaded.taxonomies),
         subjects=owned[0],
         owners=owned[1],
         population=population,
@@ -228,7 +228,7 @@ def read_source(
 
 
 @contextmanager
-def _as_drift(loaded: Loaded) -> Iterator[None]:
+def as_drift(loaded: Loaded) -> Iterator[None]:
     """Raise DriftError for what a policy no longer fits, if a release is served by it."""
     try:
         yield
@@ -238,7 +238,8 @@ def _as_drift(loaded: Loaded) -> Iterator[None]:
         raise
 
 
-def _require_valid(loaded: Loaded, policy: Policy) -> None:
+def require_valid(loaded: Loaded, policy: Policy) -> None:
+    """Raise PolicyError with everything that does not fit the table."""
     from dbanon.anonymization.registry import RECODINGS, make_masking
     from dbanon.formats.policy_validation import validate
 
@@ -323,7 +324,8 @@ def _loading_kernels() -> Iterator[None]:
         loading.join()
 
 
-def _trees(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, dict[str, Any]]:
+def trees_of(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, dict[str, Any]]:
+    """Return the taxonomies and orders that the checks of sensitive columns need, by column."""
     from dbanon.db.models.statements import order_document, tree_document
 
     asked = {spec.params.get("distance") for spec in policy.models}

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.prepare import Prepared, in_force, read_source, search
-from dbanon.domain.errors import Unsatisfiable
+from dbanon.domain.errors import ConfigError, Unsatisfiable
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role
 from dbanon.domain.release import ReleaseKind, Sharing
 from dbanon.domain.table import ColumnKind
@@ -98,6 +98,23 @@ def share(
         warnings=(*warnings, *notes(loaded)),
     )
     return prepared, sharing
+
+
+def require_unshared(session: Session, loaded: Loaded, request: Request, *, gate: Gate) -> None:
+    """Raise ConfigError if ``share`` would look for atoms: it needs all rows at once."""
+    from dbanon.db.histories import memory
+
+    policy, info = in_force(loaded, request), loaded.info
+    if gate.new_series or not _can_share(session, policy, request=request, info=info):
+        return
+    relation = gate.series or request.view(info.name)
+    if memory.key_of(session, info.name, relation) is not None:
+        raise ConfigError(
+            f"whom a release of {info.name} showed is remembered, and the next one is made of its"
+            " classes, for which all rows are needed at once",
+            hint="leave out --executor and --rows-per-block; or for readers who never had one of"
+            " these: --new-series --recipients-changed",
+        )
 
 
 def _can_share(session: Session, policy: Policy, *, request: Request, info: TableInfo) -> bool:

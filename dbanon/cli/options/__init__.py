@@ -165,6 +165,26 @@ Block = Annotated[
         help="let a slow algorithm work on blocks of about so many rows",
     ),
 ]
+Executor = Annotated[
+    str,
+    typer.Option(
+        "--executor",
+        metavar="NAME",
+        help="where blocks of rows are grouped: threads, processes, dask://HOST:PORT",
+    ),
+]
+RowsPerBlock = Annotated[
+    int | None,
+    typer.Option(
+        "--rows-per-block",
+        metavar="ROWS",
+        min=1,
+        max=LARGEST_COUNT,
+        show_default=False,
+        help="read and group the table in blocks of about so many rows; 1,000,000 by processes and"
+        " Dask",
+    ),
+]
 Interrupt = Annotated[
     OnInterrupt,
     typer.Option("--on-interrupt", help="at Ctrl-C: give up, or use what was found so far"),

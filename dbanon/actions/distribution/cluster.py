@@ -1,0 +1,140 @@
+"""The workers of a Dask cluster, which somebody else has started."""
+
+from __future__ import annotations
+
+import ipaddress
+import warnings
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from dbanon.actions.distribution.results import landed, lost_too_often
+from dbanon.actions.distribution.tasks import perform
+from dbanon.domain.errors import ConfigError, DbanonError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from dbanon.actions.distribution.results import Future, Run
+    from dbanon.actions.distribution.tasks import Job, Result, Task
+    from dbanon.settings import Settings
+
+_CONNECTING = 10.0  # seconds to reach a scheduler
+_CLOSING = 2.0  # seconds to take leave of it
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A scheduler, and the workers that it has.
+
+    A worker that is lost is replaced by another, for it has written nothing. A scheduler that is
+    lost ends the publication.
+    """
+
+    address: str
+
+    @classmethod
+    def of(cls, where: str) -> Cluster:
+        """Return the cluster of a scheduler, ``host:port``; raises ConfigError."""
+        if find_spec("distributed") is None:
+            raise ConfigError(
+                "the executor dask:// needs the library distributed",
+                hint="pip install 'dbanon[dask]', here and on every worker",
+            )
+        host, colon, port = where.rpartition(":")
+        if not (host and colon and port.isascii() and port.isdigit()):
+            raise ConfigError(
+                f"dask://{where} names no scheduler", hint="--executor dask://HOST:8786"
+            )
+        import distributed
+
+        security: Any = distributed.Security
+        if security().require_encryption:
+            return cls(f"tls://{where}")
+        if not _is_this_machine(host):
+            raise ConfigError(
+                f"dask://{where} is another machine, and keys and sensitive values of rows would"
+                " travel to it as they are",
+                hint="let distributed.comm.require-encryption be true in the configuration of Dask,"
+                " with the certificates of distributed.comm.tls",
+            )
+        return cls(f"tcp://{where}")
+
+    @contextmanager
+    def opened(
+        self,
+        job: Job,
+        settings: Settings,  # noqa: ARG002 - each worker has its own
+        *,
+        stopped: Callable[[], bool],
+    ) -> Iterator[Run]:
+        """Connect for one job."""
+        client = self._client()
+        name = uuid4().hex  # a key tells nothing of the job
+
+        def run(tasks: Sequence[Task]) -> Iterator[tuple[int, Result]]:
+            shared = _submit(client, _kept, job, key=f"dbanon-job-{name}")
+            futures: dict[Future, int] = {
+                _submit(client, perform, shared, task, key=f"dbanon-{uuid4().hex}"): number
+                for number, task in enumerate(tasks)
+            }
+            with _failures():
+                yield from landed(futures, stopped=stopped)
+
+        try:
+            yield run
+        finally:
+            with suppress(Exception):  # it is gone, and so is all that it had of the job
+                client.close(timeout=_CLOSING)
+
+    def _client(self) -> Any:  # noqa: ANN401 - distributed comes without types
+        import distributed
+
+        connect: Any = distributed.Client
+        try:
+            return connect(self.address, timeout=_CONNECTING, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"no scheduler of Dask answers at {self.address}",
+                hint="dask scheduler, and dask worker ADDRESS; the same versions everywhere",
+            ) from error
+
+
+def _kept(job: Job) -> Job:
+    """Return what is shared by all tasks: as a task, it is made anew where it was lost."""
+    return job
+
+
+def _submit(client: Any, function: Callable[..., object], *given: object, key: str) -> Any:  # noqa: ANN401
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sending large graph")
+        return client.submit(function, *given, key=key, pure=False)
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    """Turn what goes wrong with a cluster into errors of ours, without the words of others."""
+    from concurrent.futures import CancelledError
+
+    from distributed import KilledWorker
+
+    try:
+        yield
+    except KilledWorker:
+        raise lost_too_often() from None
+    except (CancelledError, OSError) as error:
+        raise DbanonError(
+            f"the scheduler of Dask was lost ({type(error).__name__}); nothing was published",
+            hint="run the command again once it is back",
+        ) from None
+
+
+def _is_this_machine(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,251 @@
+"""Preparing a table in blocks that several processes read and group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.actions.distribution.assembling import counted_texts, joined, repaired
+from dbanon.actions.distribution.executors import THREADS, executor_named
+from dbanon.actions.distribution.supported import refuse, require_divisible
+from dbanon.actions.distribution.tasks import Grouped, Job, ReadBlock
+from dbanon.actions.preparation.prepare import Prepared, as_drift, in_force, require_valid, trees_of
+from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError, Unsatisfiable
+from dbanon.domain.policy import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dbanon.actions.distribution.executors import Executor
+    from dbanon.actions.distribution.results import Run
+    from dbanon.actions.preparation.loading import Loaded
+    from dbanon.actions.preparation.request import Request
+    from dbanon.anonymization.interfaces import Requirement
+    from dbanon.anonymization.pipeline import Outcome
+    from dbanon.anonymization.regions.cutting import Region
+    from dbanon.anonymization.regions.domains import Domains, Values
+    from dbanon.db.session import Session
+    from dbanon.db.transfer import SourceRows
+    from dbanon.domain.assignment import EncodedTable
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.progress import Stages
+    from dbanon.domain.table import TableInfo
+
+ROWS_PER_BLOCK = 1_000_000
+_SAMPLE, _OF_A_BLOCK = 65_536, 256  # rows of the sample: at least, and for each block
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """How a table is divided: the rows of a block, and where blocks are grouped."""
+
+    executor: Executor
+    rows_per_block: int
+
+
+def division_of(executor: str, rows_per_block: int | None) -> Division | None:
+    """Return how a table is divided, None if it is grouped in one piece; raises ConfigError."""
+    if executor == THREADS and rows_per_block is None:
+        return None
+    if rows_per_block is not None and rows_per_block < 1:
+        raise ConfigError(f"a block cannot have {rows_per_block} rows", hint="leave the number out")
+    return Division(executor_named(executor), rows_per_block or ROWS_PER_BLOCK)
+
+
+def prepare_in_blocks(
+    session: Session,
+    loaded: Loaded,
+    request: Request,
+    stages: Stages,
+    *,
+    division: Division,
+    strict: bool,
+) -> Prepared:
+    """Do what ``prepare`` does, without holding more of the table here than keys and groups.
+
+    Every block is read and grouped by one process, on the snapshot of the open transaction, and
+    nothing but this process writes. Raises what ``prepare`` does, and ConfigError for what needs
+    all rows at once.
+    """
+    from dbanon.actions.preparation.cautions import of_rows, require_none
+    from dbanon.actions.preparation.loading import notes
+    from dbanon.anonymization.pipeline import check_feasible, make_algorithm
+    from dbanon.db import transfer
+    from dbanon.db.models.statements import shown_trees
+
+    policy, info = in_force(loaded, request), loaded.info
+    require_divisible(policy, info)
+    make_algorithm(policy, stages=stages)  # what is wrong with it is told before anything is read
+    domains = _read(session, loaded, request, policy, stages=stages)
+    warnings = of_rows(session, policy, info, counted_texts(domains))
+    require_none(warnings if strict else [])
+    requirement = check_feasible(_whole(domains, policy), policy)
+    job = _job(session, policy, loaded, domains, request.seed)
+    outcome, rows = _grouped(session, job, requirement, division, stages=stages)
+    loss = replace(
+        outcome.loss,
+        sensitive_aware=requirement.sensitive_aware,
+        n_filtered=transfer.count_left_out(session, info, policy),
+    )
+    trees = trees_of(policy.with_orders(info), loaded.taxonomies)
+    return Prepared(
+        info=info,
+        policy=policy,
+        taxonomies={name: tree.version for name, tree in loaded.taxonomies.items()},
+        source=rows,
+        outcome=replace(outcome, loss=loss),
+        trees=shown_trees(trees, rows.columns, group=outcome.assignment.group),
+        warnings=(*warnings, *notes(loaded)),
+    )
+
+
+def _read(
+    session: Session, loaded: Loaded, request: Request, policy: Policy, *, stages: Stages
+) -> Domains:
+    """Return the values of all columns of a table that may be divided."""
+    from dbanon.db import transfer
+
+    with as_drift(loaded):
+        require_valid(loaded, policy)
+        _require_single(session, policy, loaded.info, request)
+        transfer.require_fit(session, loaded.info, policy)
+        with stages("read"):
+            return _domains(session, loaded, policy)
+
+
+def _grouped(
+    session: Session, job: Job, requirement: Requirement, division: Division, *, stages: Stages
+) -> tuple[Outcome, SourceRows]:
+    """Return all rows, without their quasi-identifiers, and their groups."""
+    with stages("cut"):
+        root = _cut(session, job, requirement, division, stages=stages)
+    with (
+        stages("cluster"),
+        division.executor.opened(job, session.settings, stopped=lambda: stages.stopped) as run,
+    ):
+        blocks = _blocks(job, root, run, stages)
+        moved = repaired(blocks, root, run, most=division.rows_per_block, stages=stages)
+    with stages("recode"):
+        return joined(job, blocks, moved)
+
+
+def _require_single(session: Session, policy: Policy, info: TableInfo, request: Request) -> None:
+    from dbanon.actions.preparation.subjects import several_a_person
+
+    if several_a_person(session, policy, info, request.kind):
+        raise refuse("some persons have several rows, which may lie in several blocks")
+
+
+def _domains(session: Session, loaded: Loaded, policy: Policy) -> Domains:
+    """Return the values of all columns, by which any block is encoded."""
+    from dbanon.anonymization.regions.domains import domains_of
+    from dbanon.db.blocks import reading
+
+    info = loaded.info
+    rules = (*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE))
+    counted = {rule.column: reading.value_counts(session, info, policy, rule) for rule in rules}
+    kinds = {column.name: column.kind for column in info.columns}
+    ordered = policy.with_orders(info)
+    return domains_of(counted, ordered, kinds=kinds, taxonomies=loaded.taxonomies)
+
+
+def _whole(domains: Domains, policy: Policy) -> EncodedTable:
+    """Return a table of as many rows, of which there is one for each sensitive value."""
+    sizes = [len(values.rows) - int(values.rows[-1] == 0) for values in _of_sensitive(domains)]
+    rows = np.arange(max(sizes, default=0))
+    sensitive = np.empty((len(rows), len(sizes)), np.int32)
+    for i, (values, size) in enumerate(zip(_of_sensitive(domains), sizes, strict=True)):
+        sensitive[:, i] = values.codes[rows % size] if size else 0
+    table = domains.table(domains.quasi, sensitive, class_label=policy.class_label)
+    return replace(table, n_rows=domains.n_rows)
+
+
+def _of_sensitive(domains: Domains) -> list[Values]:
+    return [domains.values[name] for name in domains.sensitive_names]
+
+
+def _job(session: Session, policy: Policy, loaded: Loaded, domains: Domains, seed: int) -> Job:
+    from dbanon.db.blocks import snapshots
+
+    ordered = policy.with_orders(loaded.info)
+    return Job(loaded.info, ordered, domains, snapshots.export(session), seed)
+
+
+def _cut(
+    session: Session, job: Job, requirement: Requirement, division: Division, *, stages: Stages
+) -> Region:
+    """Return the regions of the blocks, by a sample of the rows."""
+    from dbanon.anonymization.regions.cutting import cut_regions
+    from dbanon.anonymization.threads import GivenUp
+    from dbanon.db.blocks import reading
+
+    n_rows = job.domains.n_rows
+    wanted = max(_SAMPLE, _OF_A_BLOCK * (n_rows // division.rows_per_block))
+    share = min(1.0, wanted / max(n_rows, 1))
+    if n_rows <= division.rows_per_block:
+        share = 0.0  # nothing is cut
+    rows = reading.read_sample(session, job.info, job.policy, share=share, seed=job.seed)
+    sample = job.domains.encoded(rows.columns, class_label=job.policy.class_label)
+    try:
+        return cut_regions(
+            sample,
+            job.domains,
+            requirement,
+            rows_per_block=division.rows_per_block,
+            seed=job.seed,
+            until=lambda: stages.stopped,
+        )
+    except GivenUp:
+        raise KeyboardInterrupt from None
+
+
+def _blocks(job: Job, root: Region, run: Run, stages: Stages) -> list[tuple[Region, Grouped]]:
+    """Return the groups of all blocks, in the order of the regions.
+
+    In the stead of a block that does not meet the policy by itself comes that from which it was
+    cut, until none is left.
+    """
+    from dbanon.anonymization.regions.cutting import slices_of
+
+    done: dict[Region, Grouped] = {}
+    todo = list(root.leaves())
+    while todo:
+        widened: list[Region] = []
+        for number, result in run([ReadBlock(slices_of(one, job.domains)) for one in todo]):
+            region = todo[number]
+            if isinstance(result, Grouped):
+                done[region] = result
+            elif isinstance(result, Unsatisfiable) and region is not root:
+                widened.append(region)
+            else:
+                raise _error(result)
+            rows = sum(one.keys.num_rows for one in done.values())
+            stages.progress(rows / max(job.domains.n_rows, 1), 0.0)
+        todo = _parents(root, widened, done)
+        if todo:
+            stages.remark(f"blocks that cannot stand alone: {len(widened)}, joined with others")
+    blocks = sorted(done.items(), key=lambda one: tuple(one[0].lo.tolist()))
+    rows = sum(one.keys.num_rows for _, one in blocks)
+    if rows != job.domains.n_rows:
+        raise DatabaseError(
+            f"the blocks have {rows:,} rows, and the table has {job.domains.n_rows:,}; nothing was"
+            " published",
+            hint="leave out --executor; this is a defect of dbanon",
+        )
+    stages.remark(f"blocks: {len(blocks)}")
+    return blocks
+
+
+def _parents(root: Region, widened: Sequence[Region], done: dict[Region, Grouped]) -> list[Region]:
+    """Return the regions that some were cut from, and forget what was done below these."""
+    parents = dict.fromkeys(root.parent_of(region) or root for region in widened)
+    highest = [one for one in parents if not any(up.parent_of(one) for up in parents)]
+    for region in [one for one in done if any(up.parent_of(one) for up in highest)]:
+        del done[region]
+    return highest
+
+
+def _error(result: object) -> DbanonError:
+    return result if isinstance(result, DbanonError) else DbanonError("a worker failed")

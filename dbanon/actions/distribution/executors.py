@@ -1,0 +1,148 @@
+"""Where the blocks of a publication are grouped: here, in processes, or on a cluster of Dask."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from dbanon.actions.distribution.results import landed, lost_too_often
+from dbanon.actions.distribution.tasks import perform
+from dbanon.domain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from multiprocessing.process import BaseProcess
+
+    from dbanon.actions.distribution.results import Future, Run
+    from dbanon.actions.distribution.tasks import Job, Result, Task
+    from dbanon.settings import Settings
+
+
+THREADS, PROCESSES, DASK = "threads", "processes", "dask://"
+_ATTEMPTS = 4
+
+
+class Executor(Protocol):
+    """Somewhere to perform tasks."""
+
+    def opened(
+        self, job: Job, settings: Settings, *, stopped: Callable[[], bool]
+    ) -> AbstractContextManager[Run]:
+        """Open it for one job; nothing of it is left behind at the end.
+
+        stopped: asked now and then; once it says so, KeyboardInterrupt is raised.
+        """
+        ...
+
+
+def executor_named(text: str) -> Executor:
+    """Return the executor of that name; raises ConfigError, also where its library is missing."""
+    if text == THREADS:
+        return Threads()
+    if text == PROCESSES:
+        return Processes()
+    if text.startswith(DASK):
+        from dbanon.actions.distribution.cluster import Cluster
+
+        return Cluster.of(text.removeprefix(DASK))
+    raise ConfigError(
+        f"there is no executor {text!r}",
+        hint=f"choose one of {THREADS}, {PROCESSES}, {DASK}HOST:PORT",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """This process, one block after the other, each with the threads that a search has."""
+
+    @contextmanager
+    def opened(self, job: Job, settings: Settings, *, stopped: Callable[[], bool]) -> Iterator[Run]:
+        """Open it for one job."""
+        from dbanon.anonymization.threads import GivenUp, aside
+
+        def run(tasks: Sequence[Task]) -> Iterator[tuple[int, Result]]:
+            for number, task in enumerate(tasks):
+                try:
+                    yield number, aside(partial(perform, job, task, settings), until=stopped)
+                except GivenUp:
+                    raise KeyboardInterrupt from None
+
+        yield run
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """Processes of this machine, one for each processor."""
+
+    @contextmanager
+    def opened(self, job: Job, settings: Settings, *, stopped: Callable[[], bool]) -> Iterator[Run]:
+        """Open them for one job."""
+        others = frozenset(multiprocessing.active_children())
+        pools: list[ProcessPoolExecutor] = []
+
+        def run(tasks: Sequence[Task]) -> Iterator[tuple[int, Result]]:
+            todo = dict(enumerate(tasks))
+            for _ in range(_ATTEMPTS):
+                if not pools:
+                    pools.append(_pool(job, settings))
+                try:
+                    futures: dict[Future, int] = {
+                        pools[0].submit(_perform_here, task): i for i, task in todo.items()
+                    }
+                    for number, result in landed(futures, stopped=stopped):
+                        del todo[number]
+                        yield number, result
+                except BrokenProcessPool:  # the system, or somebody, has killed one of them
+                    _end(pools.pop(), others)
+                else:
+                    return
+            raise lost_too_often()
+
+        try:
+            yield run
+        finally:
+            for pool in pools:
+                _end(pool, others)
+
+
+def _end(pool: ProcessPoolExecutor, others: Collection[BaseProcess]) -> None:
+    """End all processes of a pool, those that have begun since it broke included.
+
+    A pool that is left to itself waits for these, and for blocks that nobody needs any more.
+    """
+    for child in multiprocessing.active_children():
+        if child not in others:
+            child.kill()
+    pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _pool(job: Job, settings: Settings) -> ProcessPoolExecutor:
+    from dbanon.anonymization.threads import processors
+
+    return ProcessPoolExecutor(
+        processors(),
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_begin,
+        initargs=(job, settings),
+    )
+
+
+_mine: list[tuple[Job, Settings]] = []
+
+
+def _begin(job: Job, settings: Settings) -> None:
+    """Keep what all tasks of this process share, which reaches it through a pipe of its own."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that began this one ends it
+    _mine.append((job, settings))
+
+
+def _perform_here(task: Task) -> Result:
+    job, settings = _mine[-1]
+    return perform(job, task, settings)

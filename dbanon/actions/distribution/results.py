@@ -1,0 +1,59 @@
+"""Results of tasks as they come in, from wherever these are performed."""
+
+from __future__ import annotations
+
+import queue
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dbanon.domain.errors import DbanonError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from dbanon.actions.distribution.tasks import Result, Task
+
+    Run = Callable[[Sequence[Task]], Iterator[tuple[int, Result]]]
+    """Performs tasks, and yields the number of each with its result as they come in."""
+
+_LOOKS = 0.2  # seconds between two looks at whether to wait on
+
+
+class Future(Protocol):
+    """A result to come, of the standard library or of Dask."""
+
+    def add_done_callback(self, call: Callable[[Any], object], /) -> object:
+        """Have somebody called once it is there."""
+        ...
+
+    def result(self) -> Any:  # noqa: ANN401 - whatever the task returns
+        """Return it, or raise what went wrong."""
+        ...
+
+
+def landed(
+    futures: dict[Future, int], *, stopped: Callable[[], bool]
+) -> Iterator[tuple[int, Result]]:
+    """Yield results in the order in which they come in; raises what a future raises.
+
+    Nothing keeps a future, nor its result, once it was yielded.
+    """
+    done: queue.SimpleQueue[Future] = queue.SimpleQueue()
+    for future in futures:
+        future.add_done_callback(done.put)
+    while futures:
+        if stopped():
+            raise KeyboardInterrupt
+        try:
+            future = done.get(timeout=_LOOKS)
+        except queue.Empty:
+            continue
+        yield futures.pop(future), future.result()
+
+
+def lost_too_often() -> DbanonError:
+    """Return the error that workers were lost again and again while they did the same."""
+    return DbanonError(
+        "workers were lost again and again, each time with the same block: they may have too"
+        " little memory; nothing was published",
+        hint="lower --rows-per-block, or give each worker more memory",
+    )

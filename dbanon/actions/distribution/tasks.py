@@ -1,0 +1,138 @@
+"""What is done of a publication by one process of several; it writes nothing to the database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.domain.errors import DatabaseError, DbanonError
+from dbanon.domain.progress import Stages
+from dbanon.settings import Settings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.regions.domains import Domains
+    from dbanon.anonymization.regions.grouping import Border, Groups
+    from dbanon.db.blocks.snapshots import Snapshot
+    from dbanon.domain.assignment import EncodedTable, Slice
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.table import TableInfo
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Job:
+    """What all blocks of a publication share.
+
+    It holds values of the table, and so it has no text: whoever logs what a task is given logs
+    none of them. It holds no dsn, either.
+    """
+
+    info: TableInfo
+    policy: Policy
+    domains: Domains
+    snapshot: Snapshot
+    seed: int
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Grouped:
+    """The rows of a block in the order of their keys, and their groups.
+
+    places: (n, s) int32, which of its column's values each sensitive value is.
+    """
+
+    keys: pa.Table
+    places: NDArray[np.int32]
+    groups: Groups
+    border: Border
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class ReadBlock:
+    """Read the rows of a block, and group them."""
+
+    slices: tuple[Slice, ...]
+
+    def perform(self, job: Job, settings: Settings) -> Grouped:
+        """Return them; raises Unsatisfiable when they do not meet the policy by themselves."""
+        from dbanon.anonymization.regions.grouping import border_of, group_rows
+        from dbanon.db.blocks import reading, snapshots
+        from dbanon.db.session import connect
+
+        domains, names = job.domains, job.domains.sensitive_names
+        with connect(settings) as session, snapshots.sharing(session, job.snapshot, job.info):
+            source = reading.read_block(session, job.info, job.policy, self.slices)
+        source = source.take(_in_order(source.keys))
+        places = np.empty((source.keys.num_rows, len(names)), np.int32)
+        for i, name in enumerate(names):
+            places[:, i] = domains.values[name].places(source.columns[name])
+        table = domains.encoded(source.columns, class_label=job.policy.class_label)
+        keys = source.keys
+        del source
+        policy = _timed(job, table)
+        groups = group_rows(table, policy, seed=job.seed, stages=Stages())
+        return Grouped(keys, places, groups, border_of(table, groups, policy))
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class ImproveBorder:
+    """Improve the groups at the borders of several regions.
+
+    codes: (n, d) int32; sensitive: (n, s) int32; before: (n,) the group of each, apart by region.
+    """
+
+    codes: NDArray[np.int32]
+    sensitive: NDArray[np.int32]
+    before: NDArray[np.int32]
+
+    def perform(self, job: Job, settings: Settings) -> Groups | None:  # noqa: ARG002 - as the others
+        """Return their groups; None if they stay in those that they are in."""
+        from dbanon.anonymization.regions.grouping import improve_border
+
+        label = job.policy.class_label
+        table = job.domains.coded(self.codes, self.sensitive, class_label=label)
+        return improve_border(table, self.before, job.policy, seed=job.seed)
+
+
+if TYPE_CHECKING:
+    Task = ReadBlock | ImproveBorder
+    Result = Grouped | Groups | None | DbanonError
+
+
+def perform(job: Job, task: Task, settings: Settings | None = None) -> Result:
+    """Perform a task, and return what stands against it rather than raise it.
+
+    settings: by default those of the process. What a task raises would be logged where it runs,
+    with all that it was given; and an error of another library may quote a value.
+    """
+    try:
+        return task.perform(job, settings or Settings.load())
+    except DbanonError as error:
+        return error
+    except MemoryError:
+        return DbanonError(
+            "a worker has too little memory for its block", hint="lower --rows-per-block"
+        )
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is told without its words
+        return DatabaseError(f"a worker failed: {type(error).__name__}")
+
+
+def _in_order(keys: pa.Table) -> NDArray[np.int64]:
+    """Return the rows in the order of their keys, so that no order of reading decides anything."""
+    import pyarrow.compute as pc
+
+    names = [f"k{i}" for i in range(keys.num_columns)]
+    numbered = keys.rename_columns(names)
+    order = pc.sort_indices(numbered, [(name, "ascending") for name in names])
+    return np.asarray(order, np.int64)
+
+
+def _timed(job: Job, table: EncodedTable) -> Policy:
+    """Return the policy of a block, whose time is its share of the time of all rows."""
+    from dbanon.anonymization.parameters import timed
+
+    return timed(job.policy, share=table.n_rows / job.domains.n_rows)

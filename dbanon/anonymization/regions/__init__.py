@@ -1,0 +1,1 @@
+"""Grouping a table block by block, where nobody holds all of its rows."""

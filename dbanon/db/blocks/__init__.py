@@ -1,0 +1,1 @@
+"""Reading a table in blocks, by several sessions on one snapshot."""

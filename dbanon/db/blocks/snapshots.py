@@ -1,0 +1,68 @@
+"""One snapshot for several sessions, on whatever machines they are."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+import psycopg
+from psycopg import sql
+
+from dbanon.db import catalog, identity
+from dbanon.db.queries import query
+from dbanon.domain.errors import DatabaseError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dbanon.db.session import Session
+    from dbanon.domain.table import TableInfo
+
+
+class Snapshot(NamedTuple):
+    """The name of a snapshot, and what tells the run of the server that knows it."""
+
+    name: str
+    run: str
+
+
+def export(session: Session) -> Snapshot:
+    """Return the snapshot of the open transaction, which others may share until it ends."""
+    row = session.pg.execute("SELECT pg_export_snapshot()").fetchone()
+    assert row is not None  # noqa: S101 - a function call always returns a row
+    return Snapshot(row[0], _run(session))
+
+
+@contextmanager
+def sharing(session: Session, snapshot: Snapshot, info: TableInfo) -> Iterator[TableInfo]:
+    """Open a transaction that reads a relation on a snapshot of another session's.
+
+    Raises DatabaseError where there is no such snapshot: on another server, where one of that name
+    may be of other rows, in another database, or once the other session has ended.
+    """
+    with session.transaction(snapshot=True, read_only=True, keep=False):
+        statement = sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot.name)
+        try:
+            session.pg.execute(statement)
+        except (psycopg.DataError, psycopg.ProgrammingError, psycopg.NotSupportedError):
+            raise _elsewhere() from None
+        if _run(session) != snapshot.run:
+            raise _elsewhere()
+        found = catalog.describe(session, info.name)
+        identity.require_same(info, found)
+        identity.admit(session, found)
+        yield info
+        identity.require_admitted(session)
+
+
+def _run(session: Session) -> str:
+    row = session.pg.execute(query("session/server_run")).fetchone()
+    return "" if row is None else str(row[0])
+
+
+def _elsewhere() -> DatabaseError:
+    return DatabaseError(
+        "a worker does not see the rows that are to be published: it reaches another server or"
+        " database, or the publication has ended meanwhile",
+        hint="give every worker the same DBANON_DSN, or the same of libpq's variables",
+    )

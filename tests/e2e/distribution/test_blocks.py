@@ -1,0 +1,264 @@
+"""Publishing in blocks of rows, in this process and in others of this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+from psycopg import sql
+from tables import make_patients, patients_policy, rows_proved
+
+import dbanon
+from dbanon.actions.distribution import tasks
+from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError, Unsatisfiable
+from dbanon.domain.policy import ColumnRule, MaskingStep, ModelSpec, Policy, Role
+from dbanon.domain.table import TableName
+
+pytestmark = pytest.mark.one_server
+
+ROWS, BLOCK = 2_000, 600
+TABLE = TableName("public", "patients")
+T_CLOSENESS = ModelSpec("t-closeness", {"t": 0.25})
+
+
+def define(database):
+    make_patients(database, rows=ROWS)
+    dbanon.set_policy(TABLE, patients_policy(TABLE), settings=database.settings)
+
+
+@pytest.fixture
+def patients(copied):
+    """2,000 patients with a stored policy: k = 5, l = 3."""
+    return copied(define)
+
+
+def publish(database, table="patients", **options):
+    options = {"rows_per_block": BLOCK, **options}
+    return dbanon.publish(table, settings=database.settings, **options)
+
+
+def shown(database, name="patients"):
+    """Return the published rows; ``note`` tells whose each is."""
+    return sorted(
+        database.execute(sql.SQL("SELECT a::text FROM anon.{} AS a").format(sql.Identifier(name)))
+    )
+
+
+def n_blocks(stages):
+    (remark,) = [one for one in stages.remarks if one.startswith("blocks: ")]
+    return int(remark.removeprefix("blocks: "))
+
+
+def test_what_is_published_in_blocks_holds_in_the_database_and_of_each_row(patients):
+    stages = _stages()
+    release = publish(patients, stages=stages)
+    assert n_blocks(stages) >= 4
+    assert rows_proved(release) == ROWS
+    assert dbanon.check("anon.patients", settings=patients.settings).passed
+    ((true,),) = patients.execute(
+        "SELECT count(*) FROM anon.patients AS a JOIN public.patients AS p USING (note)"
+        " WHERE a.age @> p.age AND a.sex IN (p.sex, '*') AND a.born @> p.born"
+        " AND (a.weight @> p.weight OR (p.weight IS NULL AND coalesce(a.weight = '(,)', true)))"
+        " AND a.disease IS NOT DISTINCT FROM p.disease"
+    )
+    assert true == ROWS
+
+
+def _stages():
+    from dbanon.domain.progress import Stages
+
+    return Stages()
+
+
+def test_processes_publish_what_threads_do(copied):
+    here, there = copied(define), copied(define)
+    assert publish(here, executor="threads").loss == publish(there, executor="processes").loss
+    assert shown(here) == shown(there)
+    assert multiprocessing.active_children() == []
+
+
+def test_the_order_of_the_table_decides_nothing(copied):
+    ordered, shuffled = copied(define), copied(define)
+    shuffled.execute(
+        "CREATE TABLE others AS SELECT * FROM patients; TRUNCATE patients;"
+        " INSERT INTO patients SELECT * FROM others ORDER BY md5(id::text)"
+    )
+    publish(ordered, seed=3)
+    publish(shuffled, seed=3)
+    assert shown(ordered) == shown(shuffled)
+
+
+def test_a_table_of_one_block_is_published_as_in_one_piece(copied):
+    whole, block = copied(define), copied(define)
+    publish(whole, rows_per_block=None)
+    stages = _stages()
+    publish(block, rows_per_block=ROWS, stages=stages)
+    assert n_blocks(stages) == 1
+    assert shown(whole) == shown(block)
+
+
+def test_distributions_are_compared_with_that_of_the_whole_table(patients):
+    stages = _stages()
+    release = publish(patients, models=[T_CLOSENESS], stages=stages)
+    assert n_blocks(stages) >= 2
+    assert rows_proved(release) == ROWS
+    assert {result.model for result in release.checks.results} >= {"t-closeness"}
+
+
+def test_what_blocks_lack_by_themselves_they_have_together(patients):
+    """Almost all who are older than 40 have one disease, so that no block of these is diverse."""
+    patients.execute("UPDATE patients SET disease = 'flu' WHERE age > 40 AND id % 50 > 0")
+    stages = _stages()
+    release = publish(patients, rows_per_block=200, l=4, stages=stages)
+    assert rows_proved(release) == ROWS
+
+
+def test_what_the_whole_table_lacks_no_block_has(patients):
+    with pytest.raises(Unsatisfiable, match="5 distinct values, fewer than l = 6"):
+        publish(patients, l=6)
+    assert patients.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
+
+
+@pytest.mark.parametrize("kind", ["table", "view"])
+def test_hostile_names_keys_of_several_columns_and_null(database, kind):
+    table = TableName("public", 'odd "t"; DROP TABLE x; --')
+    key, text, day = 'k"1', "%s {} '", "day; SELECT 1"
+    names = {"t": sql.Identifier(*map(str, (table.schema, table.name)))}
+    names |= {"k": sql.Identifier(key), "x": sql.Identifier(text), "d": sql.Identifier(day)}
+    database.execute(
+        sql.SQL(
+            "CREATE TABLE {t} ({k} text, part integer, {x} text, {d} date, s text,"
+            " PRIMARY KEY ({k}, part));"
+            " INSERT INTO {t} SELECT 'p' || i % 7, i, CASE WHEN i % 11 > 0 THEN '\\''\"%' || i % 13"
+            " END, date '2000-01-01' + i % 97, 's' || i % 5 FROM generate_series(1, 1500) AS i"
+        ).format(**names)
+    )
+    columns = (
+        ColumnRule(key, Role.IDENTIFIER),
+        ColumnRule("part", Role.IDENTIFIER),
+        ColumnRule(text, Role.QUASI),
+        ColumnRule(day, Role.QUASI),
+        ColumnRule("s", Role.SENSITIVE),
+    )
+    models = (ModelSpec("k-anonymity", {"k": 4}), ModelSpec("l-diversity", {"l": 2}))
+    policy = Policy(table=table, columns=columns, models=models, algorithm="mondrian")
+    dbanon.set_policy(table, policy, settings=database.settings)
+    stages = _stages()
+    release = publish(database, table, rows_per_block=400, kind=kind, name="odd", stages=stages)
+    assert n_blocks(stages) >= 3
+    assert rows_proved(release) == 1500
+
+
+REFUSED = {
+    "masking": (
+        {"masking": (MaskingStep("rounding", ("weight",), {"base": 5}),)},
+        "masking changes values",
+    ),
+    "sample": ({"sample": 0.5}, "a sample is drawn"),
+    "suppression": (
+        {"max_suppressed": 0.1, "models": (ModelSpec("k-anonymity", {"k": 5}), T_CLOSENESS)},
+        "before the last block",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_needs_all_rows_is_refused(patients, name):
+    changes, words = REFUSED[name]
+    policy = replace(patients_policy(TABLE), **changes)
+    dbanon.set_policy(TABLE, policy, settings=patients.settings)
+    with pytest.raises(ConfigError, match=words):
+        publish(patients)
+    assert patients.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
+
+
+def test_a_view_is_refused(patients):
+    patients.execute("CREATE VIEW seen AS SELECT * FROM patients")
+    policy = replace(patients_policy(TableName("public", "seen")), key=("id",))
+    dbanon.set_policy("seen", policy, settings=patients.settings)
+    with pytest.raises(ConfigError, match="is no table"):
+        publish(patients, "seen")
+
+
+def test_persons_with_several_rows_are_refused_and_those_with_one_are_not(patients):
+    patients.execute("ALTER TABLE patients ALTER note SET NOT NULL")
+    policy = patients_policy(TABLE, subject="note")
+    columns = (*policy.columns[:-1], ColumnRule("note", Role.IDENTIFIER))
+    policy = replace(policy, columns=columns)
+    dbanon.set_policy(TABLE, policy, settings=patients.settings)
+    patients.execute("UPDATE patients SET note = 'note 1' WHERE id = 2")
+    with pytest.raises(ConfigError, match="several rows"):
+        publish(patients)
+    patients.execute("UPDATE patients SET note = 'note 2' WHERE id = 2")
+    assert rows_proved(publish(patients)) == ROWS
+
+
+def test_a_release_of_remembered_classes_is_refused_and_the_former_is_served(patients):
+    publish(patients)
+    before = shown(patients)
+    with pytest.raises(ConfigError, match="remembered"):
+        publish(patients)
+    assert shown(patients) == before
+    anew = {"new_series": True, "recipients_changed": True}
+    assert publish(patients, k=7, **anew).id == 2
+    assert shown(patients) != before
+
+
+def test_an_executor_that_does_not_exist_is_refused(patients):
+    for name in ("theads", "dask://", "dask://somewhere"):
+        with pytest.raises(ConfigError):
+            publish(patients, executor=name)
+
+
+def test_a_dataset_is_refused(run, tmp_path):
+    file = tmp_path / "clinic.toml"
+    file.write_text('persons = "a"\ntables = ["b"]\n', encoding="utf-8")
+    told = run("publish", "--dataset", file, "--executor", "processes", code=1)
+    assert "not in blocks" in told.err
+
+
+def test_a_killed_process_is_replaced(copied, monkeypatch):
+    here, there = copied(define), copied(define)
+    publish(here)
+    killed = []
+
+    def kill():
+        while not killed:
+            for child in multiprocessing.active_children():
+                os.kill(child.pid, signal.SIGKILL)
+                killed.append(child.pid)
+                break
+            time.sleep(0.01)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    release = publish(there, executor="processes")
+    killer.join()
+    assert killed
+    assert rows_proved(release) == ROWS
+    assert shown(here) == shown(there)
+
+
+def test_what_a_worker_raises_tells_no_value(patients, monkeypatch):
+    def fail(self, job, settings):
+        raise ValueError("cancer of patient 17")
+
+    monkeypatch.setattr(tasks.ReadBlock, "perform", fail)
+    with pytest.raises(DatabaseError, match=r"^a worker failed: ValueError$"):
+        publish(patients)
+    assert patients.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
+
+
+def test_a_snapshot_of_another_database_is_refused(patients, copied, monkeypatch):
+    other = copied(define)
+    original = tasks.ReadBlock.perform
+    monkeypatch.setattr(
+        tasks.ReadBlock, "perform", lambda self, job, _: original(self, job, other.settings)
+    )
+    with pytest.raises(DbanonError, match="another server or database"):
+        publish(patients)

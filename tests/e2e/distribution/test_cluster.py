@@ -1,0 +1,239 @@
+"""Publishing on a cluster of Dask: workers that are processes, lost workers, a lost scheduler."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from tables import make_patients, patients_policy, rows_proved
+
+import dbanon
+from dbanon.actions.distribution.cluster import Cluster
+from dbanon.domain.errors import ConfigError
+from dbanon.domain.table import TableName
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("distributed")
+pytestmark = [pytest.mark.one_server, pytest.mark.slow]
+
+ROWS, BLOCK = 1_200, 400
+TABLE = TableName("public", "patients")
+ANEW = ("--new-series", "--recipients-changed")
+
+# Tells which process has begun a block, and keeps it busy until there is a second file.
+BUSY = """
+import os, pathlib, time
+from dbanon.actions.distribution import tasks
+original = tasks.ReadBlock.perform
+folder = pathlib.Path({folder!r})
+def perform(self, job, settings):
+    (folder / str(os.getpid())).touch()
+    while not (folder / "go").exists():
+        time.sleep(0.01)
+    return original(self, job, settings)
+tasks.ReadBlock.perform = perform
+"""
+
+
+def define(database):
+    make_patients(database, rows=ROWS)
+    dbanon.set_policy(TABLE, patients_policy(TABLE), settings=database.settings)
+
+
+def publish_in_one_piece(database):
+    define(database)
+    dbanon.publish("patients", settings=database.settings)
+
+
+def shown(database):
+    return sorted(database.execute("SELECT a::text FROM anon.patients AS a"))
+
+
+def private_tables(database):
+    return sorted(
+        database.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = 'dbanon_data'::regnamespace"
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two processes, and a scheduler in this one."""
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+    ) as found:
+        yield found
+
+
+def run_everywhere(cluster, code):
+    from distributed import Client
+
+    with Client(cluster.scheduler_address, set_as_default=False) as client:
+        client.run(exec, code, {})
+
+
+@pytest.fixture
+def connected(cluster, monkeypatch):
+    """Have the workers, and those that take their place, reach a database; return the executor."""
+
+    def connect(database):
+        monkeypatch.setenv("DBANON_DSN", database.dsn)
+        run_everywhere(cluster, f"import os; os.environ['DBANON_DSN'] = {database.dsn!r}")
+        return cluster.scheduler_address.replace("tcp://", "dask://")
+
+    return connect
+
+
+def test_workers_publish_what_threads_do_and_no_log_tells_of_it(copied, cluster, connected):
+    from distributed import Client
+
+    here, there = copied(define), copied(define)
+    dbanon.publish("patients", settings=here.settings, rows_per_block=BLOCK)
+    executor = connected(there)
+    release = dbanon.publish(
+        "patients", settings=there.settings, rows_per_block=BLOCK, executor=executor
+    )
+    assert rows_proved(release) == ROWS
+    assert shown(here) == shown(there)
+    with Client(cluster.scheduler_address, set_as_default=False) as client:
+        logs = f"{client.get_scheduler_logs()} {client.get_worker_logs()}"
+    assert there.server.password not in logs
+    assert "gastritis" not in logs
+
+
+def test_a_killed_worker_is_replaced(copied, cluster, connected, tmp_path):
+    here, there = copied(define), copied(define)
+    dbanon.publish("patients", settings=here.settings, rows_per_block=BLOCK)
+    executor = connected(there)
+    run_everywhere(cluster, BUSY.format(folder=str(tmp_path)))
+    killed = []
+    killer = threading.Thread(target=kill_one, args=(tmp_path, killed))
+    killer.start()
+    release = dbanon.publish(
+        "patients", settings=there.settings, rows_per_block=BLOCK, executor=executor
+    )
+    killer.join()
+    assert len(killed) == 1
+    assert rows_proved(release) == ROWS
+    assert dbanon.check("anon.patients", settings=there.settings).passed
+    assert shown(here) == shown(there)
+
+
+def kill_one(folder: Path, killed: list[int]) -> None:
+    """Kill the first process that has begun a block, and let the others go on."""
+    killed.append(begun(folder))
+    os.kill(killed[0], signal.SIGKILL)
+    (folder / "go").touch()
+
+
+def begun(folder: Path) -> int:
+    while not (names := [path.name for path in folder.iterdir() if path.name.isdigit()]):
+        time.sleep(0.01)
+    return int(names[0])
+
+
+@contextmanager
+def started(*words):
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-m", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_lost_scheduler_publishes_nothing_and_the_former_release_is_served(
+    copied, monkeypatch, tmp_path, capfd
+):
+    database = copied(publish_in_one_piece)
+    monkeypatch.setenv("DBANON_DSN", database.dsn)
+    before = shown(database), private_tables(database)
+    folder = tmp_path / "begun"
+    folder.mkdir()
+    busy = tmp_path / "busy.py"
+    busy.write_text(BUSY.format(folder=str(folder)), encoding="utf-8")
+    file = tmp_path / "scheduler.json"
+    scheduler_words = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0")
+    worker_words = (
+        "distributed.cli.dask_worker",
+        "--nthreads",
+        "1",
+        "--no-nanny",
+        "--no-dashboard",
+    )
+    with (
+        started(*scheduler_words, "--no-dashboard", "--scheduler-file", str(file)) as scheduler,
+        started(*worker_words, "--preload", str(busy), "--scheduler-file", str(file)),
+    ):
+        executor = address_in(file).replace("tcp://", "dask://")
+        killer = threading.Thread(target=lambda: (begun(folder), scheduler.kill()))
+        killer.start()
+        words = ["publish", "patients", "--rows-per-block", str(BLOCK), "--executor", executor]
+        code = command(monkeypatch, *words, *ANEW)
+        killer.join()
+    assert code == 1
+    assert "the scheduler of Dask was lost" in capfd.readouterr().err
+    assert (shown(database), private_tables(database)) == before
+    assert database.execute("SELECT count(*) FROM dbanon.release") == [(1,)]
+
+
+def address_in(file: Path) -> str:
+    import json
+
+    until = time.monotonic() + 60
+    while not (file.exists() and file.read_text(encoding="utf-8").strip()):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    return json.loads(file.read_text(encoding="utf-8"))["address"]
+
+
+def command(monkeypatch, *words):
+    from dbanon.cli import main
+
+    monkeypatch.setattr(sys, "argv", ["dbanon", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code
+
+
+def test_workers_that_reach_another_database_publish_nothing(copied, connected):
+    database, other = copied(define), copied(define)
+    executor = connected(other)
+    with pytest.raises(dbanon.DatabaseError, match="another server or database"):
+        dbanon.publish(
+            "patients", settings=database.settings, rows_per_block=BLOCK, executor=executor
+        )
+    assert database.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
+
+
+def test_another_machine_is_asked_over_an_encrypted_connection_only():
+    import dask
+
+    with pytest.raises(ConfigError, match="would travel to it as they are"):
+        Cluster.of("cluster.example.org:8786")
+    with dask.config.set({"distributed.comm.require-encryption": True}):
+        assert Cluster.of("cluster.example.org:8786").address == "tls://cluster.example.org:8786"
+    assert Cluster.of("127.0.0.1:8786").address == "tcp://127.0.0.1:8786"
+
+
+def test_a_scheduler_that_does_not_answer_is_named(copied, monkeypatch):
+    monkeypatch.setattr("dbanon.actions.distribution.cluster._CONNECTING", 0.2)
+    database = copied(define)
+    with pytest.raises(ConfigError, match=r"no scheduler of Dask answers at tcp://127\.0\.0\.1:9"):
+        dbanon.publish("patients", settings=database.settings, executor="dask://127.0.0.1:9")
