@@ -232,7 +232,8 @@ def _blocks(job: Job, root: Region, run: Run, stages: Stages) -> list[tuple[Regi
         raise DatabaseError(
             f"the blocks have {rows:,} rows, and the table has {job.domains.n_rows:,}; nothing was"
             " published",
-            hint="leave out --executor; this is a defect of dbanon",
+            hint="let every worker connect as a role that sees all rows, such as the one that"
+            " publishes",
         )
     stages.remark(f"blocks: {len(blocks)}")
     return blocks

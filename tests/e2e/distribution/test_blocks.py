@@ -9,12 +9,14 @@ import threading
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from psycopg import sql
 from tables import make_patients, patients_policy, rows_proved
 
 import dbanon
 from dbanon.actions.distribution import tasks
+from dbanon.db.blocks import reading
 from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError, Unsatisfiable
 from dbanon.domain.policy import ColumnRule, MaskingStep, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
@@ -242,6 +244,30 @@ def test_a_killed_process_is_replaced(copied, monkeypatch):
     assert killed
     assert rows_proved(release) == ROWS
     assert shown(here) == shown(there)
+
+
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_a_search_that_is_stopped_leaves_nothing_behind(patients, executor):
+    stages = _stages()
+    stages.on_start = lambda name: setattr(stages, "stopped", name == "cluster")
+    with pytest.raises(KeyboardInterrupt):
+        publish(patients, executor=executor, stages=stages)
+    assert "cluster" in stages.seconds
+    assert multiprocessing.active_children() == []
+    assert patients.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
+
+
+def test_workers_that_see_fewer_rows_publish_nothing(patients, monkeypatch):
+    read = reading.read_block
+
+    def fewer(session, info, policy, slices):
+        source = read(session, info, policy, slices)
+        return source.take(np.arange(1, source.keys.num_rows))
+
+    monkeypatch.setattr(reading, "read_block", fewer)
+    with pytest.raises(DatabaseError, match=r"the table has 2,000"):
+        publish(patients)
+    assert patients.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
 
 
 def test_what_a_worker_raises_tells_no_value(patients, monkeypatch):
