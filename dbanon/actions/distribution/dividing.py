@@ -16,7 +16,7 @@ from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError, Unsati
 from dbanon.domain.policy import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from dbanon.actions.distribution.executors import Executor
     from dbanon.actions.distribution.results import Run
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.anonymization.pipeline import Outcome
     from dbanon.anonymization.regions.cutting import Region
-    from dbanon.anonymization.regions.domains import Domains, Values
+    from dbanon.anonymization.regions.domains import Domains
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
-    from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
     from dbanon.domain.table import TableInfo
@@ -71,7 +70,7 @@ def prepare_in_blocks(
     """
     from dbanon.actions.preparation.cautions import of_rows, require_none
     from dbanon.actions.preparation.loading import notes
-    from dbanon.anonymization.pipeline import check_feasible, make_algorithm
+    from dbanon.anonymization.pipeline import make_algorithm
     from dbanon.db import transfer
     from dbanon.db.models.statements import shown_trees
 
@@ -81,7 +80,7 @@ def prepare_in_blocks(
     domains = _read(session, loaded, request, policy, stages=stages)
     warnings = of_rows(session, policy, info, counted_texts(domains))
     require_none(warnings if strict else [])
-    requirement = check_feasible(_whole(domains, policy), policy)
+    requirement = _require_feasible(domains, policy)
     job = _job(session, policy, loaded, domains, request.seed)
     outcome, rows = _grouped(session, job, requirement, division, stages=stages)
     loss = replace(
@@ -151,19 +150,22 @@ def _domains(session: Session, loaded: Loaded, policy: Policy) -> Domains:
     return domains_of(counted, ordered, kinds=kinds, taxonomies=loaded.taxonomies)
 
 
-def _whole(domains: Domains, policy: Policy) -> EncodedTable:
-    """Return a table of as many rows, of which there is one for each sensitive value."""
-    sizes = [len(values.rows) - int(values.rows[-1] == 0) for values in _of_sensitive(domains)]
-    rows = np.arange(max(sizes, default=0))
-    sensitive = np.empty((len(rows), len(sizes)), np.int32)
-    for i, (values, size) in enumerate(zip(_of_sensitive(domains), sizes, strict=True)):
-        sensitive[:, i] = values.codes[rows % size] if size else 0
+def _require_feasible(domains: Domains, policy: Policy) -> Requirement:
+    """Return what every group must meet, or raise when all rows as one group do not meet it.
+
+    What values of several columns go together is not known here; the blocks tell.
+    """
+    from dbanon.anonymization.adjusting.feasible import rows_in_reach
+    from dbanon.anonymization.pipeline import check_feasible
+
+    sensitive = np.empty((domains.n_rows, len(domains.sensitive_names)), np.int32)
+    for i, name in enumerate(domains.sensitive_names):
+        sensitive[:, i] = np.repeat(domains.values[name].codes, domains.values[name].rows)
     table = domains.table(domains.quasi, sensitive, class_label=policy.class_label)
-    return replace(table, n_rows=domains.n_rows)
-
-
-def _of_sensitive(domains: Domains) -> list[Values]:
-    return [domains.values[name] for name in domains.sensitive_names]
+    requirement = check_feasible(table, policy)
+    known = tuple(one for one in requirement.demands if not (one.among or one.jointly))
+    rows_in_reach(table, replace(requirement, demands=known))
+    return requirement
 
 
 def _job(session: Session, policy: Policy, loaded: Loaded, domains: Domains, seed: int) -> Job:
@@ -221,22 +223,33 @@ def _blocks(job: Job, root: Region, run: Run, stages: Stages) -> list[tuple[Regi
                 widened.append(region)
             else:
                 raise _error(result)
-            rows = sum(one.keys.num_rows for one in done.values())
-            stages.progress(rows / max(job.domains.n_rows, 1), 0.0)
+            _tell(done.values(), job.domains.n_rows, stages)
         todo = _parents(root, widened, done)
         if todo:
             stages.remark(f"blocks that cannot stand alone: {len(widened)}, joined with others")
     blocks = sorted(done.items(), key=lambda one: tuple(one[0].lo.tolist()))
-    rows = sum(one.keys.num_rows for _, one in blocks)
-    if rows != job.domains.n_rows:
+    _require_all(blocks, job.domains.n_rows)
+    largest = max(grouped.keys.num_rows for _, grouped in blocks)
+    stages.remark(f"blocks: {len(blocks)}, the largest of {largest:,} rows")
+    return blocks
+
+
+def _tell(done: Iterable[Grouped], n_rows: int, stages: Stages) -> None:
+    sizes = [(one.keys.num_rows, one.groups.ncp) for one in done]
+    rows = sum(size for size, _ in sizes)
+    if rows:
+        stages.progress(rows / n_rows, sum(size * ncp for size, ncp in sizes) / rows)
+
+
+def _require_all(blocks: Iterable[tuple[Region, Grouped]], n_rows: int) -> None:
+    """Raise DatabaseError unless the blocks are all of the table."""
+    rows = sum(grouped.keys.num_rows for _, grouped in blocks)
+    if rows != n_rows:
         raise DatabaseError(
-            f"the blocks have {rows:,} rows, and the table has {job.domains.n_rows:,}; nothing was"
-            " published",
+            f"the blocks have {rows:,} rows, and the table has {n_rows:,}; nothing was published",
             hint="let every worker connect as a role that sees all rows, such as the one that"
             " publishes",
         )
-    stages.remark(f"blocks: {len(blocks)}")
-    return blocks
 
 
 def _parents(root: Region, widened: Sequence[Region], done: dict[Region, Grouped]) -> list[Region]:

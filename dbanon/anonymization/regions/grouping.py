@@ -53,6 +53,13 @@ class Groups:
         """Return how many rows each group has."""
         return np.bincount(self.group[self.group >= 0], minlength=len(self.lo))
 
+    @property
+    def ncp(self) -> float:
+        """Return the mean normalized certainty penalty, a suppressed row losing everything."""
+        sizes, n_suppressed = self.sizes, int((self.group < 0).sum())
+        lost = sum(float(one.loss[one.index] @ sizes) + n_suppressed for one in self.values)
+        return lost / (len(self.values) * len(self.group))
+
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Border:

@@ -183,6 +183,8 @@ def test_what_is_joined_costs_what_it_costs_in_one_piece(rows):
     assert expected.n_classes == joined.loss.n_classes
     assert expected.smallest_class == joined.loss.smallest_class >= 4
     assert expected.ncp == pytest.approx(joined.loss.ncp)
+    of_parts = sum(part.ncp * len(part.group) for part in parts) / ROWS
+    assert of_parts == pytest.approx(joined.loss.ncp)
     assert expected.columns == pytest.approx(joined.loss.columns)
     assert set(expected.metrics) - set(joined.loss.metrics) <= OF_ROWS
     for name, value in joined.loss.metrics.items():
