@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +27,12 @@ pytest.importorskip("distributed")
 pytestmark = [pytest.mark.one_server, pytest.mark.slow]
 
 ROWS, BLOCK = 1_200, 400
+ALONE = {
+    "threads_per_worker": 1,
+    "silence_logs": 50,
+    "host": "127.0.0.1",
+    "dashboard_address": "127.0.0.1:0",
+}
 TABLE = TableName("public", "patients")
 ANEW = ("--new-series", "--recipients-changed")
 
@@ -71,9 +78,7 @@ def cluster():
     """Two processes, and a scheduler in this one."""
     from distributed import LocalCluster
 
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
-    ) as found:
+    with LocalCluster(n_workers=2, **ALONE) as found:
         yield found
 
 
@@ -169,7 +174,10 @@ def test_a_lost_scheduler_publishes_nothing_and_the_former_release_is_served(
     busy = tmp_path / "busy.py"
     busy.write_text(BUSY.format(folder=str(folder)), encoding="utf-8")
     file = tmp_path / "scheduler.json"
-    scheduler_words = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0")
+    scheduler_words = (
+        *("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"),
+        *("--dashboard-address", "127.0.0.1:0"),
+    )
     worker_words = (
         "distributed.cli.dask_worker",
         "--nthreads",
@@ -178,7 +186,7 @@ def test_a_lost_scheduler_publishes_nothing_and_the_former_release_is_served(
         "--no-dashboard",
     )
     with (
-        started(*scheduler_words, "--no-dashboard", "--scheduler-file", str(file)) as scheduler,
+        started(*scheduler_words, "--scheduler-file", str(file)) as scheduler,
         started(*worker_words, "--preload", str(busy), "--scheduler-file", str(file)),
     ):
         executor = address_in(file).replace("tcp://", "dask://")
@@ -230,6 +238,41 @@ def test_another_machine_is_asked_over_an_encrypted_connection_only():
     with dask.config.set({"distributed.comm.require-encryption": True}):
         assert Cluster.of("cluster.example.org:8786").address == "tls://cluster.example.org:8786"
     assert Cluster.of("127.0.0.1:8786").address == "tcp://127.0.0.1:8786"
+
+
+@pytest.fixture
+def certified(tmp_path):
+    """Let all that is said to a cluster be encrypted, by a certificate of this test's own."""
+    import dask
+
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is not installed")
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=dbanon"]
+    words += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate]
+    subprocess.run([openssl, *words], check=True, capture_output=True)
+    settings = {"distributed.comm.require-encryption": True}
+    settings["distributed.comm.tls.ca-file"] = certificate
+    for part in ("client", "scheduler", "worker"):
+        settings[f"distributed.comm.tls.{part}.cert"] = certificate
+        settings[f"distributed.comm.tls.{part}.key"] = key
+    with dask.config.set(settings):
+        yield
+
+
+def test_a_cluster_is_reached_over_tls_where_dask_says_so(copied, monkeypatch, certified):
+    from distributed import LocalCluster, Security
+
+    database = copied(define)
+    monkeypatch.setenv("DBANON_DSN", database.dsn)
+    with LocalCluster(n_workers=1, security=Security(), **ALONE) as cluster:
+        assert cluster.scheduler_address.startswith("tls://")
+        executor = cluster.scheduler_address.replace("tls://", "dask://")
+        release = dbanon.publish(
+            "patients", settings=database.settings, rows_per_block=BLOCK, executor=executor
+        )
+    assert rows_proved(release) == ROWS
 
 
 def test_a_scheduler_that_does_not_answer_is_named(copied, monkeypatch):
