@@ -16,6 +16,7 @@ from tables import make_patients, patients_policy, rows_proved
 
 import dbanon
 from dbanon.actions.distribution import tasks
+from dbanon.actions.distribution.executors import executor_named
 from dbanon.anonymization.regions import cutting
 from dbanon.db.blocks import reading
 from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError, Unsatisfiable
@@ -235,6 +236,18 @@ def test_an_executor_that_does_not_exist_is_refused(patients):
     for name in ("theads", "dask://", "dask://somewhere"):
         with pytest.raises(ConfigError):
             publish(patients, executor=name)
+
+
+def test_dask_is_asked_for_where_it_is_missing(monkeypatch):
+    monkeypatch.setattr("dbanon.actions.distribution.cluster.find_spec", lambda *_: None)
+    with pytest.raises(ConfigError, match="needs the library distributed"):
+        executor_named("dask://localhost:8786")
+
+
+@pytest.mark.parametrize("command", ["plan", "refresh"])
+@pytest.mark.parametrize("option", [("--executor", "processes"), ("--rows-per-block", "100")])
+def test_other_commands_do_not_take_the_options(run, command, option):
+    assert "No such option" in run(command, "patients", *option, code=2).err
 
 
 def test_a_dataset_is_refused(run, tmp_path):
