@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
-from dbanon.actions.distribution.dividing import division_of, prepare_in_blocks
-from dbanon.actions.distribution.executors import THREADS
 from dbanon.actions.preparation.prepare import fingerprint, prepare
 from dbanon.actions.preparation.request import Request
 from dbanon.actions.publication.opening import publishing
@@ -37,7 +35,7 @@ def publish(
     new_series: bool = False,
     recipients_changed: bool = False,
     series: str | TableName | None = None,
-    executor: str = THREADS,
+    executor: str = "threads",
     rows_per_block: int | None = None,
     settings: Settings | None = None,
     stages: Stages | None = None,
@@ -62,7 +60,11 @@ def publish(
     gate = Gate(strict, new_series, recipients_changed, joined)
     stages = stages or Stages()
     settings = settings or Settings.load()
-    division = division_of(executor, rows_per_block)
+    division = None
+    if executor != "threads" or rows_per_block is not None:
+        from dbanon.actions.distribution.dividing import division_of
+
+        division = division_of(executor, rows_per_block)
     with publishing([(table, request)], settings, keep=not dry_run) as (session, (loaded,)):
         return publish_in(session, loaded, request, stages, gate=gate, division=division)
 
@@ -84,6 +86,8 @@ def publish_in(
     gate = placed(session, loaded.info, request, gate=gate)
     sharing = None
     if division is not None:
+        from dbanon.actions.distribution.dividing import prepare_in_blocks
+
         require_unshared(session, loaded, request, gate=gate)
         prepared = prepare_in_blocks(
             session, loaded, request, stages, division=division, strict=gate.strict

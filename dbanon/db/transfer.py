@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.db.session import Session
-    from dbanon.domain.policy import Condition, Policy, Scalar
+    from dbanon.domain.policy import Condition, Policy
     from dbanon.domain.table import ColumnInfo, TableInfo
 
 # What a quasi-identifier is read as. real goes through text: its shortest decimal is the value
@@ -64,9 +64,7 @@ _REMEDIES = {
 
 
 ROWS_AT_ONCE = 250_000
-
 _ALL = sql.SQL("true")
-
 _BEFORE_ALL = "-c search_path=pg_catalog,pg_temp -c quote_all_identifiers=off"
 
 
@@ -185,14 +183,9 @@ def read(
 
 
 def fetch(
-    session: Session,
-    info: TableInfo,
-    statement: sql.Composable,
-    *,
-    names: Sequence[str],
-    keys: int,
+    session: Session, info: TableInfo, statement: sql.Composable, *, names: Sequence[str], keys: int
 ) -> pa.Table:
-    """Run a query of one relation over the driver's own connection, on the transaction's snapshot.
+    """Run a query of one relation, on the transaction's snapshot, but over another connection.
 
     names: of its columns, of which all but the first ``keys`` are dictionary-encoded.
     """
@@ -238,14 +231,11 @@ def _met(condition: Condition, column: ColumnInfo) -> sql.Composed:
         ]
     else:
         left = sql.SQL('({} COLLATE pg_catalog."C")').format(text_of(column, name))
-        values = [sql.Literal(_text(value)) for value in condition.values]
+        texts = [str(v).lower() if isinstance(v, bool) else str(v) for v in condition.values]
+        values = list(map(sql.Literal, texts))
     if condition.comparison is Comparison.IN:
         return sql.SQL("({} IN ({}))").format(left, sql.SQL(", ").join(values))
     return sql.SQL(_OPERATORS[condition.comparison]).format(left, *values)
-
-
-def _text(value: Scalar) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _is_masked(policy: Policy) -> bool:

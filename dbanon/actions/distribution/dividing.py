@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.actions.distribution.assembling import counted_texts, joined, repaired
-from dbanon.actions.distribution.executors import THREADS, executor_named
+from dbanon.actions.distribution.executors import executor_named
 from dbanon.actions.distribution.supported import refuse, require_divisible
 from dbanon.actions.distribution.tasks import Grouped, Job, ReadBlock
 from dbanon.actions.preparation.prepare import Prepared, as_drift, in_force, require_valid, trees_of
@@ -44,10 +44,8 @@ class Division:
     rows_per_block: int
 
 
-def division_of(executor: str, rows_per_block: int | None) -> Division | None:
-    """Return how a table is divided, None if it is grouped in one piece; raises ConfigError."""
-    if executor == THREADS and rows_per_block is None:
-        return None
+def division_of(executor: str, rows_per_block: int | None) -> Division:
+    """Return how a table is divided; raises ConfigError."""
     if rows_per_block is not None and rows_per_block < 1:
         raise ConfigError(f"a block cannot have {rows_per_block} rows", hint="leave the number out")
     return Division(executor_named(executor), rows_per_block or ROWS_PER_BLOCK)
