@@ -3,13 +3,15 @@
     python tests/benchmarks/engine.py            # everything; a few minutes
     python tests/benchmarks/engine.py --quick    # k = 5 and 10, without peers and bounds
     python tests/benchmarks/engine.py --best 60  # also --effort best, a minute for each line
+    python tests/benchmarks/engine.py --distinct 50 100 --rows 20000 --peers
     python tests/benchmarks/engine.py --json     # the same tables for programs
 
 Labels are tight: intervals without a grid, and lowest common ancestors. Every publication is
 scored twice and held against its raw values (see published.py). Seconds are those of the search,
 kernels ready and data loaded; CPU seconds count all threads. The exact greedy k-member of the
 same k tells how fast the machine is. ARX is the best of its local recodings, its classes scored
-with the same tight labels.
+with the same tight labels. ``--distinct`` compares on made-up tables without equal rows instead
+(see samples/comparison.py); the exit code is 1 if they lose more than they should.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from unittest import mock
 import numpy as np
 from bounds.records import sample_bounds
 from measuring import say
+from samples.comparison import compare_all
 from samples.datasets import load
+from samples.distinct import TABLES
 from samples.published import publish
 
 from dbanon.anonymization.auto import algorithm
@@ -257,7 +261,14 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="k = 5 and 10, fewer tables")
     parser.add_argument("--best", type=float, metavar="SECONDS", help="also with --effort best")
     parser.add_argument("--json", action="store_true", help="print one document instead")
+    parser.add_argument("--distinct", type=int, nargs="+", metavar="K", help="distinct rows")
+    parser.add_argument("--rows", type=int, default=60_000, help="of these tables")
+    parser.add_argument("--tables", nargs="+", choices=tuple(TABLES), default=tuple(TABLES))
+    parser.add_argument("--peers", action="store_true", help="of these also k-member, for minutes")
     chosen = parser.parse_args()
+    if chosen.distinct:
+        where = {"rows": chosen.rows, "names": chosen.tables, "peers": chosen.peers}
+        sys.exit(int(not compare_all(chosen.distinct, best=chosen.best is not None, **where)))
     machine = f"Python {sys.version.split()[0]}, {os.cpu_count()} processors"
     if not chosen.json:
         say(machine)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from dbanon.anonymization.auto.block_start import start_quickly
 from dbanon.anonymization.auto.clock import Clock
 from dbanon.anonymization.auto.distribution_cuts import (
     is_pressed,
@@ -17,7 +18,6 @@ from dbanon.anonymization.auto.distribution_cuts import (
     start_by_shares,
 )
 from dbanon.anonymization.auto.duplicates import freeze
-from dbanon.anonymization.auto.fallback import start_quickly
 from dbanon.anonymization.auto.outliers import leave_out
 from dbanon.anonymization.auto.precompile import rounds_made_ready
 from dbanon.anonymization.auto.rounds import (
@@ -29,7 +29,7 @@ from dbanon.anonymization.auto.rounds import (
     improve,
 )
 from dbanon.anonymization.auto.space import make_space, total_cost
-from dbanon.anonymization.auto.start import BLOCKS, CUTS, start
+from dbanon.anonymization.auto.start import BLOCKS, CARVING, CUTS, USUAL, Carving, start
 from dbanon.anonymization.threads import GivenUp, aside, given_up
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.progress import Stages
@@ -48,14 +48,15 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 SHARES = "shares"
-_DENSE = frozenset({BLOCKS, CUTS})
+_DENSE = frozenset({BLOCKS, CUTS, CARVING})
 
 
 class Plan(NamedTuple):
     """What an effort buys: rounds, as many as ``work`` allows, between fewest and most.
 
     after_blocks: the fewest after a start in blocks, which leaves more to do than peeling; of
-    tables of many rows fewer, with the root of their number. each: what a round does.
+    tables of many rows fewer, with the root of their number. each: what a round does. carving:
+    what it may cost to carve clusters out.
     """
 
     fewest: int
@@ -63,6 +64,7 @@ class Plan(NamedTuple):
     most: int
     work: float
     each: Effort
+    carving: Carving
 
     def rounds(self, space: Space, *, begun: str) -> int:
         """Return how many rounds to run; small tables can afford more, tiny ones need few.
@@ -90,14 +92,14 @@ class Plan(NamedTuple):
 
 
 EFFORTS = {
-    "fast": Plan(0, 0, 2, 5.0e5, LIGHT),
-    "balanced": Plan(3, 11, 100, 2.2e5, LIGHT),
-    "best": Plan(12, 18, 400, 1.2e7, HEAVY),
+    "fast": Plan(0, 0, 2, 5.0e5, LIGHT, Carving(1, 1.0e9)),
+    "balanced": Plan(3, 11, 100, 2.2e5, LIGHT, USUAL),
+    "best": Plan(12, 18, 400, 1.2e7, HEAVY, Carving(4, 3.0e10)),
 }
 # A round rebuilds pools of a few k rows, which is half of its work at this k.
 _HALF_AT = 80
 # Large clusters go on gaining for longer than pairs do, relative to clusters of this many rows.
-_USUAL, _PAIRS_GAIN, _LARGE_GAIN = 5, 0.5, 2.0
+_USUAL, _PAIRS_GAIN, _LARGE_GAIN = 5, 0.5, 4.0
 _SMALL, _FEW, _ROWS_OF_A_ROUND = 10_000, 10, 50
 # So many rows have fewer rounds; clusters below this k gain most in the time by moves alone.
 _MANY, _REBUILT = 250_000, 10
@@ -124,9 +126,10 @@ class Auto:
 
     Equal rows beyond what a search can use are set aside. The clusters to start with are the
     classes of a generalization lattice, peeled off cheapest node first, or those of greedy
-    k-member clustering in blocks (Byun et al., DASFAA 2007), whichever loses less on a sample, or
-    Mondrian's cuts (LeFevre et al., ICDE 2006) in place of peeling where that gets nowhere; or,
-    where the sensitive values of neighbours are too much alike, the parts of cuts of all rows.
+    k-member clustering in blocks (Byun et al., DASFAA 2007), or the cheapest boxes around some
+    rows, carved out one after the other, whichever lose least on a sample; or Mondrian's cuts
+    (LeFevre et al., ICDE 2006) in place of peeling where that gets nowhere; or, where the sensitive
+    values of neighbours are too much alike, the parts of cuts of all rows.
     Rounds of local search in blocks with shifting borders then lower the total of rows * penalty.
 
     ``effort`` (fast, balanced, best) sets the number of rounds; with ``time_limit``, in seconds,
@@ -209,7 +212,14 @@ class Auto:
             with rounds_made_ready() as wait:
                 shares = aside(partial(_pressing, space), until=self._is_stopped)
                 if shares is None:
-                    task = partial(start, space, seed=seed, before_rounds=wait, clock=clock)
+                    task = partial(
+                        start,
+                        space,
+                        seed=seed,
+                        before_rounds=wait,
+                        clock=clock,
+                        carving=EFFORTS[self.effort].carving,
+                    )
                     label, name = aside(task, until=self._is_stopped)
                     late = ", quick where time was out" if clock.over() else ""
                     self.stages.remark(f"start: {name}{late}")

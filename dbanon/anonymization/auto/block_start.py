@@ -1,4 +1,4 @@
-"""The start for dense columns: greedy k-member clustering in blocks."""
+"""The start for dense columns, greedy k-member clustering in blocks, and for who cannot wait."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.auto.fallback import start_quickly
 from dbanon.anonymization.auto.rounds import coordinates, without_gaps
 from dbanon.anonymization.threads import in_threads
 from dbanon.kernels.layout import WIDE
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.auto.space import Space
+    from dbanon.kernels.auto.diversity import Rules
 
 SEGMENT = 4_000
 # Of many columns more rows are near in some, and a greedy group is worth looking for among more.
@@ -74,3 +74,53 @@ def segments(
     if kept[-1] != len(order):
         kept[-1:] = [len(order)] if len(kept) > 1 else [0, len(order)]
     return order, np.array(kept)
+
+
+def start_quickly(space: Space) -> NDArray[np.int32]:
+    """Return the cluster of each row; the space as a whole must keep the rules.
+
+    Rows are halved at the median of the widest column, as long as both halves keep the rules. If
+    the first do not, the rows of each value are dealt to clusters in this order.
+    O(n log n) for each rule.
+    """
+    from dbanon.kernels.auto.blocks import halve
+    from dbanon.kernels.auto.diversity import make_rules, rows_hold
+
+    most = 2 * space.k - 1
+    order, _ = halve(coordinates(space), most)
+    rules = make_rules(*space.rules, space.sensitive)
+
+    def parts(start: int, stop: int) -> list[int] | None:
+        """Return where the clusters of some rows end, None if they cannot keep the rules."""
+        if stop - start > most:
+            middle = (start + stop) // 2
+            left, right = parts(start, middle), parts(middle, stop)
+            if left is not None and right is not None:
+                return [*left, *right]
+        holds = not space.has_rules or rows_hold(rules, order[start:stop])
+        return [stop] if holds else None
+
+    ends = parts(0, space.n_rows) or [space.n_rows]
+    label = np.empty(space.n_rows, np.int32)
+    label[order] = np.repeat(np.arange(len(ends)), np.diff([0, *ends]))
+    return label if len(ends) > 1 else _dealt(space, order, rules)
+
+
+def _dealt(space: Space, order: NDArray[np.int64], rules: Rules) -> NDArray[np.int32]:
+    """Return clusters that each take the same share of the rows of each value, in order."""
+    from dbanon.kernels.auto.diversity import labels_hold
+
+    columns = np.unique(space.rules[1])
+    key = np.unique(space.sensitive[order][:, columns], axis=0, return_inverse=True)[1].ravel()
+    by_key = np.argsort(key, kind="stable")
+    counts = np.bincount(key)
+    rank = np.arange(space.n_rows) - np.repeat(np.cumsum(counts) - counts, counts)
+    label = np.zeros(space.n_rows, np.int32)
+    n_clusters = space.n_rows // space.k
+    while n_clusters > 1:
+        label[order[by_key]] = rank * n_clusters // np.repeat(counts, counts)
+        sizes = np.bincount(label, minlength=n_clusters)
+        if sizes.min() >= space.k and labels_hold(rules, label, n_clusters):
+            return label
+        n_clusters //= 2
+    return np.zeros(space.n_rows, np.int32)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.auto.block_start import segments
-from dbanon.anonymization.auto.fallback import start_quickly
+from dbanon.anonymization.auto.block_start import segments, start_quickly
 from dbanon.anonymization.auto.rounds import coordinates, without_gaps
 from dbanon.anonymization.loss.costs import pack
 from dbanon.anonymization.loss.frequency import by_frequency

@@ -1,12 +1,14 @@
-"""Which of the two starts to take."""
+"""Which of the starts to take."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from dbanon.anonymization.auto.block_start import segments, start_in_blocks
+from dbanon.anonymization.auto.carve_start import can_be_carved, segment_for, start_by_carving
 from dbanon.anonymization.auto.clock import Clock
 from dbanon.anonymization.auto.cut_start import can_be_cut, start_in_cuts
 from dbanon.anonymization.auto.peel import (
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.auto.peel import Level
     from dbanon.anonymization.auto.space import Space
 
-BLOCKS, CUTS, PEELING = "blocks", "cuts", "peeling"
+BLOCKS, CUTS, PEELING, CARVING = "blocks", "cuts", "peeling", "carving"
 # The starts are compared on so many rows of neighbours, in so many places, after two rounds.
 _SAMPLE = 4_000
 _PLACES = 3
@@ -48,38 +50,96 @@ class Start(NamedTuple):
     name: str
 
 
+class Carving(NamedTuple):
+    """What carving may cost: seeds for each cluster, and how many cells may be looked at."""
+
+    seeds: int
+    work: float
+
+
+USUAL = Carving(3, 6.0e9)
+
+
 def start(
     space: Space,
     *,
     seed: int,
     before_rounds: Callable[[], None] = lambda: None,
     clock: Clock | None = None,
+    carving: Carving = USUAL,
 ) -> Start:
-    """Make the clusters to begin with, in the way that loses less on a sample.
+    """Make the clusters to begin with, in the way that loses least on a sample.
 
     space: rows in the order of their tuples; before_rounds: called before a round is run; clock:
     when its time is over, the rest is made as quickly as can be. That rows are all distinct is not
     enough to tell: peeling may win by 18 % then, or get nowhere.
     """
     clock = clock or Clock()
+    samples = [] if clock.over() else _samples(space)
+    ways = _ways(space, samples, seed=seed, clock=clock, carving=carving)
+    name = BLOCKS
+    if samples and len(ways) > 1:
+        before_rounds()
+        losses = [_lost(samples, way.on_samples(), seed=seed) for way in ways]
+        name = ways[int(np.argmin(losses))].name
+    (make,) = [way.make for way in ways if way.name == name]
+    return Start(make(), name)
+
+
+class _Way(NamedTuple):
+    """A way to begin: its name, what it makes of samples, and of the whole."""
+
+    name: str
+    on_samples: Callable[[], list[NDArray[np.int32]]]
+    make: Callable[[], NDArray[np.int32]]
+
+
+def _ways(
+    space: Space, samples: list[Space], *, seed: int, clock: Clock, carving: Carving
+) -> list[_Way]:
+    """Return the ways that a space can begin in, blocks first."""
+
+    def in_blocks(part: Space) -> NDArray[np.int32]:
+        return start_in_blocks(part, seed=seed, over=clock.over)
+
+    def in_cuts(part: Space) -> NDArray[np.int32]:
+        return start_in_cuts(part, over=clock.over)
+
+    def carved(part: Space) -> NDArray[np.int32]:
+        most = segment if part is space else part.n_rows
+        return start_by_carving(part, seeds=carving.seeds, segment=most, seed=seed, over=clock.over)
+
+    def on_samples(
+        make: Callable[[Space], NDArray[np.int32]],
+    ) -> Callable[[], list[NDArray[np.int32]]]:
+        return lambda: [make(part) for part in samples]
+
+    ways = [_Way(BLOCKS, on_samples(in_blocks), partial(in_blocks, space))]
+    scarce = _is_scarce(space)
+    peeled, levels = None, None
+    if not scarce:
+        peeled, levels = _try_peeling(space, samples, seed=seed, clock=clock)
+    if peeled is not None and levels is not None:
+        make = partial(start_by_peeling, space, levels, seed=seed, clock=clock)
+        ways.append(_Way(PEELING, lambda: peeled, make))
+    elif can_be_cut(space):
+        ways.append(_Way(CUTS, on_samples(in_cuts), partial(in_cuts, space)))
+    segment = segment_for(space, seeds=carving.seeds, work=carving.work, seconds=clock.left / 3)
+    if can_be_carved(space) and segment > 0 and not scarce:
+        ways.append(_Way(CARVING, on_samples(carved), partial(carved, space)))
+    return ways
+
+
+def _try_peeling(
+    space: Space, samples: list[Space], *, seed: int, clock: Clock
+) -> tuple[list[NDArray[np.int32]] | None, list[list[Level]] | None]:
+    """Return samples as they are peeled, and the lattice; None if peeling gets nowhere."""
     n_tuples = tuples(space)
     lookups = min(_LOOKUPS, affordable_lookups(n_tuples, clock) // n_tuples)
-    levels = lattice(space) if lookups > 0 and not _is_scarce(space) else None
-    samples = [] if clock.over() else _samples(space)
-    if levels is not None:
-        peeled = _peeled(samples, levels, lookups=lookups, seed=seed)
-        if peeled is not None:
-            before_rounds()
-            blocks = [start_in_blocks(part, seed=seed) for part in samples]
-            if _loses_less(samples, peeled, blocks, seed=seed):
-                return Start(start_by_peeling(space, levels, seed=seed, clock=clock), PEELING)
-            return Start(start_in_blocks(space, seed=seed, over=clock.over), BLOCKS)
-    if can_be_cut(space):
-        blocks = [start_in_blocks(part, seed=seed) for part in samples]
-        before_rounds()
-        if _loses_less(samples, [start_in_cuts(part) for part in samples], blocks, seed=seed):
-            return Start(start_in_cuts(space, over=clock.over), CUTS)
-    return Start(start_in_blocks(space, seed=seed, over=clock.over), BLOCKS)
+    levels = lattice(space) if lookups > 0 else None
+    if levels is None or not samples:
+        return None, None
+    return _peeled(samples, levels, lookups=lookups, seed=seed), levels
 
 
 def _peeled(
@@ -98,20 +158,10 @@ def _peeled(
     return labels
 
 
-def _loses_less(
-    samples: list[Space],
-    labels: list[NDArray[np.int32]],
-    others: list[NDArray[np.int32]],
-    *,
-    seed: int,
-) -> bool:
-    """Whether samples lose less with these clusters than with others, after some rounds of each."""
-
-    def lost(starts: list[NDArray[np.int32]]) -> float:
-        pairs = zip(samples, starts, strict=True)
-        return sum(_loss_after(part, label, seed=seed) for part, label in pairs)
-
-    return lost(labels) < lost(others)
+def _lost(samples: list[Space], labels: list[NDArray[np.int32]], *, seed: int) -> float:
+    """Return what samples lose that begin with these clusters, after some rounds."""
+    pairs = zip(samples, labels, strict=True)
+    return sum(_loss_after(part, label, seed=seed) for part, label in pairs)
 
 
 def _is_scarce(space: Space) -> bool:

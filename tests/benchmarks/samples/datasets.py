@@ -11,7 +11,7 @@ import io
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -105,6 +105,44 @@ def _tight(rule, *, tree: str, quasi: bool, sets: bool):
     if sets and rule.taxonomy:
         rule = dataclasses.replace(rule, recoding="set")
     return dataclasses.replace(rule, snap=None)
+
+
+def encode_made(
+    source: pa.Table,
+    policy_text: str,
+    trees: Mapping[str, Sequence[tuple[str, ...]]],
+    *,
+    folder: Path,
+) -> Dataset:
+    """Encode a table that was made, whose taxonomies are written into a folder.
+
+    trees: by column, the path of each leaf to the root; the policy calls them by the table's and
+    the column's name.
+    """
+    from dbanon.anonymization.encoding.encode import encode
+    from dbanon.formats import policies, taxonomies
+
+    policy = policies.parse(policy_text)
+    name = policy.table.name
+    files = write_trees(name, trees, folder=folder)
+    read_trees = {
+        f"{name}_{column}": taxonomies.read_csv(file, name=f"{name}_{column}")
+        for column, file in files.items()
+    }
+    kinds = {field.name: kind_of(field.type) for field in source.schema}
+    encoded = encode(source, policy, kinds=kinds, taxonomies=read_trees)
+    return Dataset(source, encoded, policy, files)
+
+
+def write_trees(
+    name: str, trees: Mapping[str, Sequence[tuple[str, ...]]], *, folder: Path
+) -> dict[str, Path]:
+    """Write the taxonomies of a table as files; return them by column."""
+    files = {}
+    for column, paths in trees.items():
+        files[column] = folder / f"{name}_{column}.csv"
+        files[column].write_text("".join(";".join(path) + "\n" for path in paths), encoding="utf-8")
+    return files
 
 
 def kind_of(data_type: pa.DataType):

@@ -80,22 +80,22 @@ def make(rows: int, *, seed: int = SEED) -> pa.Table:
         "household": np.minimum(household, 10),
         "years": np.minimum(random.exponential(9, rows), age).astype(np.int64),
         "sex": (random.random(rows) < 0.49).astype(np.int64),
-        "zip": _skewed(ZIPS, rows, random, exponent=0.8),
+        "zip": skewed(ZIPS, rows, random, exponent=0.8),
         "marital": status,
         "education": degree,
         "occupation": job,
-        "country": np.where(random.random(rows) < 0.9, 7, _skewed(COUNTRIES, rows, random)),
+        "country": np.where(random.random(rows) < 0.9, 7, skewed(COUNTRIES, rows, random)),
     }
     paths = trees()
     for name in CATEGORIES:
         leaves = np.array([path[0] for path in paths[name]])
         columns[name] = leaves[columns[name]]
-    ill = _skewed(DIAGNOSES, rows, random)
+    ill = skewed(DIAGNOSES, rows, random)
     columns[PROTECTED] = np.array([f"diagnosis {i:02}" for i in range(DIAGNOSES)])[ill]
     return pa.table(columns)
 
 
-def _skewed(size: int, rows: int, random: np.random.Generator, *, exponent: float = 1.0):
+def skewed(size: int, rows: int, random: np.random.Generator, *, exponent: float = 1.0):
     """Draw values of which the i-th most frequent is 1 / i ** exponent as frequent as the first."""
     weights = 1.0 / np.arange(1, size + 1) ** exponent
     values = np.random.default_rng(size).permutation(size)
@@ -128,39 +128,22 @@ def policy_text(*, k: int, l: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_trees(folder: Path) -> dict[str, Path]:
-    """Write the taxonomies as files; return them by column."""
-    files = {}
-    for name, paths in trees().items():
-        files[name] = folder / f"{NAME}_{name}.csv"
-        files[name].write_text("".join(";".join(path) + "\n" for path in paths), encoding="utf-8")
-    return files
-
-
 def encoded_people(rows: int, folder: Path, *, k: int, l: int) -> Dataset:
     """Make the table and encode it as a publication does."""
-    from dbanon.anonymization.encoding.encode import encode
-    from dbanon.formats import policies, taxonomies
-    from samples.datasets import Dataset, kind_of
+    from samples.datasets import encode_made
 
-    files = write_trees(folder)
-    read = {
-        f"{NAME}_{name}": taxonomies.read_csv(file, name=f"{NAME}_{name}")
-        for name, file in files.items()
-    }
-    source = make(rows)
-    policy = policies.parse(policy_text(k=k, l=l))
-    kinds = {field.name: kind_of(field.type) for field in source.schema}
-    return Dataset(source, encode(source, policy, kinds=kinds, taxonomies=read), policy, files)
+    return encode_made(make(rows), policy_text(k=k, l=l), trees(), folder=folder)
 
 
 def prepare(rows: int, *, k: int, l: int) -> None:
     """Load a table of so many rows into the server, with its taxonomies and its policy."""
     from measuring import apart, measure
 
+    from samples.datasets import write_trees
+
     apart(_load, rows)
     with tempfile.TemporaryDirectory() as folder:
-        for name, file in write_trees(Path(folder)).items():
+        for name, file in write_trees(NAME, trees(), folder=Path(folder)).items():
             measure("taxonomy", "import", f"{NAME}_{name}", str(file))
         file = Path(folder) / f"{NAME}.toml"
         file.write_text(policy_text(k=k, l=l), encoding="utf-8")

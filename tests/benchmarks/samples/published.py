@@ -71,7 +71,8 @@ def publish(dataset: Dataset, *, k: int, l: int = 1, search: bool = True, **chan
     changes: fields of the policy. A run that compiled a kernel is made again.
     """
     policy = dataset.under(k=k, l=l, **{"algorithm": "auto", **changes})
-    idle = Plan(fewest=0, after_blocks=0, most=0, work=0.0, each=LIGHT)
+    carving = EFFORTS["balanced"].carving
+    idle = Plan(fewest=0, after_blocks=0, most=0, work=0.0, each=LIGHT, carving=carving)
     with mock.patch.dict(EFFORTS, {} if search else {"balanced": idle}):
         stages = Meter()
         outcome = run(dataset.encoded, policy, seed=SEED, stages=stages)

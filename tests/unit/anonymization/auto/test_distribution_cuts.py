@@ -5,13 +5,13 @@ from builders import encoded, policy_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbanon.anonymization.auto.block_start import start_quickly
 from dbanon.anonymization.auto.distribution_cuts import (
     is_pressed,
     recut,
     shares_of,
     start_by_shares,
 )
-from dbanon.anonymization.auto.fallback import start_quickly
 from dbanon.anonymization.auto.space import make_space, total_cost
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.assignment import Assignment

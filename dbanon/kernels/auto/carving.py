@@ -1,0 +1,265 @@
+"""Carving clusters out of all rows: the cheapest box of k rows first, among boxes around seeds.
+
+For each of some seeds the rows nearest to it are kept, and a box around it is shrunk from all of
+them to k rows. The cheapest box is a cluster; seeds whose boxes have lost rows by that get another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.kernels.auto.clusters import NONE
+from dbanon.kernels.auto.diversity import hold, make_rules
+from dbanon.kernels.boxes.costs import box_cost
+from dbanon.kernels.boxes.shrinking import (
+    BINS,
+    Ladders,
+    copy_levels,
+    find_box,
+    is_in,
+    make_carver,
+    stand,
+)
+from dbanon.kernels.compile import ZERO, kernel, maker, step
+from dbanon.kernels.layout import START
+from dbanon.kernels.random import make_dice, shuffle
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.kernels.auto.diversity import Rules
+    from dbanon.kernels.boxes.shrinking import Carver
+
+    Levels = tuple[
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.int32],
+        NDArray[np.int32],
+        NDArray[np.float64],
+    ]
+
+LOOKED_AT = 2048  # rows by which the distance of the nearest is estimated
+FEWEST = 3  # times as many rows as are asked for must be left of the nearest ones
+
+
+class Seeds(NamedTuple):
+    """Rows with the boxes around them.
+
+    row, cost, least: (q,) each row, the cost of its box, infinite once it is of no use, and the
+    rows that the box must have; at: (q, 2 d) its levels; near: (q, room) the nearest rows, of which
+    n_near (q,) may yet live.
+    """
+
+    row: NDArray[np.int64]
+    cost: NDArray[np.float64]
+    least: NDArray[np.int64]
+    at: NDArray[np.int64]
+    near: NDArray[np.int32]
+    n_near: NDArray[np.int64]
+
+
+@step
+def _distance(w: Carver, seed: int, row: int, limit: float) -> float:
+    """Return what a seed and a row cost together, no less than the limit if it is beyond."""
+    total = 0.0
+    for j in range(w.codes.shape[1] - 1, -1, -1):  # large taxonomies come first, and take longest
+        a, b = w.codes[seed, j], w.codes[row, j]
+        total += box_cost(w.flat, w.layout, j, min(a, b), max(a, b))
+        if total > limit:
+            break
+    return total
+
+
+@step
+def _gather(w: Carver, seed: int, live: NDArray[np.int64], near: NDArray[np.int32]) -> int:
+    """Put about half as many rows into ``near`` as it has room for; return their number."""
+    limit, n, room = np.inf, live.shape[0], near.shape[0]
+    if n > room:
+        looked_at, most = min(n, LOOKED_AT), 0.0
+        for j in range(w.codes.shape[1]):
+            most += w.flat[w.layout[j, START]]
+        width = most / BINS
+        bins = w.bins
+        bins[:] = 0
+        for i in range(looked_at):
+            bins[min(int(_distance(w, seed, live[i], np.inf) / width), BINS - 1)] += 1
+        enough, up_to, b = looked_at * (room // 2) / n, 0, 0
+        while b < BINS and up_to < enough:
+            up_to += bins[b]
+            b += 1
+        limit = b * width
+    found = ZERO
+    for row in live:
+        if _distance(w, seed, row, limit) <= limit:
+            near[found] = row
+            found += 1
+            if found == room:
+                break
+    return found
+
+
+@step
+def _renew(
+    w: Carver,
+    s: Seeds,
+    i: int,
+    live: NDArray[np.int64],
+    label: NDArray[np.int32],
+) -> None:
+    """Find a box around a seed among the rows that have no cluster."""
+    stand(w, s.row[i])
+    near, n = s.near[i], ZERO
+    for a in range(s.n_near[i]):
+        if label[near[a]] == NONE:
+            near[n] = near[a]
+            n += 1
+    if n < FEWEST * s.least[i] and n < live.shape[0]:
+        n = _gather(w, s.row[i], live, near)
+    s.n_near[i] = n
+    s.cost[i] = find_box(w, near[:n], s.least[i])
+    copy_levels(s.at[i], w.at)
+
+
+@step
+def _still_has(w: Carver, s: Seeds, i: int, label: NDArray[np.int32]) -> bool:
+    """Whether the box around a seed still has the rows that it must have."""
+    n = ZERO
+    for a in range(s.n_near[i]):
+        row = s.near[i, a]
+        if label[row] == NONE and is_in(w, s.at[i], row):
+            n += 1
+            if n == s.least[i]:
+                return True
+    return False
+
+
+@maker
+def _make_seeds(q: int, d: int, room: int) -> Seeds:
+    return Seeds(
+        np.empty(q, np.int64),
+        np.empty(q),
+        np.empty(q, np.int64),
+        np.empty((q, 2 * d), np.int64),
+        np.empty((q, room), np.int32),
+        np.zeros(q, np.int64),
+    )
+
+
+@step
+def _list_live(live: NDArray[np.int64], label: NDArray[np.int32]) -> int:
+    """Put the rows without a cluster first, in their order; return their number."""
+    n_live = ZERO
+    for row in range(label.shape[0]):
+        if label[row] == NONE:
+            live[n_live] = row
+            n_live += 1
+    return n_live
+
+
+@kernel
+def carve(
+    codes: NDArray[np.int32],
+    sensitive: NDArray[np.int32],
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+    rules: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]],
+    levels: Levels,
+    numbers: NDArray[np.int64],
+) -> NDArray[np.int32]:
+    """Return the cluster of each row, -1 for those that are left: fewer than k, or not diverse.
+
+    levels: see ``Ladders``; numbers: (5,) k, seeds for each cluster that there may be, times k rows
+    near a seed, tries of a box, seed of the random choices. O(n^2 d seeds / k).
+    """
+    n, d = codes.shape
+    k, per_cluster = numbers[0], numbers[1]
+    room = min(n, 2 * numbers[2] * k)
+    ladders = Ladders(levels[0], levels[1], levels[2], levels[3], levels[4])
+    w = make_carver(codes, flat, layout, ladders, room, numbers[3])
+    r = make_rules(rules[0], rules[1], rules[2], sensitive)
+    q = max(min(n, per_cluster * (n // k)), 1)
+    s = _make_seeds(q, d, room)
+    label, live = np.full(n, NONE, np.int32), np.arange(n)
+    dice = make_dice(numbers[4], n)
+    shuffle(dice, live, n)
+    n_live, found, before = n, 0, -1
+    while n_live >= k and found > before:
+        before = found
+        many = max(min(n_live, per_cluster * (n_live // k)), 1)
+        for i in range(many):
+            s.row[i], s.least[i], s.n_near[i] = live[i], k, 0
+            _renew(w, s, i, live[:n_live], label)
+        found = _carve_all(w, s, many, r, live[:n_live], label, found)
+        n_live = _list_live(live, label)
+        shuffle(dice, live, n_live)
+    return label
+
+
+@step
+def _carve_all(
+    w: Carver,
+    s: Seeds,
+    many: int,
+    r: Rules,
+    live: NDArray[np.int64],
+    label: NDArray[np.int32],
+    found: int,
+) -> int:
+    """Make clusters of the boxes around seeds, cheapest first; return how many there are then."""
+    n_live = live.shape[0]
+    while True:
+        i = _cheapest(s, many)
+        if s.cost[i] == np.inf:
+            return found
+        if label[s.row[i]] != NONE:
+            s.cost[i] = np.inf
+            continue
+        stand(w, s.row[i])
+        if not _still_has(w, s, i, label):
+            _renew(w, s, i, live[:n_live], label)
+            continue
+        n = _collect(w, s.at[i], live[:n_live], r.members)
+        if r.kinds.shape[0] > 0 and not hold(r, r.members, n):
+            s.least[i] = n + max(n // 2, 1)
+            s.n_near[i] = 0
+            _renew(w, s, i, live[:n_live], label)
+            continue
+        for a in range(n):
+            label[r.members[a]] = found
+        found += 1
+        n_live = _compact(live, n_live, label)
+
+
+@step
+def _cheapest(s: Seeds, many: int) -> int:
+    best = ZERO
+    for i in range(1, many):
+        if s.cost[i] < s.cost[best]:
+            best = i
+    return best
+
+
+@step
+def _collect(
+    w: Carver, at: NDArray[np.int64], live: NDArray[np.int64], members: NDArray[np.int64]
+) -> int:
+    """Find the live rows in a box around the seed; return their number."""
+    n = ZERO
+    for row in live:
+        if is_in(w, at, row):
+            members[n] = row
+            n += 1
+    return n
+
+
+@step
+def _compact(live: NDArray[np.int64], n_live: int, label: NDArray[np.int32]) -> int:
+    """Put the rows without a cluster first; return their number."""
+    kept = ZERO
+    for a in range(n_live):
+        if label[live[a]] == NONE:
+            live[kept] = live[a]
+            kept += 1
+    return kept

@@ -1,0 +1,314 @@
+"""Shrinking a box around a row to the cheapest that still has so many rows.
+
+It begins with all rows near the seed, and gives up levels always on the side, and as many of them,
+where that saves most for each row that falls out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dbanon.kernels.boxes.costs import box_cost
+from dbanon.kernels.compile import ZERO, maker, step
+from dbanon.kernels.layout import SIZE, START
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+WIDER = 2  # levels by which a box grows on every side before it is shrunk once more
+FREE: Any = np.float64(1e9)
+BINS = 256
+NONE: Any = np.int64(-1)
+
+
+class Ladders(NamedTuple):
+    """The levels of every column.
+
+    heights: (d,) int64, the levels of a taxonomy, 0 for an ordered column; begin: (d,) int64, where
+    those of a column begin; first, last: int32, the leaves below each ancestor of each leaf, those
+    of a leaf side by side; steps: float64, how far a level of an ordered column reaches to one
+    side, in shares of all.
+    """
+
+    heights: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    first: NDArray[np.int32]
+    last: NDArray[np.int32]
+    steps: NDArray[np.float64]
+
+
+class Carver(NamedTuple):
+    """Rows and costs, the levels around one seed, and work memory.
+
+    A column has two sides: that of greater codes, or all ancestors, and that of lesser codes. lo,
+    hi, cost: (2 d, levels) the codes that a level of a side takes in, and what that costs; top, at:
+    (2 d,) the highest level, and that of the box; level: (room, d) of the rows near the seed, below
+    0 on the lesser side; inside: (room,) which of them are in the box; counts: (2 d, levels) how
+    many of these each level has; kept: (2 d,); bins: (BINS,); tries: how often a box is widened and
+    shrunk again.
+    """
+
+    codes: NDArray[np.int32]
+    flat: NDArray[np.float64]
+    layout: NDArray[np.int64]
+    ladders: Ladders
+    lo: NDArray[np.int32]
+    hi: NDArray[np.int32]
+    cost: NDArray[np.float64]
+    top: NDArray[np.int64]
+    at: NDArray[np.int64]
+    level: NDArray[np.int16]
+    inside: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    kept: NDArray[np.int64]
+    bins: NDArray[np.int64]
+    tries: int
+
+
+@maker
+def make_carver(
+    codes: NDArray[np.int32],
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+    ladders: Ladders,
+    room: int,
+    tries: int,
+) -> Carver:
+    """Return work memory for boxes of at most ``room`` rows near their seed."""
+    d = codes.shape[1]
+    sides = 2 * d
+    levels = ladders.steps.shape[0] + 2
+    for height in ladders.heights:
+        levels = max(levels, height + 1)
+    return Carver(
+        codes,
+        flat,
+        layout,
+        ladders,
+        np.zeros((sides, levels), np.int32),
+        np.zeros((sides, levels), np.int32),
+        np.zeros((sides, levels)),
+        np.zeros(sides, np.int64),
+        np.zeros(sides, np.int64),
+        np.empty((room, d), np.int16),
+        np.empty(room, np.int64),
+        np.zeros((sides, levels), np.int64),
+        np.zeros(sides, np.int64),
+        np.zeros(BINS, np.int64),
+        tries,
+    )
+
+
+@step
+def stand(w: Carver, seed: int) -> None:
+    """Put the levels around a seed."""
+    for j in range(w.codes.shape[1]):
+        code, size, side = w.codes[seed, j], w.layout[j, SIZE], 2 * j
+        w.top[side], w.top[side + 1] = 0, 0
+        w.lo[side, 0], w.hi[side, 0], w.cost[side, 0] = code, code, 0.0
+        w.lo[side + 1, 0], w.hi[side + 1, 0], w.cost[side + 1, 0] = code, code, 0.0
+        if code < size:
+            if w.ladders.heights[j] > 0:
+                _climb(w, j, code)
+            else:
+                _reach_up(w, j, code)
+                _reach_down(w, j, code)
+        top = w.top[side] + 1
+        w.top[side] = top
+        w.lo[side, top], w.hi[side, top] = 0 if w.top[side + 1] == 0 else code, size
+        w.cost[side, top] = box_cost(w.flat, w.layout, j, min(code, size - 1), size)
+
+
+@step
+def _climb(w: Carver, j: int, code: int) -> None:
+    """Make a level of each ancestor."""
+    side, height = 2 * j, w.ladders.heights[j]
+    begin = w.ladders.begin[j] + code * height
+    for level in range(height):
+        lo, hi = w.ladders.first[begin + level], w.ladders.last[begin + level]
+        w.lo[side, level], w.hi[side, level] = lo, hi
+        w.cost[side, level] = box_cost(w.flat, w.layout, j, lo, hi)
+    w.top[side] = height - 1
+
+
+@step
+def _reach_up(w: Carver, j: int, code: int) -> None:
+    """Make a level of each step to greater codes that takes in more of them."""
+    start, side, level, end = w.layout[j, START], 2 * j, 0, code
+    positions = w.flat[start + 1 : start + 1 + w.layout[j, SIZE]]
+    for reach in w.ladders.steps:
+        limit = positions[code] + reach * w.flat[start]
+        further = _n_up_to(positions, limit) - 1
+        if further > end:
+            end, level = further, level + 1
+            w.lo[side, level], w.hi[side, level] = code, end
+            w.cost[side, level] = positions[end] - positions[code]
+    w.top[side] = level
+
+
+@step
+def _reach_down(w: Carver, j: int, code: int) -> None:
+    start, side, level, end = w.layout[j, START], 2 * j + 1, 0, code
+    positions = w.flat[start + 1 : start + 1 + w.layout[j, SIZE]]
+    for reach in w.ladders.steps:
+        limit = positions[code] - reach * w.flat[start]
+        further = _n_up_to(positions, limit)
+        while further > 0 and positions[further - 1] == limit:
+            further -= 1
+        if further < end:
+            end, level = further, level + 1
+            w.lo[side, level], w.hi[side, level] = end, code
+            w.cost[side, level] = positions[code] - positions[end]
+    w.top[side] = level
+
+
+@step
+def _n_up_to(positions: NDArray[np.float64], limit: float) -> int:
+    """Return how many positions, which rise, are up to a limit."""
+    lo, hi = ZERO, positions.shape[0]
+    while lo < hi:
+        middle = (lo + hi) // 2
+        if positions[middle] <= limit:
+            lo = middle + 1
+        else:
+            hi = middle
+    return lo
+
+
+@step
+def copy_levels(to: NDArray[np.int64], other: NDArray[np.int64]) -> None:
+    """Make levels those of another box."""
+    for i in range(other.shape[0]):
+        to[i] = other[i]
+
+
+@step
+def _level(w: Carver, j: int, code: int) -> int:
+    """Return the lowest level that takes a code in, below 0 on the lesser side."""
+    side, level = 2 * j, ZERO
+    if w.top[side + 1] > 0 and code < w.lo[side, 0]:
+        side += 1
+        while code < w.lo[side, level]:
+            level += 1
+        return -level
+    while code < w.lo[side, level] or code > w.hi[side, level]:
+        level += 1
+        if level == w.top[side]:
+            break
+    return level
+
+
+@step
+def is_in(w: Carver, at: NDArray[np.int64], row: int) -> bool:
+    """Whether a box around the seed has a row."""
+    for j in range(w.codes.shape[1]):
+        code, side = w.codes[row, j], 2 * j
+        lo = w.lo[side, at[side]]
+        if at[side + 1] > 0:
+            lo = w.lo[side + 1, at[side + 1]]
+        if code < lo or code > w.hi[side, at[side]]:
+            return False
+    return True
+
+
+@step
+def _enter(w: Carver, n: int) -> int:
+    """Count the rows, of the first n, that are in the box; return how many there are."""
+    found = ZERO
+    w.counts[:] = 0
+    d = w.codes.shape[1]
+    for i in range(n):
+        fits = True
+        for j in range(d):
+            level = w.level[i, j]
+            if level > w.at[2 * j] or -level > w.at[2 * j + 1]:
+                fits = False
+                break
+        if fits:
+            w.inside[found] = i
+            found += 1
+            _count(w, i, 1)
+    return found
+
+
+@step
+def _count(w: Carver, i: int, by: int) -> None:
+    for j in range(w.codes.shape[1]):
+        level = w.level[i, j]
+        if level >= 0:
+            w.counts[2 * j, level] += by
+        else:
+            w.counts[2 * j + 1, -level] += by
+
+
+@step
+def _shrink(w: Carver, n: int, least: int) -> None:
+    """Shrink the box, which has n rows, as long as it has so many."""
+    while True:
+        best, chosen, level = -1.0, NONE, ZERO
+        for side in range(w.at.shape[0]):
+            gone = ZERO
+            for to in range(w.at[side] - 1, -1, -1):
+                gone += w.counts[side, to + 1]
+                if n - gone < least:
+                    break
+                gain = w.cost[side, w.at[side]] - w.cost[side, to]
+                gain = FREE + gain if gone == 0 else gain / -np.log((n - gone) / n)
+                if gain > best:
+                    best, chosen, level = gain, side, to
+        if chosen == NONE:
+            return
+        w.at[chosen] = level
+        n = _leave(w, n, chosen, level)
+
+
+@step
+def _leave(w: Carver, n: int, side: int, to: int) -> int:
+    """Take the rows out that are beyond a level; return how many are left."""
+    j, sign, kept = side // 2, 1 - 2 * (side % 2), ZERO
+    for a in range(n):
+        i = w.inside[a]
+        if sign * w.level[i, j] > to:
+            _count(w, i, -1)
+        else:
+            w.inside[kept] = i
+            kept += 1
+    return kept
+
+
+@step
+def _total(w: Carver) -> float:
+    total = 0.0
+    for side in range(w.at.shape[0]):
+        total += w.cost[side, w.at[side]]
+    return total
+
+
+@step
+def find_box(w: Carver, near: NDArray[np.int32], least: int) -> float:
+    """Find a box around the seed of ``least`` of the rows near; return its cost.
+
+    It is infinite when there are too few.
+    """
+    n = near.shape[0]
+    if n < least:
+        return np.inf
+    for i in range(n):
+        for j in range(w.codes.shape[1]):
+            w.level[i, j] = _level(w, j, w.codes[near[i], j])
+    copy_levels(w.at, w.top)
+    _shrink(w, _enter(w, n), least)
+    total = _total(w)
+    for _ in range(w.tries):
+        copy_levels(w.kept, w.at)
+        for side in range(w.at.shape[0]):
+            w.at[side] = min(w.at[side] + WIDER, w.top[side])
+        _shrink(w, _enter(w, n), least)
+        found = _total(w)
+        if found >= total:
+            copy_levels(w.at, w.kept)
+            break
+        total = found
+    return total
