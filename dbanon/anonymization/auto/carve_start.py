@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     ]
 
 # Small clusters are as good when they are grown in blocks, in a fraction of the time.
-_LEAST_K = 10
+_LEAST_K = 20
 # Rows of a segment, in k: fewer cost much, more gain little.
 _FEWEST, _MOST = 100, 600
 # Times k rows near a seed, and how often a box is widened and shrunk again.
