@@ -4,6 +4,7 @@
     python tests/benchmarks/engine.py --quick    # k = 5 and 10, without peers and bounds
     python tests/benchmarks/engine.py --best 60  # also --effort best, a minute for each line
     python tests/benchmarks/engine.py --distinct 50 100 --rows 20000 --peers
+    python tests/benchmarks/engine.py --wide --rows 100000
     python tests/benchmarks/engine.py --json     # the same tables for programs
 
 Labels are tight: intervals without a grid, and lowest common ancestors. Every publication is
@@ -31,6 +32,7 @@ from samples.comparison import compare_all
 from samples.datasets import load
 from samples.distinct import TABLES
 from samples.published import publish
+from samples.widths import compare_widths
 
 from dbanon.anonymization.auto import algorithm
 from dbanon.anonymization.auto.block_start import start_in_blocks
@@ -262,10 +264,13 @@ def main() -> None:
     parser.add_argument("--best", type=float, metavar="SECONDS", help="also with --effort best")
     parser.add_argument("--json", action="store_true", help="print one document instead")
     parser.add_argument("--distinct", type=int, nargs="+", metavar="K", help="distinct rows")
+    parser.add_argument("--wide", action="store_true", help="4 to 24 columns, and 15 categories")
     parser.add_argument("--rows", type=int, default=60_000, help="of these tables")
     parser.add_argument("--tables", nargs="+", choices=tuple(TABLES), default=tuple(TABLES))
     parser.add_argument("--peers", action="store_true", help="of these also k-member, for minutes")
     chosen = parser.parse_args()
+    if chosen.wide:
+        sys.exit(int(not compare_widths(chosen.rows)))
     if chosen.distinct:
         where = {"rows": chosen.rows, "names": chosen.tables, "peers": chosen.peers}
         sys.exit(int(not compare_all(chosen.distinct, best=chosen.best is not None, **where)))
