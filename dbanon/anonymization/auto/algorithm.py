@@ -221,12 +221,11 @@ class Auto:
                         carving=EFFORTS[self.effort].carving,
                     )
                     label, name = aside(task, until=self._is_stopped)
-                    late = ", quick where time was out" if clock.over() else ""
-                    self.stages.remark(f"start: {name}{late}")
+                    self.stages.remark(f"start: {name}{_late(clock)}")
                     return Begun(label, name, None)
-                self.stages.remark(f"start: {SHARES}")
-                cuts = partial(_start_by_cuts, space, shares, seed=seed)
-                label = aside(cuts, until=lambda: self._is_stopped() or clock.over())
+                cuts = partial(_start_by_cuts, space, shares, seed=seed, over=clock.over)
+                label = aside(cuts, until=lambda: self._is_stopped() or clock.overdue())
+                self.stages.remark(f"start: {SHARES}{_late(clock)}")
                 return Begun(label, SHARES, shares)
         except GivenUp:
             if given_up():
@@ -252,9 +251,19 @@ def _pressing(space: Space) -> Shares | None:
     return shares_of(space) if is_pressed(space) else None
 
 
-def _start_by_cuts(space: Space, shares: Shares, *, seed: int) -> NDArray[np.int32]:
-    label = start_by_shares(space, shares)
+def _late(clock: Clock) -> str:
+    """Return what to say of a start that did not have the time it needs."""
+    return ", quick where time was out" if clock.over() else ""
+
+
+def _start_by_cuts(
+    space: Space, shares: Shares, *, seed: int, over: Callable[[], bool]
+) -> NDArray[np.int32]:
+    """Return the clusters of cuts; where time is out, those that there are, or quick ones."""
+    label = start_by_shares(space, shares, over=over)
     for number in range(_RECUTS):
+        if over():
+            return min(label, start_quickly(space), key=partial(total_cost, space))
         label = recut(space, label, shares, seed=seed, number=_FIRST + number)
     return label
 

@@ -17,6 +17,8 @@ from dbanon.anonymization.threads import in_threads
 from dbanon.kernels.layout import DISTINCT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from dbanon.anonymization.auto.space import Space
@@ -61,20 +63,27 @@ def shares_of(space: Space) -> Shares | None:
     return Shares(key.ravel().astype(np.int32), np.bincount(key.ravel()) / len(key))
 
 
-def start_by_shares(space: Space, shares: Shares) -> NDArray[np.int32]:
-    """Return the cluster of each row; the space as a whole must keep the rules."""
+def start_by_shares(
+    space: Space, shares: Shares, *, over: Callable[[], bool] = lambda: False
+) -> NDArray[np.int32]:
+    """Return the cluster of each row; the space as a whole must keep the rules.
+
+    over: whether time is, and parts that have not been cut by then are clusters as they are.
+    """
     parts = [np.arange(space.n_rows)]
     small: list[NDArray[np.int64]] = []
-    while parts:
+    while parts and not over():
         rows = parts.pop()
         label, _ = _cut(space, shares, rows, most=max(len(rows) - 1, _LARGE))
         found = [rows[label == i] for i in range(int(label.max()) + 1)]
         (parts if len(rows) > _LARGE and len(found) > 1 else small).extend(found)
+    small.extend(parts)
     new = np.empty(space.n_rows, np.int64)
     most = space.n_rows + 1
 
     def work(i: int) -> None:
-        label, _ = _cut(space, shares, small[i], most=0)
+        uncut = np.zeros(len(small[i]), np.int32)
+        label = uncut if over() else _cut(space, shares, small[i], most=0)[0]
         new[small[i]] = i * most + label
 
     in_threads(work, range(len(small)))

@@ -122,3 +122,25 @@ def test_a_quick_start_deals_values_where_neighbours_break_a_rule():
     label = start_quickly(make_space(table, requirement, loss="ncp"))
     assert meets(table, requirement, label)
     assert label.max() >= 4
+
+
+@pytest.mark.parametrize("calls", [0, 1, 5, 40])
+@pytest.mark.parametrize("spec", SPECS[::3], ids=lambda spec: spec.name)
+def test_cuts_that_run_out_of_time_keep_what_is_asked(spec, calls):
+    table = alike(6_000)
+    requirement = asked(table, spec)
+    space = make_space(table, requirement, loss="ncp")
+    asked_for = iter(range(10**9))
+    label = start_by_shares(space, shares_of(space), over=lambda: next(asked_for) >= calls)
+    assert meets(table, requirement, label)
+    whole = start_by_shares(space, shares_of(space))
+    assert label.max() <= whole.max()
+
+
+def test_cuts_that_run_out_of_time_lose_less_than_dealing_values():
+    table = alike(6_000)
+    space = make_space(table, asked(table, SPECS[-3]), loss="ncp")
+    asked_for = iter(range(10**9))
+    cut = start_by_shares(space, shares_of(space), over=lambda: next(asked_for) >= 5)
+    assert cut.max() > 0
+    assert total_cost(space, cut) < total_cost(space, start_quickly(space))
