@@ -1,0 +1,221 @@
+"""What a publication risks and what it is worth, in figures that name nobody.
+
+Shares are in [0, 1]; a count or share of fewer than k rows of the source is None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from dbanon.domain.assignment import LossReport
+    from dbanon.domain.caution import Caution
+    from dbanon.domain.checks import CheckReport
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.table import TableName
+
+
+class Attacker(StrEnum):
+    """Who tries to find a person, as El Emam and Dankar (JAMIA 2008) tell them apart.
+
+    The prosecutor knows that the person is in the relation, the journalist that somebody of a
+    population is, and the marketer wants as many persons as can be had.
+    """
+
+    PROSECUTOR = "prosecutor"
+    JOURNALIST = "journalist"
+    MARKETER = "marketer"
+
+
+@dataclass(frozen=True, slots=True)
+class Reidentification:
+    """How likely an attacker finds the record of a person.
+
+    highest: of the record that is easiest to find; average: over records; above: the share of
+    records found with a probability over ``threshold``; basis: what the records were counted
+    among: the relation, a population table, or the estimator of a population.
+    """
+
+    attacker: Attacker
+    highest: float
+    average: float
+    above: float
+    threshold: float
+    basis: str
+
+
+@dataclass(frozen=True, slots=True)
+class SizeBand:
+    """The classes of ``least`` to ``most`` rows, and their rows; the last band has no end."""
+
+    least: int
+    most: int | None
+    classes: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Disclosure:
+    """What the classes say of a sensitive column beyond what the whole relation says.
+
+    highest: the greatest posterior belief in a value; lift: the greatest ratio of a posterior to
+    its prior; guessed: the share of rows whose value is the most frequent one of their class,
+    baseline: of the relation; positive: the share of rows with a value believed with more than
+    1 - delta that was not believed before, negative: with one believed with less than epsilon that
+    was; diversity: the least exponential of the entropy of a class; closeness: the greatest
+    distance of a class from the relation, as t-closeness has it.
+    """
+
+    column: str
+    values: int
+    highest: float
+    lift: float
+    guessed: float
+    baseline: float
+    positive: float
+    negative: float
+    diversity: float
+    closeness: float
+
+
+@dataclass(frozen=True, slots=True)
+class Uniqueness:
+    """How much of a population of ``population`` persons is unique, by an estimator.
+
+    share: of the population; sampled: the fraction of it that the source is.
+    """
+
+    estimator: str
+    population: int
+    sampled: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueSet:
+    """Columns that tell rows apart which no fewer of them do; rows: how many, of those sampled."""
+
+    columns: tuple[str, ...]
+    rows: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """An attack on sampled persons.
+
+    candidates: the median number of rows that the attacker is left with; expected: the greatest
+    rate that the models of the release admit, None where they admit any; rate: the share of
+    persons of whom the attacker was right, low and high: its confidence interval of 95 %;
+    baseline: the rate of somebody who guesses without the release.
+    """
+
+    name: str
+    column: str | None
+    tried: int
+    candidates: float | None
+    rate: float
+    low: float
+    high: float
+    baseline: float
+    expected: float | None
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """How often the values of a column are in the source and in what is published.
+
+    bins: what the release itself shows, or a round grid; distance: total variation over these.
+    """
+
+    column: str
+    bins: tuple[str, ...]
+    source: tuple[float | None, ...]
+    published: tuple[float | None, ...]
+    distance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Association:
+    """How columns go together: (d, d) each, correlation or Cramer's V, None where undefined."""
+
+    columns: tuple[str, ...]
+    source: tuple[tuple[float | None, ...], ...]
+    published: tuple[tuple[float | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryError:
+    """Relative errors of random COUNT queries true of about ``selectivity`` of the rows."""
+
+    selectivity: float
+    queries: int
+    median: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class Classification:
+    """How well a classifier predicts a column of the source: learned from it, from the release.
+
+    accuracy, auc: (source, release, a guesser), tested on rows that none has learned from.
+    """
+
+    column: str
+    classifier: str
+    accuracy: tuple[float, float, float]
+    auc: tuple[float, float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """All that is known of the risk of a relation."""
+
+    reidentification: tuple[Reidentification, ...]
+    sizes: tuple[SizeBand, ...]
+    disclosures: tuple[Disclosure, ...] = ()
+    uniqueness: tuple[Uniqueness, ...] = ()
+    unique_sets: tuple[UniqueSet, ...] = ()
+    attacks: tuple[Attack, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Utility:
+    """All that is known of the use of a relation."""
+
+    distributions: tuple[Distribution, ...] = ()
+    associations: tuple[Association, ...] = ()
+    queries: tuple[QueryError, ...] = ()
+    classifications: tuple[Classification, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What somebody who answers for a relation must know of it.
+
+    release is None of what is only planned; columns: the published type of each; taxonomies: the
+    version of each; readers: the roles that may read it; statements: SQL that repeats the checks;
+    sampled: of how many rows the source was looked at.
+    """
+
+    relation: TableName
+    table: TableName
+    release: int | None
+    created_at: datetime | None
+    policy: Policy
+    checks: CheckReport
+    loss: LossReport
+    risk: Risk
+    utility: Utility
+    columns: Mapping[str, str] = field(default_factory=dict)
+    taxonomies: Mapping[str, int] = field(default_factory=dict)
+    readers: tuple[str, ...] = ()
+    statements: tuple[str, ...] = ()
+    warnings: tuple[Caution, ...] = ()
+    sampled: int = 0
