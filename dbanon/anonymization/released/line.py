@@ -1,0 +1,173 @@
+"""Published ranges of values that lie on a line, and the codes that are in them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.anonymization.encoding.text import number_text, value_texts
+from dbanon.anonymization.released.periods import period_days
+from dbanon.domain.policy import BOUNDS, CENTER
+from dbanon.domain.table import ColumnKind
+
+if TYPE_CHECKING:
+    from dbanon.domain.assignment import EncodedColumn
+
+NAN = float("nan")
+"""The place of what is not on the scale."""
+
+_DAY = 86_400_000_000
+_LITERAL = re.compile(r'[\[(]"?([^",]*)"?,"?([^",]*)"?([\])])')
+_TEXT = re.compile(r"\[(.*), (.*)([\])])")
+_INTERVAL = re.compile(r"(?:(-?\d+) days? ?)?(?:(\d+):(\d\d):(\d\d(?:\.\d+)?))?")
+_OF_STEPS = {ColumnKind.INTEGER: 1, ColumnKind.DATE: _DAY}
+
+
+class Cell(NamedTuple):
+    """What a label covers: codes, both ends among them, perhaps NULL, and its ends on the scale."""
+
+    lo: int
+    hi: int
+    low: float = NAN
+    high: float = NAN
+    nulls: bool = False
+
+
+class Ends(NamedTuple):
+    """The ends of a range, None where it is open; closed: whether the upper one belongs to it."""
+
+    least: float | None
+    most: float | None
+    closed: bool = True
+
+
+def number_of(kind: ColumnKind, text: str) -> int | float:
+    """Return a value as a number: moments as microseconds since 1970; raises ValueError."""
+    if kind.is_moment:
+        return int(np.datetime64(text.removesuffix("+00"), "us").astype(np.int64))
+    if kind is ColumnKind.INTEGER:
+        try:
+            return int(text)
+        except ValueError:
+            return float(text)  # a mean
+    return float(text)
+
+
+def ends_of_literal(kind: ColumnKind, label: str) -> Ends:
+    """Read a literal of a range type."""
+    found = _LITERAL.fullmatch(label)
+    assert found is not None  # noqa: S101 - PostgreSQL and the recodings write no other
+    least, most = (number_of(kind, text) if text else None for text in found.groups()[:2])
+    return Ends(least, most, found[3] == "]")
+
+
+def ends_of_text(kind: ColumnKind, label: str) -> Ends:
+    """Read a range that is written for people, or the name of a period."""
+    if label == "*":
+        return Ends(None, None)
+    if label.endswith("+"):
+        return Ends(number_of(kind, label[:-1]), None)
+    if label.startswith("<"):
+        closed = label.startswith("<=")
+        return Ends(None, number_of(kind, label.lstrip("<=")), closed)
+    found = _TEXT.fullmatch(label)
+    least, most, closing = found.groups() if found else (label, label, "]")
+    return Ends(_span(kind, least)[0], _span(kind, most)[1], closing == "]")
+
+
+def _span(kind: ColumnKind, text: str) -> tuple[int | float, int | float]:
+    """Return the first and the last moment of a period, or a value twice."""
+    days = period_days(text) if kind.is_moment else None
+    if days is None:
+        return number_of(kind, text), number_of(kind, text)
+    first, last = (int(day.astype("datetime64[us]").astype(np.int64)) for day in days)
+    return first, last + _DAY - 1
+
+
+def ends_of_pair(kind: ColumnKind, recoding: str, pair: tuple[str | None, str | None]) -> Ends:
+    """Read the two columns of a range: its ends, or its middle and how far these are from it."""
+    first, second = pair
+    if recoding == BOUNDS:
+        least, most = (None if text is None else number_of(kind, text) for text in pair)
+        return Ends(least, most)
+    if first is None or second is None:
+        return Ends(None, None)
+    middle, radius = number_of(kind, first), _radius(kind, second)
+    return Ends(middle - radius, middle + radius)
+
+
+def _radius(kind: ColumnKind, text: str) -> int | float:
+    if not kind.is_moment:
+        return float(text)
+    if kind is ColumnKind.DATE:
+        return int(text) * _DAY
+    found = _INTERVAL.fullmatch(text)
+    assert found is not None  # noqa: S101 - the session sets how intervals are written
+    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return round(days * _DAY + (hours * 3600 + minutes * 60 + seconds) * 1e6)
+
+
+def seen_in_pairs(kind: ColumnKind, recoding: str, ends: Ends) -> Ends:
+    """Return the range that readers of two columns see in place of a range."""
+    least, most, closed = ends
+    step = _OF_STEPS.get(kind)
+    if most is not None and not closed and step is not None:
+        most -= step
+    if recoding == CENTER and kind is ColumnKind.DATE and least is not None and most is not None:
+        least -= (most - least) % (2 * _DAY)  # of an odd number of days
+    return Ends(least, most)
+
+
+def literal_of(kind: ColumnKind, ends: Ends) -> str:
+    """Write a range whose ends belong to it as ``ends_of_literal`` reads it."""
+    least, most = ("" if end is None else _text(kind, end) for end in ends[:2])
+    return f"[{least},{most}]"
+
+
+def _text(kind: ColumnKind, number: float) -> str:
+    if not kind.is_moment:
+        return number_text(number)
+    moment = np.array([number], np.int64).view("datetime64[us]")
+    if kind is ColumnKind.DATE:
+        moment = moment.astype("datetime64[D]")
+    return value_texts(kind, moment)[0]
+
+
+class Line:
+    """The values of a column as numbers, and where they are."""
+
+    def __init__(self, column: EncodedColumn) -> None:
+        self.kind, self.size = column.kind, column.size
+        values = column.values
+        if values.dtype.kind == "M":
+            values = values.astype("datetime64[us]").astype(np.int64)
+        self.numbers: list[int | float] = values.tolist()
+
+    def cell(self, ends: Ends) -> Cell:
+        """Return what a range covers; open at both ends, it may stand for NULL, too."""
+        least, most, closed = ends
+        lo = 0 if least is None else bisect_left(self.numbers, least)
+        hi = self.size - 1
+        if most is not None:
+            hi = (bisect_right if closed else bisect_left)(self.numbers, most) - 1
+        low = 0.0 if least is None else self.place(least)
+        high = 1.0 if most is None else self.place(most)
+        nulls = least is None and most is None
+        return Cell(lo, max(hi, lo - 1), low, high, nulls=nulls)
+
+    def code(self, text: str) -> int | None:
+        """Return the code of a value, None where the source does not have it."""
+        number = number_of(self.kind, text)
+        code = bisect_left(self.numbers, number)
+        return code if code < self.size and self.numbers[code] == number else None
+
+    def place(self, number: float) -> float:
+        """Return where a number is on the scale of the column, which it may lie beyond."""
+        if self.size < 2 or self.numbers[0] == self.numbers[-1]:  # noqa: PLR2004 - a range has two
+            return 0.0
+        first, last = self.numbers[0], self.numbers[-1]
+        # quarters of the largest floats have a difference
+        return (number / 4 - first / 4) / (last / 4 - first / 4)

@@ -1,0 +1,190 @@
+"""From what is published, or is going to be, to what readers see of it."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dbanon.anonymization.encoding.encode import distinct_values
+from dbanon.anonymization.registry import default_recoding
+from dbanon.anonymization.released.cells import Released, SensitiveCounts
+from dbanon.anonymization.released.labels import read_column
+from dbanon.anonymization.released.line import (
+    ends_of_literal,
+    ends_of_pair,
+    literal_of,
+    seen_in_pairs,
+)
+from dbanon.domain.policy import BUCKET, PAIRS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.pipeline import Outcome
+    from dbanon.anonymization.released.cells import CellColumn
+    from dbanon.domain.assignment import EncodedColumn, EncodedTable, SensitiveDomain, ValueColumn
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.table import ColumnKind
+
+
+def of_outcome(encoded: EncodedTable, outcome: Outcome, policy: Policy) -> Released:
+    """Return what readers would see of a publication; its rows are those of the table, in order.
+
+    Values that are masked are absent. O(n + groups log groups), and one reading of each label.
+    """
+    columns: list[CellColumn] = []
+    of_group = np.zeros(outcome.assignment.n_groups, np.int64)
+    seen = [_seen(column) for column in outcome.values.columns]
+    for texts, index in seen:
+        of_group = np.unique(of_group * len(texts) + index, return_inverse=True)[1]
+    _, first = np.unique(of_group, return_index=True)
+    if not policy.anatomy:
+        shown = zip(encoded.quasi, outcome.values.columns, seen, strict=True)
+        columns = [
+            read_column(column, value.recoding, labels=texts, index=index[first])
+            for column, value, (texts, index) in shown
+        ]
+    classes = np.append(of_group, -1).astype(np.int32)[outcome.assignment.group]
+    rows = np.flatnonzero(classes >= 0)
+    ones = np.ones(len(rows), np.int64)
+    sensitive = tuple(
+        _counted(name, classes[rows], encoded.sensitive[rows, i], ones, len(domain.labels))
+        for i, (name, domain) in enumerate(
+            zip(encoded.sensitive_names, encoded.domains, strict=True)
+        )
+        if not policy.masked(name)
+    )
+    size = np.bincount(classes[rows], minlength=len(first))
+    return Released(encoded, tuple(columns), size, sensitive, classes)
+
+
+def of_texts(
+    encoded: EncodedTable, shown: pa.Table, counts: NDArray[np.int64], *, policy: Policy
+) -> Released:
+    """Return what readers see of the texts of what is published, and how often each row is there.
+
+    shown: the published columns of the quasi-identifiers and the sensitive columns, as texts of
+    the session's settings; of anatomy the bucket in place of the quasi-identifiers. O(m log m) for
+    m rows, and one reading of each distinct text.
+    """
+    index_of: list[tuple[list[str | None], NDArray[np.int32]]] = []
+    if policy.anatomy:
+        index_of.append(_texts(shown, BUCKET))
+    else:
+        index_of = [_published(shown, column) for column in encoded.quasi]
+    of_row = np.zeros(shown.num_rows, np.int64)
+    for texts, index in index_of:
+        of_row = np.unique(of_row * len(texts) + index, return_inverse=True)[1]
+    _, first = np.unique(of_row, return_index=True)
+    columns: tuple[CellColumn, ...] = ()
+    if not policy.anatomy:
+        columns = tuple(
+            read_column(column, recoding_of(column), labels=texts, index=index[first])
+            for column, (texts, index) in zip(encoded.quasi, index_of, strict=True)
+        )
+    sensitive = []
+    for name, domain in zip(encoded.sensitive_names, encoded.domains, strict=True):
+        if not policy.masked(name):
+            texts, index = _texts(shown, name)
+            code_of, n_codes = _codes(domain, texts)
+            sensitive.append(_counted(name, of_row, code_of[index], counts, n_codes))
+    size = _sums(of_row, counts, len(first))
+    return Released(encoded, columns, size, tuple(sensitive))
+
+
+def recoding_of(column: EncodedColumn) -> str:
+    """Return the recoding that a column was published by."""
+    return column.rule.recoding or default_recoding(column)
+
+
+def _seen(column: ValueColumn) -> tuple[list[str | None], NDArray[np.int32]]:
+    """Return the labels that readers can tell apart, and that of each group."""
+    if column.recoding not in PAIRS:
+        return list(column.labels), column.index
+
+    def literal(label: str | None) -> str:
+        ends = ends_of_literal(column.kind, label or "(,)")
+        return literal_of(column.kind, seen_in_pairs(column.kind, column.recoding, ends))
+
+    return _distinct([literal(label) for label in column.labels], column.index)
+
+
+def _distinct(
+    texts: Sequence[str | None], index: NDArray[np.int32]
+) -> tuple[list[str | None], NDArray[np.int32]]:
+    place_of = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+    places = np.array([place_of[text] for text in texts], np.int32)
+    return list(place_of), places[index]
+
+
+def _texts(shown: pa.Table, name: str) -> tuple[list[str | None], NDArray[np.int32]]:
+    """Return the distinct texts of a column, NULL last if it is there, and that of each row."""
+    place, distinct = distinct_values(shown.column(name))
+    texts: list[str | None] = distinct.to_pylist()
+    if (place < 0).any():
+        texts.append(None)
+    return texts, np.where(place < 0, np.int32(len(texts) - 1), place)
+
+
+def _published(
+    shown: pa.Table, column: EncodedColumn
+) -> tuple[list[str | None], NDArray[np.int32]]:
+    """Return the distinct labels of a quasi-identifier, that of two columns as one."""
+    recoding = recoding_of(column)
+    if recoding not in PAIRS:
+        return _texts(shown, column.name)
+    parts = [_texts(shown, name) for name in column.rule.published_as]
+    (first, of_first), (second, of_second) = parts
+    keys, index = np.unique(of_first * np.int64(len(second)) + of_second, return_inverse=True)
+    pairs = [(first[key // len(second)], second[key % len(second)]) for key in keys.tolist()]
+    kind: ColumnKind = column.kind
+    literals = [literal_of(kind, ends_of_pair(kind, recoding, pair)) for pair in pairs]
+    return _distinct(literals, index.astype(np.int32))
+
+
+def _codes(domain: SensitiveDomain, texts: Sequence[str | None]) -> tuple[NDArray[np.int32], int]:
+    """Return the code of each text, and how many codes there are with those of new ones."""
+    key = _number if np.isfinite(domain.numbers).any() else _text
+    code_of = {key(label): code for code, label in enumerate(domain.labels)}
+    codes = [code_of.setdefault(key(text), len(code_of)) for text in texts]
+    return np.array(codes, np.int32), len(code_of)
+
+
+def _text(text: str | None) -> Any:  # noqa: ANN401 - whatever is equal where values are
+    return text
+
+
+def _number(text: str | None) -> Any:  # noqa: ANN401
+    try:
+        number = None if text is None else Decimal(text)
+    except InvalidOperation:
+        return text
+    return str(number) if number is not None and number.is_nan() else number
+
+
+def _sums(of_row: NDArray[np.int64], counts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    sums = np.zeros(size, np.int64)
+    np.add.at(sums, of_row, counts)
+    return sums
+
+
+def _counted(
+    name: str,
+    classes: NDArray[Any],
+    codes: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    n_codes: int,
+) -> SensitiveCounts:
+    keys, place = np.unique(classes.astype(np.int64) * n_codes + codes, return_inverse=True)
+    return SensitiveCounts(
+        name=name,
+        classes=(keys // n_codes).astype(np.int32),
+        codes=(keys % n_codes).astype(np.int32),
+        rows=_sums(place, rows, len(keys)),
+        n_codes=n_codes,
+    )
