@@ -1,0 +1,204 @@
+"""How many of a population are unique, as a sample of it tells.
+
+A class is a distinct tuple of quasi-identifiers. All estimators know of the sample only how many
+classes there are of each size, and the size of the population.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.anonymization.algorithms.libraries import library
+from dbanon.domain.report import Uniqueness
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+PITMAN, ZAYATZ, SNB = "pitman", "zayatz", "slide-negative-binomial"
+_SPREADS = (-6.0, -3.0, 0.0, 3.0, 6.0)
+_SMALL = 1e-9
+_MET = 1e-6  # of what an equation misses, as a share of the unique ones
+
+
+class Sizes(NamedTuple):
+    """How many classes of a sample there are of each size.
+
+    size: (m,) float64, rising; count: (m,) float64.
+    """
+
+    size: NDArray[np.float64]
+    count: NDArray[np.float64]
+
+    @property
+    def rows(self) -> float:
+        """How many rows the sample has."""
+        return float((self.size * self.count).sum())
+
+    @property
+    def classes(self) -> float:
+        """How many classes it has."""
+        return float(self.count.sum())
+
+    def of(self, size: int) -> float:
+        """Return how many classes there are of a size."""
+        return float(self.count[self.size == size].sum())
+
+
+def sizes_of(members: NDArray[np.int64]) -> Sizes:
+    """Return how many classes there are of each size; members: (g,) the rows of each class."""
+    size, count = np.unique(members[members > 0], return_counts=True)
+    return Sizes(size.astype(np.float64), count.astype(np.float64))
+
+
+def uniqueness(members: NDArray[np.int64], population: int) -> tuple[Uniqueness, ...]:
+    """Return what each estimator says of a population; members: as for ``sizes_of``.
+
+    An estimator that has no answer for such a sample is left out. Of all rows there is nothing to
+    estimate: each says what is.
+    """
+    sizes = sizes_of(members)
+    if not sizes.classes or population < sizes.rows:
+        return ()
+    sampled = sizes.rows / population
+    estimators: dict[str, Callable[[Sizes, int], float | None]] = {
+        PITMAN: pitman,
+        ZAYATZ: zayatz,
+        SNB: slide_negative_binomial,
+    }
+    found = []
+    for name, estimate in estimators.items():
+        if sampled >= 1.0:
+            share: float | None = sizes.of(1) / population
+        else:
+            share = estimate(sizes, population)
+        if share is not None:
+            found.append(Uniqueness(name, population, sampled, min(max(share, 0.0), 1.0)))
+    return tuple(found)
+
+
+def pitman(sizes: Sizes, population: int) -> float | None:
+    """Return the share of unique persons by Pitman's sampling formula at its likeliest.
+
+    Hoshino (J. Official Statistics 17, 2001), who takes what a power of N comes near to. Of N
+    persons N (theta + alpha) .. (theta + alpha + N - 2) / ((theta + 1) .. (theta + N - 1))
+    are expected to be unique.
+    """
+    if sizes.of(1) == sizes.rows:
+        return 1.0  # the likelihood grows up to alpha = 1
+    if sizes.classes == 1:
+        return 0.0
+    found = _likeliest(sizes)
+    if found is None:
+        return None
+    theta, alpha = found
+    log_gamma = library("scipy.special").gammaln
+    log = log_gamma(theta + alpha + population - 1) - log_gamma(theta + population)
+    log += log_gamma(theta + 1) - log_gamma(theta + alpha)
+    return float(np.exp(log))
+
+
+def _likeliest(sizes: Sizes) -> tuple[float, float] | None:
+    """Return theta > -alpha and alpha in [0, 1) that make the sample likeliest."""
+    special, optimize = library("scipy.special"), library("scipy.optimize")
+    n, u = sizes.rows, sizes.classes
+    steps = np.arange(1.0, u)
+
+    def cost(point: NDArray[np.float64]) -> float:
+        alpha = special.expit(point[1])
+        theta = np.exp(point[0]) - alpha
+        joined = np.log(theta + steps * alpha).sum()
+        drawn = special.gammaln(theta + n) - special.gammaln(theta + 1.0)
+        inside = special.gammaln(sizes.size - alpha) - special.gammaln(1.0 - alpha)
+        return float(drawn - joined - (sizes.count * inside).sum()) / n
+
+    starts = [np.array([np.log(scale), odds]) for scale in (1.0, u, n) for odds in (-2.0, 2.0)]
+    start = min(starts, key=cost)
+    found = optimize.minimize(
+        cost,
+        start,
+        method="Nelder-Mead",
+        options={"xatol": _SMALL, "fatol": 1e-15, "maxiter": 2000},
+    )
+    if not np.isfinite(found.fun):
+        return None
+    alpha = float(special.expit(found.x[1]))
+    return float(np.exp(found.x[0])) - alpha, alpha
+
+
+def zayatz(sizes: Sizes, population: int) -> float | None:
+    """Return the share of unique persons where classes are as large as in the sample.
+
+    Zayatz (Estimation of the Percent of Unique Population Elements on a Microdata File, 1991). By
+    Bayes, somebody unique in the sample is so in the population with the share of unique
+    classes, times the chance that such a one shows one member, over the same of all sizes.
+    """
+    unique, n = sizes.of(1), sizes.rows
+    if not unique:
+        return 0.0
+    one = library("scipy.stats").hypergeom.pmf(1, population, sizes.size, n)
+    total = (sizes.count * one).sum()
+    if not total:
+        return None
+    conditional = unique * (n / population) / total
+    return float(unique * conditional / n)
+
+
+def slide_negative_binomial(sizes: Sizes, population: int) -> float | None:
+    """Return the share of unique persons where a class has one member and some more.
+
+    How many more is negative binomial (Chen and Keller-McNulty, J. Official Statistics 14, 1998).
+    How many classes there are is Shlosser's estimate, as Haas and Stokes (JASA 93, 1998) have it.
+    """
+    unique, sampled = sizes.of(1), sizes.rows / population
+    if not unique:
+        return 0.0
+    classes = shlosser(sizes, sampled)
+    found = slide(classes, sampled, unique=unique, pairs=sizes.of(2))
+    return None if found is None else classes * found / population
+
+
+def shlosser(sizes: Sizes, sampled: float) -> float:
+    """Return how many classes the population has, of which a share ``sampled`` was drawn."""
+    i, count, q = sizes.size, sizes.count, sampled
+    missed = ((1.0 - q) ** i * count).sum()
+    alone = (i * q * (1.0 - q) ** (i - 1.0) * count).sum()
+    squared = (i * q**2 * (1.0 - q**2) ** (i - 1.0) * count).sum()
+    both = ((1.0 - q) ** i * ((1.0 + q) ** i - 1.0) * count).sum()
+    return float(sizes.classes + sizes.of(1) * (squared / both) * (missed / alone) ** 2)
+
+
+def slide(classes: float, sampled: float, *, unique: float, pairs: float) -> float | None:
+    """Return the share of unique classes, of which a sample has so many unique ones and pairs.
+
+    None where no slide negative binomial lets expect these. With b = 1 - beta and
+    w = 1 - b (1 - f), the generating function z (beta / (1 - b z))^alpha, thinned by f, gives
+    f (beta / w)^alpha (1 + alpha b (1 - f) / w) unique ones, and
+    f^2 / 2 (beta / w)^alpha alpha b (2 + (alpha - 1) b (1 - f)) / w^2 pairs.
+    """
+    special, optimize = library("scipy.special"), library("scipy.optimize")
+    f = sampled
+
+    def of(point: NDArray[np.float64]) -> tuple[float, float]:
+        alpha = np.exp(point[0])
+        b = special.expit(-point[1])
+        w = 1.0 - b * (1.0 - f)
+        common = f * np.exp(alpha * (special.log_expit(point[1]) - np.log(w)))
+        ones = common * (1.0 + alpha * b * (1.0 - f) / w)
+        twos = 0.5 * f * common * alpha * b * (2.0 + (alpha - 1.0) * b * (1.0 - f)) / w**2
+        return float(ones), float(twos)
+
+    def missing(point: NDArray[np.float64]) -> NDArray[np.float64]:
+        ones, twos = of(point)
+        return np.array([(classes * ones - unique) / unique, (classes * twos - pairs) / unique])
+
+    for spread in _SPREADS:
+        found = optimize.least_squares(
+            missing, np.array([0.0, spread]), bounds=([-30.0, -40.0], [30.0, 40.0]), xtol=1e-14
+        )
+        if np.abs(found.fun).max() < _MET:
+            return float(np.exp(np.exp(found.x[0]) * special.log_expit(found.x[1])))
+    return None

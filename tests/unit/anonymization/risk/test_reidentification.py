@@ -1,0 +1,99 @@
+"""Risks of tables that were counted by hand."""
+
+from math import log
+
+import naive.risk
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbanon.anonymization.risk.reidentification import (
+    RELATION,
+    UNKNOWN,
+    of_counts,
+    of_sample,
+    risks,
+    size_bands,
+)
+from dbanon.domain.report import Attacker, SizeBand
+
+
+def of(sizes, *, threshold=0.2, **options):
+    found = risks(np.array(sizes, np.int64), threshold=threshold, **options)
+    return {one.attacker: (one.highest, one.average, one.above) for one in found}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        # three classes of four: the hospital of golden 6.4
+        ([4, 4, 4], (1 / 4, 3 / 12, 1.0)),
+        # 10 records: one is alone, 2 share, 7 share; 1 + 2 of them are over 1/5
+        ([1, 2, 7], (1.0, 3 / 10, 3 / 10)),
+        # 20 records in 5 and 15: 1/5 is not over 0.2
+        ([5, 15], (1 / 5, 2 / 20, 0.0)),
+    ],
+)
+def test_risks_of_tables_counted_by_hand(sizes, expected):
+    found = of(sizes)
+    assert set(Attacker) == set(found)
+    for risk in found.values():
+        assert expected == pytest.approx(risk)
+
+
+def test_a_population_lowers_what_the_journalist_finds():
+    """Classes of 2 and 3 records, of whom the population has 10 and 3: (2/10 + 3/3) / 5."""
+    sizes = np.array([2, 3])
+    found = of(sizes, population=of_counts(np.array([10, 3]), sizes), basis="people")
+    assert (1 / 2, 2 / 5, 1.0) == pytest.approx(found[Attacker.PROSECUTOR])
+    assert (1 / 3, 6 / 25, 3 / 5) == pytest.approx(found[Attacker.JOURNALIST])
+    assert found[Attacker.JOURNALIST] == found[Attacker.MARKETER]
+    lacking = of_counts(np.array([1]), np.array([4]))
+    assert [1 / 4] == lacking.tolist()  # a population that lacks some of the records
+
+
+def test_what_a_risk_is_counted_among_is_said():
+    assert [RELATION, UNKNOWN, UNKNOWN] == [
+        one.basis for one in risks(np.array([3]), threshold=0.2)
+    ]
+
+
+def test_nothing_published_has_no_risk():
+    assert {(0.0, 0.0, 0.0)} == set(of([]).values())
+    assert () == size_bands(np.array([], np.int64))
+
+
+@pytest.mark.parametrize("p", [0.01, 0.1, 0.5, 0.9])
+def test_the_estimate_of_a_sample_has_the_published_closed_forms(p):
+    """Polettini, 2003, for one, two and three records."""
+    q = 1 - p
+    expected = [
+        p / q * log(1 / p),
+        p / q**2 * (p * log(p) + q),
+        p / (2 * q**3) * (q * (3 * q - 2) - 2 * p**2 * log(p)),
+    ]
+    assert expected == pytest.approx(of_sample(np.array([1, 2, 3]), p).tolist(), rel=1e-9)
+
+
+@given(st.integers(1, 40), st.floats(0.02, 0.95))
+def test_the_estimate_of_a_sample_equals_its_twin(f, p):
+    (found,) = of_sample(np.array([f]), p)
+    assert naive.risk.expected_inverse(f, p) == pytest.approx(found, rel=1e-6)
+    assert p / f <= found <= 1 / f + 1e-12
+
+
+def test_a_sample_that_is_all_has_the_prosecutors_risk():
+    assert [1 / 2, 1 / 7] == pytest.approx(of_sample(np.array([2, 7]), 1.0).tolist(), rel=1e-9)
+
+
+@given(st.lists(st.integers(1, 2000)))
+def test_bands_hold_every_class_once(sizes):
+    bands = size_bands(np.array(sizes, np.int64))
+    assert (len(sizes), sum(sizes)) == (
+        sum(band.classes for band in bands),
+        sum(band.rows for band in bands),
+    )
+    for band in bands:
+        inside = [s for s in sizes if band.least <= s <= (band.most or s)]
+        assert SizeBand(band.least, band.most, len(inside), sum(inside)) == band
