@@ -7,6 +7,7 @@ records at random is right with 1/n.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -83,11 +84,18 @@ def of_sample(sizes: NDArray[np.int64], sampled: float) -> NDArray[np.float64]:
     """
     distinct, place = np.unique(np.maximum(sizes, 1), return_inverse=True)
     f = distinct.astype(np.float64)[:, None]
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    nodes, weights = _gauss()
     v = _REACH / f * 0.5 * (nodes + 1.0)
     values = np.exp(-f * v) / (1.0 + (1.0 / sampled - 1.0) * np.exp(-v))
     means = (0.5 * _REACH / f * weights * values).sum(axis=1)
     return np.asarray(means[place])
+
+
+@lru_cache(maxsize=1)
+def _gauss() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return where Gauss and Legendre look, and how much each place counts."""
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    return np.asarray(nodes), np.asarray(weights)
 
 
 def size_bands(sizes: NDArray[np.int64]) -> tuple[SizeBand, ...]:

@@ -6,7 +6,8 @@ classes there are of each size, and the size of the population.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +25,8 @@ _SMALL = 1e-9
 _MET = 1e-6  # of what an equation misses, as a share of the unique ones
 
 
-class Sizes(NamedTuple):
+@dataclass(frozen=True, eq=False, slots=True)
+class Sizes:
     """How many classes of a sample there are of each size.
 
     size: (m,) float64, rising; count: (m,) float64.
