@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         load_release,
     )
     from dbanon.actions.releases.read import read
+    from dbanon.actions.releases.report import report
     from dbanon.actions.server import server_psql, server_status, server_stop, server_url
     from dbanon.actions.taxonomy import (
         derive_taxonomy,
@@ -95,6 +96,7 @@ _HOMES = {
     "actions.releases.history": "check_history history",
     "actions.releases.ledger": "drop_release list_releases list_verifications load_release",
     "actions.releases.read": "read",
+    "actions.releases.report": "report",
     "actions.server": "server_psql server_status server_stop server_url",
     "actions.taxonomy": "derive_taxonomy drop_taxonomy export_taxonomy import_taxonomy"
     " list_taxonomies load_taxonomy",
@@ -176,6 +178,7 @@ __all__ = [
     "read",
     "refresh",
     "remove_schedule",
+    "report",
     "revoke",
     "server_psql",
     "server_status",

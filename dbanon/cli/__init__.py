@@ -66,7 +66,7 @@ def _register() -> None:
         taxonomy,
     )
     from dbanon.cli.jobs import schedule, worker
-    from dbanon.cli.releases import check, count, grant, history, ledger
+    from dbanon.cli.releases import check, count, grant, history, ledger, report
 
     app.command("demo")(demo.demo)
     app.command("init")(init.init)
@@ -79,6 +79,7 @@ def _register() -> None:
     app.command("revoke")(grant.revoke)
     app.command("check")(check.check)
     app.command("describe")(check.describe)
+    app.command("report")(report.report)
     app.command("count")(count.count)
     app.command("refresh")(refresh.refresh)
     app.add_typer(schedule.app, name="schedule")

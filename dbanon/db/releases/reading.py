@@ -13,7 +13,7 @@ from dbanon.db.queries import relation
 from dbanon.domain.table import ColumnKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from dbanon.db.session import Session
     from dbanon.domain.table import ColumnInfo, TableName
@@ -28,6 +28,9 @@ RANGES: Mapping[str, ColumnKind] = {
     "tstzrange": ColumnKind.TIMESTAMPTZ,
 }
 """What the ends of a range are."""
+
+COUNTED = "dbanon: how many"
+"""The name of the counts among texts, which no column of a relation has."""
 
 _MICROSECONDS = "CASE WHEN isfinite({0}) THEN (extract(epoch FROM {0}) * 1000000)::int8 END"
 _READ: Mapping[ColumnKind, tuple[str, pa.DataType]] = {
@@ -67,6 +70,29 @@ def read(session: Session, name: TableName, columns: Iterable[ColumnInfo]) -> li
     types = {str(i): part.type for i, part in enumerate(flat)}
     found = iter(_parsed(buffer, types).columns)
     return [pa.table({key: next(found) for key in own}) for own in parts]
+
+
+def texts(
+    session: Session, name: TableName, columns: Sequence[str], *, counted: str | None = None
+) -> pa.Table:
+    """Return the distinct rows of some columns, as texts, and how often each is there.
+
+    The columns bear the names that are given, the last one is ``COUNTED``. counted: a column of
+    numbers that says how often a row is there; without it, rows are counted.
+    """
+    shown = [sql.SQL("{}::text").format(sql.Identifier(column)) for column in columns]
+    one = sql.SQL("1") if counted is None else sql.Identifier(counted)
+    count = sql.SQL("sum({})::int8").format(one)
+    numbers = sql.SQL(", ").join(map(sql.Literal, range(1, len(shown) + 1)))
+    statement = sql.SQL("COPY (SELECT {}, {} FROM {} GROUP BY {}) TO STDOUT (FORMAT csv)").format(
+        sql.SQL(", ").join(shown), count, relation(name), numbers
+    )
+    buffer = io.BytesIO()
+    with session.pg.cursor().copy(statement) as rows:
+        for block in rows:
+            buffer.write(block)
+    types = {str(i): pa.string() for i in range(len(shown))} | {COUNTED: pa.int64()}
+    return _parsed(buffer, types).rename_columns([*columns, COUNTED])
 
 
 def _parsed(buffer: io.BytesIO, types: Mapping[str, pa.DataType]) -> pa.Table:

@@ -200,8 +200,9 @@ class Report:
     """What somebody who answers for a relation must know of it.
 
     release is None of what is only planned; columns: the published type of each; taxonomies: the
-    version of each; readers: the roles that may read it; statements: SQL that repeats the checks;
-    sampled: of how many rows the source was looked at.
+    version of each; readers: the roles that it was granted to; statements: SQL that repeats the
+    checks; sampled: how many rows of the source were looked at where not all were; left_out: what
+    there was no time for.
     """
 
     relation: TableName
@@ -219,3 +220,13 @@ class Report:
     statements: tuple[str, ...] = ()
     warnings: tuple[Caution, ...] = ()
     sampled: int = 0
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A figure of two reports; None where a report does not have it."""
+
+    figure: str
+    before: float | None
+    now: float | None

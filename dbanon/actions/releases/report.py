@@ -1,0 +1,333 @@
+"""What a published relation risks and what it is worth, for whoever answers for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from dbanon.domain.checks import Verdict
+from dbanon.domain.errors import ConfigError, DriftError, PolicyError, TaxonomyError, Unsatisfiable
+from dbanon.domain.policy import BUCKET, COUNT, K_ANONYMITY, Role
+from dbanon.domain.progress import Stages
+from dbanon.domain.report import Report, Utility
+from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.text import command
+from dbanon.settings import Settings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbanon.actions.releases.check import Checked
+    from dbanon.anonymization.released.cells import Released
+    from dbanon.anonymization.risk.judge import Everybody
+    from dbanon.db.session import Session
+    from dbanon.domain.assignment import EncodedTable
+    from dbanon.domain.caution import Caution
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.release import Release
+    from dbanon.domain.table import TableInfo
+    from dbanon.domain.taxonomy import Taxonomy
+
+SAMPLES, THRESHOLD = 10_000, 0.2
+_SAMPLE = "the table, of which a sample is published"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How much is looked at: rows of the source, seconds, and the risk that counts as high."""
+
+    samples: int = SAMPLES
+    time_limit: float | None = None
+    threshold: float = THRESHOLD
+    population: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Seen:
+    """What readers see, and what stands beside it.
+
+    sizes: the rows that they cannot tell apart where these are no classes.
+    """
+
+    released: Released
+    everybody: Everybody
+    columns: dict[str, str]
+    readers: tuple[str, ...]
+    statements: tuple[str, ...]
+    warnings: tuple[Caution, ...]
+    sizes: NDArray[np.int64] | None = None
+
+
+def report(
+    relation: str | TableName,
+    *,
+    samples: int = SAMPLES,
+    time_limit: float | None = None,
+    threshold: float = THRESHOLD,
+    population: int | None = None,
+    settings: Settings | None = None,
+    stages: Stages | None = None,
+) -> Report:
+    """Return what a served relation risks and what it is worth, in figures that name nobody.
+
+    Its checks are proved again in the database, and what readers see is held against the source as
+    it is now. samples: the most rows of the source of which each is looked at; time_limit: seconds
+    after which no other part is begun; threshold: the risk from which a record counts as at risk;
+    population: how many persons the persons of the table are a part of, where the policy names no
+    table of them. Needs the rights of the role that publishes.
+
+    Raises ConfigError for what serves no release, DriftError when its source is gone or no longer
+    has what the release was made of, NotPermitted, TableNotFound. A relation that does not hold
+    what it promises has a report, whose ``checks`` say so.
+    """
+    from dbanon.actions.releases.check import check_one
+
+    asked = Asked(samples, time_limit, threshold, population)
+    _require_sensible(asked)
+    stages, settings = stages or Stages(), settings or Settings.load()
+    begun = perf_counter()
+    release = _served(relation, settings)
+    with stages("prove"):
+        checked = check_one(release.relation, settings=settings)
+    _require_rows(checked)
+    seen = _seen(release, asked, settings, stages)
+    return _judged(release, checked, seen, asked, stages=stages, begun=begun)
+
+
+def _require_sensible(asked: Asked) -> None:
+    if not 0.0 < asked.threshold < 1.0:
+        msg = f"a threshold is a risk between 0 and 1, and not {asked.threshold:g}"
+        raise ConfigError(msg, hint="--threshold 0.2: one of five")
+    if asked.samples < 1:
+        raise ConfigError("at least one row is looked at", hint="--samples 10000")
+
+
+def _require_rows(checked: Checked) -> None:
+    """Raise what a check raises of a relation of which nothing could be checked."""
+    if checked.error is not None and checked.verdict is not Verdict.FAILED and not checked.results:
+        raise checked.error
+    if checked.error is not None and not any(result.n_rows for result in checked.results):
+        raise checked.error
+
+
+def _served(relation: str | TableName, settings: Settings) -> Release:
+    """Return the release that a relation serves; raises ConfigError, TableNotFound."""
+    from dbanon.db import catalog
+    from dbanon.db.metadata import ledger
+    from dbanon.db.metadata.migrate import current_session
+
+    where = relation if isinstance(relation, TableName) else TableName.parse(relation)
+    with current_session(settings) as session:
+        name = catalog.describe(session, where, hint="dbanon release list").name
+        served = ledger.served_release(session, name)
+    if served is None:
+        hint = "dbanon release list names those that are"
+        raise ConfigError(f"{name} serves no release", hint=hint)
+    if served.dataset:
+        raise ConfigError(
+            f"{name} was published together with other tables, whose persons' columns it shares:"
+            " of these there is no report yet",
+            hint=command("dbanon check", name),
+        )
+    return served
+
+
+def _seen(release: Release, asked: Asked, settings: Settings, stages: Stages) -> _Seen:
+    """Read what readers see, the source and its population on one snapshot."""
+    from dbanon.actions.preparation.cautions import of_release
+    from dbanon.actions.preparation.loading import find_source, looking
+    from dbanon.db import catalog, identity
+    from dbanon.db.session import connect
+
+    with connect(settings) as session:
+        source = partial(find_source, session, release.table)
+        published = partial(catalog.describe, session, release.relation)
+        with looking(session, source, published) as (info, view):
+            session.allow_memory()
+            identity.admit(session, info, view)
+            identity.require_release(session, view, release.data_id)
+            warnings = tuple(of_release(session, release))
+            policy = release.policy.completed(info).with_orders(info)
+            trees = _taxonomies(session, release)
+            with stages("read"):
+                encoded = _encoded(session, info, policy, trees)
+            with stages("see"):
+                released, sizes = _released(session, view, policy, encoded)
+                everybody = _everybody(session, info, policy, view, trees=trees, asked=asked)
+            if policy.sample is not None and everybody.counted is None:
+                everybody = replace(everybody, counted=released, name=_SAMPLE)
+            return _Seen(
+                released=released,
+                everybody=everybody,
+                columns={column.name: column.type for column in view.columns},
+                readers=_readers(session, view.name),
+                statements=_statements(session, view),
+                warnings=warnings,
+                sizes=sizes,
+            )
+
+
+def _taxonomies(session: Session, release: Release) -> dict[str, Taxonomy]:
+    from dbanon.db.metadata import store
+
+    return store.load_taxonomies(session, release.taxonomies)
+
+
+def _encoded(
+    session: Session, info: TableInfo, policy: Policy, trees: dict[str, Taxonomy]
+) -> EncodedTable:
+    """Read the rows of a table; raises DriftError when they no longer fit the release."""
+    from dbanon.anonymization.encoding.encode import encode
+    from dbanon.db import transfer
+
+    kinds = {column.name: column.kind for column in info.columns}
+    try:
+        _require_columns(info, policy)
+        transfer.require_fit(session, info, policy)
+        # Nothing is written back, so that neither keys are needed nor what stands in their rows.
+        rows = transfer.read(session, replace(info, primary_key=()), replace(policy, masking=()))
+        return encode(rows.columns, policy, kinds=kinds, taxonomies=trees)
+    except (PolicyError, TaxonomyError, Unsatisfiable) as error:
+        msg = f"{info.name} no longer has what the release was made of: {error}"
+        raise DriftError(msg, hint=command("dbanon refresh", info.name)) from None
+
+
+def _require_columns(info: TableInfo, policy: Policy) -> None:
+    there = {column.name for column in info.columns}
+    missing = [rule.column for rule in policy.columns if rule.column not in there]
+    if missing:
+        raise PolicyError(f"it has no column {', '.join(map(quote_identifier, missing))}")
+
+
+def _released(
+    session: Session, view: TableInfo, policy: Policy, encoded: EncodedTable
+) -> tuple[Released, NDArray[np.int64] | None]:
+    """Return what readers see, and how many rows they cannot tell apart if not the classes'."""
+    import numpy as np
+
+    from dbanon.anonymization.released.reading import of_texts
+    from dbanon.db.releases import reading
+    from dbanon.db.releases.beside.relations import BUCKETS
+
+    sensitive = [name for name in encoded.sensitive_names if not policy.masked(name)]
+    if not policy.anatomy:
+        shown = reading.texts(session, view.name, [*policy.published_quasi, *sensitive])
+        counts = np.asarray(shown.column(reading.COUNTED), np.int64)
+        return of_texts(encoded, shown, counts, policy=policy), None
+    buckets = BUCKETS.name(view.name)
+    shown = reading.texts(session, buckets, [BUCKET, *sensitive], counted=COUNT)
+    counts = np.asarray(shown.column(reading.COUNTED), np.int64)
+    quasi = [rule.column for rule in policy.with_role(Role.QUASI)]
+    alike = reading.texts(session, view.name, quasi).column(reading.COUNTED)
+    released = of_texts(encoded, shown, counts, policy=policy)
+    return released, np.asarray(alike, np.int64)
+
+
+def _everybody(
+    session: Session,
+    info: TableInfo,
+    policy: Policy,
+    view: TableInfo,
+    *,
+    trees: dict[str, Taxonomy],
+    asked: Asked,
+) -> Everybody:
+    """Return what is known of the population; raises what reading its table raises."""
+    from dbanon.anonymization.risk.judge import Everybody
+    from dbanon.db.proofs import population
+
+    if policy.population is None or policy.anatomy:
+        return Everybody(size=asked.population)
+    people = population.describe(session, info, policy, n_rows=0)
+    quasi = replace(policy, columns=policy.with_role(Role.QUASI), where=(), class_label=None)
+    table = _encoded(session, people, quasi, trees)
+    counted, _ = _released(session, view, quasi, table)
+    return Everybody(asked.population or table.n_rows, counted, str(people.name))
+
+
+def _readers(session: Session, view: TableName) -> tuple[str, ...]:
+    from dbanon.db.releases import views
+
+    granted = views.grants(session, view)
+    return tuple(sorted({one.grantee or "PUBLIC" for one in granted if one.privilege == "SELECT"}))
+
+
+def _statements(session: Session, view: TableInfo) -> tuple[str, ...]:
+    """Return the SQL by which anybody who reads the relation repeats its checks."""
+    from dbanon.db.printing import printed
+    from dbanon.db.proofs import checks
+    from dbanon.db.releases.guarantee import read_promise
+
+    name, promise = checks.named(view.name), read_promise(session, view)
+    proofs = () if promise is None else checks.proofs(name, promise)
+    composed = [checks.verification(name), *(proof.statement for proof in proofs)]
+    return tuple(printed(statement).strip() for statement in composed)
+
+
+def _judged(
+    release: Release,
+    checked: Checked,
+    seen: _Seen,
+    asked: Asked,
+    *,
+    stages: Stages,
+    begun: float,
+) -> Report:
+    """Return the report; parts for which there is no time are left out, and named."""
+    from dbanon.anonymization.risk import judge
+
+    released, left_out = seen.released, []
+    with stages("risk"):
+        risk = judge.risk(
+            released,
+            seen.everybody,
+            threshold=asked.threshold,
+            sizes=seen.sizes,
+            achieved=_achieved(checked),
+        )
+    rows = _sampled(released, asked)
+    if asked.time_limit is not None and perf_counter() - begun > asked.time_limit:
+        left_out.append("unique sets")
+    else:
+        with stages("unique sets"):
+            least = release.policy.k
+            risk = replace(risk, unique_sets=judge.sets_of(released, rows, least=least))
+    return Report(
+        relation=release.relation,
+        table=release.table,
+        release=release.id,
+        created_at=release.created_at,
+        policy=release.policy,
+        checks=checked.report,
+        loss=release.loss,
+        risk=risk,
+        utility=Utility(),
+        columns=seen.columns,
+        taxonomies=dict(release.taxonomies),
+        readers=seen.readers,
+        statements=seen.statements,
+        warnings=seen.warnings,
+        sampled=len(rows),
+        left_out=tuple(left_out),
+    )
+
+
+def _achieved(checked: Checked) -> float | None:
+    """Return the fewest rows, or persons, of a class as the database counted them."""
+    found = (result.achieved for result in checked.results if result.model == K_ANONYMITY)
+    return next(found, None)
+
+
+def _sampled(released: Released, asked: Asked) -> NDArray[np.int64]:
+    """Return the rows of the source that are looked at, all or a sample, in order."""
+    import numpy as np
+
+    n_rows = released.table.n_rows
+    if n_rows <= asked.samples:
+        return np.arange(n_rows)
+    drawn = np.random.default_rng(asked.seed).choice(n_rows, asked.samples, replace=False)
+    return np.sort(drawn)

@@ -1,0 +1,181 @@
+"""``dbanon report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dbanon.cli import options
+from dbanon.cli.terminal import console
+from dbanon.cli.terminal import report as shown
+from dbanon.domain.checks import CheckFailed
+
+if TYPE_CHECKING:
+    from dbanon.domain.report import Difference, Report, Risk
+
+_BELIEFS = (
+    *("column", "values", "highest belief", "lift", "guessed", "baseline", "positive"),
+    *("negative", "diversity", "closeness"),
+)
+
+Served = Annotated[
+    str, typer.Argument(metavar="RELATION", help="a published one, such as anon.patients")
+]
+Against = Annotated[
+    Path | None,
+    typer.Option(
+        "--against",
+        metavar="FILE",
+        show_default=False,
+        help="an earlier report, as --json wrote it: show what is different",
+    ),
+]
+Samples = Annotated[
+    int,
+    typer.Option(
+        "--samples",
+        metavar="ROWS",
+        min=1,
+        max=options.LARGEST_COUNT,
+        help="the most rows of the source of which each is looked at",
+    ),
+]
+Limit = Annotated[
+    float | None,
+    typer.Option(
+        "--time-limit",
+        metavar="TIME",
+        parser=options.duration,
+        show_default=False,
+        help="after which no other part is begun: 30s, 2m; what is left out is named",
+    ),
+]
+Threshold = Annotated[
+    float, typer.Option("--threshold", help="the risk over which a record counts as at risk")
+]
+Population = Annotated[
+    int | None,
+    typer.Option(
+        "--population-size",
+        metavar="PERSONS",
+        min=1,
+        max=options.LARGEST_NUMBER,
+        show_default=False,
+        help="of how many persons those of the table are a part",
+    ),
+]
+
+
+def report(
+    relation: Served,
+    *,
+    against: Against = None,
+    samples: Samples = 10_000,
+    time_limit: Limit = None,
+    threshold: Threshold = 0.2,
+    population_size: Population = None,
+    dsn: options.Dsn = None,
+    owner: options.Owner = None,
+    json: options.Json = False,
+    progress: options.Progress = False,
+) -> None:
+    """Report what a published relation risks, and what it is worth.
+
+    For the role that publishes: the checks are proved again, and what readers see is held against
+    the source as it is now. It names nobody, and no value that the relation does not show. Exit
+    code 3 when the relation does not hold what it promises.
+
+    \b
+    dbanon report anon.patients
+    dbanon report anon.patients --json > before.json
+    dbanon report anon.patients --against before.json
+    dbanon report anon.patients --population-size 144000
+    """
+    from dbanon.actions.releases.check import explain
+    from dbanon.actions.releases.report import report as action
+    from dbanon.formats import reports
+
+    before = None if against is None else reports.read(against)
+    settings = options.settings(dsn, owner=owner)
+    with console.watched(timings=False, steps=5, progress=progress) as stages:
+        found = action(
+            relation,
+            samples=samples,
+            time_limit=time_limit,
+            threshold=threshold,
+            population=population_size,
+            settings=settings,
+            stages=stages,
+        )
+    if before is not None:
+        _show_differences(reports.differences(before, console.plain(found)), json=json)
+    elif json:
+        console.document(found)
+    else:
+        _show(found)
+    if not found.checks.passed:
+        raise CheckFailed(explain(found.checks), found.checks, hint="dbanon release list")
+
+
+def _show_differences(found: tuple[Difference, ...], *, json: bool) -> None:
+    if json:
+        console.document(found)
+    elif found:
+        rows = [(one.figure, one.before, one.now) for one in found]
+        console.table(("figure", "before", "now"), rows)
+    else:
+        console.say("no figure is different")
+
+
+def _show(found: Report) -> None:
+    shown.checks(found.checks)
+    shown.loss(found.loss)
+    _show_risk(found.risk)
+    _show_uniqueness(found)
+    console.say(f"readers: {', '.join(found.readers) or 'nobody but its owner'}")
+    for part in found.left_out:
+        console.warn(f"{part}: left out for want of time")
+    console.caution(found.warnings)
+    console.say("repeat the checks in SQL: " + found.statements[0])
+
+
+def _show_risk(risk: Risk) -> None:
+    rows = [
+        (one.attacker.value, one.highest, one.average, one.above, one.threshold, one.basis)
+        for one in risk.reidentification
+    ]
+    headers = ("attacker", "highest", "average", "at risk", "over", "counted among")
+    console.table(headers, rows, title="Re-identification: how likely a record is found")
+    sizes = [(_band(one.least, one.most), one.classes, one.rows) for one in risk.sizes]
+    console.table(("rows alike", "classes", "rows"), sizes)
+    if not risk.disclosures:
+        return
+    beliefs = [
+        (
+            *(one.column, one.values, one.highest, one.lift, one.guessed, one.baseline),
+            *(one.positive, one.negative, one.diversity, one.closeness),
+        )
+        for one in risk.disclosures
+    ]
+    console.table(_BELIEFS, beliefs, title="Disclosure: what a class says beyond the relation")
+
+
+def _show_uniqueness(found: Report) -> None:
+    rows = [
+        (one.estimator, one.population, one.sampled, one.share) for one in found.risk.uniqueness
+    ]
+    if rows:
+        headers = ("estimator", "population", "sampled", "unique")
+        console.table(headers, rows, title="Unique persons in the population, by the source")
+    sets = [(", ".join(one.columns), one.rows, one.share) for one in found.risk.unique_sets]
+    if sets:
+        title = f"What makes rows of the source unique, of {found.sampled:,} rows"
+        console.table(("columns", "rows", "share"), sets, title=title)
+
+
+def _band(least: int, most: int | None) -> str:
+    if most is None:
+        return f"{least}+"
+    return str(least) if least == most else f"{least}-{most}"
