@@ -18,6 +18,7 @@ from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from dbanon.actions.releases.check import Checked
@@ -156,8 +157,11 @@ def _seen(release: Release, asked: Asked, settings: Settings, stages: Stages) ->
             with stages("read"):
                 encoded = _encoded(session, info, policy, trees)
             with stages("see"):
-                released, sizes = _released(session, view, policy, encoded)
-                everybody = _everybody(session, info, policy, view, trees=trees, asked=asked)
+                if not policy.anatomy:
+                    _require_types(info, view, encoded)
+                shown = _read(session, view, policy, encoded)
+                released = shown.released(encoded, policy)
+                everybody = _everybody(session, info, policy, shown, trees=trees, asked=asked)
             if policy.sample is not None and everybody.counted is None:
                 everybody = replace(everybody, counted=released, name=_SAMPLE)
             return _Seen(
@@ -167,7 +171,7 @@ def _seen(release: Release, asked: Asked, settings: Settings, stages: Stages) ->
                 readers=_readers(session, view.name),
                 statements=_statements(session, view),
                 warnings=warnings,
-                sizes=sizes,
+                sizes=shown.sizes,
             )
 
 
@@ -203,35 +207,71 @@ def _require_columns(info: TableInfo, policy: Policy) -> None:
         raise PolicyError(f"it has no column {', '.join(map(quote_identifier, missing))}")
 
 
-def _released(
-    session: Session, view: TableInfo, policy: Policy, encoded: EncodedTable
-) -> tuple[Released, NDArray[np.int64] | None]:
-    """Return what readers see, and how many rows they cannot tell apart if not the classes'."""
-    import numpy as np
+def _require_types(info: TableInfo, view: TableInfo, encoded: EncodedTable) -> None:
+    """Raise DriftError for columns that would be published in another type by now."""
+    from dbanon.anonymization.released.reading import recoding_of
+    from dbanon.db.releases.column_types import published_type
 
-    from dbanon.anonymization.released.reading import of_texts
+    for column in encoded.quasi:
+        expected = published_type(recoding_of(column), info.column(column.name))
+        if expected.endswith("[]"):
+            expected = f"_{expected.removesuffix('[]')}"
+        if view.column(column.rule.published_as[0]).base_type != expected:
+            raise DriftError(
+                f"column {quote_identifier(column.name)} of {info.name} has another type than when"
+                f" {view.name} was published",
+                hint=command("dbanon refresh", info.name),
+            )
+
+
+def _read(session: Session, view: TableInfo, policy: Policy, encoded: EncodedTable) -> _Shown:
+    """Return what readers see, as texts."""
+    from dbanon.db import catalog, identity
     from dbanon.db.releases import reading
     from dbanon.db.releases.beside.relations import BUCKETS
 
     sensitive = [name for name in encoded.sensitive_names if not policy.masked(name)]
     if not policy.anatomy:
-        shown = reading.texts(session, view.name, [*policy.published_quasi, *sensitive])
-        counts = np.asarray(shown.column(reading.COUNTED), np.int64)
-        return of_texts(encoded, shown, counts, policy=policy), None
-    buckets = BUCKETS.name(view.name)
-    shown = reading.texts(session, buckets, [BUCKET, *sensitive], counted=COUNT)
-    counts = np.asarray(shown.column(reading.COUNTED), np.int64)
+        return _Shown(reading.texts(session, view.name, [*policy.published_quasi, *sensitive]))
+    buckets = catalog.describe(session, BUCKETS.name(view.name))
+    identity.admit(session, buckets)
+    shown = reading.texts(session, buckets.name, [BUCKET, *sensitive], counted=COUNT)
     quasi = [rule.column for rule in policy.with_role(Role.QUASI)]
-    alike = reading.texts(session, view.name, quasi).column(reading.COUNTED)
-    released = of_texts(encoded, shown, counts, policy=policy)
-    return released, np.asarray(alike, np.int64)
+    return _Shown(shown, reading.texts(session, view.name, quasi))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Shown:
+    """What readers see, as texts; exact: by anatomy, the quasi-identifiers."""
+
+    texts: pa.Table
+    exact: pa.Table | None = None
+
+    def released(self, encoded: EncodedTable, policy: Policy) -> Released:
+        """Return it over the codes of a table."""
+        from dbanon.anonymization.released.reading import of_texts
+
+        return of_texts(encoded, self.texts, _counts(self.texts), policy=policy)
+
+    @property
+    def sizes(self) -> NDArray[np.int64] | None:
+        """How many rows nobody can tell apart, None where these are the classes."""
+        return None if self.exact is None else _counts(self.exact)
+
+
+def _counts(shown: pa.Table) -> NDArray[np.int64]:
+    import numpy as np
+
+    from dbanon.db.releases.reading import COUNTED
+
+    return np.asarray(shown.column(COUNTED), np.int64)
 
 
 def _everybody(
     session: Session,
     info: TableInfo,
     policy: Policy,
-    view: TableInfo,
+    shown: _Shown,
     *,
     trees: dict[str, Taxonomy],
     asked: Asked,
@@ -245,7 +285,7 @@ def _everybody(
     people = population.describe(session, info, policy, n_rows=0)
     quasi = replace(policy, columns=policy.with_role(Role.QUASI), where=(), class_label=None)
     table = _encoded(session, people, quasi, trees)
-    counted, _ = _released(session, view, quasi, table)
+    counted = shown.released(table, quasi)
     return Everybody(asked.population or table.n_rows, counted, str(people.name))
 
 
@@ -287,7 +327,7 @@ def _judged(
             seen.everybody,
             threshold=asked.threshold,
             sizes=seen.sizes,
-            achieved=_achieved(checked),
+            achieved=_achieved(release, checked),
         )
     rows = _sampled(released, asked)
     if asked.time_limit is not None and perf_counter() - begun > asked.time_limit:
@@ -316,10 +356,11 @@ def _judged(
     )
 
 
-def _achieved(checked: Checked) -> float | None:
-    """Return the fewest rows, or persons, of a class as the database counted them."""
-    found = (result.achieved for result in checked.results if result.model == K_ANONYMITY)
-    return next(found, None)
+def _achieved(release: Release, checked: Checked) -> float | None:
+    """Return the fewest rows of a class, or persons, who were counted when it was published."""
+    results = (*release.checks.results, *checked.results)
+    found = [result.achieved for result in results if result.model == K_ANONYMITY]
+    return min((least for least in found if least is not None), default=None)
 
 
 def _sampled(released: Released, asked: Asked) -> NDArray[np.int64]:
