@@ -12,11 +12,17 @@ from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from dbanon.db.session import Session
     from dbanon.domain.policy import ColumnRule
+    from dbanon.domain.report import UniqueSet
     from dbanon.domain.table import ColumnInfo, ColumnStats, TableInfo
     from dbanon.formats.persons import Persons
     from dbanon.formats.policy.proposals import Proposal
+
+MOST_ROWS = 50_000
+"""Of how many rows it is found what makes rows unique."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,8 @@ class Inspection:
     """A relation, its exact number of rows, its columns, and who seems to have several rows.
 
     ``key`` is what tells its rows apart: the primary key, or what does so now. ``differing`` are
-    the suggested quasi-identifiers in which rows of a person differ.
+    the suggested quasi-identifiers in which rows of a person differ. ``unique_sets`` are the sets
+    of suggested quasi-identifiers that make rows unique, of the ``sampled`` ones.
     """
 
     info: TableInfo
@@ -47,6 +54,8 @@ class Inspection:
     key: tuple[str, ...] = ()
     persons: Persons | None = None
     differing: tuple[str, ...] = ()
+    unique_sets: tuple[UniqueSet, ...] = ()
+    sampled: int = 0
 
 
 def inspect(
@@ -100,7 +109,7 @@ def inspect_query(
 def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
     from dbanon.db import catalog, identity
     from dbanon.formats.persons import candidates, find
-    from dbanon.formats.suggestions import differing, key_of, suggest
+    from dbanon.formats.suggestions import differing, key_of, suggest, told
 
     identity.admit(session, info)
     with stages("count"):
@@ -113,11 +122,51 @@ def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
     if not key and not info.volatile:  # else what tells rows apart now would not the next time
         key = key_of(info, stats, persons, pairs=pairs)
     suggested = suggest(replace(info, primary_key=key), stats, persons)
+    with stages("unique sets"):
+        sampled, sets = _unique_sets(session, info, suggested, stats, n_rows=n_rows)
     columns = tuple(
-        _column(info.column(rule.column), stats.get(rule.column), rule, reason)
+        _column(info.column(rule.column), stats.get(rule.column), rule, told(reason, rule, sets))
         for rule, reason in suggested
     )
-    return Inspection(info, n_rows, columns, key, persons, differing(suggested, persons, pairs))
+    return Inspection(
+        info=info,
+        n_rows=n_rows,
+        columns=columns,
+        key=key,
+        persons=persons,
+        differing=differing(suggested, persons, pairs),
+        unique_sets=sets,
+        sampled=sampled,
+    )
+
+
+def _unique_sets(
+    session: Session,
+    info: TableInfo,
+    suggested: Sequence[tuple[ColumnRule, str]],
+    stats: Mapping[str, ColumnStats],
+    *,
+    n_rows: int,
+) -> tuple[int, tuple[UniqueSet, ...]]:
+    """Return how many rows were sampled, and what makes them unique of what others may know.
+
+    Of many columns, those of the most values.
+    """
+    import numpy as np
+
+    from dbanon.anonymization.risk.unique_sets import MOST_COLUMNS, unique_sets
+    from dbanon.db import catalog
+    from dbanon.domain.policy import Role
+
+    quasi = [r.column for r, _ in suggested if r.role is Role.QUASI and r.column in stats]
+    most = sorted(quasi, key=lambda name: -stats[name].n_distinct)[:MOST_COLUMNS]
+    names = [name for name in quasi if name in most]
+    if not names or not n_rows:
+        return 0, ()
+    rows = catalog.sampled_hashes(session, info, names, n_rows=n_rows, most=MOST_ROWS)
+    hashes = np.array(rows, np.int64).reshape(len(rows), len(names))
+    codes = [np.unique(column, return_inverse=True)[1] for column in hashes.T]
+    return len(rows), unique_sets(list(zip(names, codes, strict=True)))
 
 
 def _column(

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dbanon.actions.inspect import InspectedColumn, Inspection
 
 
+_SHOWN = 5
+
 Query = Annotated[
     str | None,
     typer.Option("--query", metavar="SQL", show_default=False, help="look at a query instead"),
@@ -54,7 +56,7 @@ def inspect(
     if (table is None) == (query is None) or (create_view is not None and query is None):
         raise typer.BadParameter("name a table, or write --query (and --create-view)")
     settings = options.settings(dsn)
-    with console.watched(timings=False, steps=1) as stages:
+    with console.watched(timings=False, steps=2) as stages:
         if query is None:
             found = action.inspect(table or "", settings=settings, stages=stages)
         else:
@@ -68,6 +70,7 @@ def inspect(
     rows = [_row(column, found) for column in found.columns]
     name = "the query" if query is not None and create_view is None else str(found.info.name)
     console.table(headers, rows, title=f"{name}: {found.n_rows:,} rows")
+    _unique_sets(found)
     console.say(_key(found))
     for line in _persons(found):
         console.say(line)
@@ -77,6 +80,17 @@ def inspect(
         console.say("next: the same with --create-view NAME")
     else:
         console.say("next: " + command("dbanon policy suggest", found.info.name))
+
+
+def _unique_sets(found: Inspection) -> None:
+    """Show which suggested quasi-identifiers make most rows unique."""
+    sets = [
+        (", ".join(map(quote_identifier, one.columns)), one.rows, f"{100 * one.share:.1f}%")
+        for one in found.unique_sets[:_SHOWN]
+    ]
+    if sets:
+        title = f"What makes rows unique, of {found.sampled:,} rows: no fewer columns do it"
+        console.table(("columns", "rows", "share"), sets, title=title)
 
 
 def _key(found: Inspection) -> str:

@@ -268,6 +268,35 @@ def _pairs(number: int, column: str, others: Sequence[str]) -> sql.Composed:
     )
 
 
+def sampled_hashes(
+    session: Session, info: TableInfo, names: Sequence[str], *, n_rows: int, most: int
+) -> list[tuple[int, ...]]:
+    """Return a hash of each value of some columns, of about ``most`` rows of ``n_rows``.
+
+    Equal values have equal hashes, and NULL has one of its own; the values stay where they are. Of
+    a table it is the same sample each time.
+    """
+    texts = [_text(info.column(name)) for name in names]
+    hashes = [sql.SQL("coalesce(hashtextextended({}, 0), 0)").format(text) for text in texts]
+    source: sql.Composable = readable(session, info)
+    share = sql.Literal(min(most / max(n_rows, 1), 1.0))
+    if n_rows > most and info.is_table:
+        part = sql.SQL("{} TABLESAMPLE bernoulli ({} * 100) REPEATABLE (0)")
+        source = part.format(source, share)
+    elif n_rows > most:
+        source = sql.SQL("{} WHERE random() < {}").format(source, share)
+    statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(hashes), source)
+    with harmless(session):
+        return session.pg.execute(statement).fetchall()
+
+
+def _text(column: ColumnInfo) -> sql.Composed:
+    """Compose a text that equal values share: those of numbers may have zeros at the end."""
+    if column.kind is ColumnKind.DECIMAL and column.base_schema == "pg_catalog":
+        return sql.SQL("trim_scale({}::numeric)::text").format(sql.Identifier(column.name))
+    return text_of(column, sql.Identifier(column.name))
+
+
 def distinct_values(session: Session, info: TableInfo, column: str, limit: int) -> list[str]:
     """Return at most ``limit`` distinct values of a column as text, NULL left out."""
     statement = sql.SQL(

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.domain.policy import ColumnRule, Role
-from dbanon.domain.table import ColumnKind
+from dbanon.domain.table import ColumnKind, quote_identifier
 from dbanon.formats.column_names import (
     DESCRIBES_A_PERSON,
     HARMS_A_PERSON,
@@ -21,8 +21,9 @@ from dbanon.formats.column_names import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from dbanon.domain.report import UniqueSet
     from dbanon.domain.table import ColumnInfo, ColumnStats, TableInfo
     from dbanon.formats.persons import Persons
 
@@ -30,6 +31,7 @@ _COMMENT = re.compile(rf"\bdbanon:\s*({'|'.join(Role)})\b", re.IGNORECASE)
 _NEARLY_UNIQUE = 0.95
 _FINE = 0.9  # the share from which policy set warns of nearly unique values
 _FEW = 50
+_WORTH_TELLING = 0.01  # the share of rows that a set makes unique
 _OF_TYPES = {
     "uuid": "it holds UUIDs, which are keys",
     "inet": "it holds addresses of machines",
@@ -85,6 +87,19 @@ def suggest(
         role, reason = _role(known)
         found.append((ColumnRule(column.name, role), reason))
     return found
+
+
+def told(reason: str, rule: ColumnRule, sets: Sequence[UniqueSet]) -> str:
+    """Return the reason of a quasi-identifier with what it does to rows, in numbers.
+
+    sets: what makes rows unique, those that do so of most rows first.
+    """
+    found = next((one for one in sets if rule.column in one.columns), None)
+    if rule.role is not Role.QUASI or found is None or found.share < _WORTH_TELLING:
+        return reason
+    others = [quote_identifier(name) for name in found.columns if name != rule.column]
+    words = f"with {' and '.join(others)}" if others else "by itself"
+    return f"{reason}; {words} it makes {found.share:.0%} of rows unique"
 
 
 def identifies(column: ColumnInfo, *, in_key: bool = False) -> str | None:

@@ -12,11 +12,12 @@ import numpy as np
 
 from dbanon.actions.preparation.request import Request
 from dbanon.actions.publication.opening import publishing
+from dbanon.actions.releases.seeing import served
 from dbanon.domain.caution import Code
 from dbanon.domain.errors import ConfigError, PolicyError, Unsatisfiable
 from dbanon.domain.policy import Policy, Role
 from dbanon.domain.release import NoisyCounts, ReleaseKind
-from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.document_reader import did_you_mean
 from dbanon.settings import Settings
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import EncodedColumn
     from dbanon.domain.policy import ColumnRule
     from dbanon.domain.release import Release
-    from dbanon.domain.table import TableInfo
+    from dbanon.domain.table import TableInfo, TableName
 
 _MOST_CELLS = 100_000
 _LEAST_EPSILON, _MOST_EPSILON = 0.001, 10.0
@@ -67,27 +68,11 @@ def count(
             hint="--epsilon 0.1; the more, the less noise, and the sooner the budget is spent",
         )
     settings = settings or Settings.load()
-    release = _served(relation, settings)
+    release = served(relation, settings)
     asked = Request.of(cast("Options", release.overrides))
     request = replace(asked, kind=ReleaseKind.TABLE, grants=(), dataset=())
     with publishing([(release.table, request)], settings, keep=not dry_run) as (session, found):
         return _count(session, found[0], release, by, epsilon=epsilon, dry_run=dry_run)
-
-
-def _served(relation: str | TableName, settings: Settings) -> Release:
-    """Return the release that a relation serves; raises ConfigError."""
-    from dbanon.db import catalog
-    from dbanon.db.metadata import ledger
-    from dbanon.db.metadata.migrate import current_session
-
-    where = relation if isinstance(relation, TableName) else TableName.parse(relation)
-    with current_session(settings) as session:
-        name = catalog.describe(session, where, hint="dbanon release list").name
-        served = ledger.served_release(session, name)
-    if served is None:
-        hint = "dbanon release list names those that are"
-        raise ConfigError(f"{name} serves no release", hint=hint)
-    return served
 
 
 def _count(

@@ -3,37 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from dbanon.domain.checks import Verdict
-from dbanon.domain.errors import ConfigError, DriftError, PolicyError, TaxonomyError, Unsatisfiable
-from dbanon.domain.policy import BUCKET, COUNT, K_ANONYMITY, Role
+from dbanon.actions.releases.seeing import see, served
+from dbanon.domain.errors import ConfigError
+from dbanon.domain.policy import K_ANONYMITY
 from dbanon.domain.progress import Stages
 from dbanon.domain.report import Report, Utility
-from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import command
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from dbanon.actions.releases.check import Checked
+    from dbanon.actions.releases.seeing import Seen
     from dbanon.anonymization.released.cells import Released
-    from dbanon.anonymization.risk.judge import Everybody
-    from dbanon.db.session import Session
-    from dbanon.domain.assignment import EncodedTable
-    from dbanon.domain.caution import Caution
-    from dbanon.domain.policy import Policy
     from dbanon.domain.release import Release
-    from dbanon.domain.table import TableInfo
-    from dbanon.domain.taxonomy import Taxonomy
+    from dbanon.domain.report import Risk
+    from dbanon.domain.table import TableName
 
 SAMPLES, THRESHOLD = 10_000, 0.2
-_SAMPLE = "the table, of which a sample is published"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +37,6 @@ class Asked:
     threshold: float = THRESHOLD
     population: int | None = None
     seed: int = 0
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Seen:
-    """What readers see, and what stands beside it.
-
-    sizes: the rows that they cannot tell apart where these are no classes.
-    """
-
-    released: Released
-    everybody: Everybody
-    columns: dict[str, str]
-    readers: tuple[str, ...]
-    statements: tuple[str, ...]
-    warnings: tuple[Caution, ...]
-    sizes: NDArray[np.int64] | None = None
 
 
 def report(
@@ -91,11 +67,12 @@ def report(
     _require_sensible(asked)
     stages, settings = stages or Stages(), settings or Settings.load()
     begun = perf_counter()
-    release = _served(relation, settings)
+    release = served(relation, settings)
+    _require_alone(release)
     with stages("prove"):
         checked = check_one(release.relation, settings=settings)
     _require_rows(checked)
-    seen = _seen(release, asked, settings, stages)
+    seen = see(release, settings, stages, persons=asked.population)
     return _judged(release, checked, seen, asked, stages=stages, begun=begun)
 
 
@@ -107,211 +84,25 @@ def _require_sensible(asked: Asked) -> None:
         raise ConfigError("at least one row is looked at", hint="--samples 10000")
 
 
+def _require_alone(release: Release) -> None:
+    if release.dataset:
+        raise ConfigError(
+            f"{release.relation} was published together with other tables, and shares the columns"
+            " of their persons: of these there is no report yet",
+            hint=command("dbanon check", release.relation),
+        )
+
+
 def _require_rows(checked: Checked) -> None:
-    """Raise what a check raises of a relation of which nothing could be checked."""
-    if checked.error is not None and checked.verdict is not Verdict.FAILED and not checked.results:
-        raise checked.error
+    """Raise what a check raises of a relation that has no row to report of."""
     if checked.error is not None and not any(result.n_rows for result in checked.results):
         raise checked.error
-
-
-def _served(relation: str | TableName, settings: Settings) -> Release:
-    """Return the release that a relation serves; raises ConfigError, TableNotFound."""
-    from dbanon.db import catalog
-    from dbanon.db.metadata import ledger
-    from dbanon.db.metadata.migrate import current_session
-
-    where = relation if isinstance(relation, TableName) else TableName.parse(relation)
-    with current_session(settings) as session:
-        name = catalog.describe(session, where, hint="dbanon release list").name
-        served = ledger.served_release(session, name)
-    if served is None:
-        hint = "dbanon release list names those that are"
-        raise ConfigError(f"{name} serves no release", hint=hint)
-    if served.dataset:
-        raise ConfigError(
-            f"{name} was published together with other tables, whose persons' columns it shares:"
-            " of these there is no report yet",
-            hint=command("dbanon check", name),
-        )
-    return served
-
-
-def _seen(release: Release, asked: Asked, settings: Settings, stages: Stages) -> _Seen:
-    """Read what readers see, the source and its population on one snapshot."""
-    from dbanon.actions.preparation.cautions import of_release
-    from dbanon.actions.preparation.loading import find_source, looking
-    from dbanon.db import catalog, identity
-    from dbanon.db.session import connect
-
-    with connect(settings) as session:
-        source = partial(find_source, session, release.table)
-        published = partial(catalog.describe, session, release.relation)
-        with looking(session, source, published) as (info, view):
-            session.allow_memory()
-            identity.admit(session, info, view)
-            identity.require_release(session, view, release.data_id)
-            warnings = tuple(of_release(session, release))
-            policy = release.policy.completed(info).with_orders(info)
-            trees = _taxonomies(session, release)
-            with stages("read"):
-                encoded = _encoded(session, info, policy, trees)
-            with stages("see"):
-                if not policy.anatomy:
-                    _require_types(info, view, encoded)
-                shown = _read(session, view, policy, encoded)
-                released = shown.released(encoded, policy)
-                everybody = _everybody(session, info, policy, shown, trees=trees, asked=asked)
-            if policy.sample is not None and everybody.counted is None:
-                everybody = replace(everybody, counted=released, name=_SAMPLE)
-            return _Seen(
-                released=released,
-                everybody=everybody,
-                columns={column.name: column.type for column in view.columns},
-                readers=_readers(session, view.name),
-                statements=_statements(session, view),
-                warnings=warnings,
-                sizes=shown.sizes,
-            )
-
-
-def _taxonomies(session: Session, release: Release) -> dict[str, Taxonomy]:
-    from dbanon.db.metadata import store
-
-    return store.load_taxonomies(session, release.taxonomies)
-
-
-def _encoded(
-    session: Session, info: TableInfo, policy: Policy, trees: dict[str, Taxonomy]
-) -> EncodedTable:
-    """Read the rows of a table; raises DriftError when they no longer fit the release."""
-    from dbanon.anonymization.encoding.encode import encode
-    from dbanon.db import transfer
-
-    kinds = {column.name: column.kind for column in info.columns}
-    try:
-        _require_columns(info, policy)
-        transfer.require_fit(session, info, policy)
-        # Nothing is written back, so that neither keys are needed nor what stands in their rows.
-        rows = transfer.read(session, replace(info, primary_key=()), replace(policy, masking=()))
-        return encode(rows.columns, policy, kinds=kinds, taxonomies=trees)
-    except (PolicyError, TaxonomyError, Unsatisfiable) as error:
-        msg = f"{info.name} no longer has what the release was made of: {error}"
-        raise DriftError(msg, hint=command("dbanon refresh", info.name)) from None
-
-
-def _require_columns(info: TableInfo, policy: Policy) -> None:
-    there = {column.name for column in info.columns}
-    missing = [rule.column for rule in policy.columns if rule.column not in there]
-    if missing:
-        raise PolicyError(f"it has no column {', '.join(map(quote_identifier, missing))}")
-
-
-def _require_types(info: TableInfo, view: TableInfo, encoded: EncodedTable) -> None:
-    """Raise DriftError for columns that would be published in another type by now."""
-    from dbanon.anonymization.released.reading import recoding_of
-    from dbanon.db.releases.column_types import published_type
-
-    for column in encoded.quasi:
-        expected = published_type(recoding_of(column), info.column(column.name))
-        if expected.endswith("[]"):
-            expected = f"_{expected.removesuffix('[]')}"
-        if view.column(column.rule.published_as[0]).base_type != expected:
-            raise DriftError(
-                f"column {quote_identifier(column.name)} of {info.name} has another type than when"
-                f" {view.name} was published",
-                hint=command("dbanon refresh", info.name),
-            )
-
-
-def _read(session: Session, view: TableInfo, policy: Policy, encoded: EncodedTable) -> _Shown:
-    """Return what readers see, as texts."""
-    from dbanon.db import catalog, identity
-    from dbanon.db.releases import reading
-    from dbanon.db.releases.beside.relations import BUCKETS
-
-    sensitive = [name for name in encoded.sensitive_names if not policy.masked(name)]
-    if not policy.anatomy:
-        return _Shown(reading.texts(session, view.name, [*policy.published_quasi, *sensitive]))
-    buckets = catalog.describe(session, BUCKETS.name(view.name))
-    identity.admit(session, buckets)
-    shown = reading.texts(session, buckets.name, [BUCKET, *sensitive], counted=COUNT)
-    quasi = [rule.column for rule in policy.with_role(Role.QUASI)]
-    return _Shown(shown, reading.texts(session, view.name, quasi))
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Shown:
-    """What readers see, as texts; exact: by anatomy, the quasi-identifiers."""
-
-    texts: pa.Table
-    exact: pa.Table | None = None
-
-    def released(self, encoded: EncodedTable, policy: Policy) -> Released:
-        """Return it over the codes of a table."""
-        from dbanon.anonymization.released.reading import of_texts
-
-        return of_texts(encoded, self.texts, _counts(self.texts), policy=policy)
-
-    @property
-    def sizes(self) -> NDArray[np.int64] | None:
-        """How many rows nobody can tell apart, None where these are the classes."""
-        return None if self.exact is None else _counts(self.exact)
-
-
-def _counts(shown: pa.Table) -> NDArray[np.int64]:
-    import numpy as np
-
-    from dbanon.db.releases.reading import COUNTED
-
-    return np.asarray(shown.column(COUNTED), np.int64)
-
-
-def _everybody(
-    session: Session,
-    info: TableInfo,
-    policy: Policy,
-    shown: _Shown,
-    *,
-    trees: dict[str, Taxonomy],
-    asked: Asked,
-) -> Everybody:
-    """Return what is known of the population; raises what reading its table raises."""
-    from dbanon.anonymization.risk.judge import Everybody
-    from dbanon.db.proofs import population
-
-    if policy.population is None or policy.anatomy:
-        return Everybody(size=asked.population)
-    people = population.describe(session, info, policy, n_rows=0)
-    quasi = replace(policy, columns=policy.with_role(Role.QUASI), where=(), class_label=None)
-    table = _encoded(session, people, quasi, trees)
-    counted = shown.released(table, quasi)
-    return Everybody(asked.population or table.n_rows, counted, str(people.name))
-
-
-def _readers(session: Session, view: TableName) -> tuple[str, ...]:
-    from dbanon.db.releases import views
-
-    granted = views.grants(session, view)
-    return tuple(sorted({one.grantee or "PUBLIC" for one in granted if one.privilege == "SELECT"}))
-
-
-def _statements(session: Session, view: TableInfo) -> tuple[str, ...]:
-    """Return the SQL by which anybody who reads the relation repeats its checks."""
-    from dbanon.db.printing import printed
-    from dbanon.db.proofs import checks
-    from dbanon.db.releases.guarantee import read_promise
-
-    name, promise = checks.named(view.name), read_promise(session, view)
-    proofs = () if promise is None else checks.proofs(name, promise)
-    composed = [checks.verification(name), *(proof.statement for proof in proofs)]
-    return tuple(printed(statement).strip() for statement in composed)
 
 
 def _judged(
     release: Release,
     checked: Checked,
-    seen: _Seen,
+    seen: Seen,
     asked: Asked,
     *,
     stages: Stages,
@@ -320,22 +111,34 @@ def _judged(
     """Return the report; parts for which there is no time are left out, and named."""
     from dbanon.anonymization.risk import judge
 
-    released, left_out = seen.released, []
+    achieved = _achieved(release, checked)
     with stages("risk"):
         risk = judge.risk(
-            released,
+            seen.released,
             seen.everybody,
             threshold=asked.threshold,
             sizes=seen.sizes,
-            achieved=_achieved(release, checked),
+            achieved=achieved,
         )
-    rows = _sampled(released, asked)
+    rows, left_out = _sampled(seen.released, asked), []
     if asked.time_limit is not None and perf_counter() - begun > asked.time_limit:
         left_out.append("unique sets")
     else:
         with stages("unique sets"):
-            least = release.policy.k
-            risk = replace(risk, unique_sets=judge.sets_of(released, rows, least=least))
+            sets = judge.sets_of(seen.released, rows, least=release.policy.k)
+        risk = replace(risk, unique_sets=sets)
+    return _report(release, checked, seen, risk, sampled=len(rows), left_out=tuple(left_out))
+
+
+def _report(
+    release: Release,
+    checked: Checked,
+    seen: Seen,
+    risk: Risk,
+    *,
+    sampled: int,
+    left_out: tuple[str, ...],
+) -> Report:
     return Report(
         relation=release.relation,
         table=release.table,
@@ -351,8 +154,8 @@ def _judged(
         readers=seen.readers,
         statements=seen.statements,
         warnings=seen.warnings,
-        sampled=len(rows),
-        left_out=tuple(left_out),
+        sampled=sampled,
+        left_out=left_out,
     )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-MOST_ROWS, MOST_COLUMNS = 50_000, 12
+MOST_COLUMNS = 12
 LARGEST = 3
 _DENSE = 4  # as many counters as that for each row cost less than sorting the rows
 

@@ -93,11 +93,11 @@ def report(
     dbanon report anon.patients --against before.json
     dbanon report anon.patients --population-size 144000
     """
+    from dbanon.actions.releases import differences
     from dbanon.actions.releases.check import explain
     from dbanon.actions.releases.report import report as action
-    from dbanon.formats import reports
 
-    before = None if against is None else reports.read(against)
+    before = None if against is None else differences.read(against)
     settings = options.settings(dsn, owner=owner)
     with console.watched(timings=False, steps=5, progress=progress) as stages:
         found = action(
@@ -110,7 +110,7 @@ def report(
             stages=stages,
         )
     if before is not None:
-        _show_differences(reports.differences(before, console.plain(found)), json=json)
+        _show_differences(differences.compare(before, console.plain(found)), json=json)
     elif json:
         console.document(found)
     else:

@@ -36,7 +36,7 @@ def read(path: Path) -> dict[str, Any]:
     return document
 
 
-def differences(before: dict[str, Any], now: dict[str, Any]) -> tuple[Difference, ...]:
+def compare(before: dict[str, Any], now: dict[str, Any]) -> tuple[Difference, ...]:
     """Return the figures of which two reports do not say the same, in the order of the second."""
     old, new = (dict(figures(document)) for document in (before, now))
     return tuple(
