@@ -1,0 +1,80 @@
+"""Which columns make rows unique, told before there is a policy."""
+
+import json
+
+import pytest
+from tables import make_patients
+
+import dbanon
+from dbanon.actions import inspect as inspecting
+
+pytestmark = pytest.mark.one_server
+
+ALONE = "SELECT count(*) FROM (SELECT FROM {} GROUP BY {} HAVING count(*) = 1) AS alone"
+
+
+@pytest.fixture
+def patients(copied):
+    return copied(make_patients)
+
+
+def counted(database, *columns):
+    return database.execute(ALONE.format("public.patients", ", ".join(columns)))[0][0]
+
+
+def test_sets_are_those_that_sql_counts(patients):
+    found = dbanon.inspect("patients", settings=patients.settings)
+    rows = {one.columns: one.rows for one in found.unique_sets}
+    assert 200 == found.sampled
+    assert counted(patients, "born") == rows["born",]
+    assert counted(patients, "weight") == rows["weight",]
+    (both,) = patients.execute(
+        "SELECT count(*) FROM (SELECT count(*) OVER (PARTITION BY age, sex) AS n,"
+        " count(*) OVER (PARTITION BY age) AS a, count(*) OVER (PARTITION BY sex) AS s"
+        " FROM public.patients) AS q WHERE n = 1 AND a > 1 AND s > 1"
+    )[0]
+    assert both == rows["age", "sex"]
+    assert not any("disease" in columns or "id" in columns for columns in rows)
+
+
+def test_the_role_has_a_reason_in_numbers(patients, run, monkeypatch):
+    monkeypatch.setenv("DBANON_DSN", patients.dsn)
+    found = dbanon.inspect("patients", settings=patients.settings)
+    reasons = {column.info.name: column.reason for column in found.columns}
+    share = counted(patients, "born") / 200
+    assert reasons["born"].endswith(f"; by itself it makes {share:.0%} of rows unique")
+    assert "unique" not in reasons["disease"]
+    assert (
+        f"by itself it makes {share:.0%} of rows unique" in run("policy", "suggest", "patients").out
+    )
+    shown = run("inspect", "patients").out
+    assert "What makes rows unique, of 200 rows" in shown
+    document = json.loads(run("inspect", "patients", "--json").out)
+    assert {"columns": ["born"], "rows": counted(patients, "born"), "share": share} in document[
+        "unique_sets"
+    ]
+
+
+def test_numbers_that_are_written_otherwise_are_equal(patients):
+    patients.execute(
+        "CREATE TABLE public.n (age numeric); INSERT INTO public.n VALUES (1.0), (1.00), (2), (2)"
+    )
+    assert () == dbanon.inspect("public.n", settings=patients.settings).unique_sets
+
+
+@pytest.mark.parametrize("relation", ["public.patients", "public.view"])
+def test_large_relations_are_sampled(patients, monkeypatch, relation):
+    monkeypatch.setattr(inspecting, "MOST_ROWS", 60)
+    patients.execute("CREATE VIEW public.view AS SELECT * FROM public.patients")
+    found = dbanon.inspect(relation, settings=patients.settings)
+    assert 20 < found.sampled < 110
+    assert 200 == found.n_rows
+    if relation == "public.patients":
+        again = dbanon.inspect(relation, settings=patients.settings)
+        assert found.unique_sets == again.unique_sets
+
+
+def test_nothing_makes_nothing_unique(patients):
+    patients.execute("DELETE FROM public.patients")
+    found = dbanon.inspect("patients", settings=patients.settings)
+    assert (0, ()) == (found.sampled, found.unique_sets)
