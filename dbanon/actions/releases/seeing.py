@@ -83,12 +83,12 @@ def see(
             policy = release.policy.completed(info).with_orders(info)
             trees = _taxonomies(session, release)
             with stages("read"):
-                encoded = _encoded(session, info, policy, trees)
+                encoded, owners = _encoded(session, info, policy, trees)
             with stages("see"):
                 if not policy.anatomy:
                     _require_types(info, view, encoded)
                 shown = _read(session, view, policy, encoded)
-                released = shown.released(encoded, policy)
+                released = shown.released(encoded, policy, persons=owners)
                 everybody = _everybody(session, info, policy, shown, trees=trees, persons=persons)
             if policy.sample is not None and everybody.counted is None:
                 everybody = replace(everybody, counted=released, name=_SAMPLE)
@@ -111,8 +111,12 @@ def _taxonomies(session: Session, release: Release) -> dict[str, Taxonomy]:
 
 def _encoded(
     session: Session, info: TableInfo, policy: Policy, trees: dict[str, Taxonomy]
-) -> EncodedTable:
-    """Read the rows of a table; raises DriftError when they no longer fit the release."""
+) -> tuple[EncodedTable, NDArray[np.int32] | None]:
+    """Read the rows of a table, and whose each is if the policy has subjects.
+
+    Raises DriftError when they no longer fit the release.
+    """
+    from dbanon.actions.preparation.subjects import subjects_of, with_subject
     from dbanon.anonymization.encoding.encode import encode
     from dbanon.db import transfer
 
@@ -121,8 +125,12 @@ def _encoded(
         _require_columns(info, policy)
         transfer.require_fit(session, info, policy)
         # Nothing is written back, so that neither keys are needed nor what stands in their rows.
-        rows = transfer.read(session, replace(info, primary_key=()), replace(policy, masking=()))
-        return encode(rows.columns, policy, kinds=kinds, taxonomies=trees)
+        wanted = replace(with_subject(policy), masking=())
+        rows = transfer.read(session, replace(info, primary_key=()), wanted)
+        encoded = encode(rows.columns, policy, kinds=kinds, taxonomies=trees)
+        if policy.subject is None:
+            return encoded, None
+        return encoded, subjects_of(rows.columns, policy, kinds)[0]
     except (PolicyError, TaxonomyError, Unsatisfiable) as error:
         msg = f"{info.name} no longer has what the release was made of: {error}"
         raise DriftError(msg, hint=command("dbanon refresh", info.name)) from None
@@ -175,11 +183,18 @@ class _Shown:
     texts: pa.Table
     exact: pa.Table | None = None
 
-    def released(self, encoded: EncodedTable, policy: Policy) -> Released:
+    def released(
+        self,
+        encoded: EncodedTable,
+        policy: Policy,
+        *,
+        persons: NDArray[np.int32] | None = None,
+    ) -> Released:
         """Return it over the codes of a table."""
         from dbanon.anonymization.released.reading import of_texts
 
-        return of_texts(encoded, self.texts, _counts(self.texts), policy=policy)
+        counts = _counts(self.texts)
+        return of_texts(encoded, self.texts, counts, policy=policy, persons=persons)
 
     @property
     def sizes(self) -> NDArray[np.int64] | None:
@@ -211,8 +226,9 @@ def _everybody(
     if policy.population is None or policy.anatomy:
         return Everybody(size=persons)
     people = population.describe(session, info, policy, n_rows=0)
-    quasi = replace(policy, columns=policy.with_role(Role.QUASI), where=(), class_label=None)
-    table = _encoded(session, people, quasi, trees)
+    rules = policy.with_role(Role.QUASI)
+    quasi = replace(policy, columns=rules, where=(), subject=None, class_label=None)
+    table, _ = _encoded(session, people, quasi, trees)
     counted = shown.released(table, quasi)
     return Everybody(persons or table.n_rows, counted, str(people.name))
 

@@ -32,10 +32,17 @@ if TYPE_CHECKING:
     from dbanon.domain.table import ColumnKind
 
 
-def of_outcome(encoded: EncodedTable, outcome: Outcome, policy: Policy) -> Released:
+def of_outcome(
+    encoded: EncodedTable,
+    outcome: Outcome,
+    policy: Policy,
+    *,
+    persons: NDArray[np.int32] | None = None,
+) -> Released:
     """Return what readers would see of a publication; its rows are those of the table, in order.
 
-    Values that are masked are absent. O(n + groups log groups), and one reading of each label.
+    persons: whose each row is, where the policy has subjects. Values that are masked are absent.
+    O(n + groups log groups), and one reading of each label.
     """
     columns: list[CellColumn] = []
     of_group = np.zeros(outcome.assignment.n_groups, np.int64)
@@ -60,17 +67,23 @@ def of_outcome(encoded: EncodedTable, outcome: Outcome, policy: Policy) -> Relea
         if not policy.masked(name)
     )
     size = np.bincount(classes[rows], minlength=len(first))
-    return Released(encoded, tuple(columns), size, sensitive, classes)
+    known = _persons(encoded, policy, persons)
+    return Released(encoded, tuple(columns), size, sensitive, classes, known)
 
 
 def of_texts(
-    encoded: EncodedTable, shown: pa.Table, counts: NDArray[np.int64], *, policy: Policy
+    encoded: EncodedTable,
+    shown: pa.Table,
+    counts: NDArray[np.int64],
+    *,
+    policy: Policy,
+    persons: NDArray[np.int32] | None = None,
 ) -> Released:
     """Return what readers see of the texts of what is published, and how often each row is there.
 
     shown: the published columns of the quasi-identifiers and the sensitive columns, as texts of
-    the session's settings; of anatomy the bucket in place of the quasi-identifiers. O(m log m) for
-    m rows, and one reading of each distinct text.
+    the session's settings; of anatomy the bucket in place of the quasi-identifiers; persons: as for
+    ``of_outcome``. O(m log m) for m rows, and one reading of each distinct text.
     """
     index_of: list[tuple[list[str | None], NDArray[np.int32]]] = []
     if policy.anatomy:
@@ -94,7 +107,17 @@ def of_texts(
             code_of, n_codes = _codes(domain, texts)
             sensitive.append(_counted(name, of_row, code_of[index], counts, n_codes))
     size = _sums(of_row, counts, len(first))
-    return Released(encoded, columns, size, tuple(sensitive))
+    known = _persons(encoded, policy, persons)
+    return Released(encoded, columns, size, tuple(sensitive), None, known)
+
+
+def _persons(
+    encoded: EncodedTable, policy: Policy, persons: NDArray[np.int32] | None
+) -> NDArray[np.int32] | None:
+    """Return whose each row is; all are one person's where the policy has some and nobody knows."""
+    if policy.subject is None or persons is not None:
+        return persons
+    return np.zeros(encoded.n_rows, np.int32)
 
 
 def recoding_of(column: EncodedColumn) -> str:

@@ -79,8 +79,9 @@ def _of_persons(found: Reidentification, achieved: float | None) -> Reidentifica
 def sets_of(released: Released, rows: NDArray[np.int64], *, least: int) -> tuple[UniqueSet, ...]:
     """Return which quasi-identifiers make sampled rows of the source unique.
 
-    least: the fewest rows that are told of.
+    least: the fewest persons of whom a set is told.
     """
     columns = released.table.quasi[:MOST_COLUMNS]
     coded = [(column.name, column.codes[rows].astype(np.int64)) for column in columns]
-    return tuple(one for one in unique_sets(coded) if one.rows >= least)
+    persons = None if released.persons is None else released.persons[rows]
+    return unique_sets(coded, persons=persons, least=least)

@@ -23,12 +23,18 @@ LARGEST = 3
 _DENSE = 4  # as many counters as that for each row cost less than sorting the rows
 
 
-def unique_sets(columns: Sequence[tuple[str, NDArray[np.int64]]]) -> tuple[UniqueSet, ...]:
+def unique_sets(
+    columns: Sequence[tuple[str, NDArray[np.int64]]],
+    *,
+    persons: NDArray[np.int32] | None = None,
+    least: int = 1,
+) -> tuple[UniqueSet, ...]:
     """Return the sets of columns that make rows unique, those that do so of most rows first.
 
-    columns: the name and the codes, from 0 on, of each; NULL is a value. A row counts for a set if
-    no other row has its values there, and some has them in every smaller part of the set. O(d^3 n
-    log n).
+    columns: the name and the codes, from 0 on, of each; NULL is a value; persons: whose each row
+    is, None where each is another's; least: the fewest persons of whom a set is told. A row counts
+    for a set if no other row has its values there, and some has them in every smaller part of the
+    set. O(d^3 n log n).
     """
     if not columns or not len(columns[0][1]):
         return ()
@@ -40,11 +46,16 @@ def unique_sets(columns: Sequence[tuple[str, NDArray[np.int64]]]) -> tuple[Uniqu
         before = np.zeros(n_rows, bool)
         for part in combinations(places, len(places) - 1):
             before |= alone[part]
-        rows = int((unique & ~before).sum())
-        if rows:
+        minimal = unique & ~before
+        rows = int(minimal.sum())
+        if rows and _n_persons(minimal, persons) >= least:
             names = tuple(columns[place][0] for place in places)
             found.append(UniqueSet(names, rows, rows / n_rows))
     return tuple(sorted(found, key=lambda one: (-one.rows, len(one.columns))))
+
+
+def _n_persons(rows: NDArray[np.bool_], persons: NDArray[np.int32] | None) -> int:
+    return int(rows.sum()) if persons is None else len(np.unique(persons[rows]))
 
 
 def _uniques(

@@ -8,17 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dbanon.cli import options
-from dbanon.cli.terminal import console
+from dbanon.cli.terminal import console, judgement
 from dbanon.cli.terminal import report as shown
 from dbanon.domain.checks import CheckFailed
 
 if TYPE_CHECKING:
-    from dbanon.domain.report import Difference, Report, Risk
-
-_BELIEFS = (
-    *("column", "values", "highest belief", "lift", "guessed", "baseline", "positive"),
-    *("negative", "diversity", "closeness"),
-)
+    from dbanon.domain.report import Difference, Report
 
 Served = Annotated[
     str, typer.Argument(metavar="RELATION", help="a published one, such as anon.patients")
@@ -132,50 +127,12 @@ def _show_differences(found: tuple[Difference, ...], *, json: bool) -> None:
 def _show(found: Report) -> None:
     shown.checks(found.checks)
     shown.loss(found.loss)
-    _show_risk(found.risk)
-    _show_uniqueness(found)
+    judgement.risk(found.risk)
+    judgement.uniqueness(found.risk, sampled=found.sampled)
+    judgement.attacks(found.risk)
+    judgement.utility(found.utility)
     console.say(f"readers: {', '.join(found.readers) or 'nobody but its owner'}")
     for part in found.left_out:
         console.warn(f"{part}: left out for want of time")
     console.caution(found.warnings)
     console.say("repeat the checks in SQL: " + found.statements[0])
-
-
-def _show_risk(risk: Risk) -> None:
-    rows = [
-        (one.attacker.value, one.highest, one.average, one.above, one.threshold, one.basis)
-        for one in risk.reidentification
-    ]
-    headers = ("attacker", "highest", "average", "at risk", "over", "counted among")
-    console.table(headers, rows, title="Re-identification: how likely a record is found")
-    sizes = [(_band(one.least, one.most), one.classes, one.rows) for one in risk.sizes]
-    console.table(("rows alike", "classes", "rows"), sizes)
-    if not risk.disclosures:
-        return
-    beliefs = [
-        (
-            *(one.column, one.values, one.highest, one.lift, one.guessed, one.baseline),
-            *(one.positive, one.negative, one.diversity, one.closeness),
-        )
-        for one in risk.disclosures
-    ]
-    console.table(_BELIEFS, beliefs, title="Disclosure: what a class says beyond the relation")
-
-
-def _show_uniqueness(found: Report) -> None:
-    rows = [
-        (one.estimator, one.population, one.sampled, one.share) for one in found.risk.uniqueness
-    ]
-    if rows:
-        headers = ("estimator", "population", "sampled", "unique")
-        console.table(headers, rows, title="Unique persons in the population, by the source")
-    sets = [(", ".join(one.columns), one.rows, one.share) for one in found.risk.unique_sets]
-    if sets:
-        title = f"What makes rows of the source unique, of {found.sampled:,} rows"
-        console.table(("columns", "rows", "share"), sets, title=title)
-
-
-def _band(least: int, most: int | None) -> str:
-    if most is None:
-        return f"{least}+"
-    return str(least) if least == most else f"{least}-{most}"

@@ -41,3 +41,11 @@ def test_sparse_codes_are_told_apart():
 def test_no_rows_and_no_columns_have_no_sets():
     assert () == unique_sets([])
     assert () == unique_sets([("a", np.zeros(0, np.int64))])
+
+
+def test_a_set_is_told_of_persons_and_not_of_their_rows():
+    columns = [("a", np.arange(6)), ("b", np.array([0, 0, 0, 0, 1, 1]))]
+    persons = np.array([0, 0, 0, 0, 1, 1], np.int32)
+    assert [6] == [one.rows for one in unique_sets(columns, persons=persons, least=2)]
+    assert () == unique_sets(columns, persons=persons, least=3)
+    assert [6] == [one.rows for one in unique_sets(columns, least=6)]

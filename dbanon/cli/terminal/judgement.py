@@ -1,0 +1,97 @@
+"""How risks and the use of a relation look."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbanon.cli.terminal import console
+
+if TYPE_CHECKING:
+    from dbanon.domain.report import Risk, Utility
+
+_BELIEFS = (
+    *("column", "values", "highest belief", "lift", "guessed", "baseline", "positive"),
+    *("negative", "diversity", "closeness"),
+)
+_LEARNED = (
+    *("predicts", "by", "from the source", "from the release", "guessing"),
+    *("AUC source", "AUC release", "AUC guessing"),
+)
+
+
+def risk(found: Risk) -> None:
+    """Print who finds records, and what classes disclose."""
+    rows = [
+        (one.attacker.value, one.highest, one.average, one.above, one.threshold, one.basis)
+        for one in found.reidentification
+    ]
+    headers = ("attacker", "highest", "average", "at risk", "over", "counted among")
+    console.table(headers, rows, title="Re-identification: how likely a record is found")
+    sizes = [(_band(one.least, one.most), one.classes, one.rows) for one in found.sizes]
+    console.table(("rows alike", "classes", "rows"), sizes)
+    if not found.disclosures:
+        return
+    beliefs = [
+        (
+            *(one.column, one.values, one.highest, one.lift, one.guessed, one.baseline),
+            *(one.positive, one.negative, one.diversity, one.closeness),
+        )
+        for one in found.disclosures
+    ]
+    console.table(_BELIEFS, beliefs, title="Disclosure: what a class says beyond the relation")
+
+
+def uniqueness(found: Risk, *, sampled: int) -> None:
+    """Print who is unique, of so many rows of the source."""
+    rows = [(one.estimator, one.population, one.sampled, one.share) for one in found.uniqueness]
+    if rows:
+        headers = ("estimator", "population", "sampled", "unique")
+        console.table(headers, rows, title="Unique persons in the population, by the source")
+    sets = [(", ".join(one.columns), one.rows, one.share) for one in found.unique_sets]
+    if sets:
+        title = f"What makes rows of the source unique, of {sampled:,} rows"
+        console.table(("columns", "rows", "share"), sets, title=title)
+
+
+def attacks(found: Risk) -> None:
+    """Print what came of attacks, and in how many cases a guesser would have been right."""
+    rows = [
+        (
+            *(one.name, one.column, one.tried, one.candidates, one.rate, one.low, one.high),
+            *(one.baseline, one.expected),
+        )
+        for one in found.attacks
+    ]
+    if rows:
+        headers = (
+            *("attack", "column", "tried", "candidates", "right", "from", "to", "guesser"),
+            "at most by models",
+        )
+        console.table(headers, rows, title="Attacks on sampled persons: how often they are right")
+
+
+def utility(found: Utility) -> None:
+    """Print what readers can still find out."""
+    lost = [(one.column, one.distance) for one in found.distributions]
+    if lost:
+        title = "Distributions: 0 is as in the source, 1 has nothing in common with it"
+        console.table(("column", "distance"), lost, title=title)
+    errors = [
+        (f"{one.selectivity:.1%}", one.queries, one.median, one.upper) for one in found.queries
+    ]
+    if errors:
+        title = "COUNT queries: relative errors"
+        console.table(("true of", "queries", "median", "95th percentile"), errors, title=title)
+    learned = [
+        (one.column, one.classifier, *one.accuracy, *(one.auc or (None,) * 3))
+        for one in found.classifications
+    ]
+    if learned:
+        title = "Classifiers: accuracy on rows unknown to them"
+        console.table(_LEARNED, learned, title=title)
+
+
+def _band(least: int, most: int | None) -> str:
+    if most is None:
+        return f"{least}+"
+    return str(least) if least == most else f"{least}-{most}"

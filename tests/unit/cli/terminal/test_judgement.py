@@ -1,0 +1,81 @@
+import pytest
+
+from dbanon.cli.terminal import judgement
+from dbanon.domain.report import (
+    Attack,
+    Attacker,
+    Classification,
+    Disclosure,
+    Distribution,
+    QueryError,
+    Reidentification,
+    Risk,
+    SizeBand,
+    Uniqueness,
+    UniqueSet,
+    Utility,
+)
+
+RISK = Risk(
+    reidentification=(Reidentification(Attacker.PROSECUTOR, 0.2, 0.05, 0.0, 0.2, "the relation"),),
+    sizes=(SizeBand(1, 1, 3, 3), SizeBand(5, 9, 10, 61), SizeBand(500, None, 1, 700)),
+    disclosures=(Disclosure("disease", 4, 0.5, 2.0, 0.4, 0.3, 0.0, 0.1, 2.5, 0.25),),
+    uniqueness=(Uniqueness("zayatz", 144_000, 0.05, 0.0423),),
+    unique_sets=(UniqueSet(("age", "sex"), 12, 0.06),),
+    attacks=(Attack("linkage", "disease", 100, 7.0, 0.11, 0.05, 0.18, 0.02, 0.2, "nearest"),),
+)
+USE = Utility(
+    distributions=(Distribution("age", ("a",), (1.0,), (1.0,), 0.125),),
+    queries=(QueryError(0.01, 1000, 0.042, 0.246),),
+    classifications=(Classification("salary", "boosting", (0.85, 0.81, 0.75), None),),
+)
+
+
+def lines(capsys):
+    shown = capsys.readouterr().out.splitlines()
+    return [" ".join(line.split()) for line in shown if line.strip() and "─" not in line]
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+
+
+def test_risks_are_shown(capsys):
+    judgement.risk(RISK)
+    assert {
+        "prosecutor 0.2000 0.0500 0.0000 0.2000 the relation",
+        "1 3 3",
+        "5-9 10 61",
+        "500+ 1 700",
+        "disease 4 0.5000 2.0000 0.4000 0.3000 0.0000 0.1000 2.5000 0.2500",
+    } < set(lines(capsys))
+
+
+def test_who_is_unique_is_shown(capsys):
+    judgement.uniqueness(RISK, sampled=200)
+    shown = lines(capsys)
+    assert {"zayatz 144,000 0.0500 0.0423", "age, sex 12 0.0600"} < set(shown)
+    assert "What makes rows of the source unique, of 200 rows" in shown
+
+
+def test_attacks_are_shown(capsys):
+    judgement.attacks(RISK)
+    expected = "linkage disease 100 7.0000 0.1100 0.0500 0.1800 0.0200 0.2000"
+    assert expected in lines(capsys)
+
+
+def test_use_is_shown(capsys):
+    judgement.utility(USE)
+    assert {
+        "age 0.1250",
+        "1.0% 1,000 0.0420 0.2460",
+        "salary boosting 0.8500 0.8100 0.7500 - - -",
+    } < set(lines(capsys))
+
+
+def test_of_nothing_nothing_is_shown(capsys):
+    judgement.uniqueness(Risk((), ()), sampled=0)
+    judgement.attacks(Risk((), ()))
+    judgement.utility(Utility())
+    assert [] == lines(capsys)
