@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dbanon.cli import options
-from dbanon.cli.terminal import console, judgement
+from dbanon.cli.terminal import console
 from dbanon.cli.terminal import report as shown
 from dbanon.domain.checks import CheckFailed
 
@@ -125,6 +125,8 @@ def _show_differences(found: tuple[Difference, ...], *, json: bool) -> None:
 
 
 def _show(found: Report) -> None:
+    from dbanon.cli.terminal import judgement
+
     shown.checks(found.checks)
     shown.loss(found.loss)
     judgement.risk(found.risk)
