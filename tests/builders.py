@@ -12,6 +12,9 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from dbanon.anonymization.encoding.encode import encode
+from dbanon.anonymization.pipeline import Outcome, published_values
+from dbanon.anonymization.released.reading import of_outcome
+from dbanon.domain.assignment import Assignment
 from dbanon.domain.policy import (
     K_ANONYMITY,
     L_DIVERSITY,
@@ -114,6 +117,14 @@ def encoded(columns, sensitive=None, *, kinds=None, rules=None, taxonomies=()):
         kinds=kinds,
         taxonomies={taxonomy.name: taxonomy for taxonomy in taxonomies},
     )
+
+
+def grouped(table, groups, policy):
+    """Return what readers see of groups, numbered from 0 without gaps, -1 being left out."""
+    ids = np.array(groups, np.int32)
+    assignment = Assignment(ids, int(ids.max()) + 1)
+    outcome = Outcome(assignment, published_values(table, assignment), None)
+    return of_outcome(table, outcome, policy)
 
 
 def read_numbers(name, columns=None):

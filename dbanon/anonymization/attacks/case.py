@@ -1,0 +1,197 @@
+"""What an attack is: a release, the persons on whom it is tried, and what comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from dbanon.anonymization.attacks.bounds import limits
+from dbanon.anonymization.attacks.intervals import interval
+from dbanon.anonymization.released.covering import Coverage, covers
+from dbanon.domain.report import Attack
+from dbanon.models.tally import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.attacks.bounds import Limits
+    from dbanon.anonymization.released.cells import Released, SensitiveCounts
+    from dbanon.domain.assignment import SensitiveDomain
+    from dbanon.domain.policy import Policy
+
+
+class NotTried(Exception):
+    """There is nothing that an attack could begin with; the message says what is missing."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Target:
+    """A sensitive column that an attacker wants to know of persons.
+
+    tally: how often each value is in each class; truth: (m,) the code of each person tried; whole:
+    (n_codes,) how often each value is in the relation; guess: its most frequent one.
+    """
+
+    name: str
+    domain: SensitiveDomain
+    tally: Tally
+    truth: NDArray[np.int64]
+    whole: NDArray[np.int64]
+    limits: Limits
+
+    @property
+    def guess(self) -> int:
+        """What somebody guesses of everybody who knows the whole relation, and no classes."""
+        return int(self.whole.argmax())
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Case:
+    """A release, and the persons on whom attacks are tried.
+
+    rows: (m,) their rows of the source, ascending; coverage: the classes that each may be in;
+    unseen: how many were drawn whom no class covers, so that they cannot be in it as they are.
+    """
+
+    released: Released
+    policy: Policy
+    rows: NDArray[np.int64]
+    coverage: Coverage
+    unseen: int = 0
+
+    @property
+    def tried(self) -> int:
+        """How many persons there are."""
+        return len(self.rows)
+
+    @property
+    def true_class(self) -> NDArray[np.int32] | None:
+        """The class of each person, None where nobody remembers."""
+        classes = self.released.classes
+        return None if classes is None else classes[self.rows]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all these persons are known to be in the release."""
+        published = int(self.released.size.sum())
+        if self.released.classes is not None:
+            return True
+        return published == self.released.table.n_rows and not self.unseen
+
+    def crowd(self) -> NDArray[np.float64]:
+        """Return of how many rows of the source a row of each class may be, (n_classes,).
+
+        Counted among the persons tried, and scaled; a class covers its own rows at least.
+        """
+        found = np.bincount(self.coverage.classes, minlength=self.released.n_classes)
+        scale = self.released.table.n_rows / max(self.tried + self.unseen, 1)
+        return np.asarray(np.maximum(found * scale, self.released.size), np.float64)
+
+    def of(self, seen: NDArray[np.bool_]) -> Case:
+        """Return the case of some persons, (m,); the others are thought to be in no class."""
+        start, classes = self.coverage
+        held = np.diff(start)
+        coverage = Coverage(
+            np.append(0, np.cumsum(held[seen])).astype(np.int64), classes[np.repeat(seen, held)]
+        )
+        unseen = self.unseen + int(len(seen) - seen.sum())
+        return Case(self.released, self.policy, self.rows[seen], coverage, unseen)
+
+    def coverage_of(self, some: slice) -> Coverage:
+        """Return the classes of some persons, one after the other."""
+        start = self.coverage.start[some.start : some.stop + 1]
+        return Coverage(start - start[0], self.coverage.classes[start[0] : start[-1]])
+
+    def targets(self) -> Iterator[Target]:
+        """Yield the sensitive columns whose values readers see, but those of one value."""
+        table = self.released.table
+        for column in self.released.sensitive:
+            place = table.sensitive_names.index(column.name)
+            whole = np.bincount(column.codes, weights=column.rows, minlength=column.n_codes)
+            if np.count_nonzero(whole) < 2:  # noqa: PLR2004 - who knows one value learns nothing
+                continue
+            domain = table.domains[place]
+            share = whole / max(whole.sum(), 1)
+            yield Target(
+                column.name,
+                domain,
+                tally_of(column),
+                table.sensitive[self.rows, place].astype(np.int64),
+                whole.astype(np.int64),
+                limits(self.policy, column.name, share, domain),
+            )
+
+    def some_target(self) -> Iterator[Target]:
+        """Yield the targets; raises NotTried when there is none."""
+        found = list(self.targets())
+        if not found:
+            raise NotTried("no sensitive column of several values is published as it is")
+        yield from found
+
+
+class Tries(NamedTuple):
+    """On whom an attack was tried, and with what chance it was right of each.
+
+    chances: (t,) in [0, 1], 0 or 1 where it is known; baseline: the rate of who guesses without the
+    release; candidates: the median number of rows that are left, None where it says nothing.
+    """
+
+    chances: NDArray[np.float64]
+    baseline: float
+    expected: float | None
+    candidates: float | None
+    words: str
+
+
+def result(name: str, column: str | None, tries: Tries) -> Attack:
+    """Return an attack with its rate and how sure that is; raises NotTried if it is of nobody."""
+    tried = len(tries.chances)
+    if not tried:
+        raise NotTried("no such person was found")
+    right = min(float(tries.chances.sum()), float(tried))
+    low, high = interval(right, tried)
+    return Attack(
+        name=name,
+        column=column,
+        tried=tried,
+        candidates=tries.candidates,
+        rate=right / tried,
+        low=low,
+        high=high,
+        baseline=tries.baseline,
+        expected=tries.expected,
+        words=tries.words,
+    )
+
+
+class AttackOn(Protocol):
+    """Tries an attack; yields one result, or one for each sensitive column."""
+
+    def __call__(self, case: Case, generator: np.random.Generator) -> Iterator[Attack]:
+        """Yield what came of it; raises NotTried when there is nothing to begin with."""
+        ...
+
+
+def draw(
+    released: Released, policy: Policy, *, samples: int, generator: np.random.Generator
+) -> Case:
+    """Draw persons who are in the release, as far as anybody knows, and find their classes."""
+    rows = np.arange(released.table.n_rows)
+    if released.classes is not None:
+        rows = rows[released.classes >= 0]
+    if len(rows) > samples:
+        rows = np.sort(generator.choice(rows, samples, replace=False))
+    case = Case(released, policy, rows, covers(released, rows))
+    return case.of(np.diff(case.coverage.start) > 0)
+
+
+def tally_of(column: SensitiveCounts) -> Tally:
+    """Return the values of each class as models count them."""
+    classes = column.classes.astype(np.int64)
+    start = np.flatnonzero(np.diff(classes, prepend=-1))
+    size = np.add.reduceat(column.rows, start) if len(start) else np.zeros(0, np.int64)
+    return Tally(classes, column.codes.astype(np.int64), column.rows, start, size)

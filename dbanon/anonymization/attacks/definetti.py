@@ -1,0 +1,176 @@
+"""To learn from the published classes which values go with which persons (Kifer, SIGMOD 2009)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from dbanon.anonymization.attacks.case import NotTried, Tries, result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.attacks.case import Case, Target
+    from dbanon.anonymization.released.cells import CellColumn
+    from dbanon.domain.assignment import EncodedColumn
+    from dbanon.domain.report import Attack
+    from dbanon.models.tally import Tally
+
+_ROUNDS = 5
+_CELLS = 4_000_000  # numbers that are held at once
+_NOTHING = 1e-12
+_VALUES = 1_000  # of more there is nothing to learn from classes
+
+
+def definetti(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  # noqa: ARG001 - it draws nothing
+    """Guess the likeliest value by naive Bayes, which is learned from what is published.
+
+    Everybody's quasi-identifiers are known, as of a register. How those of the rows of each value
+    are distributed is estimated from the cells of their classes (Turnbull, JRSS B 1976).
+    """
+    if not case.released.columns:
+        raise NotTried("the relation has no quasi-identifiers")
+    found = False
+    for target in case.some_target():
+        if len(target.whole) > _VALUES:
+            continue
+        found = True
+        yield _tried(case, target)
+    if not found:
+        raise NotTried(f"every sensitive column has more than {_VALUES:,} values")
+
+
+def _tried(case: Case, target: Target) -> Attack:
+    pairs = [
+        (cells, column)
+        for cells, column in zip(case.released.columns, case.released.table.quasi, strict=True)
+        if not cells.is_point
+    ]
+    n_codes = len(target.whole)
+    tables = [_learned(cells, column, target.tally, n_codes) for cells, column in pairs]
+    right = np.zeros(case.tried)
+    for some, score in _scores(case, pairs, tables, target):
+        right[some] = score.argmax(axis=1) == target.truth[some]
+    return result(
+        "deFinetti",
+        target.name,
+        Tries(
+            right,
+            baseline=float((target.truth == target.guess).mean()),
+            expected=None,
+            candidates=float(np.median(case.coverage.sums(case.released.size))),
+            words="learns from the relation which values go with which persons;"
+            " no model bounds what that tells",
+        ),
+    )
+
+
+def _learned(
+    cells: CellColumn, column: EncodedColumn, tally: Tally, n_values: int
+) -> NDArray[np.float64]:
+    """Return how likely each code is of a row of each value, relative to its label's; (c, m)."""
+    label = cells.index[tally.classes].astype(np.int64)
+    key = label * n_values + tally.values
+    rows = np.bincount(key, tally.counts, minlength=len(cells.labels) * n_values)
+    register = np.bincount(column.codes, minlength=column.size + 1) / len(column.codes)
+    by_label = rows.reshape(-1, n_values).astype(np.float64)
+    return self_consistent(by_label, Cover(cells, column.size), register)
+
+
+def self_consistent(
+    rows: NDArray[np.float64], cover: Cover, register: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return how the rows of each value are distributed over codes, (c, m), of which labels tell.
+
+    rows: (labels, m) how often each label is published with each value; register: (c,) the share of
+    everybody who has each code. The rows of a label are spread over its codes as the rows of the
+    same value are found to be, again and again. A code that was never seen with a value is not
+    ruled out: one row of each value may be anybody's.
+    """
+    anybody = register[:, None]
+    found = np.repeat(anybody, rows.shape[1], axis=1)
+    for _ in range(_ROUNDS):
+        total = cover.sums(found)
+        share = np.divide(rows, total, out=np.zeros(rows.shape), where=total > _NOTHING)
+        spread = found * cover.stacked(share) + anybody
+        found = spread / spread.sum(axis=0)
+    return found
+
+
+class Cover:
+    """Which codes the labels of a column cover, the last of which is NULL."""
+
+    def __init__(self, cells: CellColumn, size: int) -> None:
+        self._nulls, self._size, self._sets = cells.nulls, size, None
+        self._lo, self._end = cells.lo.astype(np.int64), cells.hi.astype(np.int64) + 1
+        self._end = np.maximum(self._end, self._lo)
+        if cells.members is not None:
+            start, codes = cells.members
+            shape = (len(cells.labels), size)
+            self._sets = csr_matrix((np.ones(len(codes)), codes, start), shape)
+
+    def sums(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum over the codes of each label of a table (c, m), as (labels, m)."""
+        if self._sets is not None:
+            found = self._sets @ table[: self._size]
+        else:
+            total = np.zeros((self._size + 1, table.shape[1]))
+            np.cumsum(table[: self._size], axis=0, out=total[1:])
+            found = total[self._end] - total[self._lo]
+        return np.asarray(np.maximum(found, 0.0) + self._nulls[:, None] * table[self._size])
+
+    def stacked(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum over the labels above each code of a table (labels, m), as (c, m)."""
+        found = np.zeros((self._size + 1, table.shape[1]))
+        if self._sets is not None:
+            found[: self._size] = self._sets.T @ table
+        else:
+            np.add.at(found, self._lo, table)
+            np.add.at(found, self._end, -table)
+            found = np.maximum(np.cumsum(found, axis=0), 0.0)
+        found[self._size] = table[self._nulls].sum(axis=0)
+        return found
+
+
+def _scores(
+    case: Case,
+    pairs: Sequence[tuple[CellColumn, EncodedColumn]],
+    tables: Sequence[NDArray[np.float64]],
+    target: Target,
+) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    """Yield some persons after the other, and how likely each has each value.
+
+    The values of a class were dealt among its rows, so that what is weighed is how much likelier
+    the person's own codes are than any of the cells, by each value.
+    """
+    inside = [
+        Cover(cells, column.size).sums(table)
+        for (cells, column), table in zip(pairs, tables, strict=True)
+    ]
+    weight, tally, n_codes = 1 / case.crowd(), target.tally, len(target.whole)
+    lengths, coverage = tally.distinct(), case.coverage
+    entries = np.append(0, np.cumsum(lengths[coverage.classes]))[coverage.start]
+    first = 0
+    while first < case.tried:
+        last = int(np.searchsorted(entries, entries[first] + _CELLS, side="right")) - 1
+        last = min(max(last, first + 1), first + max(_CELLS // n_codes, 1), case.tried)
+        classes = coverage.classes[coverage.start[first] : coverage.start[last]]
+        person = np.repeat(np.arange(first, last), np.diff(coverage.start[first : last + 1]))
+        held = lengths[classes]
+        place = np.repeat(tally.start[classes] - (np.cumsum(held) - held), held)
+        place += np.arange(len(place))
+        of_class, of_person = np.repeat(classes, held), np.repeat(person, held)
+        value = tally.values[place]
+        mass = weight[of_class] * tally.counts[place]
+        for (cells, column), table, total in zip(pairs, tables, inside, strict=True):
+            codes = column.codes[case.rows[of_person]]
+            below = total[cells.index[of_class], value]
+            mass *= np.divide(table[codes, value], below, out=np.ones(len(mass)), where=below > 0)
+        key = (of_person - first) * n_codes + value
+        found = np.bincount(key, mass, minlength=(last - first) * n_codes)
+        yield slice(first, last), found.reshape(last - first, n_codes).astype(np.float64)
+        first = last

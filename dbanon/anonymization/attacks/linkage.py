@@ -1,0 +1,187 @@
+"""To take the row that is nearest to a person (Domingo-Ferrer, Torra 2003)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.anonymization.attacks.bounds import least_rows, one_in
+from dbanon.anonymization.attacks.case import NotTried, Tries, result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.attacks.case import Case, Target
+    from dbanon.anonymization.released.cells import CellColumn
+    from dbanon.domain.assignment import EncodedColumn
+    from dbanon.domain.report import Attack
+
+_DISTANCES = 100_000_000  # between persons and classes, no more of which are measured
+_CELLS = 4_000_000  # numbers that are held at once
+_ERROR, _MISTAKEN = 0.05, 0.1
+_TIE = 1e-9
+
+
+class Linked(NamedTuple):
+    """What was found of some persons.
+
+    chances: (p,) of the right row; rows: (p,) how many are as near as any.
+    """
+
+    chances: NDArray[np.float64]
+    rows: NDArray[np.float64]
+
+
+def linkage(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
+    """Take any of the rows whose cells are nearest, by values that are known well, and badly.
+
+    Badly known numbers are wrong by 5 % of the range, and one of ten other values is another one.
+    """
+    if not case.released.columns:
+        raise NotTried("the relation has no quasi-identifiers")
+    expected = one_in(least_rows(case.policy))
+    persons = _some(case, generator)
+    known = "" if case.true_class is not None else "; at most, as nobody remembers who is where"
+    for name, is_fuzzy in (("linkage by distance", False), ("fuzzy linkage by distance", True)):
+        places = _places(case, persons, generator if is_fuzzy else None)
+        words = "takes any of the rows that are nearest" + known
+        found = nearest(case, persons, places)
+        yield _result(name, None, case, found, expected, words=words)
+        for target in case.targets():
+            held = held_by(case, persons, target)
+            found = nearest(case, persons, places, held=held)
+            words = f"takes any of the nearest rows that have the person's value{known}"
+            title = f"{name}, with a sensitive value"
+            yield _result(title, target.name, case, found, None, words=words)
+
+
+def _result(
+    name: str,
+    column: str | None,
+    case: Case,
+    found: Linked,
+    expected: float | None,
+    *,
+    words: str,
+) -> Attack:
+    baseline = 1 / max(int(case.released.size.sum()), 1)
+    candidates = float(np.median(found.rows)) if len(found.rows) else None
+    return result(name, column, Tries(found.chances, baseline, expected, candidates, words))
+
+
+def _some(case: Case, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Return the numbers of as many persons as can be held against all classes."""
+    most = max(_DISTANCES // max(case.released.n_classes, 1), 1)
+    if case.tried <= most:
+        return np.arange(case.tried)
+    return np.sort(generator.choice(case.tried, most, replace=False))
+
+
+Place = tuple["NDArray[np.int64]", "NDArray[np.float64]"]
+"""The code of each person in a column, and where it lies on the column's scale."""
+
+
+def _places(
+    case: Case, persons: NDArray[np.int64], generator: np.random.Generator | None
+) -> list[Place]:
+    """Return what is known of persons, with errors if a generator makes them."""
+    found = []
+    for column in case.released.table.quasi:
+        codes = column.codes[case.rows[persons]].astype(np.int64)
+        if len(column.position) == 0:
+            if generator is not None and column.size:
+                wrong = (generator.random(len(codes)) < _MISTAKEN) & (codes < column.size)
+                codes = np.where(wrong, generator.integers(column.size, size=len(codes)), codes)
+            found.append((codes, np.zeros(len(codes))))
+            continue
+        place = np.append(column.position, np.nan)[codes]
+        if generator is not None:
+            place = place + generator.normal(0, _ERROR, len(place))
+        found.append((codes, place))
+    return found
+
+
+def nearest(
+    case: Case,
+    persons: NDArray[np.int64],
+    places: list[Place],
+    *,
+    held: NDArray[np.float64] | None = None,
+) -> Linked:
+    """Return what comes of taking any of the rows that are nearest.
+
+    persons: (p,) numbers of those tried; held: (p, n_classes) how many rows of each class come into
+    question, all by default. Where nobody remembers the classes of persons, each is thought to be
+    in one of the nearest that cover it.
+    """
+    released = case.released
+    chances, rows = np.zeros(len(persons)), np.zeros(len(persons))
+    step = max(_CELLS // max(released.n_classes, 1), 1)
+    for first in range(0, len(persons), step):
+        some = slice(first, first + step)
+        part = [(codes[some], place[some]) for codes, place in places]
+        distance = distances(case, part)
+        counts = released.size[None, :] if held is None else held[some]
+        if held is not None:
+            distance[counts == 0] = np.inf
+        near = distance <= distance.min(axis=1, keepdims=True) + _TIE
+        near &= np.isfinite(distance)
+        rows[some] = (near * counts).sum(axis=1)
+        is_there = _is_among(case, persons[some], near)
+        chances[some] = is_there / np.maximum(rows[some], 1)
+    return Linked(chances, rows)
+
+
+def _is_among(case: Case, persons: NDArray[np.int64], near: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return whether the class of each person is among the nearest, or may be."""
+    true = case.true_class
+    if true is not None:
+        return np.asarray(near[np.arange(len(persons)), true[persons]], np.bool_)
+    start, classes = case.coverage
+    covering = [classes[start[one] : start[one + 1]] for one in persons.tolist()]
+    return np.array([near[i, own].any() for i, own in enumerate(covering)], np.bool_)
+
+
+def distances(case: Case, places: list[Place]) -> NDArray[np.float64]:
+    """Return the distance of each person from each class, the mean over columns; (p, n_classes).
+
+    On a scale it is that from the middle of a cell, else the share of the other values of a cell
+    that has the person's, and 1 of one that has not.
+    """
+    total = np.zeros((len(places[0][0]), case.released.n_classes))
+    table = case.released.table
+    for cells, column, place in zip(case.released.columns, table.quasi, places, strict=True):
+        total += of_labels(cells, column, place)[:, cells.index]
+    return total / len(table.quasi)
+
+
+def of_labels(cells: CellColumn, column: EncodedColumn, place: Place) -> NDArray[np.float64]:
+    """Return the distance of each person from each label of a column, (p, labels)."""
+    codes, position = place
+    is_null = codes == column.size
+    if len(column.position) == 0:
+        lo, hi = cells.lo[None, :], cells.hi[None, :]
+        inside = (codes[:, None] >= lo) & (codes[:, None] <= hi)
+        width = np.maximum(hi - lo + 1, 1)
+        found = np.where(inside, 1 - 1 / width, 1.0)
+    else:
+        middle = (cells.low + cells.high) / 2
+        found = np.minimum(np.abs(position[:, None] - middle[None, :]), 1.0)
+        found = np.where(np.isnan(found), 1.0, found)
+    found[is_null] = np.where(cells.nulls, 0.0, 1.0)
+    return found
+
+
+def held_by(case: Case, persons: NDArray[np.int64], target: Target) -> NDArray[np.float64]:
+    """Return how many rows of each class have the value of each person, (p, n_classes)."""
+    from scipy.sparse import csr_matrix
+
+    tally = target.tally
+    n_codes = len(target.whole)
+    truth = np.minimum(target.truth[persons], n_codes - 1)
+    shape = (n_codes, case.released.n_classes)
+    counts = csr_matrix((tally.counts.astype(np.float64), (tally.values, tally.classes)), shape)
+    return np.asarray(counts[truth].toarray(), np.float64)

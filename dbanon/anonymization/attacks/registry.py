@@ -1,0 +1,108 @@
+"""All attacks on one release by name; a new one is registered here and nowhere else."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.anonymization.attacks.background import background
+from dbanon.anonymization.attacks.case import NotTried, draw
+from dbanon.anonymization.attacks.definetti import definetti
+from dbanon.anonymization.attacks.homogeneity import homogeneity
+from dbanon.anonymization.attacks.linkage import linkage
+from dbanon.anonymization.attacks.membership import membership
+from dbanon.anonymization.attacks.minimality import minimality
+from dbanon.anonymization.attacks.reidentification import journalist, marketer, prosecutor
+from dbanon.anonymization.attacks.similarity import similarity
+from dbanon.anonymization.attacks.skewness import skewness
+from dbanon.domain.report import Attacker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from dbanon.anonymization.attacks.case import AttackOn
+    from dbanon.anonymization.released.cells import Released
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.progress import Stages
+    from dbanon.domain.report import Attack
+
+ATTACKS: Mapping[str, AttackOn] = {
+    "prosecutor": prosecutor,
+    "journalist": journalist,
+    "marketer": marketer,
+    "homogeneity": homogeneity,
+    "skewness": skewness,
+    "similarity": similarity,
+    "background": background,
+    "linkage": linkage,
+    "definetti": definetti,
+    "minimality": minimality,
+    "membership": membership,
+}
+
+_OF_PERSONS = ("homogeneity", "skewness", "similarity", "background", "linkage", "definetti")
+
+BY: Mapping[Attacker, tuple[str, ...]] = {
+    Attacker.PROSECUTOR: ("prosecutor", *_OF_PERSONS, "minimality"),
+    Attacker.JOURNALIST: ("journalist", "membership"),
+    Attacker.MARKETER: ("marketer",),
+}
+"""What each attacker tries."""
+
+
+class Attacked(NamedTuple):
+    """What came of attacks, and why others were not tried, by name."""
+
+    attacks: tuple[Attack, ...]
+    not_tried: Mapping[str, str]
+
+
+def attack(
+    released: Released,
+    policy: Policy,
+    *,
+    names: tuple[str, ...] = tuple(ATTACKS),
+    samples: int,
+    seed: int,
+    stages: Stages,
+    until: float | None = None,
+) -> Attacked:
+    """Try attacks on persons of the source; the same seed draws the same persons.
+
+    until: by the monotonic clock, when no other attack begins.
+    """
+    case = draw(released, policy, samples=samples, generator=np.random.default_rng(seed))
+    if not case.tried:
+        nobody = "no person of the table can be in the relation as it is"
+        return Attacked((), dict.fromkeys(names, nobody))
+    found: list[Attack] = []
+    not_tried: dict[str, str] = {}
+    for name in unless_late(names, not_tried, stages=stages, until=until):
+        generator = np.random.default_rng([seed, list(ATTACKS).index(name)])
+        try:
+            found += enough(ATTACKS[name](case, generator), k=policy.k)
+        except NotTried as reason:
+            not_tried[name] = str(reason)
+    return Attacked(tuple(found), not_tried)
+
+
+def unless_late(
+    names: Sequence[str], not_tried: dict[str, str], *, stages: Stages, until: float | None
+) -> Iterator[str]:
+    """Yield names of attacks while there is time, and note those for which there is none."""
+    for name in names:
+        if stages.stopped or (until is not None and monotonic() > until):
+            not_tried[name] = "there was no time left"
+        else:
+            stages.step(name)
+            yield name
+
+
+def enough(attacks: Iterable[Attack], *, k: int) -> Iterator[Attack]:
+    """Yield attacks on k persons or more; raises NotTried for fewer, of whom nothing is told."""
+    for one in attacks:
+        if one.tried < k:
+            raise NotTried(f"fewer than {k} such persons were found, of whom nothing is told")
+        yield one

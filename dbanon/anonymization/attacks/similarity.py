@@ -1,0 +1,114 @@
+"""To guess about what a value is: near in its order, or below the same node of its taxonomy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.anonymization.attacks.beliefs import beliefs, guesses
+from dbanon.anonymization.attacks.case import NotTried, Tries, result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.attacks.case import Case, Target
+    from dbanon.domain.assignment import SensitiveDomain
+    from dbanon.domain.report import Attack
+
+_NEAR = 10  # of so many parts of an order, in one of which values are near each other
+_SETS = 1_000_000  # numbers of the table of sets
+
+
+def similarity(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  # noqa: ARG001 - it draws nothing
+    """Guess the likeliest set of near values (Li et al., ICDE 2007)."""
+    weight, found = 1 / case.crowd(), False
+    for target in case.targets():
+        near = near_values(target.domain, len(target.whole))
+        if near is None:
+            continue
+        found = True
+        yield _tried(case, target, near, weight)
+    if not found:
+        raise NotTried("no sensitive column has an order or a taxonomy by which values are near")
+
+
+def _tried(
+    case: Case, target: Target, near: NDArray[np.int64], weight: NDArray[np.float64]
+) -> Attack:
+    n_sets = int(near.max()) + 1
+    right = np.zeros(case.tried)
+    parts = beliefs(case.coverage, target.tally, weight, n_codes=len(target.whole))
+    for some, belief in parts:
+        right[some] = guesses(_joined(belief, near, n_sets)) == near[target.truth[some]]
+    usual = int(np.bincount(near, target.whole, minlength=n_sets).argmax())
+    expected = None
+    if case.is_complete and n_sets * len(near) <= _SETS:
+        expected = target.limits.most_of(np.arange(n_sets)[:, None] == near)
+    return _result(case, target, right, float((near[target.truth] == usual).mean()), expected)
+
+
+def _result(
+    case: Case,
+    target: Target,
+    right: NDArray[np.float64],
+    baseline: float,
+    expected: float | None,
+) -> Attack:
+    return result(
+        "similarity",
+        target.name,
+        Tries(
+            right,
+            baseline=baseline,
+            expected=expected,
+            candidates=float(np.median(case.coverage.sums(case.released.size))),
+            words="guesses which set of near values the person's is in",
+        ),
+    )
+
+
+def near_values(domain: SensitiveDomain, n_codes: int) -> NDArray[np.int64] | None:
+    """Return the number of the set of near values of each code, None if nothing says what is near.
+
+    Below the root of a taxonomy, the values of one branch; in an order, those of one tenth of the
+    ranks, or of the range if all are numbers. NULL is near nothing, nor is what the source lacks.
+    """
+    known = len(domain.labels) - (domain.labels[-1:] == (None,))
+    if domain.tree is not None:
+        found = _branches(domain)[:known]
+    elif domain.has_order and known > 1:
+        numbers = domain.numbers[:known]
+        place = np.arange(known) / (known - 1)
+        if np.isfinite(numbers).all():
+            place = (numbers - numbers.min()) / max(np.ptp(numbers), 1e-300)
+        found = np.minimum((place * _NEAR).astype(np.int64), _NEAR - 1)
+    else:
+        return None
+    sets = np.unique(found, return_inverse=True)[1]
+    alone = np.arange(n_codes - known) + (int(sets.max()) + 1 if known else 0)
+    if len(np.unique(sets)) in {1, known}:
+        return None  # all values are near each other, or none of them
+    return np.append(sets, alone).astype(np.int64)
+
+
+def _branches(domain: SensitiveDomain) -> NDArray[np.int64]:
+    """Return the node below the root that is above each value, or the value."""
+    tree = domain.tree
+    assert tree is not None  # noqa: S101 - asked for only where there is one
+    top = np.arange(len(tree.parent))
+    for node in range(1, len(top)):
+        if tree.parent[node] != 0:
+            top[node] = top[tree.parent[node]]
+    return np.where(domain.leaf >= 0, top[tree.leaves[domain.leaf]], -1)
+
+
+def _joined(
+    belief: NDArray[np.float64], near: NDArray[np.int64], n_sets: int
+) -> NDArray[np.float64]:
+    """Return how likely each set of values is, (p, n_sets)."""
+    order = np.argsort(near, kind="stable")
+    starts = np.searchsorted(near[order], np.arange(n_sets))
+    return np.asarray(np.add.reduceat(belief[:, order], starts, axis=1), np.float64)

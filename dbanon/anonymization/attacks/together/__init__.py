@@ -1,0 +1,1 @@
+"""Attacks of somebody who has two relations of the same table (Ganta et al., KDD 2008)."""

@@ -1,0 +1,54 @@
+"""All attacks on two releases by name; a new one is registered here and nowhere else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.anonymization.attacks.case import NotTried
+from dbanon.anonymization.attacks.registry import Attacked, enough, unless_late
+from dbanon.anonymization.attacks.together.differencing import differencing
+from dbanon.anonymization.attacks.together.intersection import intersection
+from dbanon.anonymization.attacks.together.join import join
+from dbanon.anonymization.attacks.together.pair import draw_both
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dbanon.anonymization.attacks.together.pair import AttackOnBoth, Shown
+    from dbanon.domain.progress import Stages
+    from dbanon.domain.report import Attack
+
+ATTACKS_ON_BOTH: Mapping[str, AttackOnBoth] = {
+    "join": join,
+    "intersection": intersection,
+    "differencing": differencing,
+}
+
+
+def attack_both(
+    first: Shown,
+    second: Shown,
+    *,
+    is_judged: bool = False,
+    samples: int,
+    seed: int,
+    stages: Stages,
+    until: float | None = None,
+) -> Attacked:
+    """Try attacks of somebody who has two releases; see ``Pair`` for what is_judged means."""
+    generator = np.random.default_rng(seed)
+    pair = draw_both(first, second, is_judged=is_judged, samples=samples, generator=generator)
+    names = tuple(ATTACKS_ON_BOTH)
+    if not pair.first.tried:
+        return Attacked((), dict.fromkeys(names, "no person of the table can be in both"))
+    found: list[Attack] = []
+    not_tried: dict[str, str] = {}
+    k = min(first.policy.k, second.policy.k)
+    for name in unless_late(names, not_tried, stages=stages, until=until):
+        try:
+            found += enough(ATTACKS_ON_BOTH[name](pair), k=k)
+        except NotTried as reason:
+            not_tried[name] = str(reason)
+    return Attacked(tuple(found), not_tried)
