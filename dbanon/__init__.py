@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from dbanon.actions.publish import publish, publish_dataset
     from dbanon.actions.refresh import refresh
+    from dbanon.actions.releases.attack import attack, attack_both
     from dbanon.actions.releases.check import check, check_all, describe
     from dbanon.actions.releases.counting import count
     from dbanon.actions.releases.forgetting import forget_series
@@ -90,6 +91,7 @@ _HOMES = {
     " load_policy policy_history set_policy suggest_policy",
     "actions.publish": "publish publish_dataset",
     "actions.refresh": "refresh",
+    "actions.releases.attack": "attack attack_both",
     "actions.releases.check": "check check_all describe",
     "actions.releases.counting": "count",
     "actions.releases.forgetting": "forget_series",
@@ -140,6 +142,8 @@ __all__ = [
     "Unsatisfiable",
     "Verdict",
     "anonymize",
+    "attack",
+    "attack_both",
     "check",
     "check_all",
     "check_history",

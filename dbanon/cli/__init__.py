@@ -66,7 +66,7 @@ def _register() -> None:
         taxonomy,
     )
     from dbanon.cli.jobs import schedule, worker
-    from dbanon.cli.releases import check, count, grant, history, ledger, report
+    from dbanon.cli.releases import attack, check, count, grant, history, ledger, report
 
     app.command("demo")(demo.demo)
     app.command("init")(init.init)
@@ -80,6 +80,7 @@ def _register() -> None:
     app.command("check")(check.check)
     app.command("describe")(check.describe)
     app.command("report")(report.report)
+    app.command("attack")(attack.attack)
     app.command("count")(count.count)
     app.command("refresh")(refresh.refresh)
     app.add_typer(schedule.app, name="schedule")

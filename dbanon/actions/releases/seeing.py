@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.domain.errors import ConfigError, DriftError, PolicyError, TaxonomyError, Unsatisfiable
 from dbanon.domain.policy import BUCKET, COUNT, Role
@@ -12,6 +12,8 @@ from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -45,6 +47,16 @@ class Seen:
     statements: tuple[str, ...]
     warnings: tuple[Caution, ...]
     sizes: NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Held:
+    """What readers see of a release, held against the rows of its table; keys: of these."""
+
+    release: Release
+    policy: Policy
+    released: Released
+    keys: pa.Table
 
 
 def served(relation: str | TableName, settings: Settings) -> Release:
@@ -83,7 +95,8 @@ def see(
             policy = release.policy.completed(info).with_orders(info)
             trees = _taxonomies(session, release)
             with stages("read"):
-                encoded, owners = _encoded(session, info, policy, trees)
+                # Nothing is written back, so that no keys are needed.
+                encoded, owners, _ = _encoded(session, _keyless(info), policy, trees)
             with stages("see"):
                 if not policy.anatomy:
                     _require_types(info, view, encoded)
@@ -103,19 +116,83 @@ def see(
             )
 
 
+def hold(releases: Sequence[Release], settings: Settings, stages: Stages) -> list[Held]:
+    """Read what readers see of releases, and the tables with the keys of rows, on one snapshot.
+
+    Raises ConfigError for one by anatomy, and for a table of a dataset but that of the persons.
+    """
+    from dbanon.actions.preparation.loading import find_source, looking
+    from dbanon.db import catalog, identity
+    from dbanon.db.session import connect
+
+    with connect(settings) as session:
+        finds = [partial(find_source, session, release.table) for release in releases]
+        finds += [partial(catalog.describe, session, release.relation) for release in releases]
+        with looking(session, *finds) as infos:
+            session.allow_memory()
+            identity.admit(session, *{info.oid: info for info in infos}.values())
+            tables, views = infos[: len(releases)], infos[len(releases) :]
+            found = zip(releases, tables, views, strict=True)
+            return [_held(session, *one, stages=stages) for one in found]
+
+
+def _held(
+    session: Session, release: Release, info: TableInfo, view: TableInfo, *, stages: Stages
+) -> Held:
+    from dbanon.db import identity
+
+    identity.require_release(session, view, release.data_id)
+    policy = release.policy.completed(info).with_orders(info)
+    _require_classes(release, info)
+    with stages("read"):
+        keyed, trees = policy.keyed(info), _taxonomies(session, release)
+        encoded, persons, keys = _encoded(session, keyed, policy, trees)
+    with stages("see"):
+        _require_types(info, view, encoded)
+        shown = _read(session, view, policy, encoded)
+        released = shown.released(encoded, policy, persons=persons)
+    return Held(release, policy, released, keys)
+
+
+def _require_classes(release: Release, info: TableInfo) -> None:
+    """Raise ConfigError for what has no classes, or those of the persons of another table."""
+    if release.policy.anatomy:
+        raise ConfigError(
+            f"{release.relation} is published by anatomy, which shows everybody's quasi-identifiers"
+            " as they are, and who is in which bucket",
+            hint=command("dbanon check", release.relation),
+        )
+    own = {column.name for column in info.columns}
+    if release.dataset and not own.issuperset(rule.column for rule in release.policy.columns):
+        persons = release.dataset[0]
+        raise ConfigError(
+            f"{release.relation} shows its rows with the quasi-identifiers of {persons}",
+            hint=f"what is served of {persons}: dbanon release list names it",
+        )
+
+
 def _taxonomies(session: Session, release: Release) -> dict[str, Taxonomy]:
     from dbanon.db.metadata import store
 
     return store.load_taxonomies(session, release.taxonomies)
 
 
+class _Rows(NamedTuple):
+    """The rows of a table; persons: whose each is if the policy has subjects; keys: of each."""
+
+    encoded: EncodedTable
+    persons: NDArray[np.int32] | None
+    keys: pa.Table
+
+
+def _keyless(info: TableInfo) -> TableInfo:
+    return replace(info, primary_key=())
+
+
 def _encoded(
     session: Session, info: TableInfo, policy: Policy, trees: dict[str, Taxonomy]
-) -> tuple[EncodedTable, NDArray[np.int32] | None]:
-    """Read the rows of a table, and whose each is if the policy has subjects.
-
-    Raises DriftError when they no longer fit the release.
-    """
+) -> _Rows:
+    """Read the rows of a table; raises DriftError when they no longer fit the release."""
     from dbanon.actions.preparation.subjects import subjects_of, with_subject
     from dbanon.anonymization.encoding.encode import encode
     from dbanon.db import transfer
@@ -124,13 +201,13 @@ def _encoded(
     try:
         _require_columns(info, policy)
         transfer.require_fit(session, info, policy)
-        # Nothing is written back, so that neither keys are needed nor what stands in their rows.
-        wanted = replace(with_subject(policy), masking=())
-        rows = transfer.read(session, replace(info, primary_key=()), wanted)
+        # What is published masked is not read besides: what is true is held against it.
+        rows = transfer.read(session, info, replace(with_subject(policy), masking=()))
         encoded = encode(rows.columns, policy, kinds=kinds, taxonomies=trees)
-        if policy.subject is None:
-            return encoded, None
-        return encoded, subjects_of(rows.columns, policy, kinds)[0]
+        persons = None
+        if policy.subject is not None:
+            persons = subjects_of(rows.columns, policy, kinds)[0]
+        return _Rows(encoded, persons, rows.keys)
     except (PolicyError, TaxonomyError, Unsatisfiable) as error:
         msg = f"{info.name} no longer has what the release was made of: {error}"
         raise DriftError(msg, hint=command("dbanon refresh", info.name)) from None
@@ -228,7 +305,7 @@ def _everybody(
     people = population.describe(session, info, policy, n_rows=0)
     rules = policy.with_role(Role.QUASI)
     quasi = replace(policy, columns=rules, where=(), subject=None, class_label=None)
-    table, _ = _encoded(session, people, quasi, trees)
+    table = _encoded(session, _keyless(people), quasi, trees).encoded
     counted = shown.released(table, quasi)
     return Everybody(persons or table.n_rows, counted, str(people.name))
 

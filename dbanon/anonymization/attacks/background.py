@@ -26,7 +26,7 @@ def background(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
     The others are any of those that the person's rows show and that are not the person's own, one
     as likely as the next: so which they are tells no more than that they are excluded.
     """
-    weight = 1 / case.crowd()
+    weight = 1 / case.crowd
     for target in case.some_target():
         right = np.zeros((len(_EXCLUDED), case.tried))
         without = np.zeros((len(_EXCLUDED), case.tried))

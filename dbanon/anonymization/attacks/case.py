@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from dbanon.anonymization.released.cells import Released, SensitiveCounts
     from dbanon.domain.assignment import SensitiveDomain
     from dbanon.domain.policy import Policy
+
+COUNTED = 4  # times as many rows as persons are drawn are counted where it is asked of how many
+_AT_ONCE = 10_000  # rows whose classes are held
 
 
 class NotTried(Exception):
@@ -54,13 +57,15 @@ class Case:
     """A release, and the persons on whom attacks are tried.
 
     rows: (m,) their rows of the source, ascending; coverage: the classes that each may be in;
-    unseen: how many were drawn whom no class covers, so that they cannot be in it as they are.
+    crowd: (n_classes,) of how many rows of the source a row of each class may be; unseen: how many
+    were drawn whom no class covers, so that they cannot be in it as they are.
     """
 
     released: Released
     policy: Policy
     rows: NDArray[np.int64]
     coverage: Coverage
+    crowd: NDArray[np.float64]
     unseen: int = 0
 
     @property
@@ -82,15 +87,6 @@ class Case:
             return True
         return published == self.released.table.n_rows and not self.unseen
 
-    def crowd(self) -> NDArray[np.float64]:
-        """Return of how many rows of the source a row of each class may be, (n_classes,).
-
-        Counted among the persons tried, and scaled; a class covers its own rows at least.
-        """
-        found = np.bincount(self.coverage.classes, minlength=self.released.n_classes)
-        scale = self.released.table.n_rows / max(self.tried + self.unseen, 1)
-        return np.asarray(np.maximum(found * scale, self.released.size), np.float64)
-
     def of(self, seen: NDArray[np.bool_]) -> Case:
         """Return the case of some persons, (m,); the others are thought to be in no class."""
         start, classes = self.coverage
@@ -99,7 +95,7 @@ class Case:
             np.append(0, np.cumsum(held[seen])).astype(np.int64), classes[np.repeat(seen, held)]
         )
         unseen = self.unseen + int(len(seen) - seen.sum())
-        return Case(self.released, self.policy, self.rows[seen], coverage, unseen)
+        return replace(self, rows=self.rows[seen], coverage=coverage, unseen=unseen)
 
     def coverage_of(self, some: slice) -> Coverage:
         """Return the classes of some persons, one after the other."""
@@ -185,8 +181,30 @@ def draw(
         rows = rows[released.classes >= 0]
     if len(rows) > samples:
         rows = np.sort(generator.choice(rows, samples, replace=False))
-    case = Case(released, policy, rows, covers(released, rows))
+    crowd = crowd_of(released, most=COUNTED * samples, generator=generator)
+    case = Case(released, policy, rows, covers(released, rows), crowd)
     return case.of(np.diff(case.coverage.start) > 0)
+
+
+def crowd_of(
+    released: Released, *, most: int, generator: np.random.Generator
+) -> NDArray[np.float64]:
+    """Return of how many rows of the source a row of each class may be, (n_classes,).
+
+    Counted among so many rows at most; of a class that covers some of these, one is taken for its
+    own, and the others are scaled, so that it is rather too few than too many. A class covers its
+    own rows at least.
+    """
+    n_rows = released.table.n_rows
+    rows = np.arange(n_rows)
+    if n_rows > most:
+        rows = np.sort(generator.choice(n_rows, most, replace=False))
+    found = np.zeros(released.n_classes, np.int64)
+    for first in range(0, len(rows), _AT_ONCE):
+        classes = covers(released, rows[first : first + _AT_ONCE]).classes
+        found += np.bincount(classes, minlength=released.n_classes)
+    others = np.maximum(found - 1, 0) * (n_rows / max(len(rows), 1))
+    return np.asarray(np.maximum(1 + others, released.size), np.float64)
 
 
 def tally_of(column: SensitiveCounts) -> Tally:

@@ -151,7 +151,7 @@ def _scores(
         Cover(cells, column.size).sums(table)
         for (cells, column), table in zip(pairs, tables, strict=True)
     ]
-    weight, tally, n_codes = 1 / case.crowd(), target.tally, len(target.whole)
+    weight, tally, n_codes = 1 / case.crowd, target.tally, len(target.whole)
     lengths, coverage = tally.distinct(), case.coverage
     entries = np.append(0, np.cumsum(lengths[coverage.classes]))[coverage.start]
     first = 0

@@ -37,7 +37,7 @@ def prosecutor(case: Case, generator: np.random.Generator) -> Iterator[Attack]: 
 
 def journalist(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  # noqa: ARG001 - as above
     """Take the rows that are easiest to find, and any person who each may be of."""
-    crowd, size = case.crowd(), case.released.size
+    crowd, size = case.crowd, case.released.size
     if not len(size):
         raise NotTried("the relation is empty")
     least = float(crowd.min())
@@ -79,7 +79,7 @@ def _of_rows(case: Case, generator: np.random.Generator) -> NDArray[np.float64]:
     rows = np.arange(total)
     if total > case.tried:
         rows = np.sort(generator.choice(total, case.tried, replace=False))
-    return case.crowd()[np.searchsorted(ends, rows, side="right")]
+    return case.crowd[np.searchsorted(ends, rows, side="right")]
 
 
 def _anybody(rows: int) -> float:

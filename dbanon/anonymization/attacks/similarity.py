@@ -24,7 +24,7 @@ _SETS = 1_000_000  # numbers of the table of sets
 
 def similarity(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  # noqa: ARG001 - it draws nothing
     """Guess the likeliest set of near values (Li et al., ICDE 2007)."""
-    weight, found = 1 / case.crowd(), False
+    weight, found = 1 / case.crowd, False
     for target in case.targets():
         near = near_values(target.domain, len(target.whole))
         if near is None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def skewness(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  # noqa: ARG001 - it draws nothing
     """Guess the likeliest value of everybody (Li et al., ICDE 2007)."""
-    weight = 1 / case.crowd()
+    weight = 1 / case.crowd
     for target in case.some_target():
         right = np.zeros(case.tried)
         parts = beliefs(case.coverage, target.tally, weight, n_codes=len(target.whole))

@@ -85,7 +85,7 @@ def _parts(pair: Pair, target: Target, other: Target) -> Iterator[Part]:
     """Yield some persons after the other, and what is believed of them by each relation."""
     size, codes = len(target.whole), len(other.whole)
     code = codes_in(target, other)
-    mine, theirs = 1 / pair.first.crowd(), 1 / pair.second.crowd()
+    mine, theirs = 1 / pair.first.crowd, 1 / pair.second.crowd
     for some, first in beliefs(pair.first.coverage, target.tally, mine, n_codes=size):
         rest = pair.second.coverage_of(some)
         second = np.zeros((some.stop - some.start, size))

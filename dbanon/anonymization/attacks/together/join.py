@@ -91,5 +91,5 @@ def _fewest(case: Case) -> NDArray[np.int64]:
     """Return the class of each person that covers fewest."""
     start, classes = case.coverage
     person = np.repeat(np.arange(case.tried), np.diff(start))
-    order = np.lexsort((classes, case.crowd()[classes], person))
+    order = np.lexsort((classes, case.crowd[classes], person))
     return classes[order][start[:-1]].astype(np.int64)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from dbanon.anonymization.attacks.bounds import least_rows
-from dbanon.anonymization.attacks.case import Case, NotTried
+from dbanon.anonymization.attacks.case import COUNTED, Case, NotTried, crowd_of
 from dbanon.anonymization.released.covering import covers
 
 if TYPE_CHECKING:
@@ -79,15 +79,19 @@ def draw_both(
             places = places[classes[one.rows[places]] >= 0]
     if len(places) > samples:
         places = np.sort(generator.choice(places, samples, replace=False))
-    cases = [_case(one, places) for one in (first, second)]
+    most = COUNTED * samples
+    cases = [_case(one, places, most, generator) for one in (first, second)]
     seen = np.logical_and.reduce([np.diff(case.coverage.start) > 0 for case in cases])
     mine, other = (case.of(seen) for case in cases)
     return Pair(mine, other, (first.rows, second.rows), is_judged)
 
 
-def _case(shown: Shown, places: NDArray[np.int64]) -> Case:
-    rows = shown.rows[places]
-    return Case(shown.released, shown.policy, rows, covers(shown.released, rows))
+def _case(
+    shown: Shown, places: NDArray[np.int64], most: int, generator: np.random.Generator
+) -> Case:
+    released, rows = shown.released, shown.rows[places]
+    crowd = crowd_of(released, most=most, generator=generator)
+    return Case(released, shown.policy, rows, covers(released, rows), crowd)
 
 
 def codes_in(target: Target, other: Target) -> NDArray[np.int64]:

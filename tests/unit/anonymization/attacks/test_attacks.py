@@ -408,5 +408,5 @@ def test_a_sample_is_counted_for_all():
     some = draw(case.released, case.policy, samples=20, generator=np.random.default_rng(0))
     assert isinstance(some, Case)
     assert 20 == some.tried
-    assert (some.crowd() >= case.released.size).all()
-    assert (case.crowd() == 5).all()
+    assert (some.crowd >= case.released.size).all()
+    assert (case.crowd == 5).all()

@@ -1,0 +1,197 @@
+"""Attack a served release as somebody could who reads it, against its table as it is now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from dbanon.actions.releases.seeing import hold, served
+from dbanon.domain.errors import ConfigError
+from dbanon.domain.progress import Stages
+from dbanon.domain.release import ReleaseKind
+from dbanon.domain.report import Attacker
+from dbanon.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from dbanon.actions.releases.seeing import Held
+    from dbanon.anonymization.attacks.registry import Attacked
+    from dbanon.domain.release import Release
+    from dbanon.domain.report import Attack
+    from dbanon.domain.table import TableName
+
+SAMPLES = 10_000
+"""On how many persons attacks are tried, unless somebody says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What came of attacking a relation, in counts of persons who are not named.
+
+    attacker: None of who has two relations; other, other_release: the second of these; samples,
+    seed: how many persons were drawn at most, and which; not_tried: why other attacks were not,
+    by name.
+    """
+
+    relation: TableName
+    release: int
+    table: TableName
+    attacker: Attacker | None
+    attacks: tuple[Attack, ...]
+    not_tried: Mapping[str, str]
+    samples: int
+    seed: int
+    other: TableName | None = None
+    other_release: int | None = None
+
+
+def attack(
+    relation: str | TableName,
+    *,
+    attacker: Attacker | str = Attacker.PROSECUTOR,
+    samples: int = SAMPLES,
+    seed: int = 0,
+    time_limit: float | None = None,
+    settings: Settings | None = None,
+    stages: Stages | None = None,
+) -> Attempt:
+    """Try what an attacker tries on persons of the table, and count how often that was right.
+
+    samples: on how many persons, drawn by ``seed``; time_limit: seconds after which no other attack
+    begins. Writes nothing. Needs SELECT on the table and on the metadata, as the role that
+    publishes has it. Raises ConfigError for what serves no release, and for one by anatomy.
+    """
+    from dbanon.anonymization.attacks.registry import BY
+    from dbanon.anonymization.attacks.registry import attack as try_one
+
+    stages, until = stages or Stages(), _until(time_limit)
+    settings, tried = settings or Settings.load(), BY[Attacker(attacker)]
+    (seen,) = hold([served(relation, settings)], settings, stages)
+    with stages("attack"):
+        found = try_one(
+            seen.released,
+            seen.policy,
+            names=tried,
+            samples=_positive(samples),
+            seed=seed,
+            stages=stages,
+            until=until,
+        )
+    return _attempt(seen, found, samples=samples, seed=seed, attacker=Attacker(attacker))
+
+
+def attack_both(
+    relation: str | TableName,
+    other: str | TableName,
+    *,
+    samples: int = SAMPLES,
+    seed: int = 0,
+    time_limit: float | None = None,
+    settings: Settings | None = None,
+    stages: Stages | None = None,
+) -> Attempt:
+    """Try what somebody can who has two relations of the same table; else as ``attack``.
+
+    Raises ConfigError for relations of different tables.
+    """
+    from dbanon.anonymization.attacks.together.pair import Shown
+    from dbanon.anonymization.attacks.together.registry import attack_both as try_both
+
+    stages, until = stages or Stages(), _until(time_limit)
+    settings = settings or Settings.load()
+    releases = [served(one, settings) for one in (relation, other)]
+    _require_same_table(*releases)
+    first, second = hold(releases, settings, stages)
+    is_judged = _is_judged(releases[0], releases[1], settings)
+    rows = _same_rows(first.keys, second.keys)
+    with stages("attack"):
+        found = try_both(
+            Shown(first.released, first.policy, rows[0]),
+            Shown(second.released, second.policy, rows[1]),
+            is_judged=is_judged,
+            samples=_positive(samples),
+            seed=seed,
+            stages=stages,
+            until=until,
+        )
+    return _attempt(first, found, samples=samples, seed=seed, second=second)
+
+
+def _attempt(
+    seen: Held,
+    found: Attacked,
+    *,
+    samples: int,
+    seed: int,
+    attacker: Attacker | None = None,
+    second: Held | None = None,
+) -> Attempt:
+    release = seen.release
+    return Attempt(
+        relation=release.relation,
+        release=release.id,
+        table=release.table,
+        attacker=attacker,
+        attacks=found.attacks,
+        not_tried=found.not_tried,
+        samples=samples,
+        seed=seed,
+        other=None if second is None else second.release.relation,
+        other_release=None if second is None else second.release.id,
+    )
+
+
+def _until(time_limit: float | None) -> float | None:
+    return None if time_limit is None else monotonic() + time_limit
+
+
+def _positive(samples: int) -> int:
+    if samples < 1:
+        raise ConfigError("attacks are tried on one person at least", hint="--samples 10000")
+    return samples
+
+
+def _require_same_table(first: Release, second: Release) -> None:
+    if first.relation == second.relation:
+        raise ConfigError(
+            f"{first.relation} is one relation, and two are compared",
+            hint="dbanon release list names others",
+        )
+    if first.table != second.table:
+        raise ConfigError(
+            f"{first.relation} is of {first.table}, and {second.relation} of {second.table}",
+            hint="dbanon release list names the table of each",
+        )
+
+
+def _is_judged(first: Release, second: Release, settings: Settings) -> bool:
+    """Whether the later release was published only after it was compared with the other."""
+    from dbanon.db.histories import memory
+    from dbanon.db.metadata.migrate import current_session
+
+    if ReleaseKind.VIEW in {first.kind, second.kind} or first.dataset or second.dataset:
+        return False
+    with current_session(settings) as session:
+        known = memory.of_series(session, first.table, first.relation)
+    return first.id in known.relations and second.id in known.relations
+
+
+def _same_rows(first: pa.Table, second: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows of two tables that have the same key, in the same order."""
+    import numpy as np
+    import pyarrow as pa
+
+    size = first.num_rows
+    keys = np.zeros(size + second.num_rows, np.int64)
+    for one, other in zip(first.columns, second.columns, strict=True):
+        values = pa.chunked_array([*one.chunks, *other.chunks], one.type).combine_chunks()
+        codes = values.dictionary_encode().indices.to_numpy()
+        keys = np.unique(keys * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1]
+    _, mine, others = np.intersect1d(keys[:size], keys[size:], return_indices=True)
+    return mine.astype(np.int64), others.astype(np.int64)

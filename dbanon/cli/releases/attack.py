@@ -1,0 +1,149 @@
+"""``dbanon attack``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dbanon.cli import options
+from dbanon.cli.terminal import console
+from dbanon.cli.terminal.interrupts import interruptible
+from dbanon.domain.report import Attacker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dbanon.actions.releases.attack import Attempt
+    from dbanon.domain.report import Attack
+
+Published = Annotated[
+    str, typer.Argument(metavar="RELATION", help="a published one, such as anon.patients")
+]
+As = Annotated[
+    Attacker | None,
+    typer.Option(
+        "--as",
+        show_default=False,
+        help="who knows that a person is in it (the default), looks for anybody, or for everybody",
+    ),
+]
+Other = Annotated[
+    str | None,
+    typer.Option(
+        "--with",
+        metavar="OTHER",
+        show_default=False,
+        help="another relation of the same table, which the attacker has, too",
+    ),
+]
+Samples = Annotated[
+    int,
+    typer.Option("--samples", min=1, max=options.LARGEST_COUNT, help="how many persons to try"),
+]
+Seed = Annotated[
+    int,
+    typer.Option("--seed", min=0, max=options.LARGEST_NUMBER, help="which persons are drawn"),
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--time-limit",
+        metavar="TIME",
+        parser=options.duration,
+        show_default=False,
+        help="begin no other attack after this: 30s, 2m",
+    ),
+]
+_HEADERS = (
+    "attack",
+    "column",
+    "persons",
+    "candidates",
+    "right",
+    "95 % from",
+    "to",
+    "without",
+    "bound",
+)
+
+
+def attack(
+    relation: Published,
+    *,
+    attacker: As = None,
+    other: Other = None,
+    samples: Samples = 10_000,
+    seed: Seed = 0,
+    time_limit: TimeLimit = None,
+    dsn: options.Dsn = None,
+    owner: options.Owner = None,
+    json: options.Json = False,
+    timings: options.Timings = False,
+    progress: options.Progress = False,
+) -> None:
+    """Attack a published relation with what its table knows, and count how often that succeeds.
+
+    For the role that publishes: it reads the table as it is now. It writes nothing, and tells
+    counts alone.
+
+    \b
+    dbanon attack anon.patients
+    dbanon attack anon.patients --as journalist
+    dbanon attack anon.patients --with anon.patients_research
+    """
+    from dbanon.actions.releases.attack import attack as action
+    from dbanon.actions.releases.attack import attack_both
+
+    if attacker is not None and other is not None:
+        raise typer.BadParameter(
+            "goes without --as: who has both is one attacker", param_hint="--with"
+        )
+    settings = options.settings(dsn, owner=owner)
+    with (
+        console.watched(steps=4, timings=timings, progress=progress) as stages,
+        interruptible(stages),
+    ):
+        shared: dict[str, Any] = {"settings": settings, "stages": stages, "time_limit": time_limit}
+        if other is None:
+            by = attacker or Attacker.PROSECUTOR
+            found = action(relation, attacker=by, samples=samples, seed=seed, **shared)
+        else:
+            found = attack_both(relation, other, samples=samples, seed=seed, **shared)
+    if json:
+        console.document(found)
+    else:
+        _show(found)
+
+
+def _show(found: Attempt) -> None:
+    title = f"{found.relation} (release {found.release}), attacked by a {found.attacker}"
+    if found.attacker is None:
+        title = (
+            f"{found.relation} (release {found.release}) and {found.other} (release"
+            f" {found.other_release}), attacked by who has both"
+        )
+    if found.attacks:
+        console.table(_HEADERS, map(_row, found.attacks), title=title)
+    else:
+        console.say(title)
+    for name, words in _words(found.attacks):
+        console.say(f"{name}: {words}")
+    for name, reason in found.not_tried.items():
+        console.say(f"not tried: {name}, as {reason}")
+
+
+def _row(one: Attack) -> tuple[object, ...]:
+    return (
+        one.name,
+        one.column,
+        one.tried,
+        None if one.candidates is None else f"{one.candidates:,.0f}",
+        *(f"{share:.2%}" for share in (one.rate, one.low, one.high, one.baseline)),
+        "none" if one.expected is None else f"{one.expected:.2%}",
+    )
+
+
+def _words(attacks: Iterable[Attack]) -> Iterable[tuple[str, str]]:
+    """Return what each attack does, once."""
+    return {one.name: one.words for one in attacks}.items()

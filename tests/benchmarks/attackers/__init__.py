@@ -1,0 +1,1 @@
+"""Attacks on naive releases, and on those that dbanon publishes."""
