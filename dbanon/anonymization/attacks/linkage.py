@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from dbanon.anonymization.attacks.bounds import least_rows, one_in
 from dbanon.anonymization.attacks.case import NotTried, Tries, result
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import EncodedColumn
     from dbanon.domain.report import Attack
 
-_DISTANCES = 100_000_000  # between persons and classes, no more of which are measured
+_DISTANCES = 30_000_000  # between persons and classes, no more of which are measured
 _CELLS = 4_000_000  # numbers that are held at once
 _ERROR, _MISTAKEN = 0.05, 0.1
 _TIE = 1e-9
@@ -51,8 +52,7 @@ def linkage(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
         found = nearest(case, persons, places)
         yield _result(name, None, case, found, expected, words=words)
         for target in case.targets():
-            held = held_by(case, persons, target)
-            found = nearest(case, persons, places, held=held)
+            found = nearest(case, persons, places, target=target)
             words = f"takes any of the nearest rows that have the person's value{known}"
             title = f"{name}, with a sensitive value"
             yield _result(title, target.name, case, found, None, words=words)
@@ -109,23 +109,24 @@ def nearest(
     persons: NDArray[np.int64],
     places: list[Place],
     *,
-    held: NDArray[np.float64] | None = None,
+    target: Target | None = None,
 ) -> Linked:
     """Return what comes of taking any of the rows that are nearest.
 
-    persons: (p,) numbers of those tried; held: (p, n_classes) how many rows of each class come into
-    question, all by default. Where nobody remembers the classes of persons, each is thought to be
-    in one of the nearest that cover it.
+    persons: (p,) numbers of those tried; target: a column of which the value is known, so that rows
+    with others do not come into question. Where nobody remembers the classes of persons, each is
+    thought to be in one of the nearest that cover it.
     """
-    released = case.released
+    released, held = case.released, None if target is None else rows_with(case, target)
     chances, rows = np.zeros(len(persons)), np.zeros(len(persons))
     step = max(_CELLS // max(released.n_classes, 1), 1)
     for first in range(0, len(persons), step):
         some = slice(first, first + step)
         part = [(codes[some], place[some]) for codes, place in places]
         distance = distances(case, part)
-        counts = released.size[None, :] if held is None else held[some]
-        if held is not None:
+        counts = released.size[None, :].astype(np.float64)
+        if held is not None and target is not None:
+            counts = held[target.truth[persons[some]]].toarray()
             distance[counts == 0] = np.inf
         near = distance <= distance.min(axis=1, keepdims=True) + _TIE
         near &= np.isfinite(distance)
@@ -175,13 +176,10 @@ def of_labels(cells: CellColumn, column: EncodedColumn, place: Place) -> NDArray
     return found
 
 
-def held_by(case: Case, persons: NDArray[np.int64], target: Target) -> NDArray[np.float64]:
-    """Return how many rows of each class have the value of each person, (p, n_classes)."""
-    from scipy.sparse import csr_matrix
-
+def rows_with(case: Case, target: Target) -> csr_matrix:
+    """Return how many rows of each class have each value, (codes, n_classes)."""
     tally = target.tally
-    n_codes = len(target.whole)
-    truth = np.minimum(target.truth[persons], n_codes - 1)
-    shape = (n_codes, case.released.n_classes)
-    counts = csr_matrix((tally.counts.astype(np.float64), (tally.values, tally.classes)), shape)
-    return np.asarray(counts[truth].toarray(), np.float64)
+    # Of a value that no row shows any more there are none.
+    n_codes = max(len(target.whole), int(target.truth.max(initial=-1)) + 1)
+    counts = (tally.counts.astype(np.float64), (tally.values, tally.classes))
+    return csr_matrix(counts, (n_codes, case.released.n_classes))
