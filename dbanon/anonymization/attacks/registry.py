@@ -77,12 +77,13 @@ def attack(
     if not case.tried:
         nobody = "no person of the table can be in the relation as it is"
         return Attacked((), dict.fromkeys(names, nobody))
+    least = policy.k * most_rows(released)
     found: list[Attack] = []
     not_tried: dict[str, str] = {}
     for name in unless_late(names, not_tried, stages=stages, until=until):
         generator = np.random.default_rng([seed, list(ATTACKS).index(name)])
         try:
-            found += enough(ATTACKS[name](case, generator), k=policy.k)
+            found += enough(ATTACKS[name](case, generator), least=least)
         except NotTried as reason:
             not_tried[name] = str(reason)
     return Attacked(tuple(found), not_tried)
@@ -100,9 +101,16 @@ def unless_late(
             yield name
 
 
-def enough(attacks: Iterable[Attack], *, k: int) -> Iterator[Attack]:
-    """Yield attacks on k persons or more; raises NotTried for fewer, of whom nothing is told."""
+def most_rows(released: Released) -> int:
+    """Return how many rows a person has at most."""
+    if released.persons is None or not len(released.persons):
+        return 1
+    return int(np.bincount(released.persons).max())
+
+
+def enough(attacks: Iterable[Attack], *, least: int) -> Iterator[Attack]:
+    """Yield attacks on so many rows or more, which are those of k persons; raises NotTried."""
     for one in attacks:
-        if one.tried < k:
-            raise NotTried(f"fewer than {k} such persons were found, of whom nothing is told")
+        if one.tried < least:
+            raise NotTried("fewer than k such persons were found, of whom nothing is told")
         yield one

@@ -386,6 +386,14 @@ def test_attacks_on_fewer_than_k_persons_are_not_told():
     assert {"minimality"} == set(attack(case.released, stricter, **asked).not_tried)
 
 
+def test_attacks_on_rows_that_may_be_of_fewer_than_k_persons_are_not_told():
+    case = hospital(k=4)
+    asked = {"names": ("skewness",), "samples": 12, "seed": 0, "stages": Stages()}
+    assert attack(case.released, case.policy, **asked).attacks
+    of_three = replace(case.released, persons=np.arange(12, dtype=np.int32) // 4)
+    assert {"skewness"} == set(attack(of_three, case.policy, **asked).not_tried)
+
+
 def test_what_there_is_no_time_for_is_told():
     case = hospital()
     asked = {"samples": 9, "seed": 0}
