@@ -1,0 +1,49 @@
+"""Counts of the source that may be told: nothing of fewer than k rows, and no last digit.
+
+A report lies beside the release it is about, so each figure is one more that a reader can subtract.
+Counts are rounded to multiples of k, or of a thousandth of the rows where that is more, so that who
+knows the release does not find in a difference the few rows that it leaves out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Counts = NDArray[np.float64]
+
+_FINEST = 0.001
+
+
+def hidden(counts: Counts, k: int) -> NDArray[np.bool_]:
+    """Return which of some counts must not be told.
+
+    Those below k, and as many of the least others as it takes until what a reader gets for all of
+    them together, by subtracting the rest from the sum, is k or more of at least two.
+    """
+    secret = counts < k
+    if not secret.any():
+        return secret
+    for at in np.argsort(counts, kind="stable"):
+        if secret.sum() > 1 and counts[secret].sum() >= k:
+            break
+        secret[at] = True
+    return secret
+
+
+def told(counts: Counts, *, k: int, total: float) -> Counts:
+    """Return the shares of counts in a total, rounded so that no last digit is known."""
+    if total <= 0.0:
+        return np.zeros(len(counts))
+    unit = max(k / total, _FINEST) if k > 1 else _FINEST
+    return np.asarray(np.rint(counts / total / unit) * unit)
+
+
+def as_figures(shares: Counts, secret: NDArray[np.bool_]) -> tuple[float | None, ...]:
+    """Return shares as they are written, None for those that are hidden."""
+    pairs = zip(shares.tolist(), secret.tolist(), strict=True)
+    return tuple(None if is_secret else round(share, 6) for share, is_secret in pairs)
