@@ -36,7 +36,7 @@ _AT_ONCE = 4_000_000
 
 
 class Query(NamedTuple):
-    """The codes from first to last of a column, and the wanted parts of another; rows that are so."""
+    """The codes from first to last of a column, the wanted parts of another, and rows with both."""
 
     first: int
     last: int
