@@ -37,7 +37,13 @@ class Bins:
 
     def of_source(self, reading: Reading) -> NDArray[np.float64]:
         """Return how many rows of the source are in each."""
-        return self._sums(reading.of_codes)
+        inside, of_codes = self.of_code >= 0, reading.of_codes
+        rows = np.bincount(self.of_code[inside], of_codes[inside], minlength=len(self.names))
+        return np.asarray(rows, np.float64)
+
+    def places(self, reading: Reading) -> Codes:
+        """Return the bin of each row of the source, -1 for none."""
+        return self.of_code[reading.codes]
 
     def of_release(self, reading: Reading) -> NDArray[np.float64]:
         """Return how many published rows are in each, as readers take them."""
@@ -47,11 +53,6 @@ class Bins:
         """Return how much of each label is in each bin, (n_labels, n_bins)."""
         columns = [reading.covered(self.of_code == place) for place in range(len(self.names))]
         return np.array(columns).reshape(len(self.names), reading.n_labels).T
-
-    def _sums(self, of_codes: NDArray[np.float64]) -> NDArray[np.float64]:
-        inside = self.of_code >= 0
-        rows = np.bincount(self.of_code[inside], of_codes[inside], minlength=len(self.names))
-        return np.asarray(rows, np.float64)
 
 
 def categories_of(reading: Reading) -> Bins:
@@ -129,7 +130,7 @@ def _level(reading: Reading, tree: Taxonomy, allowed: NDArray[np.bool_]) -> int:
     for level in range(tree.height, 1, -1):
         fine = rows[np.array(depth) >= level].sum()
         bins = np.unique(nodes_at(tree, level))
-        if 2 * fine >= rows.sum() and allowed[bins].sum() < MOST:
+        if 2 * fine > rows.sum() and allowed[bins].sum() < MOST:
             return level
     return min(tree.height, 1)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from dbanon.anonymization.utility.bins import OTHERS, categories_of
 from dbanon.anonymization.utility.grids import Grid, grid_of
-from dbanon.anonymization.utility.small_counts import as_figures, hidden, told
+from dbanon.anonymization.utility.small_counts import as_figures, hidden, persons_in, told, unit_of
 from dbanon.domain.report import Distribution
 
 if TYPE_CHECKING:
@@ -26,19 +26,24 @@ def bins_of(reading: Reading) -> Bins | Grid | None:
     return bins if bins is not None and len(bins.names) > 1 else None
 
 
-def distribution(reading: Reading, bins: Bins | Grid, *, k: int) -> Distribution:
+def distribution(
+    reading: Reading, bins: Bins | Grid, *, k: int, persons: NDArray[np.int64] | None = None
+) -> Distribution:
     """Compare the source with the release; counts of fewer than k rows are not told.
 
-    Distances are those of the figures that are told, so that they tell no more.
+    persons: whose each row of the source is, if not each is somebody else's; then it takes k
+    persons. Distances are those of the figures that are told, so that they tell no more.
     """
     source, published = bins.of_source(reading), bins.of_release(reading)
-    names = bins.names
-    if names[-1] == OTHERS and source[-1] < k:
-        names, source, published = names[:-1], source[:-1], published[:-1]
-    secret = hidden(source, k)
-    n_source, n_published = float(source.sum()), float(published.sum())
-    shares = told(source, k=k, total=n_source)
-    seen = told(published, k=k, total=n_published)
+    names, counts = bins.names, source
+    if persons is not None:
+        counts = persons_in(bins.places(reading), persons, n_bins=len(names))
+    if names[-1] == OTHERS and counts[-1] < k:
+        names, counts = names[:-1], counts[:-1]
+        source, published = source[:-1], published[:-1]
+    secret = hidden(counts, k)
+    unit = unit_of(k, float(source.sum()))
+    shares, seen = told(source, unit=unit), told(published, unit=unit)
     return Distribution(
         column=reading.name,
         bins=names,

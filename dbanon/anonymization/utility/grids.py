@@ -23,6 +23,7 @@ MOST = 24
 _ROUND = (1.0, 2.0, 5.0, 10.0)
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 and 9999
 _ALL_DECADES = 1000
+_WIDER = 2.5  # of two halves of a step and what rounding adds
 _OPEN_LOW, _OPEN_HIGH = ("(,", "[,", "<"), (",)", ",]", "+")
 
 
@@ -42,7 +43,11 @@ class Grid:
         """Return how many rows of the source are in each."""
         assert reading.line is not None  # noqa: S101 - a grid is made of a line
         line, rows = reading.line, reading.of_codes
-        return self._masses(line.begins, line.ends, rows, nulls=float(rows[reading.null]))
+        if (line.ends - line.begins > _WIDER * line.half).any():  # cells, of which no more is known
+            return self._masses(line.begins, line.ends, rows, nulls=float(rows[reading.null]))
+        places = self._of_codes(reading)
+        counts = np.bincount(places[places >= 0], rows[places >= 0], minlength=len(self.names))
+        return np.asarray(counts, np.float64)
 
     def of_release(self, reading: Reading) -> Floats:
         """Return how many published rows are in each, as readers take them."""
@@ -55,13 +60,20 @@ class Grid:
 
     def _of_sets(self, reading: Reading) -> Floats:
         """Return how many published rows are in each, where a cell is a set of codes."""
+        places, rows = self._of_codes(reading), reading.of_labels
+        masses = [rows @ reading.covered(places == place) for place in range(len(self.names))]
+        return np.array(masses)
+
+    def places(self, reading: Reading) -> NDArray[np.int64]:
+        """Return the bin of each row of the source, -1 for none."""
+        return self._of_codes(reading)[reading.codes]
+
+    def _of_codes(self, reading: Reading) -> NDArray[np.int64]:
+        """Return the bin of each code, -1 for none."""
         assert reading.line is not None  # noqa: S101 - a grid is made of a line
         middle = (reading.line.begins + reading.line.ends) / 2.0
-        place = np.searchsorted(self.edges[1:-1], middle, side="right")
-        place[~np.isfinite(middle)] = len(self.edges) - 1
-        rows = reading.of_labels
-        masses = [rows @ reading.covered(place == at) for at in range(len(self.names))]
-        return np.array(masses)
+        places = np.searchsorted(self.edges[1:-1], middle, side="right")
+        return np.where(np.isfinite(middle), places, len(self.edges) - 1 if self.null else -1)
 
     def _masses(self, low: Floats, high: Floats, rows: Floats, *, nulls: float) -> Floats:
         """Return how many of rows that are spread from low to high are in each bin."""

@@ -54,19 +54,25 @@ class Asked(NamedTuple):
 
 
 def query_errors(
-    readings: Sequence[Reading], *, k: int, generator: np.random.Generator
+    readings: Sequence[Reading],
+    *,
+    k: int,
+    generator: np.random.Generator,
+    scaled: bool = False,
 ) -> tuple[QueryError, ...]:
     """Return the errors of random queries, by the share of the rows that they ask for.
 
-    Of fewer than k rows nothing is asked. O(rows log rows) a pair of columns.
+    Of fewer than k rows nothing is asked. scaled: a sample is published, and readers scale its
+    counts to all rows. O(rows log rows) a pair of columns.
     """
     n_rows = len(readings[0].codes) if readings else 0
+    scale = n_rows / float(readings[0].rows.sum()) if scaled else 1.0
     results = []
     for share in SELECTIVITIES:
         if share * n_rows < k:
             continue
         asked = draw(readings, share=share, n=QUERIES, generator=generator)
-        found = errors(readings, asked)
+        found = errors(readings, asked, scale=scale)
         if len(found):
             median, upper = np.percentile(found, [50, 95])
             results.append(
@@ -107,12 +113,12 @@ def draw(
     return asked
 
 
-def errors(readings: Sequence[Reading], asked: Sequence[Asked]) -> Floats:
-    """Return the relative error of the answer to each query."""
+def errors(readings: Sequence[Reading], asked: Sequence[Asked], *, scale: float = 1.0) -> Floats:
+    """Return the relative error of the answer to each query; answers are times ``scale``."""
     by_name = {reading.name: reading for reading in readings}
     found = [np.zeros(0)]
     for each in asked:
-        answers = estimates(by_name[each.ranged], by_name[each.column], each)
+        answers = scale * estimates(by_name[each.ranged], by_name[each.column], each)
         truth = np.array([query.rows for query in each.queries])
         found.append(np.abs(answers - truth) / truth)
     return np.concatenate(found)

@@ -212,7 +212,8 @@ def _line(column: EncodedColumn, cells: CellColumn) -> Line:
         high = np.floor(high * span + _SLACK) / span
     if not cells.is_point and cells.members is None:
         # the type of a range of whole numbers writes the one after its last
-        before = [str(label).endswith(")") for label in cells.labels]
+        texts = [label or "" for label in cells.labels]
+        before = [text.endswith(")") and not text.endswith(",)") for text in texts]
         low, high = low - half, high + np.where(before, -half, half)
     if column.bands is None:
         begins, ends = begins - half, begins + half

@@ -19,14 +19,23 @@ if TYPE_CHECKING:
 _FINEST = 0.001
 
 
+def persons_in(places: NDArray[np.int64], persons: NDArray[np.int64], *, n_bins: int) -> Counts:
+    """Return how many persons have rows in each bin; places: the bin of each row, -1 for none."""
+    inside = places >= 0
+    pairs = np.unique(persons[inside].astype(np.int64) * n_bins + places[inside])
+    return np.bincount(pairs % n_bins, minlength=n_bins).astype(np.float64)
+
+
 def hidden(counts: Counts, k: int) -> NDArray[np.bool_]:
     """Return which of some counts must not be told.
 
     Those below k, and as many of the least others as it takes until what a reader gets for all of
-    them together, by subtracting the rest from the sum, is k or more of at least two.
+    them together, by subtracting the rest from the sum, is k or more of at least two. With k = 1
+    there is nothing to hide.
     """
     secret = counts < k
-    if not secret.any():
+    if k <= 1 or not secret.any():
+        secret[:] = False
         return secret
     for at in np.argsort(counts, kind="stable"):
         if secret.sum() > 1 and counts[secret].sum() >= k:
@@ -35,12 +44,15 @@ def hidden(counts: Counts, k: int) -> NDArray[np.bool_]:
     return secret
 
 
-def told(counts: Counts, *, k: int, total: float) -> Counts:
-    """Return the shares of counts in a total, rounded so that no last digit is known."""
-    if total <= 0.0:
-        return np.zeros(len(counts))
-    unit = max(k / total, _FINEST) if k > 1 else _FINEST
-    return np.asarray(np.rint(counts / total / unit) * unit)
+def unit_of(k: int, rows: float) -> float:
+    """Return of what the shares of so many rows are multiples."""
+    return max(k / rows, _FINEST) if k > 1 and rows > 0.0 else _FINEST
+
+
+def told(counts: Counts, *, unit: float) -> Counts:
+    """Return the shares of counts in their sum, rounded so that no last digit is known."""
+    total = counts.sum()
+    return np.asarray(np.rint(counts / (total or 1.0) / unit) * unit)
 
 
 def as_figures(shares: Counts, secret: NDArray[np.bool_]) -> tuple[float | None, ...]:
