@@ -93,9 +93,8 @@ def _figure(value: float) -> float | None:
     return round(value, 3) + 0.0 if np.isfinite(value) else None
 
 
-def _correlation(joint: Any, a: Moments, b: Moments) -> float:  # noqa: ANN401 - scipy has no types
+def _correlation(joint: Any, x: Moments, y: Moments) -> float:  # noqa: ANN401 - scipy has no types
     """Return Pearson's correlation of the rows in which both numbers are known."""
-    x, y = _filled(a), _filled(b)
     known = joint.multiply(x.known[:, None]).multiply(y.known[None, :]).tocsr()
     total = float(known.sum())
     if total <= 0.0:
@@ -109,9 +108,8 @@ def _correlation(joint: Any, a: Moments, b: Moments) -> float:  # noqa: ANN401 -
     return _over(covariance, float(np.sqrt(spread_x * spread_y)))
 
 
-def _ratio(joint: Any, number: Moments, bins: Floats) -> float:  # noqa: ANN401 - scipy has no types
+def _ratio(joint: Any, x: Moments, bins: Floats) -> float:  # noqa: ANN401 - scipy has no types
     """Return how much of the deviation of a number lies between the bins (eta)."""
-    x = _filled(number)
     known = joint.multiply(x.known[:, None]).tocsr()
     of_x = np.asarray(known.sum(axis=1)).ravel()
     total = float(of_x.sum())
@@ -123,20 +121,6 @@ def _ratio(joint: Any, number: Moments, bins: Floats) -> float:  # noqa: ANN401 
     between = float((sums**2 / np.where(rows > 0.0, rows, 1.0)).sum()) / total
     spread = float(of_x @ (dx**2 + x.variance)) / total
     return float(np.sqrt(_over(between, spread)))
-
-
-class _Numbers(NamedTuple):
-    """Numbers without NaN, and which of them are known."""
-
-    mean: Floats
-    variance: Floats
-    known: Floats
-
-
-def _filled(number: Moments) -> _Numbers:
-    known = np.isfinite(number.mean)
-    mean, variance = (np.where(known, values, 0.0) for values in number)
-    return _Numbers(mean, variance, known.astype(np.float64))
 
 
 def cramers_v(table: Floats) -> float:

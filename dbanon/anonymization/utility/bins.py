@@ -59,6 +59,8 @@ def categories_of(reading: Reading) -> Bins:
     """Return the bins of values that have no places on a line; the last has all others, if any."""
     used = reading.of_labels > 0.0
     shown = {text for text, seen in zip(reading.texts, used, strict=True) if seen and text}
+    if reading.members is not None:  # whose elements are texts of their own
+        shown |= {name for name in map(reading.names.__getitem__, reading.members) if name}
     node_of, names, allowed = _nodes(reading, shown)
     kept = _most_frequent(reading, node_of, allowed)
     labels = [names[node] or "" for node in kept.tolist()]
@@ -123,6 +125,8 @@ def _level(reading: Reading, tree: Taxonomy, allowed: NDArray[np.bool_]) -> int:
     """Return the deepest level with few enough bins, at which most published rows have labels."""
     depth_of = dict(zip(reversed(tree.labels), reversed(tree.depth.tolist()), strict=True))
     leaves = set(tree.leaf_labels)
+    if reading.members is not None:  # of leaves
+        leaves = {text for text in reading.texts if text is not None}
     depth = [
         tree.height if text in leaves else depth_of.get(text or "", 0) for text in reading.texts
     ]

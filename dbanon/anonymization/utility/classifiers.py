@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.utility.readings import Reading
+    from dbanon.anonymization.utility.readings import Moments, Reading
 
     Floats = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ def features_of(reading: Reading) -> Features:
     """Return what is learned from a column."""
     if reading.line is not None:
         of_codes = reading.line.spread(reading.line.begins, reading.line.ends)
-        return Features(_of_numbers(reading.moments().mean), _of_numbers(of_codes.mean))
+        return Features(_of_numbers(reading.moments()), _of_numbers(of_codes))
     parts = parts_of(reading)
     if len(np.unique(parts)) > MOST_PARTS + 1:
         parts = categories_of(reading).of_code
@@ -56,10 +56,10 @@ def features_of(reading: Reading) -> Features:
     return Features(np.array(of_labels).T, (parts[:, None] == kept).astype(np.float64))
 
 
-def _of_numbers(places: Floats) -> Floats:
-    """Return numbers, those of NULL in the middle, and which these are."""
-    known = np.isfinite(places)
-    return np.column_stack([np.where(known, places, 0.5), ~known])
+def _of_numbers(moments: Moments) -> Floats:
+    """Return numbers, those of NULL in the middle, and how much of each is NULL."""
+    places = np.where(moments.known > 0.0, moments.mean, 0.5)
+    return np.column_stack([places, 1.0 - moments.known])
 
 
 def scores(

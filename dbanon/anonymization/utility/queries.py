@@ -16,6 +16,7 @@ from dbanon.domain.report import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
     from numpy.typing import NDArray
 
@@ -203,21 +204,25 @@ class _Counter:
 
     def __init__(self, ranged: Reading, other: Reading) -> None:
         self.parts = parts_of(other)
-        self.all_parts = np.unique(self.parts[self.parts >= 0])
+        values = np.unique(self.parts[self.parts >= 0])
         known = ranged.codes[ranged.codes != ranged.null]
         self.last = int(known.max()) if len(known) else 0
         self.base = ranged.n_codes
         self.n_rows = len(ranged.codes)
-        of_rows = self.parts[other.codes]
-        self.keys = np.sort(of_rows * self.base + ranged.codes)
+        # half as long where they fit, as sorting them is most of the work
+        fits = (int(values.max(initial=0)) + 1) * self.base <= np.iinfo(np.int32).max
+        number = np.int32 if fits else np.int64
+        self.all_parts = values.astype(number)
+        of_rows: NDArray[Any] = self.parts.astype(number)[other.codes]
+        self.keys = np.sort(np.add(of_rows * self.base, ranged.codes))
 
-    def __call__(self, wanted: Counts, first: int, last: int) -> int:
-        """Return how many rows have a wanted part and a code from first to last."""
+    def __call__(self, wanted: NDArray[Any], first: int, last: int) -> int:
+        """Return how many rows have a wanted part, of the type of the keys, and such a code."""
         begins = np.searchsorted(self.keys, wanted * self.base + first)
         ends = np.searchsorted(self.keys, wanted * self.base + last, side="right")
         return int((ends - begins).sum())
 
-    def first_with(self, aim: float, wanted: Counts, first: int) -> int:
+    def first_with(self, aim: float, wanted: NDArray[Any], first: int) -> int:
         """Return the least last code by which at least ``aim`` rows are in a range."""
         low, high = first, self.last
         while low < high:

@@ -28,10 +28,11 @@ _DAY = np.timedelta64(1, "D")
 
 
 class Moments(NamedTuple):
-    """Means and variances, NaN for NULL."""
+    """Means and variances, and how much of each is a number; 0 for what is NULL alone."""
 
     mean: Floats
     variance: Floats
+    known: Floats
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -64,7 +65,9 @@ class Line:
     def spread(self, low: Floats, high: Floats) -> Moments:
         """Return the moments of even spreads; of whole numbers those of these."""
         steps = np.maximum((high - low) ** 2 - (2.0 * self.half) ** 2, 0.0)
-        return Moments((low + high) / 2.0, steps / 12.0)
+        known = np.isfinite(low)
+        mean, variance = (np.where(known, each, 0.0) for each in ((low + high) / 2.0, steps / 12.0))
+        return Moments(mean, variance, known.astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -146,14 +149,13 @@ class Reading:
         assert self.line is not None  # noqa: S101 - the caller has looked
         if self.members is None or self.start is None:
             return self.line.spread(self.line.low, self.line.high)
-        of_codes = self.line.spread(self.line.begins, self.line.ends).mean[self.members]
-        known = np.isfinite(of_codes)
-        sums = [known.astype(np.float64), np.where(known, of_codes, 0.0)]
-        sums.append(sums[1] ** 2)
-        until = [np.concatenate([[0.0], np.cumsum(values)]) for values in sums]
-        count, first, second = (np.diff(values[self.start]) for values in until)
-        among = np.where(count > 0.0, count, np.nan)
-        return Moments(first / among, np.maximum(second / among - (first / among) ** 2, 0.0))
+        of_codes = self.line.spread(self.line.begins, self.line.ends)
+        known, mean = of_codes.known[self.members], of_codes.mean[self.members]
+        until = [np.concatenate([[0.0], np.cumsum(each)]) for each in (known, mean, mean**2)]
+        count, first, second = (np.diff(sums[self.start]) for sums in until)
+        among = np.maximum(count, 1.0)
+        variance = np.maximum(second / among - (first / among) ** 2, 0.0)
+        return Moments(first / among, variance, count / np.maximum(np.diff(self.start), 1))
 
 
 def readings_of(released: Released) -> tuple[Reading, ...]:

@@ -85,6 +85,17 @@ def test_bins_are_at_the_level_of_most_published_rows():
     assert bins_of(nothing) is None
 
 
+def test_bins_of_sets_are_their_elements():
+    letters, kind = [*"abcdefg", None], ColumnKind.CATEGORY
+    reading = reading_of(
+        letters, ["{b,d}", "{b,NULL}"], kind=kind, taxonomy="letters", recoding="set"
+    )
+    bins = categories_of(reading)
+    assert ("b", "d", "NULL", "other values") == bins.names
+    assert [1.0, 0.5, 0.5, 0.0] == bins.of_release(reading).tolist()
+    assert [1.0, 1.0, 1.0, 5.0] == bins.of_source(reading).tolist()
+
+
 def test_values_of_an_order_are_bins_where_they_end_a_published_range():
     order = ("tiny", "small", "middle", "large", "huge")
     reading = reading_of(

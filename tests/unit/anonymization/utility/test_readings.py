@@ -1,5 +1,6 @@
 """What readers take cells for: queries, bins and moments against enumerated values."""
 
+import re
 from datetime import date
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from builders import LETTERS, encoded, policy_of
 from hypothesis import given
 from hypothesis import strategies as st
+from naive import ancestors
 from naive.released import taken_for
 
 from dbanon.anonymization.pipeline import Outcome
@@ -220,3 +222,20 @@ def test_of_many_values_queries_ask_for_nodes_and_never_for_less_than_a_cell():
     cells = made[0].quasi[0].cells
     assert cells.tolist() == parts[:-1].tolist()
     assert parts[-1] == -1
+
+
+@given(publications())
+def test_a_bin_of_categories_is_named_by_what_is_published_or_above_it(made):
+    _, _, released = made
+    for reading in readings_of(released):
+        if reading.line is not None:
+            continue
+        rows = reading.of_labels
+        texts = {text for text, n in zip(reading.texts, rows, strict=True) if n and text}
+        shown = texts | {part for text in texts for part in re.split(r"[\[\]{},]+ ?", text)}
+        if reading.tree is not None:
+            tree = reading.tree
+            for node in range(len(tree.labels)):
+                if tree.labels[node] in texts:
+                    shown |= {tree.labels[above] for above in ancestors(tree, node)}
+        assert {*categories_of(reading).names} <= {*shown, "NULL", "other values"}
