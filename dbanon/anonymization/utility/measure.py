@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.released.cells import Released
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
-    from dbanon.domain.report import Classification, QueryError
+    from dbanon.domain.report import Classification, Distribution, QueryError
 
 
 _LEAST = 10
@@ -49,7 +49,7 @@ def utility_of(
         columns = [(reading, bins_of(reading)) for reading in readings]
         shown = ((reading, bins) for reading, bins in columns if bins is not None)
         compared = (distribution(*column, k=least, persons=persons) for column in shown)
-        distributions = tuple(each for each in compared if set(each.source) != {None})
+        distributions = tuple(each for each in compared if _tells(each))
         associations = (association(columns),) if len(columns) > 1 and not stages.stopped else ()
     queries: tuple[QueryError, ...] = ()
     if not stages.stopped:
@@ -63,6 +63,11 @@ def utility_of(
                 released, readings, policy=policy, generator=generator, samples=samples
             )
     return Utility(distributions, associations, queries, learned)
+
+
+def _tells(found: Distribution) -> bool:
+    """Return whether there are two bins, and a count of the source that may be told."""
+    return len(found.bins) > 1 and any(share is not None for share in found.source)
 
 
 def _least(released: Released, policy: Policy, persons: NDArray[np.int64] | None) -> int:

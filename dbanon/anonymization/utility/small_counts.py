@@ -52,7 +52,7 @@ def unit_of(k: int, rows: float) -> float:
 def told(counts: Counts, *, unit: float) -> Counts:
     """Return the shares of counts in their sum, rounded so that no last digit is known."""
     total = counts.sum()
-    return np.asarray(np.rint(counts / (total or 1.0) / unit) * unit)
+    return np.minimum(np.rint(counts / (total or 1.0) / unit) * unit, 1.0)
 
 
 def as_figures(shares: Counts, secret: NDArray[np.bool_]) -> tuple[float | None, ...]:

@@ -1,10 +1,12 @@
-"""Random COUNT queries: what is asked, how far off answers are, and what classifiers learn."""
+"""Queries and what is learned: what is asked and held out, how far off answers are, all parts."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import LETTERS, encoded, policy_of
+from builders import LETTERS, encoded, policy_of, tables_and_requirements
+from hypothesis import given
+from selection import some
 
 from dbanon.anonymization.pipeline import run
 from dbanon.anonymization.released.reading import of_outcome
@@ -274,3 +276,26 @@ def test_a_release_of_nothing_has_no_use():
         found.queries,
         found.classifications,
     )
+
+
+@some()
+@given(tables_and_requirements())
+def test_of_any_table_shares_are_shares_and_no_small_count_is_told(drawn):
+    table, k, _ = drawn
+    names = [column.name for column in table.quasi]
+    rules = RULES if "letter" in names else {}
+    policy = policy_of(names, table.sensitive_names, k=k, rules=rules, algorithm="mondrian")
+    released = of_outcome(table, run(table, policy, seed=1, stages=Stages()), policy)
+    found = utility_of(
+        released, policy, generator=np.random.default_rng(1), samples=100, stages=Stages()
+    )
+    for each in found.distributions:
+        told = [share for share in each.source if share is not None]
+        assert 0.0 <= each.distance <= 1.0
+        assert all(0.0 <= share <= 1.0 for share in (*told, *each.published))
+        # what is told is at least k rows, which rounding leaves at about that share of them
+        assert k == 1 or all(share >= 0.5 * k / table.n_rows for share in told)
+    for each in found.associations:
+        rows = (*each.source, *each.published)
+        strengths = [value for row in rows for value in row]
+        assert all(-1.0 <= value <= 1.0 for value in strengths if value is not None)
