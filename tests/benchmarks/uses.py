@@ -4,11 +4,10 @@
     python tests/benchmarks/uses.py classifiers    # learned from releases, tested on originals
     python tests/benchmarks/uses.py sql            # counts by the functions in the database
 
-The first two publish Adult in memory by several algorithms, with the same tight labels, and read
-it as the functions for analysts do (analysts/releases.py); what is asked is in analysts/counts.py,
-what is learned in analysts/classifiers.py. CPU seconds are those of the whole process. The last
-one publishes to a server of its own, asks it with these functions, and holds their bounds against
-the source: the exit code is 1 if one does not hold.
+The first two publish Adult in memory by several algorithms, with the same tight labels, and ask and
+learn as dbanon's own reports do (dbanon/anonymization/utility). CPU seconds are those of the whole
+process. The last one publishes to a server of its own, asks it with the functions for analysts, and
+holds their bounds against the source: the exit code is 1 if one does not hold.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Which classes cover a row, label by label."""
+"""Which classes cover a row, label by label, and what readers take a class for."""
 
 from __future__ import annotations
+
+from naive import common_ancestor, leaves_below
 
 
 def is_covered(cells, label, code, *, size):
@@ -28,3 +30,29 @@ def covers(released, rows):
         ]
         for row in rows
     ]
+
+
+def taken_for(column, recoding, codes):
+    """Return what readers take a class of some codes for: each value with its probability.
+
+    Values are numbers, texts or None; of whole numbers also those that the source lacks.
+    """
+    values = [*column.values.tolist(), None]
+    known = [code for code in codes if code < column.size]
+    if recoding == "set":
+        among = [values[code] for code in sorted(set(codes))]
+    elif not known:
+        among = [None]
+    elif recoding == "mode":
+        among = [values[min(sorted(set(codes)), key=lambda code: (-codes.count(code), code))]]
+    elif column.taxonomy is not None:
+        mixed = len(known) < len(codes)
+        node = 0 if mixed else common_ancestor(column.taxonomy, known)
+        among = [column.taxonomy.labels[leaf] for leaf in leaves_below(column.taxonomy, node)]
+    else:
+        mixed = len(known) < len(codes)
+        first, last = (0, column.size - 1) if mixed else (min(known), max(known))
+        whole = column.values.dtype.kind == "i"
+        inside = range(values[first], values[last] + 1) if whole else values[first : last + 1]
+        among = list(inside)
+    return {value: 1 / len(among) for value in among}

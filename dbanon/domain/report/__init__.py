@@ -131,7 +131,9 @@ class Attack:
 class Distribution:
     """How often the values of a column are in the source and in what is published.
 
-    bins: what the release itself shows, or a round grid; distance: total variation over these.
+    bins: what the release itself shows, or a round grid; distance: total variation over these, what
+    is hidden counting as one; shift: by which share of all bins a row moves on average, the earth
+    mover's distance, None where bins have no order.
     """
 
     column: str
@@ -139,6 +141,7 @@ class Distribution:
     source: tuple[float | None, ...]
     published: tuple[float | None, ...]
     distance: float
+    shift: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +167,16 @@ class QueryError:
 class Classification:
     """How well a classifier predicts a column of the source: learned from it, from the release.
 
-    accuracy, auc: (source, release, a guesser), tested on rows that none has learned from.
+    accuracy, auc: (source, release, a guesser), tested on rows that none has learned from; rows:
+    how many rows of each were learned from, tested: how many were predicted.
     """
 
     column: str
     classifier: str
     accuracy: tuple[float, float, float]
     auc: tuple[float, float, float] | None
+    rows: int = 0
+    tested: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,168 @@
+"""What can be learned from a release to predict a sensitive column, beside what the source teaches.
+
+Rows are held out of both: of the release that is told to them apart from its class, if somebody
+remembers, or else one of the rows that may be it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.anonymization.released.covering import covers
+from dbanon.anonymization.utility.classifiers import features_of, scores
+from dbanon.domain.report import Classification
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.released.cells import Released
+    from dbanon.anonymization.utility.classifiers import Score
+    from dbanon.anonymization.utility.readings import Reading
+    from dbanon.domain.policy import Policy
+
+    Floats = NDArray[np.float64]
+    Counts = NDArray[np.int64]
+
+MOST_ROWS = 20_000
+_MOST_VALUES = 20
+_HELD_OUT = 1 / 3
+_FEWEST = 30
+_AT_ONCE = 20_000_000
+
+
+class _Learned(NamedTuple):
+    """What is learned from: features, and the code that goes with them."""
+
+    features: Floats
+    codes: NDArray[np.int32]
+
+
+def target_of(readings: Sequence[Reading], policy: Policy) -> Reading | None:
+    """Return the sensitive column to predict: that of the class label, or the first of few values.
+
+    None where there is none of two values or more.
+    """
+    able = [
+        reading
+        for reading in readings
+        if reading.classes is not None
+        and 1 < (reading.of_codes > 0.0).sum() <= _MOST_VALUES
+        and (reading.of_labels > 0.0).sum() > 1
+    ]
+    labels = (reading for reading in able if reading.name == policy.class_label)
+    return next(labels, able[0] if able else None)
+
+
+def classifications(
+    released: Released,
+    readings: Sequence[Reading],
+    *,
+    policy: Policy,
+    generator: np.random.Generator,
+    samples: int,
+) -> tuple[Classification, ...]:
+    """Learn from the release and from as many rows of the source, and test on a third of these."""
+    target = target_of(readings, policy)
+    quasi = [reading for reading in readings if reading.classes is None]
+    n_rows = min(released.table.n_rows, samples, MOST_ROWS)
+    if target is None or not quasi or n_rows < _FEWEST:
+        return ()
+    rows = generator.permutation(released.table.n_rows)[:n_rows]
+    n_test = round(_HELD_OUT * n_rows)
+    test, train = np.sort(rows[:n_test]), np.sort(rows[n_test:])
+    features = [features_of(reading) for reading in quasi]
+
+    def of_rows(some: Counts) -> _Learned:
+        parts = [each.codes[q.codes[some]] for q, each in zip(quasi, features, strict=True)]
+        return _Learned(np.hstack(parts), target.codes[some])
+
+    left = _without(released, target, test, generator)
+    entries = _drawn(left, len(train), generator)
+    assert target.classes is not None  # noqa: S101 - it is sensitive
+    classes = target.classes[entries]
+    parts = [each.labels[q.labels[classes]] for q, each in zip(quasi, features, strict=True)]
+    published = _Learned(np.hstack(parts), target.labels[entries])
+    if not len(entries):
+        return ()
+    return _compared(target.name, of_rows(train), published, of_rows(test), generator=generator)
+
+
+def _compared(
+    name: str,
+    source: _Learned,
+    published: _Learned,
+    test: _Learned,
+    *,
+    generator: np.random.Generator,
+) -> tuple[Classification, ...]:
+    seed = int(generator.integers(2**31))
+    learned, from_release = (
+        scores(each.features, each.codes, test=test.features, truth=test.codes, seed=seed)
+        for each in (source, published)
+    )
+    most = np.bincount(source.codes).argmax()
+    guesser = float((test.codes == most).mean())
+    return tuple(
+        Classification(
+            column=name,
+            classifier=classifier,
+            accuracy=_told(score.accuracy, from_release[classifier].accuracy, guesser),
+            auc=_areas(score, from_release[classifier]),
+            rows=len(published.codes),
+            tested=len(test.codes),
+        )
+        for classifier, score in learned.items()
+    )
+
+
+def _areas(source: Score, release: Score) -> tuple[float, float, float] | None:
+    if source.auc is None or release.auc is None:
+        return None
+    return _told(source.auc, release.auc, 0.5)
+
+
+def _told(source: float, release: float, guesser: float) -> tuple[float, float, float]:
+    return round(source, 4), round(release, 4), round(guesser, 4)
+
+
+def _without(
+    released: Released, target: Reading, rows: Counts, generator: np.random.Generator
+) -> Counts:
+    """Return the rows of each published pair of class and value, without those of some persons.
+
+    Of a person whose class nobody remembers, a random row that may be hers is left out.
+    """
+    assert target.classes is not None  # noqa: S101 - it is sensitive
+    keys = target.classes.astype(np.int64) * target.n_codes + target.labels
+    left = target.rows.copy()
+    step = max(1, _AT_ONCE // max(released.n_classes, 1))
+    for at in range(0, len(rows), step):
+        some = rows[at : at + step]
+        start, classes = _candidates(released, some)
+        for row, first, last in zip(some, start, start[1:], strict=False):
+            wanted = classes[first:last].astype(np.int64) * target.n_codes + target.codes[row]
+            places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+            places = places[(keys[places] == wanted) & (left[places] > 0)]
+            if len(places):
+                left[places[generator.integers(len(places))]] -= 1
+    return left
+
+
+def _candidates(released: Released, rows: Counts) -> tuple[Counts, NDArray[np.int32]]:
+    """Return the classes that some rows may be in, and where those of each begin."""
+    if released.classes is None:
+        found = covers(released, rows)
+        return found.start, found.classes
+    classes = released.classes[rows]
+    return np.concatenate([[0], np.cumsum(classes >= 0)]), classes[classes >= 0]
+
+
+def _drawn(rows: Counts, n: int, generator: np.random.Generator) -> Counts:
+    """Return the entry of each of n published rows that are drawn, of all if there are no more."""
+    total = int(rows.sum())
+    drawn = generator.choice(total, min(n, total), replace=False, shuffle=False)
+    return np.searchsorted(np.cumsum(rows), np.sort(drawn), side="right")

@@ -1,0 +1,79 @@
+"""How often the values of a column are in the source, and in what is published."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.anonymization.utility.bins import OTHERS, categories_of
+from dbanon.anonymization.utility.grids import Grid, grid_of
+from dbanon.anonymization.utility.small_counts import as_figures, hidden, persons_in, told, unit_of
+from dbanon.domain.report import Distribution
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.utility.bins import Bins
+    from dbanon.anonymization.utility.readings import Reading
+
+    Floats = NDArray[np.float64]
+
+
+def bins_of(reading: Reading) -> Bins | Grid | None:
+    """Return bins that show nothing which the release does not, None where these tell nothing."""
+    bins = grid_of(reading) if reading.line is not None else categories_of(reading)
+    return bins if bins is not None and len(bins.names) > 1 else None
+
+
+def distribution(
+    reading: Reading, bins: Bins | Grid, *, k: int, persons: NDArray[np.int64] | None = None
+) -> Distribution:
+    """Compare the source with the release; counts of fewer than k rows are not told.
+
+    persons: whose each row of the source is, if not each is somebody else's; then it takes k
+    persons. Distances are those of the figures that are told, so that they tell no more.
+    """
+    source, published = bins.of_source(reading), bins.of_release(reading)
+    names, counts = bins.names, source
+    if persons is not None:
+        counts = persons_in(bins.places(reading), persons, n_bins=len(names))
+    if names[-1] == OTHERS and counts[-1] < k:
+        names, counts = names[:-1], counts[:-1]
+        source, published = source[:-1], published[:-1]
+    secret = hidden(counts, k)
+    unit = unit_of(k, float(source.sum()))
+    shares, seen = told(source, unit=unit), told(published, unit=unit)
+    return Distribution(
+        column=reading.name,
+        bins=names,
+        source=as_figures(shares, secret),
+        published=as_figures(seen, np.zeros(len(seen), np.bool_)),
+        distance=total_variation(shares, seen, secret),
+        shift=_shift(shares, seen, secret) if isinstance(bins, Grid) and not bins.null else None,
+    )
+
+
+def total_variation(source: Floats, published: Floats, secret: NDArray[np.bool_]) -> float:
+    """Return half the sum of all differences, what is hidden counting as one bin."""
+    apart = np.abs(source - published)[~secret].sum()
+    together = abs(_rest(source, secret) - _rest(published, secret))
+    return round(min(float(apart + together) / 2.0, 1.0), 6)
+
+
+def _shift(source: Floats, published: Floats, secret: NDArray[np.bool_]) -> float:
+    """Return by which share of all bins a row moves on average (earth mover's distance).
+
+    What is hidden is taken to lie in its bins as what is published does.
+    """
+    filled = source.copy()
+    inside = published[secret].sum()
+    even = np.full(int(secret.sum()), 1.0 / max(int(secret.sum()), 1))
+    filled[secret] = _rest(source, secret) * (published[secret] / inside if inside > 0.0 else even)
+    moved = np.abs(np.cumsum(filled - published)[:-1]).sum()
+    return round(float(moved) / (len(source) - 1), 6)
+
+
+def _rest(shares: Floats, secret: NDArray[np.bool_]) -> float:
+    """Return what the shares that are told leave for those that are hidden."""
+    return max(1.0 - float(shares[~secret].sum()), 0.0) if secret.any() else 0.0

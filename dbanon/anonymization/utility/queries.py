@@ -1,0 +1,255 @@
+"""Random COUNT queries: a range of one column and some values of another.
+
+They are answered as readers would: a class counts with its rows times the share of its cell that is
+asked for, in either column. The truth is counted in the source.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dbanon.anonymization.utility.bins import nodes_at
+from dbanon.anonymization.utility.joints import published_pairs
+from dbanon.domain.report import QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.utility.readings import Reading
+
+    Floats = NDArray[np.float64]
+    Counts = NDArray[np.int64]
+
+SELECTIVITIES = (0.005, 0.01, 0.05)
+QUERIES = 1000
+_NEAR = 0.1
+_MOST_VALUES = 3
+MOST_PARTS = 100
+_SLICES = 10
+_MOST_PAIRS = 24
+_TRIES = 200
+_AT_ONCE = 4_000_000
+
+
+class Query(NamedTuple):
+    """The codes from first to last of a column, the wanted parts of another, and rows with both."""
+
+    first: int
+    last: int
+    wanted: tuple[int, ...]
+    rows: int
+
+
+class Asked(NamedTuple):
+    """The queries of a range of one column and values of another; parts: see ``parts_of``."""
+
+    ranged: str
+    column: str
+    parts: Counts
+    queries: tuple[Query, ...]
+
+
+def query_errors(
+    readings: Sequence[Reading],
+    *,
+    k: int,
+    generator: np.random.Generator,
+    scaled: bool = False,
+) -> tuple[QueryError, ...]:
+    """Return the errors of random queries, by the share of the rows that they ask for.
+
+    Of fewer than k rows nothing is asked. scaled: a sample is published, and readers scale its
+    counts to all rows. O(rows log rows) a pair of columns.
+    """
+    n_rows = len(readings[0].codes) if readings else 0
+    scale = n_rows / float(readings[0].rows.sum()) if scaled else 1.0
+    results = []
+    for share in SELECTIVITIES:
+        if share * n_rows < k:
+            continue
+        asked = draw(readings, share=share, n=QUERIES, generator=generator)
+        found = errors(readings, asked, scale=scale)
+        if len(found):
+            median, upper = np.percentile(found, [50, 95])
+            results.append(
+                QueryError(
+                    selectivity=share,
+                    queries=len(found),
+                    median=round(float(median), 6),
+                    upper=round(float(upper), 6),
+                )
+            )
+    return tuple(results)
+
+
+def draw(
+    readings: Sequence[Reading], *, share: float, n: int, generator: np.random.Generator
+) -> list[Asked]:
+    """Return n random queries that about this share of the rows of the source answers.
+
+    One to three random values, or parts of what has many, of a random column, and a random least
+    value of another; the greatest is the first by which enough rows are in. Those further than a
+    tenth from the share are drawn anew; columns that give none leave theirs to others.
+    """
+    pairs = _pairs(readings)
+    generator.shuffle(pairs)
+    pairs = pairs[:_MOST_PAIRS]
+    asked, left = [], n
+    while left > 0 and pairs:
+        fruitful = []
+        for place, (ranged, other) in enumerate(pairs):
+            wanted = -(-left // (len(pairs) - place))
+            counter = _Counter(ranged, other)
+            queries = tuple(_drawn(counter, share=share, n=wanted, generator=generator))
+            left -= len(queries)
+            if queries:
+                asked.append(Asked(ranged.name, other.name, counter.parts, queries))
+                fruitful.append((ranged, other))
+        pairs = fruitful
+    return asked
+
+
+def errors(readings: Sequence[Reading], asked: Sequence[Asked], *, scale: float = 1.0) -> Floats:
+    """Return the relative error of the answer to each query; answers are times ``scale``."""
+    by_name = {reading.name: reading for reading in readings}
+    found = [np.zeros(0)]
+    for each in asked:
+        answers = scale * estimates(by_name[each.ranged], by_name[each.column], each)
+        truth = np.array([query.rows for query in each.queries])
+        found.append(np.abs(answers - truth) / truth)
+    return np.concatenate(found)
+
+
+def estimates(ranged: Reading, other: Reading, asked: Asked) -> Floats:
+    """Return how many rows readers take to answer each query."""
+    joint = published_pairs(ranged, other)
+    assert joint is not None  # noqa: S101 - of two sensitive columns nothing is asked
+    of_parts = _shares_of_parts(other, asked)
+    step = max(1, _AT_ONCE // max(ranged.n_labels, other.n_labels))
+    answers = []
+    for at in range(0, len(asked.queries), step):
+        some = asked.queries[at : at + step]
+        shares = ranged.runs(
+            np.array([query.first for query in some]), np.array([query.last for query in some])
+        )
+        wanted = [sum(of_parts[part] for part in query.wanted) for query in some]
+        answers.append(((joint.T @ shares.T).T * np.array(wanted)).sum(axis=1))
+    return np.concatenate(answers)
+
+
+def _shares_of_parts(other: Reading, asked: Asked) -> dict[int, Floats]:
+    """Return the share of each label that each wanted part has."""
+    found = {}
+    for part in {part for query in asked.queries for part in query.wanted}:
+        codes = np.flatnonzero(asked.parts == part)
+        if other.line is None:
+            found[part] = other.covered(asked.parts == part)
+        else:
+            found[part] = other.runs(codes[:1], codes[-1:])[0]
+    return found
+
+
+def _pairs(readings: Sequence[Reading]) -> list[tuple[Reading, Reading]]:
+    """Return which columns are asked for a range, and which besides for values.
+
+    Where no column has an order, ranges are of values that are neighbours in their taxonomy; where
+    all are numbers, values are slices of these.
+    """
+    ranged = [each for each in readings if each.ordered] or list(readings)
+    others = [each for each in readings if not each.ordered] or list(readings)
+    return [
+        (a, b)
+        for a in ranged
+        for b in others
+        if a is not b and not (a.classes is not None and b.classes is not None)
+    ]
+
+
+def parts_of(reading: Reading) -> Counts:
+    """Return the part of each code that queries ask for, -1 of NULL: values, if these are few.
+
+    Of many values those below a node of the taxonomy, or a tenth of the rows of a line.
+    """
+    codes = np.arange(reading.n_codes)
+    if reading.line is not None:
+        rows = np.cumsum(reading.of_codes)
+        parts = np.minimum(_SLICES * rows // max(rows[-1], 1.0), _SLICES - 1).astype(np.int64)
+    elif reading.tree is not None and reading.leaf is not None:
+        tree = reading.tree
+        levels = (_known_nodes(reading, nodes_at(tree, at)) for at in range(tree.height, 0, -1))
+        few = (nodes for nodes in levels if len(np.unique(nodes)) <= MOST_PARTS)
+        nodes = next(few, _known_nodes(reading, tree.leaves.astype(np.int64)))
+        parts = np.append(nodes, -1)[reading.leaf]
+    else:
+        parts = codes
+    return np.where(codes == reading.null, -1, parts)
+
+
+def _known_nodes(reading: Reading, nodes: Counts) -> Counts:
+    """Return nodes of leaves, those of cells where these are above them."""
+    assert reading.tree is not None  # noqa: S101 - the caller has looked
+    if reading.cells is None:
+        return nodes
+    depth = reading.tree.depth
+    return np.where(depth[nodes] > depth[reading.cells], reading.cells, nodes)
+
+
+class _Counter:
+    """Counts the rows of the source with some part of a column and a range of another."""
+
+    def __init__(self, ranged: Reading, other: Reading) -> None:
+        self.parts = parts_of(other)
+        values = np.unique(self.parts[self.parts >= 0])
+        known = ranged.codes[ranged.codes != ranged.null]
+        self.last = int(known.max()) if len(known) else 0
+        self.base = ranged.n_codes
+        self.n_rows = len(ranged.codes)
+        # half as long where they fit, as sorting them is most of the work
+        fits = (int(values.max(initial=0)) + 1) * self.base <= np.iinfo(np.int32).max
+        number = np.int32 if fits else np.int64
+        self.all_parts = values.astype(number)
+        of_rows: NDArray[Any] = self.parts.astype(number)[other.codes]
+        self.keys = np.sort(np.add(of_rows * self.base, ranged.codes))
+
+    def __call__(self, wanted: NDArray[Any], first: int, last: int) -> int:
+        """Return how many rows have a wanted part, of the type of the keys, and such a code."""
+        begins = np.searchsorted(self.keys, wanted * self.base + first)
+        ends = np.searchsorted(self.keys, wanted * self.base + last, side="right")
+        return int((ends - begins).sum())
+
+    def first_with(self, aim: float, wanted: NDArray[Any], first: int) -> int:
+        """Return the least last code by which at least ``aim`` rows are in a range."""
+        low, high = first, self.last
+        while low < high:
+            middle = (low + high) // 2
+            if self(wanted, first, middle) >= aim:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+
+def _drawn(
+    counter: _Counter, *, share: float, n: int, generator: np.random.Generator
+) -> Iterator[Query]:
+    """Yield up to n queries, as long as some of the tries find one."""
+    aim, tries = share * counter.n_rows, 0
+    if not len(counter.all_parts) or counter.last < 1:
+        return
+    while n and tries < _TRIES:
+        tries += 1
+        many = min(len(counter.all_parts), int(generator.integers(1, _MOST_VALUES + 1)))
+        wanted = generator.choice(counter.all_parts, many, replace=False)
+        first = int(generator.integers(0, counter.last + 1))
+        if counter(wanted, first, counter.last) < aim:
+            continue
+        last = counter.first_with(aim, wanted, first)
+        count = counter(wanted, first, last)
+        if count <= (1.0 + _NEAR) * aim:
+            yield Query(first, last, tuple(wanted.tolist()), count)
+            n, tries = n - 1, 0

@@ -1,0 +1,209 @@
+"""What distributions tell: bins that the release shows, and no small count."""
+
+from datetime import date
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from builders import LETTERS, encoded, policy_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbanon.anonymization.released.reading import of_texts
+from dbanon.anonymization.utility.bins import categories_of
+from dbanon.anonymization.utility.distributions import bins_of, distribution, total_variation
+from dbanon.anonymization.utility.readings import readings_of
+from dbanon.anonymization.utility.small_counts import as_figures, hidden, persons_in, told, unit_of
+from dbanon.domain.table import ColumnKind
+
+COUNTS = st.lists(st.integers(0, 30), min_size=1, max_size=8)
+
+
+@given(COUNTS, st.integers(1, 6))
+def test_what_is_hidden_adds_up_to_no_small_count(counts, k):
+    secret = hidden(np.array(counts, float), k)
+    pairs = [*zip(counts, secret.tolist(), strict=True)]
+    assert [count for count, is_secret in pairs if not is_secret and count < k > 1] == []
+    together = [count for count, is_secret in pairs if is_secret]
+    if len(together) < len(counts):
+        assert not together or (len(together) > 1 and sum(together) >= k)
+    if k == 1 or not any(count < k for count in counts):
+        assert together == []
+
+
+def test_a_row_more_than_a_multiple_of_k_is_not_seen():
+    unit = unit_of(5, 100.0)
+    assert told(np.array([40.0, 60.0]), unit=unit).tolist() == pytest.approx([0.4, 0.6])
+    assert told(np.array([41.0, 59.0]), unit=unit).tolist() == pytest.approx([0.4, 0.6])
+
+
+def test_shares_are_told_to_a_thousandth():
+    shares = told(np.array([1.0, 2.0]) * 1e6, unit=unit_of(5, 3e6))
+    assert [0.333, 0.667] == shares.tolist()
+    assert (0.3, None) == as_figures(np.array([0.1 + 0.2, 0.7]), np.array([False, True]))
+
+
+def test_what_is_hidden_counts_as_one_bin():
+    source, published = np.array([0.5, 0.4, 0.1, 0.0]), np.array([0.5, 0.0, 0.3, 0.2])
+    secret = np.array([False, False, True, True])
+    assert total_variation(source, published, secret) == pytest.approx(0.4)
+    shown = np.zeros(4, bool)
+    assert total_variation(source, published, shown) == pytest.approx(0.4)
+    secret = np.array([False, True, True, True])
+    assert total_variation(source, published, secret) == 0.0
+
+
+def reading_of(values, labels, *, kind, rows=None, **rule):
+    """Return what readers make of labels of one column; values: those of the source."""
+    table = encoded({"x": values}, kinds={"x": kind}, rules={"x": rule}, taxonomies=[LETTERS])
+    shown = pa.table({"x": pa.array(labels, pa.string())})
+    counts = np.array(rows or [1] * len(labels), np.int64)
+    released = of_texts(table, shown, counts, policy=policy_of(["x"], rules={"x": rule}))
+    return readings_of(released)[0]
+
+
+def test_bins_of_a_tree_are_labels_and_what_is_above_them():
+    reading = reading_of(
+        [*"aabbccddggee"], ["P", "U"], kind=ColumnKind.CATEGORY, taxonomy="letters", rows=[6, 6]
+    )
+    found = distribution(reading, bins_of(reading), k=2)
+    assert ("P", "U", "other values") == found.bins  # a, which no label shows, is another
+    assert (0.333333, 0.5, 0.166667) == found.source
+    assert (0.5, 0.5, 0.0) == found.published
+    assert found.distance == pytest.approx(1 / 6, abs=1e-6)
+    assert found.shift is None
+
+
+def test_bins_are_at_the_level_of_most_published_rows():
+    kind, letters = ColumnKind.CATEGORY, [*"abcdefg"]
+    coarse = reading_of(letters, ["U", "P", "d"], kind=kind, taxonomy="letters", rows=[9, 9, 1])
+    assert ("P", "U", "other values") == categories_of(coarse).names
+    fine = reading_of(letters, ["b", "c", "d"], kind=kind, taxonomy="letters")
+    assert ("b", "c", "d", "other values") == categories_of(fine).names
+    nothing = reading_of(letters, ["*"], kind=kind, taxonomy="letters")
+    assert bins_of(nothing) is None
+
+
+def test_bins_of_sets_are_their_elements():
+    letters, kind = [*"abcdefg", None], ColumnKind.CATEGORY
+    reading = reading_of(
+        letters, ["{b,d}", "{b,NULL}"], kind=kind, taxonomy="letters", recoding="set"
+    )
+    bins = categories_of(reading)
+    assert ("b", "d", "NULL", "other values") == bins.names
+    assert [1.0, 0.5, 0.5, 0.0] == bins.of_release(reading).tolist()
+    assert [1.0, 1.0, 1.0, 5.0] == bins.of_source(reading).tolist()
+
+
+def test_values_of_an_order_are_bins_where_they_end_a_published_range():
+    order = ("tiny", "small", "middle", "large", "huge")
+    reading = reading_of(
+        [*order], ["[small, large]", "huge", "*"], kind=ColumnKind.CATEGORY, order=order,
+        recoding="interval-text",
+    )  # fmt: skip
+    bins = categories_of(reading)
+    assert ("small", "large", "huge", "other values") == bins.names
+    # of the three between small and large, and of all five below the star
+    expected = [1 / 3 + 1 / 5, 1 / 3 + 1 / 5, 1 + 1 / 5, 1 / 3 + 2 / 5]
+    assert expected == pytest.approx(bins.of_release(reading).tolist())
+
+
+def test_of_many_values_those_of_most_rows_have_bins():
+    values = [f"v{i:03}" for i in range(60)]
+    labels = values[:50]
+    rows = [100 if i in {7, 41} else 1 for i in range(50)]
+    reading = reading_of(values, labels, kind=ColumnKind.CATEGORY, rows=rows)
+    names = categories_of(reading).names
+    assert len(names) == 24
+    assert {"v007", "v041", "other values"} < {*names}
+    assert {*names} <= {*labels, "other values"}
+
+
+def grid(values, labels, *, kind=ColumnKind.INTEGER, **rule):
+    reading = reading_of(values, labels, kind=kind, recoding="interval", **rule)
+    return reading, bins_of(reading)
+
+
+def test_numbers_have_a_round_grid_over_what_is_published_and_not_over_the_source():
+    values = [3, 21, 22, 38, 41, 997]
+    reading, bins = grid(values, ["[21,22]", "[38,41]", "(,)"])
+    edges = [float(name[1:-1].split(",")[0]) for name in bins.names]
+    assert (21.0, 41.0) == (edges[0], edges[-1])
+    assert {1.0} == {b - a for a, b in pairwise(edges)}
+    source = bins.of_source(reading)
+    assert (2.0, 6.0) == (source[0], source.sum())  # 3 is below the first, 997 above the last
+    assert 2.0 == source[-1]
+    published = bins.of_release(reading)
+    assert pytest.approx(0.5 + 19 / 995) == published[0]
+    assert pytest.approx(3.0) == published.sum()
+
+
+def test_ends_that_a_label_leaves_open_are_not_shown():
+    reading, bins = grid([17, 30, 40, 95, 99], ["[20,40)", "[40,60)", "[60,)"])
+    assert not any("9" in name for name in bins.names)
+    assert 5.0 == bins.of_source(reading).sum()
+
+
+def test_whole_numbers_are_spread_over_whole_numbers():
+    reading, bins = grid([*range(10, 50)], ["[10,29]", "[30,49]"])
+    assert "[10, 12)" == bins.names[0]
+    assert [2.0] * 20 == bins.of_source(reading).tolist()
+    assert [0.1] * 20 == [pytest.approx(mass) for mass in bins.of_release(reading)]
+    found = distribution(reading, bins, k=2)
+    assert (0.0, 0.0) == (found.distance, found.shift)
+
+
+def test_a_shift_is_how_far_rows_move_over_all_bins():
+    reading, bins = grid([10, 10, 10, 30], ["[10,10]", "[30,30]"])
+    found = distribution(reading, bins, k=1)
+    assert (0.75, 0.25) == (found.source[0], found.source[-1])
+    assert (0.5, 0.5) == (found.published[0], found.published[-1])
+    assert (0.25, 0.25) == (found.distance, found.shift)
+
+
+def test_dates_have_bins_of_periods():
+    days = [date(2019, 1, 5), date(2019, 3, 9), date(2020, 2, 2), date(2021, 12, 24)]
+    reading, bins = grid(
+        days, ["[2019-01-05,2019-03-09]", "[2020-02-02,2021-12-24]"], kind=ColumnKind.DATE
+    )
+    assert ("2019-Q1", "2021-Q4") == (bins.names[0], bins.names[-1])
+    assert [2.0, 1.0] == bins.of_source(reading)[[0, 4]].tolist()
+    assert pytest.approx(1.0) == bins.of_release(reading)[0]
+
+
+def test_centuries_of_dates_have_few_bins():
+    days = [date(1, 1, 1), date(1500, 1, 1), date(9999, 12, 31)]
+    _, bins = grid(
+        days, ["[0001-01-01,1500-01-01]", "[9999-12-31,9999-12-31]"], kind=ColumnKind.DATE
+    )
+    assert len(bins.names) <= 24
+    assert bins.names[0].startswith("000")
+
+
+def test_nulls_have_a_bin_where_they_are_published():
+    reading, bins = grid([1, 5, 9, None, None], ["[1,5]", "[9,9]", None])
+    assert "NULL" == bins.names[-1]
+    assert (2.0, 1.0) == (bins.of_source(reading)[-1], bins.of_release(reading)[-1])
+    reading, bins = grid([1, 5, 9, None, None], ["[1,5]", "(,)"])
+    assert "NULL" not in bins.names
+    assert 3.0 == bins.of_source(reading).sum()
+
+
+def test_sets_of_numbers_are_spread_over_their_elements():
+    reading = reading_of(
+        [10, 12, 30, None], ["{10,30}", "{12,NULL}"], kind=ColumnKind.INTEGER, recoding="set"
+    )
+    bins = bins_of(reading)
+    assert [1, 1, 1, 1] == bins.of_source(reading)[[0, 2, -2, -1]].tolist()
+    assert [0.5, 0.5, 0.5, 0.5] == bins.of_release(reading)[[0, 2, -2, -1]].tolist()
+
+
+def test_of_persons_who_have_several_rows_it_takes_k_persons():
+    reading, bins = grid([10] * 6 + [20] * 6 + [30] * 5, ["[10,20]", "[30,30]"])
+    persons = np.array([0, 0, 0, 0, 0, 1, *range(2, 8), *range(8, 13)])
+    counts = persons_in(bins.places(reading), persons, n_bins=len(bins.names))
+    assert [2.0, 6.0, 5.0] == counts[[0, 10, -1]].tolist()
+    found = distribution(reading, bins, k=3, persons=persons)
+    assert found.source[0] is None
+    assert distribution(reading, bins, k=3).source[0] is not None
