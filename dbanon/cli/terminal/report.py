@@ -137,10 +137,11 @@ def search(policy: Policy) -> str:
 
 def models(specs: Iterable[ModelSpec]) -> str:
     """Spell every model that is asked for, with the columns of which it is asked."""
-    return ", ".join(map(_asked, specs))
+    return ", ".join(map(asked, specs))
 
 
-def _asked(spec: ModelSpec) -> str:
+def asked(spec: ModelSpec) -> str:
+    """Spell a model that is asked for, with the columns of which it is asked."""
     columns = texts(spec, COLUMNS)
     spelled = title(spec) if spec.name in MODELS else spec.name
     return f"{spelled} of {' and '.join(columns)}" if columns else spelled

@@ -1,0 +1,52 @@
+"""The page of a report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbanon.cli.pages import files, risk, rules, summary, utility
+from dbanon.cli.pages.rendering import rendered
+from dbanon.cli.terminal.report import asked
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dbanon.domain.report import Report
+
+_MOST_PAIRS = 10  # of columns, before the others are folded
+
+
+def write(report: Report, path: Path) -> None:
+    """Write the page of a report; the same report gives the same file."""
+    files.write(render(report), path)
+
+
+def render(report: Report) -> str:
+    """Return the page of a report as text."""
+    found, kept = report.risk, report.utility
+    return rendered(
+        "report.html",
+        report=report,
+        ruling=summary.ruling(report),
+        models=summary.of_models(report),
+        facts=summary.facts(report),
+        risks=summary.of_risk(found),
+        losses=summary.of_loss(report),
+        records=risk.of_records(found.reidentification),
+        sizes=risk.of_sizes(found.sizes),
+        beliefs=risk.of_beliefs(found.disclosures),
+        changes=risk.of_changes(found.disclosures),
+        populations=risk.of_populations(found.uniqueness),
+        sets=risk.of_sets(found.unique_sets),
+        attacks=risk.of_attacks(found.attacks),
+        methods=[(risk.called(one), one.words) for one in found.attacks],
+        lost=utility.of_loss(report.loss),
+        metrics=utility.of_metrics(report.loss),
+        distributions=[utility.of_distribution(one) for one in kept.distributions],
+        associations=[utility.of_association(one).parts(_MOST_PAIRS) for one in kept.associations],
+        queries=utility.of_queries(kept.queries),
+        predictions=utility.of_predictions(kept.classifications),
+        columns=rules.of_columns(report),
+        asked=[("every class meets", asked(spec)) for spec in report.policy.models],
+        choices=rules.choices(report.policy),
+    )

@@ -1,0 +1,159 @@
+"""The first screen: the verdict, and risk and utility in one picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbanon.cli.pages import risk as risks
+from dbanon.cli.pages.figures import FIGURE, WORDS, Bar, Ink, Noted, Ruling, Table
+from dbanon.cli.pages.rendering import number, percent
+from dbanon.domain.checks import Verdict
+from dbanon.domain.report import Attacker
+from dbanon.models.registry import MODELS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dbanon.cli.pages.figures import Cell
+    from dbanon.domain.checks import CheckResult
+    from dbanon.domain.report import Report, Risk, Utility
+
+_SIGNS = {
+    Verdict.PASSED: ("passed", "✔", "Passed"),
+    Verdict.FAILED: ("failed", "✘", "Failed"),
+    Verdict.NOT_CHECKED: ("open", "○", "Not checked"),
+}
+_LINES = {
+    Verdict.PASSED: "The database counted every model on the relation that readers see: all hold.",
+    Verdict.FAILED: "Some class does not meet a model. Until it does, nobody should read it.",
+    Verdict.NOT_CHECKED: "Not all that is required was counted, so nothing is promised.",
+}
+_PLANNED = {
+    Verdict.PASSED: "Nothing is published. The search met every model; the database counts again.",
+    Verdict.FAILED: "Nothing is published, and a model is not met.",
+    Verdict.NOT_CHECKED: "Nothing is published. The database has counted nothing yet.",
+}
+
+
+def ruling(report: Report) -> Ruling:
+    """Return the verdict on all of it."""
+    verdict = report.checks.verdict
+    if report.release is not None:
+        return Ruling(*_SIGNS[verdict], _LINES[verdict])
+    kind, sign, word = ("open", "○", "Planned") if report.checks.passed else _SIGNS[verdict]
+    return Ruling(kind, sign, word, _PLANNED[verdict])
+
+
+def of_models(report: Report) -> Table:
+    """Return what each model requires of every class, and what the worst one achieves."""
+    heads = {"model": WORDS, "required": FIGURE, "achieved": FIGURE, "verdict": WORDS}
+    rows = tuple(map(_checked, report.checks.results))
+    would = "would" if report.release is None else "does"
+    caption = f"What every class must achieve, and what the worst one {would}"
+    return Table(caption, heads, rows)
+
+
+def _checked(result: CheckResult) -> tuple[Cell, ...]:
+    model = MODELS.get(result.model)
+    bound = "" if model is None else f"{model.bound} "
+    failing = f"{number(result.failing_classes)} of {number(result.classes)} classes fail"
+    return (
+        Noted(result.model, "all rows" if result.column is None else result.column),
+        f"{bound}{number(result.required)}",
+        number(result.achieved),
+        Ruling(*_SIGNS[result.verdict], failing if result.failing_classes else ""),
+    )
+
+
+def facts(report: Report) -> list[tuple[str, str]]:
+    """Return the counts that everybody asks for first."""
+    loss = report.loss
+    return [
+        ("rows published", number(loss.n_rows - loss.n_suppressed)),
+        ("rows left out", number(loss.n_suppressed)),
+        ("classes", number(loss.n_classes)),
+        ("smallest class", number(loss.smallest_class)),
+    ]
+
+
+def of_risk(risk: Risk) -> list[Bar]:
+    """Return what an attacker can have at most and on average; shorter is better."""
+    return [*_records(risk), *_values(risk), *_attacks(risk)]
+
+
+_KNOWS = {
+    Attacker.PROSECUTOR: "by somebody who knows that the person is in the relation",
+    Attacker.JOURNALIST: "by somebody who knows that a person of the population is in it",
+    Attacker.MARKETER: "by somebody who wants as many persons as can be had",
+}
+
+
+def _records(risk: Risk) -> Iterator[Bar]:
+    for one in risk.reidentification[:1]:
+        marks = (risks.bound(one.threshold, "threshold"),)
+        for label, share in (("easiest to find", one.highest), ("on average", one.average)):
+            yield Bar(
+                Ink.RISK,
+                share,
+                percent(share),
+                marks,
+                label=f"Record {label}",
+                about=_KNOWS[one.attacker],
+            )
+
+
+def _values(risk: Risk) -> Iterator[Bar]:
+    if risk.disclosures:
+        worst = max(risk.disclosures, key=lambda one: one.guessed - one.baseline)
+        yield Bar(
+            Ink.RISK,
+            worst.guessed,
+            percent(worst.guessed),
+            (risks.guesser(worst.baseline),),
+            label=f"Values of {worst.column} guessed right",
+            about="by the most frequent value of each class",
+        )
+
+
+def _attacks(risk: Risk) -> Iterator[Bar]:
+    if risk.attacks:
+        worst = max(risk.attacks, key=lambda one: one.rate - one.baseline)
+        bar = risks.drawn(worst)
+        label = f"Attack that gains most: {risks.called(worst)}"
+        yield Bar(bar.ink, bar.share, bar.text, bar.marks, bar.between, label)
+
+
+def of_loss(report: Report) -> list[Bar]:
+    """Return what analysts miss; shorter is better."""
+    ncp = report.loss.ncp
+    about = "of the quasi-identifiers; 100% would say nothing"
+    detail = _lost(ncp, "Detail lost (NCP)", about)
+    return [detail, *_apart(report.utility), *_counts(report.utility), *_learned(report.utility)]
+
+
+def _lost(share: float, label: str, about: str) -> Bar:
+    return Bar(Ink.USE, share, percent(share), label=label, about=about)
+
+
+def _apart(utility: Utility) -> Iterator[Bar]:
+    if utility.distributions:
+        worst = max(utility.distributions, key=lambda one: one.distance)
+        label = f"Distribution most changed: {worst.column}"
+        yield _lost(worst.distance, label, "the share of rows that would have to move to undo it")
+
+
+def _counts(utility: Utility) -> Iterator[Bar]:
+    if utility.queries:
+        worst = max(utility.queries, key=lambda one: one.median)
+        label = f"Error of counts of {percent(worst.selectivity)} of the rows"
+        yield _lost(worst.median, label, f"the median of {number(worst.queries)} random queries")
+
+
+def _learned(utility: Utility) -> Iterator[Bar]:
+    if utility.classifications:
+        worst = max(utility.classifications, key=lambda one: one.accuracy[0] - one.accuracy[1])
+        lost = max(worst.accuracy[0] - worst.accuracy[1], 0.0)
+        label = f"Accuracy lost in predicting {worst.column}"
+        source, published, guess = map(percent, worst.accuracy)
+        about = f"{source} from the source, {published} from the release, {guess} by a guesser"
+        yield _lost(lost, label, about)

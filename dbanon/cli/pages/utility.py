@@ -1,0 +1,131 @@
+"""The figures of utility, as tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbanon.cli.pages.figures import FIGURE, ROOM, WORDS, Bar, Ink, Table
+from dbanon.cli.pages.rendering import number, percent
+from dbanon.domain.wording import MEANINGS, Meaning
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dbanon.domain.assignment import LossReport
+    from dbanon.domain.report import Association, Classification, Distribution, QueryError
+
+
+def of_loss(loss: LossReport) -> Table:
+    """Return the loss of each column, and that of all."""
+    shares = [*loss.columns.items(), ("all (NCP)", loss.ncp)]
+    if loss.weighted_ncp is not None:
+        shares.append(("all, weighted (NCP)", loss.weighted_ncp))
+    heads = {"quasi-identifier": WORDS, "lost": FIGURE, "from 0 to 100%": ROOM}
+    rows = (
+        (name, percent(share), (Bar(Ink.USE, share, percent(share)),)) for name, share in shares
+    )
+    caption = "Normalized certainty penalty: 0% is exact, 100% says nothing"
+    return Table(caption, heads, tuple(rows))
+
+
+def of_metrics(loss: LossReport) -> Table:
+    """Return every other metric of the loss, with what it means."""
+    found = ((MEANINGS.get(name, Meaning(name, "")), value) for name, value in loss.metrics.items())
+    heads = {"metric": WORDS, "value": FIGURE, "meaning": WORDS}
+    rows = ((meaning.title, number(value), meaning.line) for meaning, value in found)
+    return Table("The same loss as others measure it", heads, tuple(rows))
+
+
+def of_distribution(found: Distribution) -> Table:
+    """Return two bars for each bin, the longest of all over all the room."""
+    shares = [share for share in (*found.source, *found.published) if share is not None]
+    most = max(shares, default=0.0) or 1.0
+    rows = (
+        (
+            label,
+            percent(source),
+            percent(published),
+            (
+                _scaled(Ink.SOURCE, source, most=most),
+                _scaled(Ink.USE, published, most=most),
+            ),
+        )
+        for label, source, published in zip(found.bins, found.source, found.published, strict=True)
+    )
+    heads = {"value": WORDS, "source": FIGURE, "published": FIGURE, "share of rows": ROOM}
+    return Table(f"{found.column}: {percent(found.distance)} apart", heads, tuple(rows))
+
+
+def _scaled(ink: Ink, share: float | None, *, most: float) -> Bar:
+    return Bar(ink, None if share is None else share / most, percent(share))
+
+
+def of_association(found: Association) -> Table:
+    """Return two bars for each pair of columns, those first that changed most."""
+    pairs = [
+        (f"{found.columns[b]}, {found.columns[a]}", found.source[a][b], found.published[a][b])
+        for a in range(len(found.columns))
+        for b in range(a)
+    ]
+    pairs.sort(key=lambda pair: -abs((pair[1] or 0.0) - (pair[2] or 0.0)))
+    rows = (
+        (
+            label,
+            _signed(source),
+            _signed(published),
+            (
+                Bar(Ink.SOURCE, None if source is None else abs(source), _signed(source)),
+                Bar(Ink.USE, None if published is None else abs(published), _signed(published)),
+            ),
+        )
+        for label, source, published in pairs
+    )
+    heads = {"columns": WORDS, "source": FIGURE, "published": FIGURE, "from 0 to 1": ROOM}
+    caption = "Correlation or Cramér's V of two columns; those first that changed most"
+    return Table(caption, heads, tuple(rows))
+
+
+def _signed(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def of_queries(found: Sequence[QueryError]) -> Table:
+    """Return how wrong counts are, by how many rows they count."""
+    heads = {
+        "rows that a query counts": WORDS,
+        "median error": FIGURE,
+        "from 0 to 100%": ROOM,
+        "19 of 20 are below": FIGURE,
+        "queries": FIGURE,
+    }
+    rows = (
+        (
+            f"about {percent(one.selectivity)}",
+            percent(one.median),
+            (Bar(Ink.USE, one.median, percent(one.median)),),
+            percent(one.upper),
+            number(one.queries),
+        )
+        for one in found
+    )
+    caption = "Errors of random COUNT queries, relative to the true count"
+    return Table(caption, heads, tuple(rows))
+
+
+def of_predictions(found: Sequence[Classification]) -> Table:
+    """Return how well classifiers predict columns, by what they learned from."""
+    heads = {
+        "column": WORDS,
+        "classifier": WORDS,
+        "figure": WORDS,
+        "from the source": FIGURE,
+        "from the release": FIGURE,
+        "guesser": FIGURE,
+    }
+    rows = []
+    for one in found:
+        rows.append((one.column, one.classifier, "accuracy", *map(percent, one.accuracy)))
+        if one.auc is not None:
+            rows.append((one.column, one.classifier, "AUC", *map(_signed, one.auc)))
+    caption = "How well a classifier predicts rows of the source that it has not learned from"
+    return Table(caption, heads, tuple(rows))

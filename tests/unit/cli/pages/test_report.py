@@ -1,0 +1,194 @@
+"""The text of a page, whatever the report holds."""
+
+import base64
+import hashlib
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from dbanon.cli.pages.report import render
+from dbanon.cli.pages.rules import choices
+from dbanon.domain.checks import CheckReport, CheckResult, Verdict
+from dbanon.domain.policy import ColumnRule, Comparison, Condition, Policy, Role
+from dbanon.domain.report import Distribution, Utility
+
+EMPTY = {"meta", "link", "br", "input", "img", "base", "wbr"}
+HAS_LINKS = {"href", "src", "srcset", "action", "data", "poster", "style"}
+
+
+class Page(HTMLParser):
+    """The elements of a page, its words, and whether all that is opened is closed."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.elements, self.words, self.open = [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in EMPTY:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    def named(self, tag):
+        return [attrs for found, attrs in self.elements if found == tag]
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+
+def shape(page):
+    return {tag for tag, _ in page.elements}, {name for _, attrs in page.elements for name in attrs}
+
+
+@pytest.mark.parametrize("kind", ["report", "planned", "bare", "hostile"])
+def test_everything_that_is_opened_is_closed_and_ids_are_one(request, kind):
+    page = Page(render(request.getfixturevalue(kind)))
+    assert page.open == []
+    ids = [attrs["id"] for _, attrs in page.elements if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    targets = {attrs["href"] for attrs in page.named("a")}
+    assert targets <= {f"#{one}" for one in ids}
+    labels = {attrs["aria-labelledby"] for _, attrs in page.elements if "aria-labelledby" in attrs}
+    assert labels
+    assert labels <= set(ids)
+
+
+def test_the_same_report_gives_the_same_page(report):
+    assert render(report) == render(replace(report))
+
+
+def test_a_page_says_what_a_report_says(report):
+    text = Page(render(report)).text
+    said = [
+        "✔ Passed The database counted every model",
+        "release 12 of public.patients , published 2026-03-01 09:30+00:00",
+        "k-anonymity all rows at least 5 5 ✔ Passed",
+        "t-closeness chapter at most 0.5 0.4312 ✔ Passed",
+        "prosecutor 20% 4.9% 0% 20% the relation",
+        "20 to 49 28.8% 2,266 rows 71 2,266",
+        "50 or more 37.7%",
+        "creatinine, sample_yr, sex 1,211 15.4%",
+        "homogeneity: chapter 31.6% 30.7% to 32.5%",
+        "The attacker takes the nearest published record.",
+        "age: 2.1% apart",
+        "[85,101) few few",
+        "age, death 0.57 0.51",
+        "about 0.5% 14.2% 14.2% 1,240% 1,000",
+        "death gradient boosting accuracy 81% 79% 72%",
+        "nothing finer than bands of 5; one band from 85 on int4range",
+        "masked by rounding (base 0.1)",
+        "icd version 3",
+        "analysts auditors",
+        "SELECT model, achieved FROM dbanon.verify('anon.x');",
+        "12 more do not meet the conditions",
+        "'kappa' is masked",
+    ]
+    assert [one for one in said if one not in text] == []
+
+
+def test_a_plan_promises_nothing_of_the_database(planned):
+    text = Page(render(planned)).text
+    assert "○ Planned Nothing is published." in text
+    assert "The database counted every model" not in text
+    assert "release none yet" in text
+    assert "No role was named." in text
+
+
+def test_what_failed_is_said_first_by_a_sign_and_a_word(report):
+    results = (CheckResult("k-anonymity", None, 5, 4, 10, 2, 60, Verdict.FAILED),)
+    text = Page(render(replace(report, checks=CheckReport(report.relation, results)))).text
+    assert "✘ Failed Some class does not meet a model." in text
+    assert "✘ Failed 2 of 10 classes fail" in text
+
+
+def test_what_was_not_counted_has_not_passed(report):
+    text = Page(render(replace(report, checks=CheckReport(report.relation, ())))).text
+    assert "○ Not checked" in text
+    assert "✔" not in text
+
+
+def test_what_is_missing_is_said_to_be(bare):
+    text = Page(render(bare)).text
+    assert "None was tried." in text
+    assert "No sensitive column, or not computed." in text
+    assert text.count("Not computed.") == 6
+    assert "No role but the owner may read it." in text
+
+
+def test_a_figure_that_may_not_be_told_has_no_bar(report):
+    utility = Utility((Distribution("age", ("[0,9)", "[9,99)"), (None, 0.4), (0.6, None), 0.0),))
+    page = Page(render(replace(report, utility=utility)))
+    rows = page.text.split("age: 0% apart")[1]
+    assert "[0,9) few 60% 60% [9,99) 40% few 40%" in rows
+
+
+def test_the_only_style_is_known_to_the_browser_by_its_digest(report):
+    text = render(report)
+    (style,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = Page(text).named("meta")[1]["content"]
+    assert f"style-src 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none';")
+    assert "unsafe" not in policy
+
+
+@pytest.mark.parametrize("kind", ["report", "planned", "bare", "hostile"])
+def test_a_page_loads_nothing_and_runs_nothing(request, kind):
+    page = Page(render(request.getfixturevalue(kind)))
+    found = [
+        (tag, name, value)
+        for tag, attrs in page.elements
+        for name, value in attrs.items()
+        if (name in HAS_LINKS and not value.startswith("#")) or name.startswith("on")
+    ]
+    assert found == []
+    assert shape(page)[0].isdisjoint({"script", "link", "img", "iframe", "base", "object", "form"})
+
+
+def test_hostile_names_make_no_element_and_no_attribute(report, hostile):
+    harmless, attacked = Page(render(report)), Page(render(hostile))
+    assert shape(attacked)[0] <= shape(harmless)[0]
+    assert shape(attacked)[1] <= shape(harmless)[1]
+
+
+def test_hostile_names_are_shown_as_text(hostile):
+    page = Page(render(hostile))
+    assert "<script>alert(1)</script>" in page.text
+    assert "{{ 7 * 7 }}{% raw %}" in page.text
+    assert "&lt;b&gt;" in page.text
+    assert r"two\u000alines\u000dand a tab\u0009" in page.text
+    assert r"\u202egnp.exe\u2066\u200b" in page.text
+    values = [value or "" for _, attrs in page.elements for value in attrs.values()]
+    hidden = re.compile("[\u200b\u202a-\u202e\u2066-\u2069]")
+    assert [text for text in [*page.words, *values] if hidden.search(text)] == []
+
+
+def test_no_value_that_a_policy_names_is_shown(report):
+    hidden = "hidden-value"
+    rules = (
+        ColumnRule("town", Role.QUASI, order=("a", hidden), pooled=(hidden,)),
+        ColumnRule("disease", Role.SENSITIVE, order=("flu", hidden)),
+    )
+    where = (
+        Condition("disease", Comparison.EQUAL, hidden),
+        Condition("disease", Comparison.IN, ("flu", hidden)),
+        Condition("town", Comparison.IS_NOT_NULL),
+    )
+    policy = Policy(report.table, rules, where=where)
+    text = Page(render(replace(report, policy=policy))).text
+    assert hidden not in text
+    assert "2 values in an order; 1 prefix in one cell" in text
+    assert ("rows chosen by", "disease = ..., disease in ..., town is not null") in choices(policy)
