@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 from dbanon.actions.preparation import drafts
 from dbanon.actions.preparation.prepare import prepare
 from dbanon.actions.preparation.request import Request
+from dbanon.domain.checks import CheckReport
+from dbanon.domain.errors import DbanonError
 from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
 from dbanon.formats.datasets import Dataset
@@ -18,14 +21,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Prepared
     from dbanon.actions.preparation.request import Options
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
-    from dbanon.domain.assignment import LossReport
+    from dbanon.domain.assignment import EncodedTable, LossReport
     from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
+    from dbanon.domain.report import Report
     from dbanon.domain.table import TableInfo
 
 
@@ -82,18 +89,119 @@ def plan(
     Takes the options of ``publish`` and raises what it raises, but needs no right to create
     anything and takes no lock.
     """
+    request, given = drafts.requested(options, draft)
+    with _prepared(table, request, given, settings=settings, stages=stages) as (session, prepared):
+        return _planned(session, prepared, request)
+
+
+def plan_with_report(
+    table: str | TableName,
+    *,
+    draft: str | Path | Policy | None = None,
+    settings: Settings | None = None,
+    stages: Stages | None = None,
+    **options: Unpack[Options],
+) -> tuple[Plan, Report]:
+    """Plan a publication, and report what it would risk and what it would be worth.
+
+    Takes what ``plan`` takes and raises what it raises. The report has no release, and its checks
+    are those of the search: the database counts when it publishes.
+    """
+    stages = stages or Stages()
+    request, given = drafts.requested(options, draft)
+    with _prepared(table, request, given, settings=settings, stages=stages) as (session, prepared):
+        found = _planned(session, prepared, request)
+    return found, _report(found, prepared, request, stages)
+
+
+def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -> Report:
+    """Return the report of what readers would see; asks nothing of the database."""
+    from dbanon.actions.releases.judging import Bench, judged
+    from dbanon.anonymization.released.certified import certified
+    from dbanon.anonymization.released.reading import of_outcome
+    from dbanon.anonymization.risk.judge import Everybody
+    from dbanon.db.printing import printed
+    from dbanon.db.proofs import checks
+    from dbanon.domain.report import Report
+
+    policy = prepared.policy
+    with stages("see"):
+        released = of_outcome(_encoded(prepared), prepared.outcome, policy)
+        results = certified(released, policy, several=prepared.several)
+    bench = Bench(released, policy, stages, seed=request.seed)
+    verdict = judged(bench, Everybody(), sizes=_alike(prepared) if policy.anatomy else None)
+    return Report(
+        relation=found.relation,
+        table=policy.table,
+        release=None,
+        created_at=None,
+        policy=_recoded(policy, dict(prepared.recodings)),
+        checks=CheckReport(found.relation, results),
+        loss=found.loss,
+        risk=verdict.risk,
+        utility=verdict.utility,
+        columns=_types(found, prepared),
+        taxonomies=dict(prepared.taxonomies),
+        readers=tuple(sorted(set(request.grants))),
+        statements=(printed(checks.verification(checks.named(found.relation))).strip(),),
+        warnings=found.warnings,
+        sampled=verdict.sampled,
+        left_out=verdict.left_out,
+    )
+
+
+def _encoded(prepared: Prepared) -> EncodedTable:
+    if prepared.encoded is None:
+        msg = "the rows of a plan were not kept"
+        raise DbanonError(msg, hint="this is a defect of dbanon")
+    return prepared.encoded
+
+
+def _alike(prepared: Prepared) -> NDArray[np.int64]:
+    """Return how many rows nobody can tell apart whose quasi-identifiers stay as they are."""
+    import numpy as np
+
+    encoded, group = _encoded(prepared), prepared.outcome.assignment.group
+    return np.unique(encoded.codes[group >= 0], axis=0, return_counts=True)[1].astype(np.int64)
+
+
+def _recoded(policy: Policy, recodings: Mapping[str, str]) -> Policy:
+    """Return the policy with the recoding that each quasi-identifier is published by."""
+    rules = (replace(r, recoding=recodings.get(r.column, r.recoding)) for r in policy.columns)
+    return replace(policy, columns=tuple(rules))
+
+
+def _types(found: Plan, prepared: Prepared) -> dict[str, str]:
+    """Return the type of each published column."""
+    recoded = {column.name: column.type for column in found.columns}
+    types = {column.name: column.type for column in prepared.info.columns}
+    return {
+        name: recoded.get(rule.column, types.get(rule.column, ""))
+        for rule in prepared.policy.columns
+        for name in rule.published_as
+    }
+
+
+@contextmanager
+def _prepared(
+    table: str | TableName,
+    request: Request,
+    given: Policy | None,
+    *,
+    settings: Settings | None,
+    stages: Stages | None,
+) -> Iterator[tuple[Session, Prepared]]:
+    """Group a table on a snapshot that stays open during the block."""
     from dbanon.actions.preparation.loading import find_published, looking
     from dbanon.db.session import connect
 
-    request, given = drafts.requested(options, draft)
     where = table if isinstance(table, TableName) else TableName.parse(table)
     with (
         connect(settings or Settings.load()) as session,
         looking(session, partial(find_published, session, where)) as infos,
     ):
         (loaded,) = _loaded(session, infos, request, given)
-        prepared = prepare(session, loaded, request, stages or Stages(), weigh=True)
-        return _planned(session, prepared, request)
+        yield session, prepare(session, loaded, request, stages or Stages(), weigh=True)
 
 
 def plan_dataset(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dbanon.cli import options
+from dbanon.cli.pages import comparison as pages
 from dbanon.cli.terminal import console
 from dbanon.cli.terminal import plot as drawing
 
@@ -22,12 +23,13 @@ _HEADERS = ("IL", "C_DM", "C_AVG/k", "CM", "suppressed", "seconds")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to compare on a table, none for what is usual, and the file to draw it in."""
+    """What to compare on a table, none for what is usual, and the files to show it in."""
 
     table: str
     names: tuple[str, ...]
     ks: tuple[int, ...]
     plot: Path | None
+    page: Path | None
 
     @property
     def steps(self) -> int:
@@ -43,24 +45,33 @@ class Wanted:
         return compare(self.table, algorithms=self.names, ks=self.ks, **asked)
 
     def show(self, found: Comparison, *, json: bool) -> None:
-        """Draw the comparison, and print it."""
+        """Draw the comparison, print it, and write its page."""
         if self.plot:
             drawing.draw_comparison(found, self.plot)
+        if self.page:
+            pages.write(found, self.page)
         if json:
             console.document(found)
         else:
             _show(found)
-        if self.plot:
-            console.err().print(f"{self.plot} written")
+        for path in filter(None, (self.plot, self.page)):
+            console.err().print(f"{path} written")
 
 
-def wanted(table: str, algorithms: str | None, *, ks: str | None, plot: Path | None) -> Wanted:
+def wanted(
+    table: str,
+    algorithms: str | None,
+    *,
+    ks: str | None,
+    plot: Path | None,
+    page: Path | None,
+) -> Wanted:
     """Read what is to be compared; refuses a file that nothing could be drawn in."""
     names = tuple(name for part in (algorithms or "").split(",") if (name := part.strip()))
-    tried = _numbers(ks) or (_USUAL_KS if plot else ())
+    tried = _numbers(ks) or (_USUAL_KS if plot or page else ())
     if plot:
         drawing.require(plot, example="loss.svg")
-    return Wanted(table, names, tried, plot)
+    return Wanted(table, names, tried, plot, page)
 
 
 def _numbers(text: str | None) -> tuple[int, ...]:

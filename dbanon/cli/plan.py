@@ -10,6 +10,8 @@ import typer
 
 from dbanon.cli import comparison, forecast, options
 from dbanon.cli.options import publication
+from dbanon.cli.pages import files as pages
+from dbanon.cli.pages import report as page
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.interrupts import OnInterrupt, interruptible
 from dbanon.domain.release import Leavers
@@ -20,8 +22,10 @@ if TYPE_CHECKING:
 
     from dbanon.actions.plan import Plan
     from dbanon.domain.progress import Stages
+    from dbanon.domain.report import Report
 
 Found = TypeVar("Found")
+_JUDGING = 7  # stages of a report, besides those of a plan
 _OF_REFRESH_ALONE = {"leavers", "allow_superuser"}
 _OF_REFRESH = {
     *("table", "refresh", "dsn", "owner", "json", "timings", "progress"),
@@ -45,6 +49,7 @@ def plan(
     algorithms: options.Algorithms = None,
     ks: options.Ks = None,
     plot: options.Plot = None,
+    html: options.Page = None,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
@@ -60,6 +65,7 @@ def plan(
     dbanon plan patients --file draft.toml
     dbanon plan patients --k 5 --compare
     dbanon plan patients --compare --algorithms auto,mondrian --plot loss.svg
+    dbanon plan patients --k 5 --html plan.html
     dbanon plan --dataset clinic.toml --k 5 --l 3
     dbanon plan patients --refresh
     """
@@ -69,14 +75,23 @@ def plan(
         forecast.show(table or "", leavers, settings=settings, watched=watched, json=json)
         return
     what = options.one_of(table, dataset)
-    if isinstance(what, Path) and (file or compare or algorithms or ks or plot):
-        raise typer.BadParameter("goes with no other policy or search", param_hint="--dataset")
+    if isinstance(what, Path) and (file or compare or algorithms or ks or plot or html):
+        raise typer.BadParameter(
+            "goes with no other policy, search or page", param_hint="--dataset"
+        )
+    if html:
+        pages.require(html, example="plan.html")
     shared = {"watched": watched, "on_interrupt": on_interrupt, "draft": file}
     asked |= {**shared, "settings": settings}
     if compare or algorithms or ks or plot:
         _require_comparable(asked, print_sql=print_sql)
-        wanted = comparison.wanted(str(what), algorithms, ks=ks, plot=plot)
+        wanted = comparison.wanted(str(what), algorithms, ks=ks, plot=plot, page=html)
         wanted.show(_given(wanted.run, steps=wanted.steps, **asked), json=json)
+    elif html:
+        one, judged = _given(partial(_judged, str(what)), steps=4 + _JUDGING, **asked)
+        _show([one], json=json, print_sql=print_sql)
+        page.write(judged, html)
+        console.err().print(f"{html} written")
     else:
         found = _given(partial(_planned, what), steps=4, **asked)
         _show(found, json=json, print_sql=print_sql)
@@ -107,6 +122,17 @@ def _planned(
     if isinstance(what, Path):
         return plan_dataset(what, **asked)
     return [of_table(what, draft=draft, **asked)]
+
+
+def _judged(
+    table: str,
+    *,
+    draft: Path | None,
+    **asked: Any,  # noqa: ANN401 - whatever the options ask for
+) -> tuple[Plan, Report]:
+    from dbanon.actions.plan import plan_with_report
+
+    return plan_with_report(table, draft=draft, **asked)
 
 
 def _is_of_refresh(context: typer.Context, *, refresh: bool) -> bool:

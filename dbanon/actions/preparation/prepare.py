@@ -64,6 +64,8 @@ class Prepared:
     """What to think about again."""
     losses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What each quasi-identifier would lose by every recoding, if that was asked for."""
+    encoded: EncodedTable | None = None
+    """The rows as algorithms see them, if what they lose by every recoding was asked for."""
 
     @property
     def recodings(self) -> tuple[tuple[str, str], ...]:
@@ -155,6 +157,7 @@ def prepare(
         several=source.subjects is not None,
         warnings=(*warnings, *notes(loaded)),
         losses=losses_by_recoding(source.encoded, outcome.assignment) if weigh else {},
+        encoded=source.encoded if weigh else None,
     )
 
 

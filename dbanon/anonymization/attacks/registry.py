@@ -52,6 +52,10 @@ BY: Mapping[Attacker, tuple[str, ...]] = {
 """What each attacker tries."""
 
 
+LATE = "there was no time left"
+"""Why an attack was not tried that might have been."""
+
+
 class Attacked(NamedTuple):
     """What came of attacks, and why others were not tried, by name."""
 
@@ -95,7 +99,7 @@ def unless_late(
     """Yield names of attacks while there is time, and note those for which there is none."""
     for name in names:
         if stages.stopped or (until is not None and monotonic() > until):
-            not_tried[name] = "there was no time left"
+            not_tried[name] = LATE
         else:
             stages.step(name)
             yield name

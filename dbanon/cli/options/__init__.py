@@ -220,13 +220,22 @@ Plot = Annotated[
         help="draw the loss against k: a .png, .svg or .pdf",
     ),
 ]
+Page = Annotated[
+    Path | None,
+    typer.Option(
+        "--html",
+        metavar="FILE",
+        show_default=False,
+        help="write risk, utility and all that speaks for them as a page",
+    ),
+]
 Ks = Annotated[
     str | None,
     typer.Option(
         "--ks",
         metavar="K,K",
         show_default=False,
-        help="the k to compare at; with --plot 2,5,10,25,50,100 by default",
+        help="the k to compare at; with --plot or --html 2,5,10,25,50,100 by default",
     ),
 ]
 PolicyName = Annotated[

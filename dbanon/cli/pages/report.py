@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from dbanon.domain.report import Report
 
-_MOST_PAIRS = 10  # of columns, before the others are folded
+_MOST_BINS, _MOST_PAIRS = 12, 10  # of values and columns, before the others are folded
 
 
 def write(report: Report, path: Path) -> None:
@@ -42,7 +42,9 @@ def render(report: Report) -> str:
         methods=[(risk.called(one), one.words) for one in found.attacks],
         lost=utility.of_loss(report.loss),
         metrics=utility.of_metrics(report.loss),
-        distributions=[utility.of_distribution(one) for one in kept.distributions],
+        distributions=[
+            utility.of_distribution(one).parts(_MOST_BINS) for one in kept.distributions
+        ],
         associations=[utility.of_association(one).parts(_MOST_PAIRS) for one in kept.associations],
         queries=utility.of_queries(kept.queries),
         predictions=utility.of_predictions(kept.classifications),

@@ -47,21 +47,25 @@ def ruling(report: Report) -> Ruling:
 def of_models(report: Report) -> Table:
     """Return what each model requires of every class, and what the worst one achieves."""
     heads = {"model": WORDS, "required": FIGURE, "achieved": FIGURE, "verdict": WORDS}
-    rows = tuple(map(_checked, report.checks.results))
-    would = "would" if report.release is None else "does"
+    planned = report.release is None
+    rows = tuple(_checked(result, planned=planned) for result in report.checks.results)
+    would = "would" if planned else "does"
     caption = f"What every class must achieve, and what the worst one {would}"
     return Table(caption, heads, rows)
 
 
-def _checked(result: CheckResult) -> tuple[Cell, ...]:
+def _checked(result: CheckResult, *, planned: bool) -> tuple[Cell, ...]:
     model = MODELS.get(result.model)
     bound = "" if model is None else f"{model.bound} "
     failing = f"{number(result.failing_classes)} of {number(result.classes)} classes fail"
+    found = Ruling(*_SIGNS[result.verdict], failing if result.failing_classes else "")
+    if planned and result.verdict is Verdict.PASSED:
+        found = Ruling("open", "○", "Met")
     return (
         Noted(result.model, "all rows" if result.column is None else result.column),
         f"{bound}{number(result.required)}",
         number(result.achieved),
-        Ruling(*_SIGNS[result.verdict], failing if result.failing_classes else ""),
+        found,
     )
 
 
@@ -117,7 +121,7 @@ def _values(risk: Risk) -> Iterator[Bar]:
 
 def _attacks(risk: Risk) -> Iterator[Bar]:
     if risk.attacks:
-        worst = max(risk.attacks, key=lambda one: one.rate - one.baseline)
+        worst = max(risk.attacks, key=lambda one: one.low - one.baseline)  # beyond chance
         bar = risks.drawn(worst)
         label = f"Attack that gains most: {risks.called(worst)}"
         yield Bar(bar.ink, bar.share, bar.text, bar.marks, bar.between, label)

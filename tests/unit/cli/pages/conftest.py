@@ -188,7 +188,7 @@ def report():
 @pytest.fixture(scope="session")
 def planned(report):
     """Return a report of what is only planned."""
-    return replace(report, release=None, created_at=None, readers=())
+    return replace(report, release=None, created_at=None, readers=(), left_out=("utility",))
 
 
 @pytest.fixture(scope="session")

@@ -105,6 +105,8 @@ def test_a_plan_promises_nothing_of_the_database(planned):
     assert "The database counted every model" not in text
     assert "release none yet" in text
     assert "No role was named." in text
+    assert "k-anonymity all rows at least 5 5 ○ Met" in text
+    assert "Left out for want of time: utility." in text
 
 
 def test_what_failed_is_said_first_by_a_sign_and_a_word(report):

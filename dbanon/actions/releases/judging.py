@@ -1,0 +1,128 @@
+"""What a publication risks and what it is worth, once it is known what readers see of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.released.cells import Released
+    from dbanon.anonymization.risk.judge import Everybody
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.progress import Stages
+    from dbanon.domain.report import Risk, Utility
+
+SAMPLES, THRESHOLD = 10_000, 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Risk and utility; sampled: of how many rows of the source; left_out: for want of time."""
+
+    risk: Risk
+    utility: Utility
+    sampled: int
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Bench:
+    """What is judged, and by how much of it: ``until`` by the monotonic clock."""
+
+    released: Released
+    policy: Policy
+    stages: Stages
+    samples: int = SAMPLES
+    seed: int = 0
+    until: float | None = None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether nothing else is to begin."""
+        return self.stages.stopped or (self.until is not None and monotonic() > self.until)
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """The rows of the source that are looked at, all or a sample, in order."""
+        import numpy as np
+
+        n_rows = self.released.table.n_rows
+        if n_rows <= self.samples:
+            return np.arange(n_rows)
+        drawn = np.random.default_rng(self.seed).choice(n_rows, self.samples, replace=False)
+        return np.sort(drawn)
+
+
+def judged(
+    bench: Bench,
+    everybody: Everybody,
+    *,
+    threshold: float = THRESHOLD,
+    sizes: NDArray[np.int64] | None = None,
+    achieved: float | None = None,
+) -> Judged:
+    """Return risk and utility; a part for which there is no time is left out, and named.
+
+    everybody, threshold, sizes, achieved: as ``risk.judge`` has them.
+    """
+    from dbanon.anonymization.risk import judge
+    from dbanon.domain.report import Utility
+
+    left_out = []
+    with bench.stages("risk"):
+        risk = judge.risk(
+            bench.released, everybody, threshold=threshold, sizes=sizes, achieved=achieved
+        )
+    rows = bench.rows
+    if bench.is_late:
+        left_out.append("unique sets")
+    else:
+        with bench.stages("unique sets"):
+            sets = judge.sets_of(bench.released, rows, least=bench.policy.k)
+        risk = replace(risk, unique_sets=sets)
+    if bench.is_late:
+        left_out.append("attacks")
+    else:
+        risk, late = _attacked(bench, risk)
+        left_out += late
+    utility = Utility()
+    if bench.is_late:
+        left_out.append("utility")
+    else:
+        utility = _used(bench)
+    return Judged(risk, utility, len(rows), tuple(left_out))
+
+
+def _attacked(bench: Bench, risk: Risk) -> tuple[Risk, list[str]]:
+    """Return the risk with attacks, and those for which there was no time."""
+    from dbanon.anonymization.attacks.registry import LATE, attack
+
+    with bench.stages("attacks"):
+        found = attack(
+            bench.released,
+            bench.policy,
+            samples=bench.samples,
+            seed=bench.seed,
+            stages=bench.stages,
+            until=bench.until,
+        )
+    late = [f"attack {name}" for name, reason in found.not_tried.items() if reason == LATE]
+    return replace(risk, attacks=found.attacks), late
+
+
+def _used(bench: Bench) -> Utility:
+    import numpy as np
+
+    from dbanon.anonymization.utility.measure import utility_of
+
+    return utility_of(
+        bench.released,
+        bench.policy,
+        generator=np.random.default_rng(bench.seed),
+        samples=bench.samples,
+        stages=bench.stages,
+    )

@@ -1,0 +1,166 @@
+"""The page of a comparison: algorithms, k and l side by side, risk against utility."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from dbanon.cli.pages import files
+from dbanon.cli.pages.figures import FIGURE, ROOM, WORDS, Bar, Ink, Table
+from dbanon.cli.pages.rendering import number, percent, rendered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from dbanon.actions.compare import Compared, Comparison
+    from dbanon.domain.assignment import LossReport
+
+_LOOKS = 7  # markers, and colours
+_MARGIN = 1.3
+_STEPS = (1.0, 2.0, 5.0)
+_MOST_TICKS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An axis of logarithms, as losses and risks lie a hundredfold apart."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, shares: Sequence[float]) -> Axis:
+        """Return one that has room for shares; those that are 0 lie on its beginning."""
+        shown = [share for share in shares if share > 0] or [1.0]
+        return cls(min(shown) / _MARGIN, max(shown) * _MARGIN)
+
+    def at(self, share: float) -> float:
+        """Return the place of a share, in [0, 1]."""
+        return math.log(max(share, self.low) / self.low) / math.log(self.high / self.low)
+
+    @property
+    def round_shares(self) -> list[float]:
+        """Shares for ticks: 1, 2 and 5 of each power of ten, or the powers alone if too many."""
+        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+        for steps in (_STEPS, _STEPS[:1]):
+            found = [step * 10.0**power for power in powers for step in steps]
+            found = [share for share in found if self.low <= share <= self.high]
+            if len(found) <= _MOST_TICKS:
+                break
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A place on an axis, in [0, 1], and its figure."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A place in the drawing, from its lower left corner, both in [0, 1]."""
+
+    x: float
+    y: float
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The points of one algorithm, with the numbers of its marker and of its colour."""
+
+    name: str
+    marker: int
+    colour: int
+    points: tuple[Point, ...]
+
+    @property
+    def pieces(self) -> Iterator[tuple[Point, Point]]:
+        """The straight lines from each point to the next."""
+        return pairwise(self.points)
+
+
+def write(found: Comparison, path: Path) -> None:
+    """Write the page of a comparison; the same one gives the same file."""
+    files.write(render(found), path)
+
+
+def render(found: Comparison) -> str:
+    """Return the page of a comparison as text."""
+    done = [(one, one.loss) for one in found.results if one.loss is not None]
+    across = Axis.of([loss.asked for _, loss in done])
+    upward = Axis.of([_highest(loss) for _, loss in done])
+    marked = [k for k in found.ks if upward.low <= 1 / k <= upward.high]
+    return rendered(
+        "comparison.html",
+        found=found,
+        lines=list(_lines(done, across, upward)),
+        across=[Tick(across.at(share), percent(share)) for share in across.round_shares],
+        upward=[Tick(upward.at(1 / k), f"k = {number(k)}") for k in marked],
+        results=_results(found, done),
+        refused=[(f"{r.algorithm}, k = {r.k:,}", r.reason) for r in found.results if r.reason],
+    )
+
+
+def _highest(loss: LossReport) -> float:
+    """Return the chance to find the record that is easiest to find."""
+    return 1 / max(loss.smallest_class, 1)
+
+
+def _average(loss: LossReport) -> float:
+    """Return the chance to find a record, on average: one in each class."""
+    return loss.n_classes / max(loss.n_rows - loss.n_suppressed, 1)
+
+
+def _lines(
+    done: Sequence[tuple[Compared, LossReport]], across: Axis, upward: Axis
+) -> Iterator[Line]:
+    for i, name in enumerate(dict.fromkeys(one.algorithm for one, _ in done)):
+        points = tuple(
+            Point(
+                across.at(loss.asked),
+                upward.at(_highest(loss)),
+                f"{name}, k = {one.k:,}: {percent(loss.asked)} lost,"
+                f" {percent(_highest(loss))} at most",
+            )
+            for one, loss in done
+            if one.algorithm == name
+        )
+        yield Line(name, i % _LOOKS, (i + i // _LOOKS) % _LOOKS, points)
+
+
+def _results(found: Comparison, done: Sequence[tuple[Compared, LossReport]]) -> Table:
+    heads = {
+        "algorithm": WORDS,
+        "k": FIGURE,
+        "l": FIGURE,
+        "lost": FIGURE,
+        "from 0 to 100%": ROOM,
+        "highest risk": FIGURE,
+        "average risk": FIGURE,
+        "classes": FIGURE,
+        "left out": FIGURE,
+        "seconds": FIGURE,
+    }
+    rows = (
+        (
+            one.algorithm,
+            number(one.k),
+            number(found.l),
+            percent(loss.asked),
+            (Bar(Ink.USE, loss.asked, percent(loss.asked)),),
+            percent(_highest(loss)),
+            percent(_average(loss)),
+            number(loss.n_classes),
+            number(loss.n_suppressed),
+            f"{one.seconds or 0.0:.2f}",
+        )
+        for one, loss in done
+    )
+    weighted = "weighted " if found.is_weighted else ""
+    return Table(f"What each loses ({weighted}NCP), and what it risks", heads, tuple(rows))
