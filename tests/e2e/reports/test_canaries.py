@@ -1,0 +1,157 @@
+"""A thousand values of persons that the release does not show are nowhere in what is said of it."""
+
+import random
+import re
+
+import pytest
+
+import dbanon
+from dbanon.domain.policy import (
+    ColumnRule,
+    Comparison,
+    Condition,
+    MaskingStep,
+    ModelSpec,
+    Policy,
+    Role,
+)
+from dbanon.domain.table import TableName
+
+pytestmark = [pytest.mark.one_server, pytest.mark.slow]
+
+TABLE = TableName("public", "wards")
+PERSONS, MARKED = 600, 200
+WORDS = ("bone", "lung", "skin")
+
+
+def planted(i):
+    """Return the row of a person with a mark in every column."""
+    rare = f"rare-{i:04}-qx"
+    born = f"19{i % 80 + 10:02}-{i % 12 + 1:02}-{i % 28 + 1:02} 0{i % 10}:{i % 60:02}:{i % 50 + 7:02}"
+    return (
+        f"key-{i:04}-qx",
+        f"name-{i:04}-qx",
+        f"town-{i:04}-qx",
+        7_310_011 + 7_919 * i,
+        born,
+        rare,
+        WORDS[i % 3],
+        "in",
+    )
+
+
+def ordinary(i, source):
+    return (
+        f"key-{i}",
+        f"name {i}",
+        f"town {i % 7}",
+        source.randrange(1_000, 99_000) * 100,
+        f"19{source.randint(40, 99)}-0{source.randint(1, 9)}-1{source.randint(0, 9)} 00:00:00",
+        source.choice(("flu", "asthma", "gout")),
+        source.choice(WORDS),
+        "in",
+    )
+
+
+def left_out(i):
+    """Return the row of a person whom the conditions of the policy leave out."""
+    return (*planted(i)[:6], f"ward-{i:04}-qx", "out")
+
+
+def everybody():
+    source = random.Random(15)  # noqa: S311 - people, not secrets
+    rows = [planted(i) for i in range(MARKED)]
+    rows += [left_out(i) for i in range(MARKED, MARKED + 30)]
+    return rows + [ordinary(i, source) for i in range(PERSONS)]
+
+
+def marks():
+    """Return all that is planted: more than a thousand different values, of every column."""
+    rows = everybody()[: MARKED + 30]
+    texts = {text for row in rows for text in (*row[:3], row[5], row[6]) if text.endswith("qx")}
+    return texts | {str(row[3]) for row in rows} | {row[4] for row in rows}
+
+
+def found_in(text, values):
+    """Return those of some values that a text has, however numbers and dates are spelled."""
+    plain = re.sub(r"(?<=\d),(?=\d{3})", "", text.replace("T", " "))
+    return {one for one in values if re.search(rf"(?<!\d){re.escape(one)}(?!\d)", plain)}
+
+
+def publish_marked(database):
+    with database.connect() as connection:
+        connection.execute(
+            "CREATE TABLE public.wards (id text PRIMARY KEY, name text, town text, income integer,"
+            " born timestamp, disease text, ward text, status text)"
+        )
+        copy = "COPY public.wards FROM STDIN"
+        with connection.cursor().copy(copy) as rows:
+            for row in everybody():
+                rows.write_row(row)
+    columns = (
+        ColumnRule("id", Role.IDENTIFIER),
+        ColumnRule("name", Role.IDENTIFIER),
+        ColumnRule("town", Role.QUASI, recoding="label"),
+        ColumnRule("income", Role.QUASI, bands=10_000.0),
+        ColumnRule("born", Role.QUASI, at_least="month"),
+        ColumnRule("disease", Role.SENSITIVE),
+        ColumnRule("ward", Role.SENSITIVE),
+        ColumnRule("status", Role.IDENTIFIER),
+    )
+    policy = Policy(
+        TABLE,
+        columns,
+        models=(
+            ModelSpec("k-anonymity", {"k": 5}),
+            ModelSpec("l-diversity", {"l": 2, "columns": ("ward",)}),
+        ),
+        where=(Condition("status", Comparison.EQUAL, "in"),),
+        masking=(MaskingStep("rare-to-other", ("disease",), {"persons": 10}),),
+        params={"effort": "fast"},
+    )
+    dbanon.set_policy(TABLE, policy, settings=database.settings)
+
+
+@pytest.fixture
+def marked(copied):
+    return copied(publish_marked)
+
+
+@pytest.fixture
+def run(marked, monkeypatch, capsys):
+    from dbanon.cli import main
+
+    monkeypatch.setenv("DBANON_DSN", marked.dsn)
+
+    def command(*words):
+        monkeypatch.setattr("sys.argv", ["dbanon", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        assert not ended.value.code, err
+        return out + err
+
+    return command
+
+
+def test_no_value_is_told_that_the_release_does_not_show(marked, run, tmp_path):
+    values = marks()
+    assert len(values) >= 1_000
+    source = marked.execute("SELECT string_agg(w::text, ' ') FROM public.wards AS w")[0][0]
+    assert found_in(source, values) == values
+    planned, reported = tmp_path / "plan.html", tmp_path / "report.html"
+    log = run("plan", "wards", "--html", planned, "--timings", "--progress")
+    log += run("publish", "wards", "--timings", "--progress")
+    log += run("report", "anon.wards", "--html", reported, "--progress")
+    document = run("report", "anon.wards", "--json")
+    (shown,) = marked.execute("SELECT string_agg(w::text, ' ') FROM anon.wards AS w")[0]
+    hidden = values - found_in(shown, values)
+    assert len(hidden) >= 1_000
+    pages = [path.read_text("utf-8") for path in (planned, reported)]
+    for text in (*pages, document, log):
+        assert found_in(text, hidden) == set()
+    # What may be told is: the search finds what there is.
+    for text in (*pages, document):
+        assert found_in(text, {"town", "disease", "ward"}) == {"town", "disease", "ward"}
+    for page in pages:
+        assert found_in(page, WORDS) == set(WORDS)
