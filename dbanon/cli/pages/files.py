@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,10 +26,12 @@ def require(path: Path, *, example: str) -> None:
         raise ConfigError(f"there is no folder {folder}", hint=command("mkdir -p", path.parent))
     if path.exists() and not path.is_file():
         raise ConfigError(f"{path} is no file", hint=f"--html another/{path.name}")
-    if find_spec("jinja2") is None:
+    try:
+        import jinja2  # noqa: F401 - only whether it is there
+    except ModuleNotFoundError:
         raise ConfigError(
             "a page needs Jinja2, which is not installed", hint="pip install 'dbanon[report]'"
-        )
+        ) from None
 
 
 def write(text: str, path: Path) -> None:

@@ -27,7 +27,8 @@ WORDS = ("bone", "lung", "skin")
 def planted(i):
     """Return the row of a person with a mark in every column."""
     rare = f"rare-{i:04}-qx"
-    born = f"19{i % 80 + 10:02}-{i % 12 + 1:02}-{i % 28 + 1:02} 0{i % 10}:{i % 60:02}:{i % 50 + 7:02}"
+    day = f"19{i % 80 + 10:02}-{i % 12 + 1:02}-{i % 28 + 1:02}"
+    born = f"{day} 0{i % 10}:{i % 60:02}:{i % 50 + 7:02}"
     return (
         f"key-{i:04}-qx",
         f"name-{i:04}-qx",

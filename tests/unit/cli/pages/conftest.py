@@ -1,10 +1,10 @@
 """Reports made by hand, as a command would have them."""
 
-import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from browsers import browser, show
 
 from dbanon.domain.assignment import LossReport
 from dbanon.domain.caution import Caution, Code
@@ -35,6 +35,8 @@ from dbanon.domain.report import (
     Utility,
 )
 from dbanon.domain.table import TableName
+
+__all__ = ["browser", "show"]
 
 RELATION = TableName("anon", "patients")
 QUASI = ("age", "sex", "sample_yr", "creatinine", "death")
@@ -277,55 +279,3 @@ def hostile(report):
         statements=names,
         warnings=tuple(Caution(Code.MASKED, n, n, n) for n in names),
     )
-
-
-# Root has no sandbox; nothing is looked up that no page asked for.
-FLAGS = (
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-)
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """Return Chromium without a window, if there is one."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("there is no chromium here: apt-get install chromium")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=path, args=list(FLAGS))
-        yield browser
-        browser.close()
-
-
-class Shown:
-    """A page in a browser without a network, with all that it asked for and complained of."""
-
-    def __init__(self, browser, path, **options):
-        self.context = browser.new_context(offline=True, **options)
-        self.context.set_default_timeout(10_000)
-        self.page = self.context.new_page()
-        self.requests, self.failures, self.complaints = [], [], []
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("requestfailed", lambda one: self.failures.append((one.url, one.failure)))
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
-        self.page.goto(path.as_uri())
-
-
-@pytest.fixture
-def show(browser, tmp_path):
-    """Return what shows a page, given as text, in the browser."""
-    shown = []
-
-    def show(text, **options):
-        path = tmp_path / f"page{len(shown)}.html"
-        path.write_text(text, encoding="utf-8")
-        shown.append(Shown(browser, path, **options))
-        return shown[-1]
-
-    yield show
-    for one in shown:
-        one.context.close()
