@@ -126,7 +126,8 @@ def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -
 
     policy = prepared.policy
     with stages("see"):
-        released = of_outcome(_encoded(prepared), prepared.outcome, policy)
+        persons = _persons(prepared)
+        released = of_outcome(_encoded(prepared), prepared.outcome, policy, persons=persons)
         results = certified(released, policy, several=prepared.several)
     bench = Bench(released, policy, stages, seed=request.seed)
     verdict = judged(bench, Everybody(), sizes=_alike(prepared) if policy.anatomy else None)
@@ -155,6 +156,15 @@ def _encoded(prepared: Prepared) -> EncodedTable:
         msg = "the rows of a plan were not kept"
         raise DbanonError(msg, hint="this is a defect of dbanon")
     return prepared.encoded
+
+
+def _persons(prepared: Prepared) -> NDArray[np.int32] | None:
+    """Return whose each row is, where the policy has subjects."""
+    import numpy as np
+
+    if prepared.policy.subject is None or prepared.subjects is not None:
+        return prepared.subjects
+    return np.arange(_encoded(prepared).n_rows, dtype=np.int32)
 
 
 def _alike(prepared: Prepared) -> NDArray[np.int64]:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from dbanon.actions.plan import Plan
     from dbanon.domain.progress import Stages
-    from dbanon.domain.report import Report
 
 Found = TypeVar("Found")
 _JUDGING = 7  # stages of a report, besides those of a plan
@@ -75,26 +74,17 @@ def plan(
         forecast.show(table or "", leavers, settings=settings, watched=watched, json=json)
         return
     what = options.one_of(table, dataset)
-    if isinstance(what, Path) and (file or compare or algorithms or ks or plot or html):
-        raise typer.BadParameter(
-            "goes with no other policy, search or page", param_hint="--dataset"
-        )
-    if html:
-        pages.require(html, example="plan.html")
-    shared = {"watched": watched, "on_interrupt": on_interrupt, "draft": file}
-    asked |= {**shared, "settings": settings}
+    _require_alone(what, file or compare or algorithms or ks or plot, html=html)
+    asked |= {"watched": watched, "on_interrupt": on_interrupt, "draft": file, "settings": settings}
     if compare or algorithms or ks or plot:
         _require_comparable(asked, print_sql=print_sql)
         wanted = comparison.wanted(str(what), algorithms, ks=ks, plot=plot, page=html)
         wanted.show(_given(wanted.run, steps=wanted.steps, **asked), json=json)
-    elif html:
-        one, judged = _given(partial(_judged, str(what)), steps=4 + _JUDGING, **asked)
-        _show([one], json=json, print_sql=print_sql)
-        page.write(judged, html)
-        console.err().print(f"{html} written")
     else:
-        found = _given(partial(_planned, what), steps=4, **asked)
+        steps = 4 + (_JUDGING if html else 0)
+        found = _given(partial(_planned, what, html), steps=steps, **asked)
         _show(found, json=json, print_sql=print_sql)
+        _tell_of(html)
 
 
 def _given(
@@ -112,27 +102,22 @@ def _given(
 
 def _planned(
     what: str | Path,
+    html: Path | None,
     *,
     draft: Path | None,
     **asked: Any,  # noqa: ANN401 - whatever the options ask for
 ) -> list[Plan]:
+    """Plan a table or the tables of a dataset; writes a page of the table if one is wanted."""
     from dbanon.actions.plan import plan as of_table
-    from dbanon.actions.plan import plan_dataset
+    from dbanon.actions.plan import plan_dataset, plan_with_report
 
     if isinstance(what, Path):
         return plan_dataset(what, **asked)
-    return [of_table(what, draft=draft, **asked)]
-
-
-def _judged(
-    table: str,
-    *,
-    draft: Path | None,
-    **asked: Any,  # noqa: ANN401 - whatever the options ask for
-) -> tuple[Plan, Report]:
-    from dbanon.actions.plan import plan_with_report
-
-    return plan_with_report(table, draft=draft, **asked)
+    if html is None:
+        return [of_table(what, draft=draft, **asked)]
+    found, judged = plan_with_report(what, draft=draft, **asked)
+    page.write(judged, html)
+    return [found]
 
 
 def _is_of_refresh(context: typer.Context, *, refresh: bool) -> bool:
@@ -148,6 +133,20 @@ def _is_of_refresh(context: typer.Context, *, refresh: bool) -> bool:
             param_hint="--refresh",
         )
     return refresh
+
+
+def _require_alone(what: str | Path, others: object, *, html: Path | None) -> None:
+    """Refuse what does not go with a dataset, and a page that could not be written."""
+    if isinstance(what, Path) and (others or html):
+        msg = "goes with no other policy, search or page"
+        raise typer.BadParameter(msg, param_hint="--dataset")
+    if html:
+        pages.require(html, example="plan.html")
+
+
+def _tell_of(html: Path | None) -> None:
+    if html:
+        console.err().print(f"{html} written")
 
 
 def _require_comparable(asked: publication.Asked, *, print_sql: bool) -> None:

@@ -66,6 +66,8 @@ class Prepared:
     """What each quasi-identifier would lose by every recoding, if that was asked for."""
     encoded: EncodedTable | None = None
     """The rows as algorithms see them, if what they lose by every recoding was asked for."""
+    subjects: NDArray[np.int32] | None = None
+    """With these, (n,) the person of each, if some have several."""
 
     @property
     def recodings(self) -> tuple[tuple[str, str], ...]:
@@ -158,6 +160,7 @@ def prepare(
         warnings=(*warnings, *notes(loaded)),
         losses=losses_by_recoding(source.encoded, outcome.assignment) if weigh else {},
         encoded=source.encoded if weigh else None,
+        subjects=source.subjects if weigh else None,
     )
 
 

@@ -119,10 +119,12 @@ def _used(bench: Bench) -> Utility:
 
     from dbanon.anonymization.utility.measure import utility_of
 
+    persons = bench.released.persons
     return utility_of(
         bench.released,
         bench.policy,
         generator=np.random.default_rng(bench.seed),
         samples=bench.samples,
         stages=bench.stages,
+        persons=None if persons is None else persons.astype(np.int64),
     )

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from time import perf_counter
+from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING
 
+from dbanon.actions.releases.judging import SAMPLES, THRESHOLD, Bench, judged
 from dbanon.actions.releases.seeing import see, served
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import K_ANONYMITY
 from dbanon.domain.progress import Stages
-from dbanon.domain.report import Report, Utility
+from dbanon.domain.report import Report
 from dbanon.domain.text import command
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from dbanon.actions.releases.check import Checked
     from dbanon.actions.releases.seeing import Seen
-    from dbanon.anonymization.released.cells import Released
     from dbanon.domain.release import Release
-    from dbanon.domain.report import Risk
     from dbanon.domain.table import TableName
-
-SAMPLES, THRESHOLD = 10_000, 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +60,7 @@ def report(
     asked = Asked(samples, time_limit, threshold, population)
     _require_sensible(asked)
     stages, settings = stages or Stages(), settings or Settings.load()
-    begun = perf_counter()
+    begun = monotonic()
     release = served(relation, settings)
     _require_alone(release)
     with stages("prove"):
@@ -109,36 +103,15 @@ def _judged(
     begun: float,
 ) -> Report:
     """Return the report; parts for which there is no time are left out, and named."""
-    from dbanon.anonymization.risk import judge
-
-    achieved = _achieved(release, checked)
-    with stages("risk"):
-        risk = judge.risk(
-            seen.released,
-            seen.everybody,
-            threshold=asked.threshold,
-            sizes=seen.sizes,
-            achieved=achieved,
-        )
-    rows, left_out = _sampled(seen.released, asked), []
-    if asked.time_limit is not None and perf_counter() - begun > asked.time_limit:
-        left_out.append("unique sets")
-    else:
-        with stages("unique sets"):
-            sets = judge.sets_of(seen.released, rows, least=release.policy.k)
-        risk = replace(risk, unique_sets=sets)
-    return _report(release, checked, seen, risk, sampled=len(rows), left_out=tuple(left_out))
-
-
-def _report(
-    release: Release,
-    checked: Checked,
-    seen: Seen,
-    risk: Risk,
-    *,
-    sampled: int,
-    left_out: tuple[str, ...],
-) -> Report:
+    until = None if asked.time_limit is None else begun + asked.time_limit
+    looked = {"samples": asked.samples, "seed": asked.seed}
+    found = judged(
+        Bench(seen.released, release.policy, stages, until=until, **looked),
+        seen.everybody,
+        threshold=asked.threshold,
+        sizes=seen.sizes,
+        achieved=_achieved(release, checked),
+    )
     return Report(
         relation=release.relation,
         table=release.table,
@@ -147,15 +120,15 @@ def _report(
         policy=release.policy,
         checks=checked.report,
         loss=release.loss,
-        risk=risk,
-        utility=Utility(),
+        risk=found.risk,
+        utility=found.utility,
         columns=seen.columns,
         taxonomies=dict(release.taxonomies),
         readers=seen.readers,
         statements=seen.statements,
         warnings=seen.warnings,
-        sampled=sampled,
-        left_out=left_out,
+        sampled=found.sampled,
+        left_out=found.left_out,
     )
 
 
@@ -164,14 +137,3 @@ def _achieved(release: Release, checked: Checked) -> float | None:
     results = (*release.checks.results, *checked.results)
     found = [result.achieved for result in results if result.model == K_ANONYMITY]
     return min((least for least in found if least is not None), default=None)
-
-
-def _sampled(released: Released, asked: Asked) -> NDArray[np.int64]:
-    """Return the rows of the source that are looked at, all or a sample, in order."""
-    import numpy as np
-
-    n_rows = released.table.n_rows
-    if n_rows <= asked.samples:
-        return np.arange(n_rows)
-    drawn = np.random.default_rng(asked.seed).choice(n_rows, asked.samples, replace=False)
-    return np.sort(drawn)

@@ -93,13 +93,13 @@ class Table:
     heads: Mapping[str, Kind]
     rows: tuple[tuple[Cell, ...], ...]
 
-    @property
-    def look(self) -> str:
-        """How it is set: one with bars takes all the room it gets."""
-        bars = [cell for row in self.rows[:1] for cell in row if isinstance(cell, tuple)]
-        return "plain" if not bars else "drawn" if len(bars[0]) == 1 else "drawn paired"
-
     def parts(self, most: int) -> tuple[Table, ...]:
         """Return it in two tables, the first of ``most`` rows at most."""
         halves = (self.rows[:most], self.rows[most:])
         return tuple(Table(self.caption, self.heads, rows) for rows in halves if rows)
+
+
+def look(table: Table) -> str:
+    """Return how a table is set: one with bars takes all the room it gets."""
+    bars = [cell for row in table.rows[:1] for cell in row if isinstance(cell, tuple)]
+    return "plain" if not bars else "drawn" if len(bars[0]) == 1 else "drawn paired"

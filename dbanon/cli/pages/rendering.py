@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbanon.cli.pages.figures import look
 from dbanon.domain.text import visible
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": percent, "number": number, "code": _code, "width": _width}
+    environment.filters |= {"percent": percent, "number": number, "code": _code}
+    environment.filters |= {"width": _width, "look": look}
     return environment
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dbanon.cli import options
+from dbanon.cli.pages import files
+from dbanon.cli.pages import report as page
 from dbanon.cli.terminal import console
 from dbanon.cli.terminal import report as shown
 from dbanon.domain.checks import CheckFailed
@@ -71,6 +73,7 @@ def report(
     time_limit: Limit = None,
     threshold: Threshold = 0.2,
     population_size: Population = None,
+    html: options.Page = None,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     json: options.Json = False,
@@ -87,14 +90,17 @@ def report(
     dbanon report anon.patients --json > before.json
     dbanon report anon.patients --against before.json
     dbanon report anon.patients --population-size 144000
+    dbanon report anon.patients --html report.html
     """
     from dbanon.actions.releases import differences
     from dbanon.actions.releases.check import explain
     from dbanon.actions.releases.report import report as action
 
+    if html:
+        files.require(html, example="report.html")
     before = None if against is None else differences.read(against)
     settings = options.settings(dsn, owner=owner)
-    with console.watched(timings=False, steps=5, progress=progress) as stages:
+    with console.watched(timings=False, steps=9, progress=progress) as stages:
         found = action(
             relation,
             samples=samples,
@@ -104,14 +110,24 @@ def report(
             settings=settings,
             stages=stages,
         )
+    _tell(found, before, json=json, html=html)
+    if not found.checks.passed:
+        raise CheckFailed(explain(found.checks), found.checks, hint="dbanon release list")
+
+
+def _tell(found: Report, before: dict[str, Any] | None, *, json: bool, html: Path | None) -> None:
+    """Print a report, or what is different in it, and write its page."""
+    from dbanon.actions.releases import differences
+
     if before is not None:
         _show_differences(differences.compare(before, console.plain(found)), json=json)
     elif json:
         console.document(found)
     else:
         _show(found)
-    if not found.checks.passed:
-        raise CheckFailed(explain(found.checks), found.checks, hint="dbanon release list")
+    if html:
+        page.write(found, html)
+        console.err().print(f"{html} written")
 
 
 def _show_differences(found: tuple[Difference, ...], *, json: bool) -> None:
