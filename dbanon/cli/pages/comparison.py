@@ -72,17 +72,16 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The points of one algorithm, with the numbers of its marker and of its colour."""
+    """The points of one algorithm, with the numbers of its marker and of its colour.
+
+    pieces: the straight lines from each point to the next.
+    """
 
     name: str
     marker: int
     colour: int
     points: tuple[Point, ...]
-
-    @property
-    def pieces(self) -> Iterator[tuple[Point, Point]]:
-        """The straight lines from each point to the next."""
-        return pairwise(self.points)
+    pieces: tuple[tuple[Point, Point], ...]
 
 
 def write(found: Comparison, path: Path) -> None:
@@ -131,7 +130,7 @@ def _lines(
             for one, loss in done
             if one.algorithm == name
         )
-        yield Line(name, i % _LOOKS, (i + i // _LOOKS) % _LOOKS, points)
+        yield Line(name, i % _LOOKS, (i + i // _LOOKS) % _LOOKS, points, tuple(pairwise(points)))
 
 
 def _results(found: Comparison, done: Sequence[tuple[Compared, LossReport]]) -> Table:
