@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import Policy
 
 COUNTED = 4  # times as many rows as persons are drawn are counted where it is asked of how many
-_AT_ONCE = 10_000  # rows whose classes are held
+_HELD, _PILOT = 20_000_000, 20  # pairs of a row and its class at once; rows that tell how many
 
 
 class NotTried(Exception):
@@ -179,11 +179,22 @@ def draw(
     rows = np.arange(released.table.n_rows)
     if released.classes is not None:
         rows = rows[released.classes >= 0]
+    samples = min(samples, at_once(released, rows))
     if len(rows) > samples:
         rows = np.sort(generator.choice(rows, samples, replace=False))
     crowd = crowd_of(released, most=COUNTED * samples, generator=generator)
     case = Case(released, policy, rows, covers(released, rows), crowd)
     return case.of(np.diff(case.coverage.start) > 0)
+
+
+def at_once(released: Released, rows: NDArray[np.int64]) -> int:
+    """Return of how many rows all classes can be held, as some of them have so many.
+
+    Where means are published a row may be in any class.
+    """
+    some = rows[:: max(len(rows) // _PILOT, 1)]
+    pairs = len(covers(released, some).classes)
+    return max(_HELD * len(some) // max(pairs, 1), 1) if pairs else _HELD
 
 
 def crowd_of(
@@ -200,8 +211,9 @@ def crowd_of(
     if n_rows > most:
         rows = np.sort(generator.choice(n_rows, most, replace=False))
     found = np.zeros(released.n_classes, np.int64)
-    for first in range(0, len(rows), _AT_ONCE):
-        classes = covers(released, rows[first : first + _AT_ONCE]).classes
+    step = at_once(released, rows)
+    for first in range(0, len(rows), step):
+        classes = covers(released, rows[first : first + step]).classes
         found += np.bincount(classes, minlength=released.n_classes)
     others = np.maximum(found - 1, 0) * (n_rows / max(len(rows), 1))
     return np.asarray(np.maximum(1 + others, released.size), np.float64)

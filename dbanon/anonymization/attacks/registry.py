@@ -77,6 +77,8 @@ def attack(
 
     until: by the monotonic clock, when no other attack begins.
     """
+    if not released.columns:
+        return Attacked((), dict.fromkeys(names, "quasi-identifiers are shown as they are"))
     case = draw(released, policy, samples=samples, generator=np.random.default_rng(seed))
     if not case.tried:
         nobody = "no person of the table can be in the relation as it is"

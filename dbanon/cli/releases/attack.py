@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dbanon.cli import options
-from dbanon.cli.terminal import console
+from dbanon.cli.terminal import console, judgement
 from dbanon.cli.terminal.interrupts import interruptible
 from dbanon.domain.report import Attacker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from dbanon.actions.releases.attack import Attempt
-    from dbanon.domain.report import Attack
 
 Published = Annotated[
     str, typer.Argument(metavar="RELATION", help="a published one, such as anon.patients")
@@ -55,17 +52,6 @@ TimeLimit = Annotated[
         help="begin no other attack after this: 30s, 2m",
     ),
 ]
-_HEADERS = (
-    "attack",
-    "column",
-    "persons",
-    "candidates",
-    "right",
-    "95 % from",
-    "to",
-    "without",
-    "bound",
-)
 
 
 def attack(
@@ -123,27 +109,8 @@ def _show(found: Attempt) -> None:
             f"{found.relation} (release {found.release}) and {found.other} (release"
             f" {found.other_release}), attacked by who has both"
         )
-    if found.attacks:
-        console.table(_HEADERS, map(_row, found.attacks), title=title)
-    else:
+    judgement.attacks(found.attacks, title=title)
+    if not found.attacks:
         console.say(title)
-    for name, words in _words(found.attacks):
-        console.say(f"{name}: {words}")
     for name, reason in found.not_tried.items():
         console.say(f"not tried: {name}, as {reason}")
-
-
-def _row(one: Attack) -> tuple[object, ...]:
-    return (
-        one.name,
-        one.column,
-        one.tried,
-        None if one.candidates is None else f"{one.candidates:,.0f}",
-        *(f"{share:.2%}" for share in (one.rate, one.low, one.high, one.baseline)),
-        "none" if one.expected is None else f"{one.expected:.2%}",
-    )
-
-
-def _words(attacks: Iterable[Attack]) -> Iterable[tuple[str, str]]:
-    """Return what each attack does, once."""
-    return {one.name: one.words for one in attacks}.items()

@@ -147,7 +147,7 @@ def _show(found: Report) -> None:
     shown.loss(found.loss)
     judgement.risk(found.risk)
     judgement.uniqueness(found.risk, sampled=found.sampled)
-    judgement.attacks(found.risk)
+    judgement.attacks(found.risk.attacks)
     judgement.utility(found.utility)
     console.say(f"readers: {', '.join(found.readers) or 'nobody but its owner'}")
     for part in found.left_out:

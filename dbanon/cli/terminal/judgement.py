@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from dbanon.cli.terminal import console
 
 if TYPE_CHECKING:
-    from dbanon.domain.report import Risk, Utility
+    from collections.abc import Sequence
+
+    from dbanon.domain.report import Attack, Risk, Utility
 
 _BELIEFS = (
     *("column", "values", "highest belief", "lift", "guessed", "baseline", "positive"),
@@ -17,6 +19,13 @@ _LEARNED = (
     *("predicts", "by", "from the source", "from the release", "guessing"),
     *("AUC source", "AUC release", "AUC guessing"),
 )
+
+
+_ATTACKED = (
+    *("attack", "column", "persons", "candidates", "right", "95 % from", "to"),
+    *("without", "bound"),
+)
+_TRIED = "Attacks on sampled persons: how often they are right"
 
 
 def risk(found: Risk) -> None:
@@ -53,21 +62,25 @@ def uniqueness(found: Risk, *, sampled: int) -> None:
         console.table(("columns", "rows", "share"), sets, title=title)
 
 
-def attacks(found: Risk) -> None:
-    """Print what came of attacks, and in how many cases a guesser would have been right."""
+def attacks(found: Sequence[Attack], *, title: str = _TRIED) -> None:
+    """Print how often attacks were right, how often a guesser would have been, and what bounds it.
+
+    Shares are in percent; what each attack does is told below.
+    """
+    if not found:
+        return
     rows = [
         (
-            *(one.name, one.column, one.tried, one.candidates, one.rate, one.low, one.high),
-            *(one.baseline, one.expected),
+            *(one.name, one.column, one.tried),
+            None if one.candidates is None else f"{one.candidates:,.0f}",
+            *(f"{share:.2%}" for share in (one.rate, one.low, one.high, one.baseline)),
+            "none" if one.expected is None else f"{one.expected:.2%}",
         )
-        for one in found.attacks
+        for one in found
     ]
-    if rows:
-        headers = (
-            *("attack", "column", "tried", "candidates", "right", "from", "to", "guesser"),
-            "at most by models",
-        )
-        console.table(headers, rows, title="Attacks on sampled persons: how often they are right")
+    console.table(_ATTACKED, rows, title=title)
+    for name, words in {one.name: one.words for one in found}.items():
+        console.say(f"{name}: {words}")
 
 
 def utility(found: Utility) -> None:

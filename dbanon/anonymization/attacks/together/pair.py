@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from dbanon.anonymization.attacks.bounds import least_rows
-from dbanon.anonymization.attacks.case import COUNTED, Case, NotTried, crowd_of
+from dbanon.anonymization.attacks.case import COUNTED, Case, NotTried, at_once, crowd_of
 from dbanon.anonymization.released.covering import covers
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def draw_both(
         classes = one.released.classes
         if classes is not None:
             places = places[classes[one.rows[places]] >= 0]
+    samples = min(samples, *(at_once(one.released, one.rows[places]) for one in (first, second)))
     if len(places) > samples:
         places = np.sort(generator.choice(places, samples, replace=False))
     most = COUNTED * samples

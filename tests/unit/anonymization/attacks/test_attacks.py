@@ -410,6 +410,22 @@ def test_an_empty_relation_is_attacked_in_vain():
     assert set(ATTACKS) == set(found.not_tried)
 
 
+def test_buckets_are_not_attacked():
+    case = hospital()
+    buckets = replace(case.released, columns=())
+    found = attack(buckets, case.policy, samples=9, seed=0, stages=Stages())
+    assert set(ATTACKS) == set(found.not_tried)
+
+
+def test_fewer_persons_are_drawn_where_each_may_be_in_any_class(monkeypatch):
+    rules = {"age": {"recoding": "mean"}}
+    case = case_of({"age": [*range(40)]}, None, [i // 4 for i in range(40)], k=4, rules=rules)
+    assert (40, [40.0] * 10) == (case.tried, case.crowd.tolist())
+    monkeypatch.setattr("dbanon.anonymization.attacks.case._HELD", 50)
+    some = draw(case.released, case.policy, samples=40, generator=np.random.default_rng(0))
+    assert 5 == some.tried
+
+
 def test_a_sample_is_counted_for_all():
     ages = list(range(100))
     case = case_of({"age": ages}, "hvch" * 25, [i // 5 for i in range(100)], k=5)

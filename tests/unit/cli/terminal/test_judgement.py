@@ -60,9 +60,10 @@ def test_who_is_unique_is_shown(capsys):
 
 
 def test_attacks_are_shown(capsys):
-    judgement.attacks(RISK)
-    expected = "linkage disease 100 7.0000 0.1100 0.0500 0.1800 0.0200 0.2000"
-    assert expected in lines(capsys)
+    judgement.attacks(RISK.attacks)
+    shown = lines(capsys)
+    assert "linkage disease 100 7 11.00% 5.00% 18.00% 2.00% 20.00%" in shown
+    assert "linkage: nearest" in shown
 
 
 def test_use_is_shown(capsys):
@@ -76,6 +77,6 @@ def test_use_is_shown(capsys):
 
 def test_of_nothing_nothing_is_shown(capsys):
     judgement.uniqueness(Risk((), ()), sampled=0)
-    judgement.attacks(Risk((), ()))
+    judgement.attacks(())
     judgement.utility(Utility())
     assert [] == lines(capsys)
