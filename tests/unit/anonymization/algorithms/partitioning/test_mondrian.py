@@ -84,13 +84,21 @@ def test_a_taxonomy_is_cut_between_children_of_the_common_ancestor():
     )
 
 
-@pytest.mark.xfail(strict=True, reason="each row has a slot, and more than there is room for")
 def test_equal_leaves_of_a_taxonomy_that_costs_nothing_share_a_slot():
     values = [*WIDE.leaf_labels[:2], *WIDE.leaf_labels[-2:]] * (SLOTS // 4)
     weightless = {"wide": {"taxonomy": "wide", "weight": 0.0}}
     table = encoded({"wide": values}, rules=weightless, taxonomies=[WIDE])
     slots = called(child_slots)(table.codes, 0, work_of(table))
     assert len(set(values)) == slots
+
+
+@pytest.mark.parametrize("algorithm", [STRICT, RELAXED])
+def test_a_weightless_taxonomy_of_many_rows_is_cut(algorithm):
+    values = [*WIDE.leaf_labels, None] * 4
+    columns = {"wide": values, "x": list(range(len(values)))}
+    weightless = {"wide": {"taxonomy": "wide", "weight": 0.0}}
+    table = encoded(columns, rules=weightless, taxonomies=[WIDE])
+    assert {2, 3} >= {len(rows) for rows in groups_of(algorithm, table, k=2)}
 
 
 def test_frequent_siblings_are_cut_off_first():
