@@ -150,7 +150,6 @@ def test_cuts_that_run_out_of_time_lose_less_than_dealing_values():
     assert total_cost(space, cut) < total_cost(space, start_quickly(space))
 
 
-@pytest.mark.xfail(strict=True, reason="it stays in one piece")
 @pytest.mark.parametrize("effort", ["fast", "balanced"])
 @pytest.mark.parametrize(
     "spec",
