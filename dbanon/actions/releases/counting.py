@@ -103,8 +103,7 @@ def _count(
     from dbanon.db.metadata import spending
 
     policy, info = loaded.policy.completed(loaded.info), loaded.info
-    _require_one_row(session, loaded)
-    rules = _rules(policy, info, by)
+    rules = _rules(session, loaded, by)
     spent = spending.spent(session, info) + _exact(epsilon)
     _require_budget(policy, info, spent=spent, epsilon=epsilon)
     columns = _encoded(session, loaded, rules)
@@ -178,11 +177,13 @@ def _require_one_row(session: Session, loaded: Loaded) -> None:
     keys.require_distinct(session, info, loaded.policy)
 
 
-def _rules(policy: Policy, info: TableInfo, by: Sequence[str]) -> list[ColumnRule]:
+def _rules(session: Session, loaded: Loaded, by: Sequence[str]) -> list[ColumnRule]:
     """Return the rules of the columns, each of which says which values there are.
 
-    Raises PolicyError for others.
+    Raises PolicyError for others, and where a person may be counted twice.
     """
+    _require_one_row(session, loaded)
+    policy, info = loaded.policy.completed(loaded.info), loaded.info
     described = {rule.column: rule for rule in policy.with_orders(info).columns}
     if not by or len(set(by)) < len(by) or PERSONS in by:
         raise PolicyError(
