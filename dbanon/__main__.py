@@ -9,9 +9,20 @@ INTERRUPTED = 130
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 
 
+class _Unneeded:
+    """Hides pandas, which no command uses: pyarrow would import one that happens to be there."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        """Raise what an import does where nothing is installed."""
+        if name == "pandas":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 def main() -> None:
     """Run the command line; Ctrl-C while it is imported ends it as it does later."""
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    sys.meta_path.insert(0, _Unneeded)
     try:
         from dbanon.cli import main as run
 

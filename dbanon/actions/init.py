@@ -46,6 +46,7 @@ def init(
         if not lost:
             views = damage.unrecorded_views(session)
             lost = [f"{view} is served, and the ledger says nothing of it" for view in views]
+            lost += damage.lost_accounts(session)
     return {
         "changed": changed,
         "revision": tables.REVISION,

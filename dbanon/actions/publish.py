@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 from dbanon.actions.preparation.prepare import fingerprint, prepare
 from dbanon.actions.preparation.request import Request
+from dbanon.actions.publication.ahead import Ahead
 from dbanon.actions.publication.opening import publishing
 from dbanon.actions.publication.series import placed
 from dbanon.actions.publication.sharing import require_unshared, share
@@ -84,7 +86,7 @@ def publish_in(
     """
     previous = replaced(session, loaded.info, request)
     gate = placed(session, loaded.info, request, gate=gate)
-    sharing = None
+    sharing, ahead = None, Ahead(session, loaded, request, gate)
     if division is not None:
         from dbanon.actions.distribution.dividing import prepare_in_blocks
 
@@ -95,10 +97,13 @@ def publish_in(
     elif shared := share(session, loaded, request, stages, gate=gate):
         prepared, sharing = shared
     else:
-        prepared = prepare(session, loaded, request, stages, strict=gate.strict)
-    built = build(session, prepared, request, stages, previous=previous, gate=gate)
+        strict, meanwhile = gate.strict, ahead.working
+        prepared = prepare(session, loaded, request, stages, strict=strict, meanwhile=meanwhile)
+    made = partial(build, session, prepared, request, stages, previous=previous, gate=gate)
+    built = made(hashed=ahead.hashed)
     with stages("record"):
-        found = fingerprint(session, loaded, prepared.policy, request)
+        known = ahead.of_rows
+        found = fingerprint(session, loaded, prepared.policy, request, of_rows=known)
         release = serve(session, loaded, built, request, fingerprint=found)
     return replace(release, sharing=sharing)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -42,6 +43,7 @@ _ASKING_SECONDS = 10.0
 # Something of that name is there already, or was changed at the same moment.
 _DONE_MEANWHILE = frozenset({"23505", "42P06", "42P07", "42701", "42710", "42723", "XX000"})
 _ATTEMPTS = 8
+_LOOKS = 0.1  # seconds between two attempts to end a statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,24 @@ class Session:
     def allow_memory(self) -> None:
         """Give the sorts and hash tables of the open transaction room for millions of rows."""
         self.pg.execute(query("session/allow_memory"))
+
+    @contextmanager
+    def meanwhile(self, work: Callable[[], object]) -> Iterator[None]:
+        """Do work with this session while the block runs, which leaves the session alone.
+
+        What the work raises is raised at the end of the block. If the block raises, what is under
+        way in the database is ended, so that the transaction can only be rolled back.
+        """
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            future = pool.submit(work)
+            try:
+                yield
+                future.result()
+            except BaseException:
+                while not future.done():
+                    self.pg.cancel()
+                    wait([future], timeout=_LOOKS)
+                raise
 
     @contextmanager
     def sharing_rows(self) -> Iterator[None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
-from itertools import product
+from itertools import permutations, product
 from math import inf, log
 
 import naive
@@ -208,3 +208,30 @@ def _pressing(space, group):
         if missing > 0 and space.k - len(group) <= missing:
             return column
     return None
+
+
+def least_sum(price):
+    """Return the least sum of an assignment of rows to clusters, each price by cluster and row."""
+    m = len(price)
+    return min(
+        sum(price[c][row] for row, c in enumerate(order)) for order in permutations(range(m))
+    )
+
+
+def rotation(space, groups, out, loss):
+    """Return what is saved at most when one row of each of some clusters changes places.
+
+    out: by cluster, the row that leaves it.
+    """
+    clusters = [*out]
+
+    def price(c, row):
+        return total(space, [[*(r for r in groups[c] if r != out[c]), row]], loss)
+
+    paid = total(space, [groups[c] for c in clusters], loss)
+    return paid - least_sum([[price(c, out[other]) for other in clusters] for c in clusters])
+
+
+def patience(columns, saved, paid):
+    """Return how many tries in a row may save nothing, -1 for any number."""
+    return 50 if columns >= 12 and saved > 0.002 * paid else -1

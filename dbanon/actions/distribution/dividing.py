@@ -125,7 +125,9 @@ def _grouped(
         blocks = _blocks(job, root, run, stages)
         moved = repaired(blocks, root, run, most=division.rows_per_block, stages=stages)
     with stages("recode"):
-        return joined(job, blocks, moved)
+        outcome, rows = joined(job, blocks, moved)
+    _require_shown(outcome, budget=requirement.budget(job.domains.n_rows))
+    return outcome, rows
 
 
 def _require_single(session: Session, policy: Policy, info: TableInfo, request: Request) -> None:
@@ -247,6 +249,17 @@ def _require_all(blocks: Iterable[tuple[Region, Grouped]], n_rows: int) -> None:
             f"the blocks have {rows:,} rows, and the table has {n_rows:,}; nothing was published",
             hint="let every worker connect as a role that sees all rows, such as the one that"
             " publishes",
+        )
+
+
+def _require_shown(outcome: Outcome, *, budget: int) -> None:
+    """Raise DatabaseError when the blocks leave out more rows than the policy allows."""
+    left_out, n_rows = outcome.loss.n_suppressed, outcome.loss.n_rows
+    if left_out > budget:
+        raise DatabaseError(
+            f"{left_out:,} are left out of {n_rows:,} rows, and {budget:,} may be; nothing was"
+            " published",
+            hint="let every worker have the same version of dbanon as this command",
         )
 
 

@@ -108,6 +108,14 @@ def _unrecorded(session: Session) -> Iterator[Finding]:
         yield failure(str(view), message, f"DROP VIEW {view}, then publish again")
 
 
+def _accounts(session: Session) -> Iterator[Finding]:
+    """Yield the tables whose account of counts is lost."""
+    from dbanon.db.metadata import damage
+
+    for sentence in damage.lost_accounts(session):
+        yield failure("metadata", sentence, _RESTORE)
+
+
 def _policies(session: Session) -> Iterator[Finding]:
     """Yield the policies that cannot be read."""
     from dbanon.db.metadata import store
@@ -122,6 +130,7 @@ def _leftovers(session: Session, served: Sequence[Release]) -> Iterator[Finding]
     from dbanon.db import audit
 
     yield from _unrecorded(session)
+    yield from _accounts(session)
     orphans = audit.orphans(session, served)
     if orphans:
         orphan = TableName("dbanon_data", orphans[0])

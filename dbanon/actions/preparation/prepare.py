@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from threading import Thread
@@ -24,7 +24,8 @@ from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.specs import of_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     import numpy as np
     import pyarrow as pa
@@ -126,11 +127,12 @@ def prepare(
     *,
     strict: bool = False,
     weigh: bool = False,
+    meanwhile: Callable[[Source], AbstractContextManager[None]] | None = None,
 ) -> Prepared:
     """Read the table on the open transaction's snapshot and group its rows; writes nothing.
 
     strict: refuse, before any search, what would be warned of; weigh: find what other recodings
-    would lose, too.
+    would lose, too; meanwhile: entered while the rows are grouped, which leaves the session alone.
 
     Raises PolicyError, TaxonomyError, Unsatisfiable, and DriftError instead of the first two
     when a release of the table is served already.
@@ -146,7 +148,8 @@ def prepare(
     warnings = of_rows(session, policy, info, source.rows.columns)
     if strict:
         require_none(warnings)
-    outcome = search(source, policy, seed=request.seed, stages=stages)
+    with meanwhile(source) if meanwhile else nullcontext():
+        outcome = search(source, policy, seed=request.seed, stages=stages)
     loss = replace(outcome.loss, n_filtered=source.n_filtered, n_not_drawn=source.n_not_drawn)
     outcome = replace(outcome, loss=loss)
     return Prepared(
@@ -316,7 +319,7 @@ def _load_kernels() -> None:
     import pyarrow as pa
 
     import_module("dbanon.kernels.compile")
-    pa.array([0])  # imports pandas if there is one, and so would the first use
+    pa.array([0])  # whose first use looks for pandas
 
 
 @contextmanager
@@ -344,8 +347,31 @@ def trees_of(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, di
     return documents
 
 
-def fingerprint(session: Session, loaded: Loaded, policy: Policy, request: Request) -> str:
-    """Return a digest of all that a release depends on; equal means nothing changed."""
+def digest_of_rows(session: Session, info: TableInfo, policy: Policy) -> str:
+    """Return a digest of all rows of a table, of the columns that a policy is about."""
+    from dbanon.db import catalog
+
+    columns = [
+        rule.column
+        for rule in policy.columns
+        if rule.role is not Role.IDENTIFIER or rule.column == policy.subject
+    ]
+    columns += [condition.column for condition in policy.where]
+    return catalog.content_digest(session, info, sorted({*columns, *info.primary_key}))
+
+
+def fingerprint(
+    session: Session,
+    loaded: Loaded,
+    policy: Policy,
+    request: Request,
+    *,
+    of_rows: str | None = None,
+) -> str:
+    """Return a digest of all that a release depends on; equal means nothing changed.
+
+    of_rows: what ``digest_of_rows`` returned on this snapshot, if it was asked already.
+    """
     import hashlib
     import json
 
@@ -354,13 +380,7 @@ def fingerprint(session: Session, loaded: Loaded, policy: Policy, request: Reque
     from dbanon.formats import policies
 
     info = loaded.info
-    columns = [
-        rule.column
-        for rule in policy.columns
-        if rule.role is not Role.IDENTIFIER or rule.column == policy.subject
-    ]
-    columns += [condition.column for condition in policy.where]
-    content = catalog.content_digest(session, info, sorted({*columns, *info.primary_key}))
+    content = of_rows or digest_of_rows(session, info, policy)
     ordered = policies.to_document(policy.without_rest().with_orders(info))
     parts = [content, ordered, {**loaded.versions}, request.options()]
     if policy.population is not None:

@@ -51,12 +51,17 @@ def compare(
     return found
 
 
-def key_of_persons(session: Session, publication: Publication, gate: Gate) -> UUID:
-    """Return the key by which ``compare`` will remember the persons of a copy."""
+def key_of_persons(
+    session: Session, table: TableName, view: TableName, gate: Gate, *, own: UUID | None = None
+) -> UUID:
+    """Return the key by which ``compare`` will remember the persons of a copy.
+
+    own: by which it is to remember them, if they are not by another one already.
+    """
     from dbanon.db.histories import memory
 
-    starts = _starts(session, publication.info.name, gate)
-    return memory.joined_key(session, publication, starts_series=starts, series_of=gate.series)
+    joined = None if _starts(session, table, gate) else gate.series or view
+    return memory.joined_key(session, table, joined, own=own)
 
 
 def compare_together(

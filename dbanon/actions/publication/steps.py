@@ -57,18 +57,21 @@ def build(
     gate: Gate,
     withdrawn: tuple[int, ...] | None = None,
     key: UUID | None = None,
+    hashed: UUID | None = None,
 ) -> Built:
     """Write what was prepared and have the database prove it; raises CheckFailed.
 
     gate: what is refused besides, as is what makes it worse to compare releases;
     withdrawn: the classes that the copy of the release before loses, when it keeps all others; key:
-    by which other tables remember the same persons.
+    by which other tables remember the same persons; hashed: by which those of the rows that were
+    prepared are hashed already.
     """
     prepared = _masked(session, prepared)
     publication = _publication(session, prepared, request)
-    publication = replace(publication, withdrawn=withdrawn, key=key)
+    publication = replace(publication, withdrawn=withdrawn, key=key or hashed, hashed=hashed)
     if prepared.policy.pseudonym is not None:
-        key = key_of_persons(session, publication, gate)
+        names = publication.info.name, publication.view
+        key = key_of_persons(session, *names, gate, own=publication.key)
         publication = replace(publication, key=key)
     with stages("write"):
         publication = _write(session, publication, prepared)

@@ -88,7 +88,7 @@ def _count(
     from dbanon.db.metadata import spending
 
     policy, info = loaded.policy.completed(loaded.info), loaded.info
-    rules = _rules(policy, info, by)
+    rules = _rules(session, loaded, by)
     spent = spending.spent(session, info) + _exact(epsilon)
     _require_budget(policy, info, spent=spent, epsilon=epsilon)
     columns = _encoded(session, loaded, rules)
@@ -146,16 +146,29 @@ def _require_budget(policy: Policy, info: TableInfo, *, spent: Decimal, epsilon:
         )
 
 
-def _rules(policy: Policy, info: TableInfo, by: Sequence[str]) -> list[ColumnRule]:
-    """Return the rules of the columns, each of which says which values there are.
+def _require_one_row(session: Session, loaded: Loaded) -> None:
+    """Raise PolicyError where a person may be counted twice, by whichever policy of the table."""
+    from dbanon.db.metadata import store
+    from dbanon.db.proofs import keys
 
-    Raises PolicyError for others, and for a table in which a person may be counted twice.
-    """
-    if policy.subject is not None and (policy.subject,) != info.primary_key:
+    info = loaded.info
+    stored = (store.load_stored(session, info.name, name) for name in loaded.names)
+    subjects = {one.policy.subject for one in stored if one is not None}
+    if any(subject is not None and (subject,) != info.primary_key for subject in subjects):
         raise PolicyError(
             f"persons may have several rows of {info.name}, and the noise hides one row",
             hint="count the table of the persons, or a view with one row a person",
         )
+    keys.require_distinct(session, info, loaded.policy)
+
+
+def _rules(session: Session, loaded: Loaded, by: Sequence[str]) -> list[ColumnRule]:
+    """Return the rules of the columns, each of which says which values there are.
+
+    Raises PolicyError for others, and where a person may be counted twice.
+    """
+    _require_one_row(session, loaded)
+    policy, info = loaded.policy.completed(loaded.info), loaded.info
     described = {rule.column: rule for rule in policy.with_orders(info).columns}
     if not by or len(set(by)) < len(by) or PERSONS in by:
         raise PolicyError(

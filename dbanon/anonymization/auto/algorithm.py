@@ -21,18 +21,22 @@ from dbanon.anonymization.auto.duplicates import freeze
 from dbanon.anonymization.auto.outliers import leave_out
 from dbanon.anonymization.auto.precompile import rounds_made_ready
 from dbanon.anonymization.auto.rounds import (
-    HEAVY,
+    ANNEALED,
+    LARGE,
     LIGHT,
+    MANY_COLUMNS,
     MOVES,
     SELDOM,
+    TURNS,
     coordinates,
     improve,
 )
-from dbanon.anonymization.auto.space import make_space, total_cost
+from dbanon.anonymization.auto.space import can_be_carved, make_space, total_cost
 from dbanon.anonymization.auto.start import BLOCKS, CARVING, CUTS, USUAL, Carving, start
 from dbanon.anonymization.threads import GivenUp, aside, given_up
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.progress import Stages
+from dbanon.kernels.layout import WIDE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,62 +55,99 @@ SHARES = "shares"
 _DENSE = frozenset({BLOCKS, CUTS, CARVING})
 
 
+class Phase(NamedTuple):
+    """Rounds of a search that are alike, and what each does; those that are hot cool down."""
+
+    rounds: int
+    each: Effort
+    mostly_moves: bool = False
+
+    def effort(self, number: int, *, share: float = 0.0) -> Effort:
+        """Return what a round does; share: of the time that is gone, where it is limited."""
+        if self.mostly_moves and (number + 1) % SELDOM > 0:
+            return MOVES
+        done = max(share, min(number / max(self.rounds, 1), 1.0))
+        return self.each._replace(heat=self.each.heat * (1 - done) ** 2)
+
+
 class Plan(NamedTuple):
     """What an effort buys: rounds, as many as ``work`` allows, between fewest and most.
 
     after_blocks: the fewest after a start in blocks, which leaves more to do than peeling; of
-    tables of many rows fewer, with the root of their number. each: what a round does. carving:
-    what it may cost to carve clusters out.
+    tables of many rows fewer, with the root of their number. annealing: the work that hot rounds
+    may have. carving: what it may cost to carve clusters out.
     """
 
     fewest: int
     after_blocks: int
     most: int
     work: float
-    each: Effort
+    annealing: float
     carving: Carving
 
-    def rounds(self, space: Space, *, begun: str) -> int:
-        """Return how many rounds to run; small tables can afford more, tiny ones need few.
+    def phase(self, space: Space, *, begun: str) -> Phase:
+        """Return the rounds that lose most in their time; small tables can afford more of them.
 
         begun: the name of the start.
         """
         n = space.n_rows
+        hot, each = self.hot_rounds(space), _hot(space)
+        if hot >= _LEAST_HOT and (each != ANNEALED or n <= _SMALL):
+            return Phase(hot, each)
         affordable = self.work * (1 + _SMALL / n) / (n * (1 + space.k / _HALF_AT))
         affordable *= min(max(space.k / _USUAL, _PAIRS_GAIN), _LARGE_GAIN)
         fewest = self.fewest
         if begun in _DENSE:
             fewest = max(fewest, int(self.after_blocks * min(1.0, sqrt(_MANY / n))))
-        most = min(self.most, _FEW + n / _ROWS_OF_A_ROUND)
-        return int(min(most, max(fewest, affordable)))
+        rounds = int(min(self._most(n), max(fewest, affordable)))
+        each = TURNS if n < _TURNED else LIGHT
+        return Phase(rounds, each, begun in _DENSE and n > _MANY and space.k < _REBUILT)
 
-    def round_of(self, number: int, space: Space, *, begun: str) -> Effort:
-        """Return what a round does: most rounds of many rows only move them where k is small."""
-        many = begun in _DENSE and space.n_rows > _MANY and space.k < _REBUILT
-        return MOVES if many and self.each == LIGHT and (number + 1) % SELDOM > 0 else self.each
+    def hot_rounds(self, space: Space) -> int:
+        """Return how many rounds there may be that are hot at first."""
+        n, wide = space.n_rows, space.codes.shape[1] >= WIDE
+        affordable = self.annealing * (1 + _SMALL / n) / n / (_WIDE_TAKES if wide else 1)
+        return int(min(self._most(n), affordable))
 
-    def slow_rounds(self, rounds: int, n_clusters: int, space: Space) -> int:
-        """Return how many of these rounds to run where sensitive values press."""
+    def _most(self, n: int) -> float:
+        return min(self.most * (1 + _MORE * _SMALL / max(n, _SMALL)), _FEW + n / _ROWS_OF_A_ROUND)
+
+    def long_phase(self, space: Space) -> Phase:
+        """Return hot rounds for who has the time, unless there are too many rows for that."""
+        each = _hot(space)
+        if EFFORTS["best"].hot_rounds(space) < _LEAST_HOT:
+            each = each._replace(heat=0.0)
+        return Phase(max(self.fewest, self.hot_rounds(space)), each)
+
+    def slow(self, n_clusters: int, space: Space) -> Phase:
+        """Return the rounds where sensitive values press."""
+        rounds = self.phase(space, begun=SHARES).rounds
         affordable = _PAIRS * self.work * n_clusters / space.n_rows**2
-        return min(rounds, max(self.fewest, int(min(rounds / _SLOWER, affordable))))
+        return Phase(min(rounds, max(self.fewest, int(min(rounds / _SLOWER, affordable)))), LIGHT)
 
 
 EFFORTS = {
-    "fast": Plan(0, 0, 2, 5.0e5, LIGHT, Carving(1, 1.0e9)),
-    "balanced": Plan(3, 11, 100, 2.2e5, LIGHT, USUAL),
-    "best": Plan(12, 18, 400, 1.2e7, HEAVY, Carving(4, 3.0e10)),
+    "fast": Plan(0, 0, 2, 5.0e5, 0.0, Carving(1, 1.0e9)),
+    "balanced": Plan(3, 11, 100, 3.3e5, 9.0e5, USUAL),
+    "best": Plan(12, 18, 400, 1.2e7, 9.0e6, USUAL),
 }
 # A round rebuilds pools of a few k rows, which is half of its work at this k.
 _HALF_AT = 80
 # Large clusters go on gaining for longer than pairs do, relative to clusters of this many rows.
 _USUAL, _PAIRS_GAIN, _LARGE_GAIN = 5, 0.5, 4.0
-_SMALL, _FEW, _ROWS_OF_A_ROUND = 10_000, 10, 50
+_SMALL, _FEW, _ROWS_OF_A_ROUND, _MORE = 10_000, 10, 50, 4
+# Fewer rounds than these have no time to cool; one of many columns takes as long as some others.
+_LEAST_HOT, _WIDE_TAKES = 10, 6
+# Of more rows, changing places gains less in its time than moving.
+_TURNED = 100_000
 # So many rows have fewer rounds; clusters below this k gain most in the time by moves alone.
 _MANY, _REBUILT = 250_000, 10
 # Where sensitive values press, a round takes longer, and for each row the more the larger its
 # cluster is.
 _SLOWER, _PAIRS = 4, 37
 _RECUTS, _FIRST = 4, 1_000_000  # passes before the first round, numbered apart from its own
+# Rounds end once so many in a row have gained less than this share each, at so many rows.
+_IN_VAIN, _FADED, _AT_ROWS = 6, 5e-4, 30_000
 
 
 class Begun(NamedTuple):
@@ -175,36 +216,56 @@ class Auto:
             if not self.stages.stopped:
                 self.stages.progress(1.0, total_cost(space, label) / max(cells, 1.0))
             return label
-        points, plan = coordinates(space), EFFORTS[self.effort]
-        rounds = plan.rounds(space, begun=name)
-        if shares is not None:
-            rounds = plan.slow_rounds(rounds, int(label.max()) + 1, space)
-        number = 0
         self.stages.step("search")
+        begun = Begun(label, name, shares)
+        return self._improved(space, begun, clock, seed=seed, cells=max(cells, 1.0))
+
+    def _improved(
+        self, space: Space, begun: Begun, clock: Clock, *, seed: int, cells: float
+    ) -> NDArray[np.int32]:
+        """Return the best labels of all rounds."""
+        points, phases = coordinates(space), self._phases(space, begun)
+        limited, rounds = self.time_limit is not None, sum(phase.rounds for phase in phases)
+        label = best = begun.label
+        paid, number, since = [total_cost(space, label)], 0, 0
         while True:
-            done = number / rounds if rounds > 0 else 1.0
-            if self.time_limit is not None:
-                done = clock.share
-            self.stages.progress(min(done, 1.0), total_cost(space, label) / max(cells, 1.0))
+            phase, is_last = phases[0], len(phases) == 1
+            is_over = number - since >= phase.rounds or _has_faded(paid[since:], phase, space)
+            if is_over and not is_last:
+                phases, since, label = phases[1:], number, best
+                continue
+            done = clock.share if limited else 1.0 if is_over else number / rounds
+            self.stages.progress(done, min(paid) / cells)
             if done >= 1.0:
-                return label
-            effort = plan.round_of(number, space, begun=name)
+                return best
+            nth = 0 if limited and is_last else number - since
             task = partial(
                 _round,
                 space,
                 label,
                 points,
-                shares,
-                effort=effort,
+                begun.shares,
+                effort=phase.effort(nth, share=clock.share),
                 seed=seed,
                 number=number,
                 over=clock.over,
             )
             better = self._unless(clock.overdue, task, otherwise=None)
             if better is None:
-                return label
-            label = better
-            number += 1
+                return best
+            label, number = better, number + 1
+            paid.append(total_cost(space, label))
+            best = label if paid[-1] <= min(paid) else best
+
+    def _phases(self, space: Space, begun: Begun) -> list[Phase]:
+        """Return what is done one after the other; ``best`` begins with what ``balanced`` does."""
+        plan = EFFORTS[self.effort]
+        if begun.shares is not None or begun.name is None:
+            return [plan.slow(int(begun.label.max()) + 1, space)]
+        if self.effort != "best" and self.time_limit is None:
+            return [plan.phase(space, begun=begun.name)]
+        first = EFFORTS["balanced"].phase(space, begun=begun.name)
+        return [first, plan.long_phase(space)]
 
     def _begin(self, space: Space, clock: Clock, *, seed: int) -> Begun:
         """Return the clusters to begin with."""
@@ -246,9 +307,27 @@ class Auto:
             return otherwise
 
 
+def _hot(space: Space) -> Effort:
+    """Return what a hot round does."""
+    if space.codes.shape[1] >= WIDE:
+        return MANY_COLUMNS
+    return LARGE if can_be_carved(space) else ANNEALED
+
+
 def _pressing(space: Space) -> Shares | None:
     """Return the shares of sensitive values if they press."""
     return shares_of(space) if is_pressed(space) else None
+
+
+def _has_faded(paid: list[float], phase: Phase, space: Space) -> bool:
+    """Whether rounds that only save have lately saved too little for the rows they look at.
+
+    paid: the total before the first of them and after each.
+    """
+    if phase.each.heat > 0.0 or phase.mostly_moves or len(paid) <= _IN_VAIN:
+        return False
+    least = _IN_VAIN * _FADED * space.n_rows / _AT_ROWS
+    return paid[-1 - _IN_VAIN] - paid[-1] <= least * paid[-1]
 
 
 def _late(clock: Clock) -> str:

@@ -30,7 +30,7 @@ def start_in_blocks(
 
     over: whether time is, and segments that have not begun are cut as quickly as can be.
     """
-    from dbanon.kernels.auto.start import start_segment
+    from dbanon.kernels.auto.pools import start_segment
 
     order, ends = segments(space, coordinates(space), most=max(SEGMENT, 40 * space.k))
     label = np.empty(space.n_rows, np.int32)

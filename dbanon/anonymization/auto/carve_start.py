@@ -10,8 +10,8 @@ import numpy as np
 from dbanon.anonymization.auto.block_start import segments, start_quickly
 from dbanon.anonymization.auto.peel import complete
 from dbanon.anonymization.auto.rounds import coordinates, without_gaps
+from dbanon.anonymization.auto.space import ladders
 from dbanon.anonymization.threads import in_threads
-from dbanon.kernels.layout import SET, STRIDE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,16 +20,6 @@ if TYPE_CHECKING:
 
     from dbanon.anonymization.auto.space import Space
 
-    Ladders = tuple[
-        NDArray[np.int64],
-        NDArray[np.int64],
-        NDArray[np.int32],
-        NDArray[np.int32],
-        NDArray[np.float64],
-    ]
-
-# Small clusters are as good when they are grown in blocks, in a fraction of the time.
-_LEAST_K = 20
 # Rows of a segment, in k: fewer cost much, more gain little.
 _FEWEST, _MOST = 100, 600
 # Times k rows near a seed, and how often a box is widened and shrunk again.
@@ -37,14 +27,6 @@ _NEAR, _TRIES = 16, 2
 # Each cell is looked at so often for each seed, which is chosen anew as its rows are taken.
 _LOOKS = 4
 _A_SECOND = 2.0e8
-# How far a level of an ordered column reaches to one side, in shares of all; the last, everywhere.
-_STEPS = np.append(np.geomspace(0.004, 0.7, 13), 2.0)
-
-
-def can_be_carved(space: Space) -> bool:
-    """Whether boxes are what is published, and k is large enough for them."""
-    is_set = space.costs.layout[:, STRIDE] == SET
-    return space.k >= _LEAST_K and not bool(is_set.any())
 
 
 def segment_for(space: Space, *, seeds: int, work: float, seconds: float = inf) -> int:
@@ -73,7 +55,7 @@ def start_by_carving(
     """
     from dbanon.kernels.auto.carving import carve
 
-    levels = _ladders(space)
+    levels = ladders(space)
     order, ends = segments(space, coordinates(space), most=segment)
     label = np.empty(space.n_rows, np.int32)
     numbers = np.array((space.k, seeds, _NEAR, _TRIES, seed), np.int64)
@@ -97,24 +79,3 @@ def start_by_carving(
 
     in_threads(work, range(len(ends) - 1))
     return without_gaps(label)
-
-
-def _ladders(space: Space) -> Ladders:
-    """Return the levels of all columns (see ``dbanon.kernels.boxes.shrinking.Ladders``)."""
-    heights, begin = np.zeros((2, len(space.columns)), np.int64)
-    first, last = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
-    at = 0
-    for j, column in enumerate(space.columns):
-        if column.taxonomy is None:
-            continue
-        node = column.taxonomy.leaves
-        nodes = [node]
-        for _ in range(column.taxonomy.height - 1):
-            node = np.maximum(column.taxonomy.parent[node], 0)
-            nodes.append(node)
-        of_leaf = np.stack(nodes, axis=1).ravel()
-        heights[j], begin[j] = len(nodes), at
-        first.append(column.taxonomy.leaf_lo[of_leaf].astype(np.int32))
-        last.append(column.taxonomy.leaf_hi[of_leaf].astype(np.int32))
-        at += len(of_leaf)
-    return heights, begin, np.concatenate(first), np.concatenate(last), _STEPS

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _MOST_KEYS = 2_000
 _LARGE = 16_000  # rows, of the parts that are cut side by side
 _SEVERAL = 4  # times k rows of neighbours should keep the rules
+_CROWD = 4  # times k rows make a cluster large
 _BLOCK = 48  # clusters among which pairs are cut anew
 _NEAR = 4
 _GAIN = 1e-6
@@ -87,6 +88,30 @@ def start_by_shares(
         new[small[i]] = i * most + label
 
     in_threads(work, range(len(small)))
+    return np.unique(new, return_inverse=True)[1].astype(np.int32)
+
+
+def cut_large(
+    space: Space, label: NDArray[np.int32], *, over: Callable[[], bool] = lambda: False
+) -> NDArray[np.int32]:
+    """Cut clusters of many times k rows; label: (n,) 0..g-1 without gaps, and so what is returned.
+
+    Where greedy groups of a block do not keep the rules, the block is one cluster, which rounds of
+    local search hardly divide.
+    """
+    if not space.has_rules:
+        return label
+    large = [rows for rows in _members(label) if len(rows) >= _CROWD * space.k]
+    shares = shares_of(space) if large else None
+    if shares is None:
+        return label
+    new = label.astype(np.int64) * (space.n_rows + 1)
+
+    def work(i: int) -> None:
+        if not over():
+            new[large[i]] += _cut(space, shares, large[i], most=0)[0]
+
+    in_threads(work, range(len(large)))
     return np.unique(new, return_inverse=True)[1].astype(np.int32)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dbanon.anonymization.auto.space import can_be_carved, ladders
 from dbanon.anonymization.threads import in_threads
 from dbanon.kernels.layout import START, WIDE
 
@@ -29,16 +30,27 @@ OFTEN_REBUILT, SELDOM = 4, 4
 
 
 class Effort(NamedTuple):
-    """What a round does: row passes, rebuilds for each cluster, most clusters in a rebuild."""
+    """What a round does: row passes, rebuilds for each cluster, most clusters in a rebuild.
+
+    turns: how often a row of each cluster changes places with others at once; heat: the share by
+    which what is rebuilt may cost more than before; anywhere: whether its rows may go elsewhere.
+    """
 
     passes: int
     tries: int
     pool: int
+    turns: int = 0
+    heat: float = 0.0
+    anywhere: bool = False
 
 
 MOVES = Effort(passes=1, tries=0, pool=6)  # what gains most in its time, at first
 LIGHT = Effort(passes=1, tries=1, pool=6)
-HEAVY = Effort(passes=1, tries=4, pool=6)
+TURNS = LIGHT._replace(turns=1)
+# What goes on gaining once the others get nowhere: a search that is hot at first and then cools.
+ANNEALED = Effort(passes=1, tries=4, pool=3, turns=1, heat=0.05)
+LARGE = Effort(passes=1, tries=6, pool=3, turns=1, heat=0.03)
+MANY_COLUMNS = Effort(passes=1, tries=4, pool=3, turns=1, heat=0.1, anywhere=True)
 
 
 def coordinates(space: Space) -> NDArray[np.float32]:
@@ -68,10 +80,12 @@ def improve(
     """
     from dbanon.kernels.auto.improve import improve_block
 
+    levels = ladders(space)
+    each, how = _numbers(space, effort, number=number)
+    draw = (seed * 1_000_003 + number) % 2**63
     random = np.random.default_rng((seed, number))
     rows, row_ends, n_clusters = _blocks(space, label, points, random)
-    new = np.empty_like(label)
-    starts = np.concatenate([[0], np.cumsum(np.diff(row_ends))])[:-1]
+    new, starts = np.empty_like(label), row_ends[:-1]
 
     def work(block: int) -> None:
         mine = rows[row_ends[block] : row_ends[block + 1]]
@@ -79,22 +93,31 @@ def improve(
         if over():
             new[mine] = owner + starts[block]
             return
-        tries = effort.tries if space.k >= OFTEN_REBUILT or number % SELDOM == 0 else 0
-        numbers = (space.k, n_clusters[block], effort.passes, tries, effort.pool)
-        draw = ((seed * 1_000_003 + number) % 2**63, block)
+        numbers = (space.k, n_clusters[block], *each, draw, block, *how)
         improve_block(
             space.codes[mine],
             space.sensitive[mine],
             space.costs.flat.copy(),
             space.costs.layout.copy(),
             space.rules,
+            levels,
             owner,
-            np.array((*numbers, *draw), np.int64),
+            np.array(numbers, np.int64),
         )
         new[mine] = owner + starts[block]
 
     in_threads(work, range(len(n_clusters)))
     return without_gaps(new)
+
+
+def _numbers(
+    space: Space, effort: Effort, *, number: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return an effort in the numbers that the kernel takes before and after those of a block."""
+    tries = effort.tries if space.k >= OFTEN_REBUILT or number % SELDOM == 0 else 0
+    heat = round(effort.heat * 1e6)
+    how = (effort.turns, heat, int(effort.anywhere), int(can_be_carved(space)))
+    return (effort.passes, tries, effort.pool), how
 
 
 def without_gaps(label: NDArray[np.int32]) -> NDArray[np.int32]:

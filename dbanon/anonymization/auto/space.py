@@ -9,6 +9,7 @@ import numpy as np
 
 from dbanon.anonymization.auto.rules import make_rules
 from dbanon.anonymization.loss.costs import column_costs, height_costs, pack, set_costs
+from dbanon.kernels.layout import SET, STRIDE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +19,19 @@ if TYPE_CHECKING:
     from dbanon.anonymization.loss.costs import BoxCosts, ColumnCosts
     from dbanon.domain.assignment import EncodedColumn, EncodedTable
 
+    Ladders = tuple[
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.int32],
+        NDArray[np.int32],
+        NDArray[np.float64],
+    ]
+
 Loss = Literal["ncp", "il"]
+# Small clusters are as good when they are grown, in a fraction of the time.
+_LEAST_CARVED = 20
+# How far a level of an ordered column reaches to one side, in shares of all; the last, everywhere.
+_STEPS = np.append(np.geomspace(0.004, 0.7, 13), 2.0)
 
 
 class Space(NamedTuple):
@@ -87,3 +100,30 @@ def total_cost(space: Space, label: NDArray[np.int32]) -> float:
     from dbanon.kernels.auto.clusters import total_cost as sum_up
 
     return float(sum_up(space.codes, *space.costs, label, int(label.max()) + 1))
+
+
+def can_be_carved(space: Space) -> bool:
+    """Whether boxes are what is published, and k is large enough for them to be carved."""
+    is_set = space.costs.layout[:, STRIDE] == SET
+    return space.k >= _LEAST_CARVED and not bool(is_set.any())
+
+
+def ladders(space: Space) -> Ladders:
+    """Return the levels of all columns (see ``dbanon.kernels.boxes.shrinking.Ladders``)."""
+    heights, begin = np.zeros((2, len(space.columns)), np.int64)
+    first, last = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
+    at = 0
+    for j, column in enumerate(space.columns):
+        if column.taxonomy is None:
+            continue
+        node = column.taxonomy.leaves
+        nodes = [node]
+        for _ in range(column.taxonomy.height - 1):
+            node = np.maximum(column.taxonomy.parent[node], 0)
+            nodes.append(node)
+        of_leaf = np.stack(nodes, axis=1).ravel()
+        heights[j], begin[j] = len(nodes), at
+        first.append(column.taxonomy.leaf_lo[of_leaf].astype(np.int32))
+        last.append(column.taxonomy.leaf_hi[of_leaf].astype(np.int32))
+        at += len(of_leaf)
+    return heights, begin, np.concatenate(first), np.concatenate(last), _STEPS

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.anonymization.auto.block_start import segments, start_in_blocks
-from dbanon.anonymization.auto.carve_start import can_be_carved, segment_for, start_by_carving
+from dbanon.anonymization.auto.carve_start import segment_for, start_by_carving
 from dbanon.anonymization.auto.clock import Clock
 from dbanon.anonymization.auto.cut_start import can_be_cut, start_in_cuts
+from dbanon.anonymization.auto.distribution_cuts import cut_large
 from dbanon.anonymization.auto.peel import (
     affordable_lookups,
     complete,
@@ -20,7 +21,7 @@ from dbanon.anonymization.auto.peel import (
     tuples,
 )
 from dbanon.anonymization.auto.rounds import LIGHT, coordinates, improve
-from dbanon.anonymization.auto.space import total_cost
+from dbanon.anonymization.auto.space import can_be_carved, total_cost
 from dbanon.kernels.layout import DISTINCT
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def start(
         losses = [_lost(samples, way.on_samples(), seed=seed) for way in ways]
         name = ways[int(np.argmin(losses))].name
     (make,) = [way.make for way in ways if way.name == name]
-    return Start(make(), name)
+    return Start(cut_large(space, make(), over=clock.over), name)
 
 
 class _Way(NamedTuple):

@@ -8,20 +8,19 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from psycopg import sql
 
 from dbanon.db.histories import memory
 from dbanon.db.metadata import ledger
-from dbanon.db.queries import identifiers, query, template
-from dbanon.db.transfer import ROWS_AT_ONCE, write
+from dbanon.db.persons.ahead import write_persons
+from dbanon.db.queries import query, template
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from dbanon.db.histories.memory import Memory
@@ -89,15 +88,7 @@ def columns(session: Session, table: TableName) -> frozenset[str]:
 
 def _look_up(session: Session, persons: pa.Table, key: object) -> None:
     """Write the keyed hash of each person, with its place, into a temporary table."""
-    names = [f"k{i}" for i in range(1, persons.num_columns + 1)]
-    declared = [sql.SQL("{} text").format(sql.Identifier(name)) for name in names]
-    columns = sql.SQL(", ").join(declared)
-    session.pg.execute(template("atoms/create_persons", read=_READ, columns=columns))
-    texts = [pc.cast(column, pa.string()) for column in persons.columns]
-    table = pa.table([np.arange(len(persons), dtype=np.int32), *texts], ["place", *names])
-    parts = (table.slice(i, ROWS_AT_ONCE) for i in range(0, len(table), ROWS_AT_ONCE))
-    write(session, _READ, parts, columns=table.column_names)
-    person = template("histories/person_hash", person=identifiers(names, of="l"))
+    person = write_persons(session, _READ, persons, beside={})
     slots = {"person": person, "read": _READ, "key": sql.Literal(key)}
     session.pg.execute(template("atoms/places", **slots))
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from psycopg import sql
 
 from dbanon.db.histories import copied
-from dbanon.db.queries import query, template, text_of
+from dbanon.db.persons.hashes import members, require_all
+from dbanon.db.queries import query, template
 from dbanon.domain.table import TableName
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ def remember(
     table, view = publication.info.name, publication.view
     person = [*publication.person]
     latest = None if starts_series else _latest(session, table, series_of or view)
-    key = joined_key(session, publication, starts_series=starts_series, series_of=series_of)
+    joined = None if starts_series else series_of or view
+    key = joined_key(session, table, joined, own=publication.key)
     series = publication.id if starts_series else latest["series"] if latest is not None else 0
     several = publication.policy.subject is not None
     _present(session, publication, key)
@@ -108,7 +110,8 @@ def remember(
         session.pg.execute(sql.SQL("ALTER TABLE {} RENAME TO history_entries").format(_CHANGES))
     else:
         _add_entries(session, known, publication)
-    session.pg.execute(sql.SQL("ALTER TABLE {} DROP COLUMN value").format(publication.rows))
+    for column in publication.noted_columns:
+        _drop_column(session, publication.rows, column)
     return known
 
 
@@ -123,18 +126,18 @@ def _add_entries(session: Session, known: Memory, publication: Publication) -> N
 
 def joined_key(
     session: Session,
-    publication: Publication,
+    table: TableName,
+    joined: TableName | None,
     *,
-    starts_series: bool,
-    series_of: TableName | None,
+    own: UUID | None = None,
 ) -> UUID:
     """Return the key by which ``remember`` will know the persons of a release; make one if need be.
 
-    That of its series, if anybody is remembered, else that of the publication, if it has one.
+    That of the series of the relation that it joins, if anybody is remembered, else its ``own``,
+    if it has one.
     """
-    relation = series_of or publication.view
-    latest = None if starts_series else _latest(session, publication.info.name, relation)
-    key = latest["key"] if latest is not None and latest["exists"] else publication.key
+    latest = None if joined is None else _latest(session, table, joined)
+    key = latest["key"] if latest is not None and latest["exists"] else own
     return key or _new_key(session)
 
 
@@ -362,36 +365,31 @@ def _drop(session: Session, table: sql.Identifier) -> None:
     session.pg.execute(sql.SQL("DROP TABLE {}").format(table))
 
 
+def _drop_column(session: Session, table: sql.Identifier, column: str) -> None:
+    drop = sql.SQL("ALTER TABLE {} DROP COLUMN {}")
+    session.pg.execute(drop.format(table, sql.Identifier(column)))
+
+
 def _present(session: Session, publication: Publication, key: UUID | None) -> None:
     """Write whom the release shows into a temporary table."""
     table = publication.info.name
     slots = {"table_schema": sql.Literal(table.schema), "table_name": sql.Literal(table.name)}
     read = {"codes": publication.codes, "rows": publication.rows}
     session.pg.execute(template("histories/add_values", **read, **slots))
-    subject = publication.policy.subject
-    members = sql.SQL("{} AS r").format(publication.rows)
-    if subject is not None:
-        persons = [text_of(publication.info.column(subject), sql.Identifier("s", subject))]
-        members = sql.SQL("{} AS s JOIN {} ON {}").format(
-            publication.reading, members, publication.join
-        )
-    else:
-        columns = zip(publication.key_columns, publication.info.primary_key, strict=True)
-        persons = [
-            text_of(publication.info.column(column), sql.Identifier("r", name))
-            for name, column in columns
-        ]
+    read_from = members(publication, key)
     published = sql.SQL("to_jsonb(g) - '{group_id,shown,version,release}'::text[]")
     present = template(
         "histories/present",
         **{"class": copied.class_number(publication, published)},
         groups=publication.groups,
         key=sql.Literal(key),
-        person=template("histories/person_hash", person=sql.SQL(", ").join(persons)),
-        members=members,
+        person=read_from.person,
+        members=read_from.rows,
         codes=publication.codes,
         **slots,
     )
     with session.sharing_rows():
-        session.pg.execute(present)
-    _drop(session, publication.codes)
+        noted = session.pg.execute(present).rowcount
+    require_all(session, publication, noted)
+    for used in (publication.codes, *read_from.tables):
+        _drop(session, used)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from psycopg import sql
 
 from dbanon.db.histories import atoms, companions, copied, leavers, memory
+from dbanon.db.persons.ahead import write_persons
 from dbanon.db.proofs import keys
 from dbanon.db.queries import identifiers, query, template
 from dbanon.db.transfer import ROWS_AT_ONCE, write
@@ -217,19 +217,12 @@ def _read(
     session: Session, publication: Publication, rows: SourceRows, persons: pa.Table
 ) -> sql.Composable:
     """Write persons and values, each with its place; return the hash of a row's person."""
-    names = [f"k{i}" for i in range(1, persons.num_columns + 1)]
-    texts = [pc.cast(column, pa.string()) for column in persons.columns]
-    declared = [sql.SQL("{} text").format(sql.Identifier(name)) for name in names]
-    columns = sql.SQL(", ").join(declared)
-    session.pg.execute(template("histories/create_read", read=_READ, columns=columns))
     codes, objects = combinations.number(rows.columns, publication.info)
-    places = pa.array(np.arange(len(codes), dtype=np.int32))
-    read = pa.table([places, codes, *texts], ["place", "code", *names])
-    _write(session, _READ, read)
+    person = write_persons(session, _READ, persons, beside={"code": pa.array(codes)})
     session.pg.execute(template("histories/codes", codes=_CODES))
     numbers = pa.array(np.arange(len(objects), dtype=np.int32))
     _write(session, _CODES, pa.table([numbers, pa.array(objects, pa.string())], ["code", "value"]))
-    return template("histories/person_hash", person=identifiers(names, of="l"))
+    return person
 
 
 def _write(session: Session, relation: sql.Identifier, table: pa.Table) -> None:

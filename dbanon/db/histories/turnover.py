@@ -81,7 +81,7 @@ def _present_in_source(publication: Publication, known: Memory) -> sql.Composed:
     person = [text_of(column, sql.Identifier("s", column.name)) for column in columns]
     return template(
         "histories/present_in_source",
-        person=template("histories/person_hash", person=sql.SQL(", ").join(person)),
+        person=template("persons/person_hash", person=sql.SQL(", ").join(person)),
         source=publication.reading,
         key=sql.Literal(known.key),
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from dbanon.db.metadata import ledger
+from dbanon.db.metadata import ledger, spending
+from dbanon.db.metadata import tables as m
 from dbanon.db.metadata.tables import DATA_SCHEMA, SCHEMA, metadata
 from dbanon.db.models import functions
 from dbanon.db.queries import query
@@ -65,6 +66,8 @@ def mend_tables(session: Session) -> list[str]:
     tables = [metadata.tables[f"{SCHEMA}.{part.name}"] for part in lost if part.kind == "table"]
     if tables:
         metadata.create_all(session.sa, tables=tables)
+    if m.spending in tables:
+        spending.note_loss(session)
     for part in lost:
         if part.kind == "column" and part.mendable:
             table, _, column = part.name.partition(".")
@@ -72,6 +75,15 @@ def mend_tables(session: Session) -> list[str]:
             session.sa.execute(AddColumn(table, described, schema=SCHEMA))
     session.pg.execute(query("metadata/number_on"))
     return [table.name for table in tables]
+
+
+def lost_accounts(session: Session) -> list[str]:
+    """Return a sentence for each table of which nobody knows what its counts have spent."""
+    return [
+        f"what counts of {table} have spent is gone, and they are refused until {SCHEMA}.spending"
+        " is restored"
+        for table in spending.unknown(session)
+    ]
 
 
 def ledger_is_gone(session: Session) -> bool:

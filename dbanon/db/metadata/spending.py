@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from dbanon.db.metadata import tables as m
-from dbanon.db.metadata.store import of_table
+from dbanon.domain.table import TableName
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,11 +18,53 @@ if TYPE_CHECKING:
 
 
 def spent(session: Session, info: TableInfo) -> Decimal:
-    """Return the sum of all that was ever spent on a table, by its name or by its OID."""
-    named = sa.and_(*of_table(m.spending, info.name))
-    of_it = sa.or_(m.spending.c.table_oid == info.oid, named)
-    total = sa.select(sa.func.coalesce(sa.func.sum(m.spending.c.epsilon), 0)).where(of_it)
-    return Decimal(session.sa.execute(total).scalar_one())
+    """Return the sum of all that was ever spent on a table, infinite where nobody knows it.
+
+    By its OID and its name, and by whatever else was ever counted under one of these: a copy under
+    a former name is of the same persons.
+    """
+    c = m.spending.c
+    columns = (c.table_oid, c.table_schema, c.table_name, c.epsilon)
+    entries = [
+        (_known_by(oid, schema, name), epsilon)
+        for oid, schema, name, epsilon in session.sa.execute(sa.select(*columns))
+    ]
+    known = _known_by(info.oid, info.name.schema, info.name.name)
+    while more := set().union(*(by for by, _ in entries if by & known)) - known:
+        known |= more
+    total = sum((epsilon for by, epsilon in entries if by & known), Decimal(0))
+    return Decimal("Infinity") if total.is_nan() else total
+
+
+def _known_by(oid: int, schema: str | None, name: str) -> set[object]:
+    return {(schema, name), oid} if oid else {(schema, name)}
+
+
+def note_loss(session: Session) -> None:
+    """Note that nobody knows what was spent on any table of which a policy ever had a budget."""
+    tables = sa.union(
+        *(
+            sa.select(table.c.table_schema, table.c.table_name).where(document.has_key("budget"))
+            for table, document in (
+                (m.policy, m.policy.c.document),
+                (m.policy_version, m.policy_version.c.document),
+            )
+        )
+    )
+    for schema, name in session.sa.execute(tables).all():
+        noted = sa.insert(m.spending).values(
+            table_oid=0, table_schema=schema, table_name=name, epsilon=Decimal("NaN"), columns=[]
+        )
+        session.sa.execute(noted)
+
+
+def unknown(session: Session) -> list[TableName]:
+    """Return the tables of which nobody knows what was spent."""
+    c = m.spending.c
+    names = sa.select(c.table_schema, c.table_name).where(c.epsilon == Decimal("NaN")).distinct()
+    return [
+        TableName(*name) for name in session.sa.execute(names.order_by(*names.selected_columns))
+    ]
 
 
 def spend(session: Session, info: TableInfo, *, epsilon: Decimal, columns: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
+from dbanon.db import identity, transfer
 from dbanon.db.queries import identifiers, template
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import ColumnKind, quote_identifier
@@ -13,6 +14,8 @@ from dbanon.domain.table import ColumnKind, quote_identifier
 if TYPE_CHECKING:
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.table import TableInfo
 
 
 def require_unique(session: Session, publication: Publication) -> None:
@@ -42,15 +45,29 @@ def require_key(
     session: Session, publication: Publication, rows: sql.Composable, keys: sql.Composable
 ) -> None:
     """Raise PolicyError when two rows ``r`` of a relation have one key, or one has none."""
-    if _is_key(session, rows, keys):
-        return
-    columns = ", ".join(map(quote_identifier, publication.info.primary_key))
-    hint = f"REINDEX TABLE {publication.info.name}, which names what is double"
-    if publication.policy.key:
+    if not _is_key(session, rows, keys):
+        raise _no_key(publication.info, publication.policy)
+
+
+def require_distinct(session: Session, info: TableInfo, policy: Policy) -> None:
+    """Raise PolicyError when two rows that meet the policy's conditions have one key."""
+    rows = sql.SQL("(SELECT * FROM {} WHERE {})").format(
+        identity.readable(session, info), transfer.selected(policy, info)
+    )
+    with identity.harmless(session):
+        is_key = _is_key(session, rows, identifiers(info.primary_key, of="r"))
+    if not is_key:
+        raise _no_key(info, policy)
+
+
+def _no_key(info: TableInfo, policy: Policy) -> PolicyError:
+    columns = ", ".join(map(quote_identifier, info.primary_key))
+    hint = f"REINDEX TABLE {info.name}, which names what is double"
+    if policy.key:
         hint = "name more columns, or others, in key of the policy"
-    raise PolicyError(
-        f"the key of {publication.info.name} ({columns}) does not tell its rows apart: several"
-        " rows have the same key, or one is NULL",
+    return PolicyError(
+        f"the key of {info.name} ({columns}) does not tell its rows apart: several rows have the"
+        " same key, or one is NULL",
         hint=hint,
     )
 

@@ -151,6 +151,8 @@ def vacuum(session: Session, releases: Iterable[Entry]) -> None:
     try:
         for release in releases:
             of_copy = release.kind is ReleaseKind.TABLE
+            if of_copy and release.data_id == release.id:
+                continue  # nothing was ever deleted from it
             for prefix in ("release",) if of_copy else ("rows", "groups"):
                 table = data_table(prefix, release.data_id)
                 statement = sql.SQL("VACUUM (SKIP_LOCKED, TRUNCATE false) {}")

@@ -47,6 +47,8 @@ class Publication:
     key: UUID | None = None
     """The key by which its persons are remembered, if they are not by another one already, and by
     which their pseudonyms are made."""
+    hashed: UUID | None = None
+    """The key by which all who were read are hashed already, each in its place, if they are."""
 
     @property
     def data_id(self) -> int:
@@ -122,6 +124,13 @@ class Publication:
     def key_columns(self) -> tuple[str, ...]:
         """The names of the key in ``rows``: never those of the source, so none can collide."""
         return tuple(f"k{i}" for i in range(1, len(self.info.primary_key) + 1))
+
+    @property
+    def noted_columns(self) -> tuple[str, ...]:
+        """The columns of ``rows`` that are gone once it is remembered who is in which class."""
+        if self.kind is ReleaseKind.VIEW:
+            return ()
+        return ("value",) if self.hashed is None else ("value", "place")
 
     def keys(self, *, of: str) -> list[sql.Composed]:
         """Compose the primary key of the relation ``of``, without its domains.

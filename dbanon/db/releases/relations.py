@@ -71,9 +71,9 @@ def _rows_statement(publication: Publication) -> sql.Composed:
         sql.SQL("{} AS {}").format(key, sql.Identifier(name))
         for name, key in zip(publication.key_columns, publication.keys(of="s"), strict=True)
     )
-    last = ", 0 AS value"
-    if publication.kind is ReleaseKind.VIEW:
-        last = ", 0 AS leaf" if publication.info.leaves else ""
+    last = "".join(f", 0 AS {name}" for name in publication.noted_columns)
+    if publication.kind is ReleaseKind.VIEW and publication.info.leaves:
+        last = ", 0 AS leaf"
     return template(
         "releases/create_rows",
         rows=publication.rows,

@@ -41,8 +41,7 @@ def copy_statements(publication: Publication) -> Iterator[sql.Composed]:
 
 
 def _row_columns(publication: Publication) -> list[str]:
-    value = ["value"] if publication.kind is ReleaseKind.TABLE else []
-    return [*publication.key_columns, "group_id", *value]
+    return [*publication.key_columns, "group_id", *publication.noted_columns]
 
 
 def _group_columns(publication: Publication) -> list[str]:
@@ -154,6 +153,8 @@ def fill(
         codes, objects = combinations.number(source.columns, publication.info)
         _write_codes(session, publication, objects)
         numbers.append(codes)
+    if publication.hashed is not None:
+        numbers.append(np.arange(len(group), dtype=np.int32))
     rows = _rows(source.keys, numbers, _row_columns(publication))
     write(session, publication.rows, rows, columns=_row_columns(publication))
     try:

@@ -229,7 +229,7 @@ def _is_same(box: NDArray[np.int32], a: int, b: int) -> bool:
 
 
 @inlined
-def _without(
+def without(
     layout: NDArray[np.int64], box: NDArray[np.int32], c: int, j: int, code: int
 ) -> tuple[int, int]:
     """Return the bounds of column j when one row with that code leaves."""
@@ -257,7 +257,7 @@ def left_cost(
     """Return the cost of a cluster without one of its rows; it has another."""
     total = 0.0
     for j in range(layout.shape[0]):
-        lo, hi = _without(layout, box, c, j, codes[row, j])
+        lo, hi = without(layout, box, c, j, codes[row, j])
         total += box_cost(flat, layout, j, lo, hi)
     return total
 
@@ -279,7 +279,7 @@ def exchanged_cost(
     """
     total = 0.0
     for j in range(layout.shape[0]):
-        lo, hi = _without(layout, box, c, j, codes[out, j])
+        lo, hi = without(layout, box, c, j, codes[out, j])
         total += with_code(flat, layout, j, lo, hi, codes[into, j])
         if total > most:
             return np.inf

@@ -1,7 +1,7 @@
-"""Greedy k-member clustering of a few hundred rows (Byun et al., DASFAA 2007, section 3.2).
+"""Greedy k-member clustering of a few hundred rows, of a pool or of each block of a start.
 
-Departs from the paper where it saves time without changing the result: the cost of taking a row
-in is computed anew only in the columns where the last row changed the box.
+After Byun et al., DASFAA 2007, section 3.2, but for what saves time without changing the result:
+the cost of taking a row in is computed anew only in columns where the last row changed the box.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dbanon.kernels.auto.clusters import NONE, clear
-from dbanon.kernels.auto.diversity import hold, is_wanted
+from dbanon.kernels.auto.cuts import cut_all, make_cutter
+from dbanon.kernels.auto.diversity import hold, is_wanted, make_rules
 from dbanon.kernels.boxes.costs import box_cost, half_bits, with_code
-from dbanon.kernels.compile import ZERO, maker, step
+from dbanon.kernels.compile import ZERO, kernel, maker, step
 from dbanon.kernels.layout import BETWEEN, DISTINCT, HI, LO, SET, SIZE, START, STRIDE, TABLE
-from dbanon.kernels.random import roll
+from dbanon.kernels.random import make_dice, roll
 
 EVERY: Any = np.int64(-1)
 LAST_BIT = 62
@@ -81,7 +82,9 @@ def make_pool(
 
 
 @step
-def grow_groups(p: Pool, n: int, r: Rules, k: int, dice: NDArray[np.uint64], far: bool) -> int:
+def grow_groups(
+    p: Pool, n: int, r: Rules, k: int, dice: NDArray[np.uint64], far: bool, most: int
+) -> int:
     """Group the first n rows of a pool; return the number of groups, 0 when it fails.
 
     ``far`` takes the row farthest from the last one for the next seed, else a random one. Groups
@@ -96,7 +99,7 @@ def grow_groups(p: Pool, n: int, r: Rules, k: int, dice: NDArray[np.uint64], far
     seed = roll(dice, n)
     if far:
         seed = _farthest(p, n_left, rows[seed])
-    while n_left >= k:
+    while n_left >= k and groups < most:
         size = _grow(p, n_left, r, k, groups, seed)
         if size == 0:
             break
@@ -104,10 +107,17 @@ def grow_groups(p: Pool, n: int, r: Rules, k: int, dice: NDArray[np.uint64], far
         groups += 1
         if n_left >= k:
             seed = _farthest(p, n_left, p.picked[size - 1]) if far else roll(dice, n_left)
-    if groups > 0:
-        for i in range(n_left):
-            _attach(p, left[i], groups)
+    for i in range(n_left):
+        p.label[left[i]] = NONE
     return groups
+
+
+@step
+def attach_rest(p: Pool, n: int, groups: int) -> None:
+    """Put every row of the pool that is in no group into the one whose cost rises least."""
+    for i in range(n if groups > 0 else 0):
+        if p.label[i] == NONE:
+            attach(p, i, groups)
 
 
 @step
@@ -280,7 +290,7 @@ def _pressing_rule(p: Pool, r: Rules, k: int, size: int) -> int:
 
 
 @step
-def _attach(p: Pool, place: int, groups: int) -> None:
+def attach(p: Pool, place: int, groups: int) -> None:
     """Put a row that is left into the group whose cost rises least."""
     codes, flat, layout, box, size = p.codes, p.flat, p.layout, p.box, p.size
     row = p.rows[place]
@@ -314,3 +324,46 @@ def groups_hold(p: Pool, n: int, groups: int, r: Rules) -> bool:
         if not hold(r, p.picked, m):
             return False
     return True
+
+
+@kernel
+def start_segment(
+    codes: NDArray[np.int32],
+    sensitive: NDArray[np.int32],
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+    rules: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]],
+    k: int,
+    most: int,
+    seed: int,
+) -> NDArray[np.int32]:
+    """Return the cluster of each row; the segment as a whole must keep the rules.
+
+    most: the rows of a block. A block whose greedy clusters do not keep the rules is one cluster,
+    which does because cuts see to it. O(n d^2 log(n / most) + n most d).
+    """
+    n = codes.shape[0]
+    r = make_rules(rules[0], rules[1], rules[2], sensitive)
+    least = max(k, most // 8)
+    rows, ends = np.arange(n), np.empty(n // least + 1, np.int64)
+    blocks = cut_all(make_cutter(codes, flat, layout, n), rows, r, least, most, ends)
+    largest, start = ZERO, ZERO
+    for block in range(blocks):
+        largest = max(largest, ends[block] - start)
+        start = ends[block]
+    p = make_pool(codes, flat, layout, largest, largest // k + 2)
+    dice = make_dice(seed, n)
+    label, found, start = np.empty(n, np.int32), 0, 0
+    for block in range(blocks):
+        size = ends[block] - start
+        for i in range(size):
+            p.rows[i] = rows[start + i]
+        groups = grow_groups(p, size, r, k, dice, FAR, size) if size >= 2 * k else 0
+        attach_rest(p, size, groups)
+        if not groups_hold(p, size, groups, r):
+            groups = 0
+        for i in range(size):
+            label[p.rows[i]] = found + (p.label[i] if groups > 0 else 0)
+        found += max(groups, 1)
+        start = ends[block]
+    return label

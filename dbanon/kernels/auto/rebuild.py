@@ -6,33 +6,51 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.auto.clusters import NONE, clear, cost_of, link, rescan, widen
-from dbanon.kernels.auto.cuts import cut_all
+from dbanon.kernels.auto.clusters import NONE, clear, cost_of, join, link, rescan, unlink, widen
+from dbanon.kernels.auto.cuts import cut_all, make_cutter
+from dbanon.kernels.auto.diversity import cluster_holds
 from dbanon.kernels.auto.insertion_costs import refresh, union_offers
-from dbanon.kernels.auto.moves import LEAST_GAIN
-from dbanon.kernels.auto.pools import groups_hold, grow_groups
-from dbanon.kernels.compile import ZERO, step
+from dbanon.kernels.auto.moves import LEAST_GAIN, STALE, find_cheapest
+from dbanon.kernels.auto.pools import attach_rest, groups_hold, grow_groups, make_pool
+from dbanon.kernels.boxes.shrinking import Ladders, find_box, is_in, make_carver, stand
+from dbanon.kernels.compile import ZERO, maker, step
 from dbanon.kernels.random import roll, uniform
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dbanon.kernels.auto.carving import Levels
+    from dbanon.kernels.auto.clusters import Clusters
     from dbanon.kernels.auto.cuts import Cutter
     from dbanon.kernels.auto.moves import Search
     from dbanon.kernels.auto.pools import Pool
+    from dbanon.kernels.boxes.shrinking import Carver
 
 NOISE = 0.3
 CUT_NOISE = 0.1
-# The third builder grows from random seeds.
-BUILDERS, GROW_FAR, CUT = 3, 0, 1
+# Boxes are carved where k is large, where growing far apart and cutting win next to nothing.
+BUILDERS, GROW_FAR, CUT, RANDOM, CARVE = 3, 0, 1, 2, 3
+
+
+class Ways(NamedTuple):
+    """How pools are rebuilt.
+
+    heat: a pool may cost more than before, by up to this share of it; anywhere: rows for which
+    there is no group of k may go to any cluster of the block; carved: boxes are carved as well.
+    """
+
+    heat: float
+    anywhere: bool
+    carved: bool
 
 
 class Rebuild(NamedTuple):
     """Work memory of rebuilds.
 
     p: the pool; q: for cutting it; chosen: (most,) int64, the clusters in the pool, where ``most``
-    is the largest number of them; distance: (most,) float64; ends: where the groups end; rows:
-    (n,) int64; lossy: (g,) int64, the clusters that cost something.
+    is the largest number of them; distance: (most,) float64; ends: where the groups end; rows, old:
+    (n,) int64, old the cluster that each row of the pool had; lossy: (g,) int64, the clusters that
+    cost something; carver: for boxes, near: (n,) int32 the rows that are in none.
     """
 
     p: Pool
@@ -41,11 +59,34 @@ class Rebuild(NamedTuple):
     distance: NDArray[np.float64]
     ends: NDArray[np.int64]
     rows: NDArray[np.int64]
+    old: NDArray[np.int64]
     lossy: NDArray[np.int64]
+    carver: Carver
+    near: NDArray[np.int32]
+
+
+@maker
+def make_rebuild(s: Clusters, k: int, most: int, levels: Levels, carved: bool) -> Rebuild:
+    """Return work memory for pools of at most ``most`` clusters."""
+    codes, flat, layout = s.codes, s.flat, s.layout
+    n = codes.shape[0]
+    ladders = Ladders(levels[0], levels[1], levels[2], levels[3], levels[4])
+    return Rebuild(
+        make_pool(codes, flat, layout, n, n // k + 2),
+        make_cutter(codes, flat, layout, n),
+        np.empty(most, np.int64),
+        np.empty(most),
+        np.empty(n // k + 2, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(s.size.shape[0], np.int64),
+        make_carver(codes, flat, layout, ladders, n if carved else 0, ZERO),
+        np.empty(n, np.int32),
+    )
 
 
 @step
-def rebuild_clusters(w: Search, b: Rebuild, tries: int, patient: int) -> float:
+def rebuild_clusters(w: Search, b: Rebuild, tries: int, patient: int, how: Ways) -> float:
     """Rebuild ``tries`` pools for each cluster of the block; return what was saved.
 
     patient: it ends after so many tries in a row that saved nothing, -1 for never.
@@ -61,10 +102,14 @@ def rebuild_clusters(w: Search, b: Rebuild, tries: int, patient: int) -> float:
     saved, in_vain = 0.0, 0
     for _ in range(tries * n_lossy):
         c = lossy[roll(w.dice, n_lossy)]
+        if how.heat > 0.0:
+            other = lossy[roll(w.dice, n_lossy)]
+            if s.size[other] > 0 and s.cost[other] > s.cost[c]:
+                c = other
         if s.size[c] == 0 or s.cost[c] == 0.0:
             continue
         others = 1 + roll(w.dice, most - 1) if most > 1 else 0
-        gain = _rebuild(w, b, _choose(w, b, c, others))
+        gain = _rebuild(w, b, _choose(w, b, c, others), how)
         saved += gain
         in_vain = 0 if gain > 0.0 else in_vain + 1
         if in_vain == patient:
@@ -100,7 +145,7 @@ def _choose(w: Search, b: Rebuild, c: int, others: int) -> int:
 
 
 @step
-def _rebuild(w: Search, b: Rebuild, found: int) -> float:
+def _rebuild(w: Search, b: Rebuild, found: int, how: Ways) -> float:
     """Group the rows of the chosen clusters anew; keep the result if it costs less."""
     s, p = w.s, b.p
     n, paid = ZERO, 0.0
@@ -112,19 +157,82 @@ def _rebuild(w: Search, b: Rebuild, found: int) -> float:
             p.rows[n] = row
             n += 1
             row = s.following[row]
-    builder = roll(w.dice, BUILDERS)
-    if builder == CUT:
-        groups = _cut_pool(w, b, n)
-    else:
-        groups = grow_groups(p, n, w.r, w.k, w.dice, builder == GROW_FAR)
+    groups = _group(w, b, n, found, how)
     if groups == 0:
         return 0.0
-    total = 0.0
+    heat = paid * how.heat * uniform(w.dice) if how.heat > 0.0 else 0.0
+    budget = paid + heat - LEAST_GAIN
     for g in range(groups):
-        total += p.size[g] * cost_of(p.flat, p.layout, p.box, g)
-    if total >= paid - LEAST_GAIN or not groups_hold(p, n, groups, w.r):
+        budget -= p.size[g] * cost_of(p.flat, p.layout, p.box, g)
+    if budget <= 0.0 or not groups_hold(p, n, groups, w.r):
         return 0.0
-    return paid - total if _replace(w, b, found, n, groups) else 0.0
+    for i in range(n):
+        b.old[i] = s.owner[p.rows[i]]
+    if not _replace(w, b, found, n, groups):
+        return 0.0
+    left = _insert_rest(w, b, n, budget)
+    if left < 0.0:
+        _restore(w, b, n)
+        return 0.0
+    return left + LEAST_GAIN - heat
+
+
+@step
+def _group(w: Search, b: Rebuild, n: int, found: int, how: Ways) -> int:
+    """Group the pool in one of the ways there are; return the number of groups."""
+    p, most = b.p, n
+    if how.anywhere:
+        most = max(found - roll(w.dice, 2), 1)
+    builder = RANDOM + roll(w.dice, 2) if how.carved else roll(w.dice, BUILDERS)
+    if builder == CUT:
+        return _cut_pool(w, b, n)
+    if builder == CARVE:
+        groups = _carve_pool(w, b, n, most)
+    else:
+        groups = grow_groups(p, n, w.r, w.k, w.dice, builder == GROW_FAR, most)
+    if not how.anywhere:
+        attach_rest(p, n, groups)
+    return groups
+
+
+@step
+def _insert_rest(w: Search, b: Rebuild, n: int, budget: float) -> float:
+    """Put every row of the pool that is in no group where it costs least.
+
+    Return what is left of the budget, -1 when it does not suffice.
+    """
+    s, p = w.s, b.p
+    for i in range(n):
+        if p.label[i] != NONE:
+            continue
+        row, target = p.rows[i], NONE
+        for j in range(find_cheapest(w, row, NONE, budget)):
+            if cluster_holds(w.r, s, w.best[j], NONE, row):
+                target = w.best[j]
+                budget -= w.rise[j]
+                break
+        if target == NONE:
+            return -1.0
+        join(s, target, row)
+        refresh(w.o, s, target)
+    return budget
+
+
+@step
+def _restore(w: Search, b: Rebuild, n: int) -> None:
+    """Bring the rows of a pool back to where they were."""
+    s, p = w.s, b.p
+    for i in range(n - 1, -1, -1):
+        row = p.rows[i]
+        if s.owner[row] != NONE:
+            s.cost[s.owner[row]] = STALE
+            unlink(s, row)
+        link(s, row, b.old[i])
+        s.cost[b.old[i]] = STALE
+    for c in range(s.cost.shape[0]):
+        if s.cost[c] == STALE:
+            rescan(s, c)
+            refresh(w.o, s, c)
 
 
 @step
@@ -150,9 +258,38 @@ def _cut_pool(w: Search, b: Rebuild, n: int) -> int:
 
 
 @step
+def _carve_pool(w: Search, b: Rebuild, n: int, most: int) -> int:
+    """Group the pool by boxes around random rows, at most so many; return the number of groups."""
+    p, q, near, left = b.p, b.carver, b.near, b.p.left
+    for i in range(n):
+        left[i], near[i] = i, p.rows[i]
+    n_left, groups = n, ZERO
+    while n_left >= w.k and groups < most:
+        stand(q, ZERO + near[roll(w.dice, n_left)])
+        find_box(q, near[:n_left], w.k)
+        clear(p.layout, p.box, groups)
+        p.size[groups] = 0
+        kept = ZERO
+        for i in range(n_left):
+            row = ZERO + near[i]
+            if is_in(q, q.at, row):
+                p.label[left[i]] = groups
+                p.size[groups] += 1
+                widen(p.layout, p.box, groups, p.codes, row)
+            else:
+                near[kept], left[kept] = near[i], left[i]
+                kept += 1
+        n_left = kept
+        groups += 1
+    for i in range(n_left):
+        p.label[left[i]] = NONE
+    return groups
+
+
+@step
 def _replace(w: Search, b: Rebuild, found: int, n: int, groups: int) -> bool:
     """Put the groups of the pool in place of the chosen clusters; whether there was room."""
-    s, p = w.s, b.p
+    s = w.s
     free = found
     for c in range(s.size.shape[0]):
         free += s.size[c] == 0
@@ -172,14 +309,24 @@ def _replace(w: Search, b: Rebuild, found: int, n: int, groups: int) -> bool:
             slot = c
             c += 1
         b.ends[g] = slot
-    for i in range(n):
-        link(s, p.rows[i], b.ends[p.label[i]])
+    _link_all(w, b, n)
     for g in range(groups):
         rescan(s, b.ends[g])
         refresh(w.o, s, b.ends[g])
     for i in range(groups, found):
         refresh(w.o, s, b.chosen[i])
     return True
+
+
+@step
+def _link_all(w: Search, b: Rebuild, n: int) -> None:
+    """Put the rows of the pool into the clusters of their groups; the others have none."""
+    s, p = w.s, b.p
+    for i in range(n):
+        if p.label[i] == NONE:
+            s.owner[p.rows[i]] = NONE
+        else:
+            link(s, p.rows[i], b.ends[p.label[i]])
 
 
 @step

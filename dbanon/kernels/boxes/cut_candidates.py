@@ -144,14 +144,14 @@ def child_slots(segment: Int32s, column: int, w: Work) -> int:
     whole = box_cost(w.flat, w.layout, column, w.lo[column], w.top[column])
     n_children = 1
     for row in range(1, n_rows):
-        if codes[row] == null or codes[row] != codes[row - 1]:
+        if codes[row] != codes[row - 1]:
             n_children += box_cost(w.flat, w.layout, column, codes[row - 1], codes[row]) >= whole
     share = 1 if n_children < SLOTS else 2 * n_rows // (SLOTS - 3) + 1
     n_slots, begin = 0, 0
     for row in range(1, n_rows + 1):
         if row < n_rows:
             between = box_cost(w.flat, w.layout, column, codes[row - 1], codes[row])
-            if between < whole:
+            if between < whole or codes[row] == codes[row - 1]:  # of weight 0, all costs are 0
                 continue
         fresh = n_slots == 0 or w.counts[n_slots - 1] >= share or row - begin >= share
         if fresh or codes[begin] == null:

@@ -1,7 +1,6 @@
 -- Who was read, each in the place that the program knows; only within publishing.
 CREATE TEMPORARY TABLE {read} (
     place integer NOT NULL,
-    code integer NOT NULL,
     {columns}
 )
 ON COMMIT DROP

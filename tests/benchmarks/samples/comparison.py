@@ -18,7 +18,6 @@ from measuring import say
 from dbanon.anonymization.auto import algorithm, peel
 from dbanon.anonymization.auto.algorithm import EFFORTS, Plan
 from dbanon.anonymization.auto.carve_start import start_by_carving
-from dbanon.anonymization.auto.rounds import LIGHT
 from dbanon.anonymization.auto.start import PEELING, USUAL, Start
 from dbanon.domain.errors import DbanonError
 from samples.distinct import encoded_distinct
@@ -49,10 +48,11 @@ def beginning(way: str) -> Iterator[None]:
         label = start_by_carving(space, seeds=SEEDS, segment=space.n_rows, seed=seed)
         return Start(label, way)
 
-    rounds = Plan(ROUNDS, ROUNDS, ROUNDS, 0.0, LIGHT, USUAL)
+    rounds = Plan(ROUNDS, ROUNDS, ROUNDS, work=0.0, annealing=0.0, carving=USUAL)
     with (
         mock.patch.object(algorithm, "start", chosen),
         mock.patch.object(peel, "MAX_NODES", NODES),
+        mock.patch.object(algorithm, "_FADED", 0.0),
         mock.patch.dict(EFFORTS, {"balanced": rounds}),
     ):
         yield

@@ -303,6 +303,20 @@ def test_workers_that_see_fewer_rows_publish_nothing(patients, monkeypatch):
     assert patients.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
 
 
+def test_workers_that_leave_out_more_rows_than_they_may_publish_nothing(patients, monkeypatch):
+    perform = tasks.ReadBlock.perform
+
+    def lazily(self, job, settings):
+        block = perform(self, job, settings)
+        first = np.where(block.groups.group > 0, np.int32(-1), block.groups.group)
+        return replace(block, groups=replace(block.groups, group=first))
+
+    monkeypatch.setattr(tasks.ReadBlock, "perform", lazily)
+    with pytest.raises(DatabaseError, match=r"are left out of 2,000 rows, and 0 may be"):
+        publish(patients)
+    assert patients.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
+
+
 def test_what_a_worker_raises_tells_no_value(patients, monkeypatch):
     def fail(self, job, settings):
         raise ValueError("cancer of patient 17")

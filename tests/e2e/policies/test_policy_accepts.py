@@ -1,6 +1,7 @@
 """What ``policy set`` accepts is what ``publish`` can do."""
 
 import pytest
+from selection import exhaustive_after
 
 import dbanon
 from dbanon import ColumnRule, ModelSpec, Policy, Role
@@ -10,11 +11,11 @@ from dbanon.domain.table import TableName
 pytestmark = pytest.mark.one_server
 
 VALUES = {
+    "text": "'low'",
     "integer": "1",
     "numeric": "1.5",
     "date": "'2020-01-01'",
     "boolean": "true",
-    "text": "'low'",
     "public.level": "'low'",
 }
 
@@ -32,7 +33,7 @@ def attempt(action, *args, **kwargs):
         return error
 
 
-@pytest.mark.parametrize("declared", VALUES)
+@pytest.mark.parametrize("declared", exhaustive_after(2, VALUES))
 def test_a_policy_is_set_when_its_recodings_can_publish_and_refused_when_not(
     database, monkeypatch, tmp_path, declared
 ):

@@ -260,8 +260,8 @@ def test_a_large_table_gets_more_rounds_after_blocks_than_after_peeling():
     rows = random_table(500, seed=0)
     space = make_space(rows, Requirement(5), loss="ncp").take(np.zeros(200_000, np.int64))
     plan = EFFORTS["balanced"]
-    assert plan.fewest == plan.rounds(space, begun=PEELING)
-    assert plan.after_blocks == plan.rounds(space, begun=BLOCKS)
+    assert plan.fewest == plan.phase(space, begun=PEELING).rounds
+    assert plan.after_blocks == plan.phase(space, begun=BLOCKS).rounds
 
 
 def test_a_lattice_never_has_more_nodes_than_it_may():

@@ -8,12 +8,12 @@ from spaces import random_table
 
 from dbanon.anonymization.algorithms.partitioning.mondrian import Mondrian
 from dbanon.anonymization.auto import algorithm, clock
-from dbanon.anonymization.auto.algorithm import EFFORTS, Auto
+from dbanon.anonymization.auto.algorithm import EFFORTS, Auto, Phase
 from dbanon.anonymization.auto.block_start import start_in_blocks
 from dbanon.anonymization.auto.clock import Clock
 from dbanon.anonymization.auto.duplicates import freeze
 from dbanon.anonymization.auto.peel import affordable_lookups, lattice
-from dbanon.anonymization.auto.rounds import HEAVY, LIGHT, MOVES, coordinates, improve
+from dbanon.anonymization.auto.rounds import LARGE, LIGHT, MOVES, TURNS, coordinates, improve
 from dbanon.anonymization.auto.space import make_space, total_cost
 from dbanon.anonymization.auto.start import BLOCKS, PEELING, start
 from dbanon.anonymization.interfaces import Requirement
@@ -88,7 +88,9 @@ def test_peeling_takes_a_third_of_the_time_at_most(monkeypatch):
 
 def test_the_rows_that_rounds_look_at_grow_with_the_root_of_the_table():
     plan = EFFORTS["balanced"]
-    rounds = {n: plan.rounds(large(n), begun=BLOCKS) for n in (10**5, 250_000, 10**6, 4 * 10**6)}
+    rounds = {
+        n: plan.phase(large(n), begun=BLOCKS).rounds for n in (10**5, 250_000, 10**6, 4 * 10**6)
+    }
     assert [plan.after_blocks, plan.after_blocks, 5, plan.fewest] == [*rounds.values()]
 
 
@@ -96,12 +98,22 @@ def test_rounds_of_many_rows_mostly_move_rows_where_k_is_small():
     plan, many, usual = EFFORTS["balanced"], large(10**6), large(10**5)
 
     def efforts(space, begun):
-        return [plan.round_of(i, space, begun=begun) for i in range(6)]
+        phase = plan.phase(space, begun=begun)
+        return [phase.effort(i) for i in range(6)]
 
     assert [MOVES, MOVES, MOVES, LIGHT, MOVES, MOVES] == efforts(many, BLOCKS)
     assert [LIGHT] * 6 == efforts(many, PEELING) == efforts(usual, BLOCKS)
     assert [LIGHT] * 6 == efforts(many._replace(k=10), BLOCKS)
-    assert HEAVY == EFFORTS["best"].round_of(0, many, begun=BLOCKS)
+    assert [TURNS] * 6 == efforts(large(30_000), PEELING)
+    assert 0.0 == EFFORTS["best"].long_phase(many).each.heat
+
+
+def test_hot_rounds_cool_down_with_their_number_or_the_time():
+    phase = Phase(10, LARGE)
+    heats = [phase.effort(i).heat for i in range(12)]
+    assert [LARGE.heat, 0.0, 0.0] == [heats[0], *heats[10:]]
+    assert sorted(heats, reverse=True) == heats
+    assert heats[5] == phase.effort(0, share=0.5).heat
 
 
 def looks(n):

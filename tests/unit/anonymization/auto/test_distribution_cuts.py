@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import naive
 import numpy as np
 import pytest
@@ -14,8 +16,10 @@ from dbanon.anonymization.auto.distribution_cuts import (
 )
 from dbanon.anonymization.auto.space import make_space, total_cost
 from dbanon.anonymization.interfaces import Requirement
+from dbanon.anonymization.pipeline import run
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.policy import ModelSpec
+from dbanon.domain.progress import Stages
 from dbanon.models.demands import achieved, demands_of, wholes
 
 SPECS = [
@@ -144,3 +148,27 @@ def test_cuts_that_run_out_of_time_lose_less_than_dealing_values():
     cut = start_by_shares(space, shares_of(space), over=lambda: next(asked_for) >= 5)
     assert cut.max() > 0
     assert total_cost(space, cut) < total_cost(space, start_quickly(space))
+
+
+@pytest.mark.parametrize("effort", ["fast", "balanced"])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        ModelSpec("alpha-k-anonymity", {"alpha": 0.7}),
+        ModelSpec("entropy-l-diversity", {"l": 2.2}),
+    ],
+)
+def test_a_block_whose_greedy_groups_break_a_rule_is_cut(spec, effort):
+    random = np.random.default_rng(1)
+    diseases = random.choice(["flu", "cold", "gout", "mumps"], 300, p=[0.62, 0.3, 0.05, 0.03])
+    columns = {name: random.integers(0, 10**6, 300).tolist() for name in ("x", "y")}
+    table = encoded(columns, {"disease": diseases.tolist()})
+    policy = policy_of(columns, ["disease"], k=3)
+    policy = replace(policy, models=(*policy.models, spec))
+    lost = {
+        name: run(
+            table, replace(policy, algorithm=name, params=params), seed=0, stages=Stages()
+        ).loss.ncp
+        for name, params in (("auto", {"effort": effort}), ("mondrian", {}))
+    }
+    assert lost["auto"] <= 1.5 * lost["mondrian"]

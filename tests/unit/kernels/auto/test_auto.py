@@ -29,6 +29,7 @@ SEED = 11
 
 make_cutter, cut, cut_all = called(cuts.make_cutter), called(cuts.cut), called(cuts.cut_all)
 make_pool, grow_groups = called(pools.make_pool), called(pools.grow_groups)
+attach_rest = called(pools.attach_rest)
 make_dice, roll = called(generator.make_dice), called(generator.roll)
 shuffle, uniform = called(generator.shuffle), called(generator.uniform)
 
@@ -242,7 +243,8 @@ def test_growing_groups_is_greedy_k_member_clustering(drawn, seed):
     pool = make_pool(space.codes, *space.costs, n, n // space.k + 2)
     pool.rows[:] = rows = np.random.default_rng(seed).permutation(n)
     expected = naive.grow(space, rows.tolist(), roll(make_dice(SEED, seed), n), loss)
-    found = grow_groups(pool, n, rules_of(space), space.k, make_dice(SEED, seed), True)  # noqa: FBT003
+    found = grow_groups(pool, n, rules_of(space), space.k, make_dice(SEED, seed), pools.FAR, n)
+    attach_rest(pool, n, found)
     assert len(expected) == found
     if found:
         label = np.empty(n, np.int32)
@@ -257,7 +259,7 @@ def test_a_pool_without_enough_values_grows_no_group_and_ends_soon():
     space = make_space(table, Requirement(5, 2), loss="ncp")
     pool = make_pool(space.codes, *space.costs, n, n)
     pool.rows[:] = np.arange(n)
-    assert 0 == grow_groups(pool, n, rules_of(space), 5, make_dice(0, 0), True)  # noqa: FBT003
+    assert 0 == grow_groups(pool, n, rules_of(space), 5, make_dice(0, 0), pools.FAR, 9)
 
 
 @given(

@@ -6,8 +6,7 @@ from builders import encoded, tree
 from naive import carving, engine
 from spaces import random_table
 
-from dbanon.anonymization.auto.carve_start import _STEPS, _ladders
-from dbanon.anonymization.auto.space import make_space
+from dbanon.anonymization.auto.space import _STEPS, ladders, make_space
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.kernels.auto.carving import carve
 
@@ -31,7 +30,7 @@ def exact_space(n, *, k, seed, nulls=True):
 
 def carved(space, *, seeds, near=16, tries=0, seed=0):
     numbers = np.array((space.k, seeds, near, tries, seed), np.int64)
-    return carve(space.codes, space.sensitive, *space.costs, space.rules, _ladders(space), numbers)
+    return carve(space.codes, space.sensitive, *space.costs, space.rules, ladders(space), numbers)
 
 
 @pytest.mark.parametrize("seed", range(6))

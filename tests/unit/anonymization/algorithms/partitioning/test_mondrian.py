@@ -2,18 +2,29 @@ import naive
 import numpy as np
 import pytest
 from builders import LETTERS, encoded, tables_and_requirements
+from compiled import called
 from hypothesis import given
+from spaces import WIDE
 
 from dbanon.anonymization.algorithms.partitioning.mondrian import Mondrian, RelaxedMondrian
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss.costs import weighted_costs
 from dbanon.kernels.boxes.costs import box_costs, group_boxes
+from dbanon.kernels.boxes.cut_candidates import SLOTS, child_slots
+from dbanon.kernels.boxes.mondrian import _allocate, _measure
 
 STRICT, RELAXED = Mondrian(), RelaxedMondrian()
 
 
 def groups_of(algorithm, table, *, k, l=1):
     return naive.members(algorithm.assign(table, Requirement(k, l), seed=0))
+
+
+def work_of(table):
+    """Return what a box of all rows works with, measured."""
+    work = called(_allocate)(table.n_rows, *weighted_costs(table), 1)
+    called(_measure)(table.codes, work)
+    return work
 
 
 def total_cost(table, assignment):
@@ -71,6 +82,23 @@ def test_a_taxonomy_is_cut_between_children_of_the_common_ancestor():
     assert [list("abc") * 2, list("dgef") * 2] == sorted(
         [values[row] for row in rows] for rows in groups
     )
+
+
+def test_equal_leaves_of_a_taxonomy_that_costs_nothing_share_a_slot():
+    values = [*WIDE.leaf_labels[:2], *WIDE.leaf_labels[-2:]] * (SLOTS // 4)
+    weightless = {"wide": {"taxonomy": "wide", "weight": 0.0}}
+    table = encoded({"wide": values}, rules=weightless, taxonomies=[WIDE])
+    slots = called(child_slots)(table.codes, 0, work_of(table))
+    assert len(set(values)) == slots
+
+
+@pytest.mark.parametrize("algorithm", [STRICT, RELAXED])
+def test_a_weightless_taxonomy_of_many_rows_is_cut(algorithm):
+    values = [*WIDE.leaf_labels, None] * 4
+    columns = {"wide": values, "x": list(range(len(values)))}
+    weightless = {"wide": {"taxonomy": "wide", "weight": 0.0}}
+    table = encoded(columns, rules=weightless, taxonomies=[WIDE])
+    assert {2, 3} >= {len(rows) for rows in groups_of(algorithm, table, k=2)}
 
 
 def test_frequent_siblings_are_cut_off_first():

@@ -1,0 +1,1 @@
+"""Persons, by the keyed hashes that they are remembered by."""

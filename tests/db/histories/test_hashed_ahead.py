@@ -1,0 +1,122 @@
+"""Persons hashed while their rows are grouped are remembered as if they were hashed later."""
+
+import time
+
+import psycopg
+import pytest
+from psycopg import sql
+
+import dbanon
+from dbanon.db.persons import ahead
+from dbanon.db.persons.hashes import person_hash
+from dbanon.db.session import connect
+from dbanon.domain.errors import DatabaseError
+from dbanon.domain.policy import K_ANONYMITY, ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.table import TableName
+
+pytestmark = pytest.mark.one_server
+STAYS = TableName("public", "stays")
+REMEMBERED = """
+SELECT e.person, v.value ->> 'disease'
+  FROM dbanon.history_member AS m
+ CROSS JOIN LATERAL unnest(m.persons, m.classes, m.value_ids) AS e (person, class, value_id)
+  JOIN dbanon.history_value AS v ON v.value_id = e.value_id
+ WHERE m.release_id = {}
+"""
+
+
+@pytest.fixture
+def stays(database):
+    """Persons told by two columns, of text and of numbers; one cannot be grouped with others."""
+    database.execute(
+        "CREATE TABLE public.stays AS"
+        " SELECT 'ward \"' || p % 7 || '\" \\ ä' AS ward, p AS number,"
+        "        CASE WHEN p = 100 THEN 100000 ELSE p * 37 % 60 END AS age,"
+        "        (ARRAY['flu', 'gout', 'asthma', 'cancer'])[1 + p % 4] AS disease"
+        "   FROM generate_series(1, 100) AS p ORDER BY p * 41 % 101"
+    )
+    database.execute("ALTER TABLE public.stays ADD PRIMARY KEY (ward, number)")
+    roles = dict.fromkeys(("ward", "number"), Role.IDENTIFIER)
+    roles |= {"age": Role.QUASI, "disease": Role.SENSITIVE}
+    rules = tuple(ColumnRule(column, role) for column, role in roles.items())
+    models = (ModelSpec(K_ANONYMITY, {"k": 3}),)
+    policy = Policy(STAYS, rules, models, algorithm="mdav", max_suppressed=0.1)
+    dbanon.set_policy(STAYS, policy, settings=database.settings)
+    return database
+
+
+def publish(database, **options):
+    return dbanon.publish(STAYS, settings=database.settings, **options)
+
+
+def remembered(database, release):
+    return sorted(database.execute(REMEMBERED.format(release.id)))
+
+
+def persons(database):
+    """Return everybody with the disease in the source, by the key that was made last."""
+    texts = sql.SQL("s.ward, s.number::text")
+    query = sql.SQL(
+        "SELECT {}, s.disease FROM public.stays AS s"
+        " CROSS JOIN dbanon.history AS h JOIN dbanon.history_key AS k ON k.key_id = h.key_id"
+        " WHERE h.release_id = (SELECT max(release_id) FROM dbanon.history)"
+    ).format(person_hash(texts))
+    return sorted(database.execute(query.as_string(None)))
+
+
+@pytest.mark.parametrize("options", [{}, {"keep_assignment": True}])
+def test_everybody_who_is_shown_is_remembered_with_their_own_values(stays, options):
+    release = publish(stays, **options)
+    shown = remembered(stays, release)
+    assert set(shown) <= set(persons(stays))
+    assert len(shown) == release.loss.n_rows - release.loss.n_suppressed
+
+
+def test_a_new_series_is_remembered_by_a_key_of_its_own(stays):
+    first = remembered(stays, publish(stays))
+    second = publish(stays, new_series=True, recipients_changed=True)
+    again = remembered(stays, second)
+    assert set(again) <= set(persons(stays))
+    assert not {person for person, _ in first} & {person for person, _ in again}
+
+
+def test_nothing_is_published_when_somebody_was_not_hashed(stays, monkeypatch):
+    hash_persons = ahead.hash_persons
+
+    def all_but_one(session, keys, key):
+        hash_persons(session, keys, key)
+        session.pg.execute("DELETE FROM pg_temp.history_hashed WHERE place = 7")
+
+    monkeypatch.setattr(ahead, "hash_persons", all_but_one)
+    with pytest.raises(DatabaseError, match="not everybody"):
+        publish(stays)
+    assert stays.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
+    assert stays.execute("SELECT count(*) FROM dbanon.history_member") == [(0,)]
+
+
+def test_nothing_is_published_when_hashing_fails(stays, monkeypatch):
+    def fail(session, keys, key):
+        session.pg.execute("SELECT 1 / 0")
+
+    monkeypatch.setattr(ahead, "hash_persons", fail)
+    with pytest.raises(DatabaseError):
+        publish(stays)
+    assert stays.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
+
+
+def test_what_fails_meanwhile_ends_what_the_database_does(database):
+    begun = time.monotonic()
+    with connect(database.settings) as session, pytest.raises(KeyboardInterrupt):
+        fail_while_asleep(session)
+    assert time.monotonic() - begun < 30
+
+
+def fail_while_asleep(session):
+    with session.transaction(), session.meanwhile(lambda: sleep(session)):
+        time.sleep(0.2)
+        raise KeyboardInterrupt
+
+
+def sleep(session):
+    with pytest.raises(psycopg.errors.QueryCanceled):
+        session.pg.execute("SELECT pg_sleep(60)")

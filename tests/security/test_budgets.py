@@ -1,0 +1,120 @@
+"""Attacks on counts with noise: a person who counts more than once, and an account that forgets."""
+
+from dataclasses import replace
+
+import pytest
+
+import dbanon
+from dbanon.domain.errors import PolicyError, Unsatisfiable
+from dbanon.formats import policies
+
+pytestmark = pytest.mark.one_server
+
+POLICY = """
+table = "public.{}"
+budget = 1.0
+rest = "drop"
+{}
+[models]
+k = 2
+[columns]
+id.role = "identifier"
+sex = {{ role = "quasi", order = ["F", "M"] }}
+"""
+FOR_OTHERS = {"new_series": True, "recipients_changed": True}
+
+
+def store(database, table, *lines, name=None):
+    policy = policies.parse(POLICY.format(table, "\n".join(lines)))
+    policy = policy if name is None else replace(policy, name=name)
+    dbanon.set_policy(table, policy, settings=database.settings)
+
+
+def count(database, relation="anon.people", *, epsilon=0.5):
+    return dbanon.count(relation, by=["sex"], epsilon=epsilon, settings=database.settings)
+
+
+def make_people(database):
+    database.execute(
+        "CREATE TABLE public.people (id int PRIMARY KEY, sex text, file text NOT NULL);"
+        "INSERT INTO public.people SELECT i, CASE WHEN i % 2 = 0 THEN 'F' ELSE 'M' END, i::text"
+        "  FROM generate_series(1, 40) AS i"
+    )
+    store(database, "people")
+    dbanon.publish("people", settings=database.settings)
+
+
+@pytest.fixture
+def people(copied):
+    return copied(make_people)
+
+
+def is_counted(database, relation):
+    name = f"{relation}_counts"
+    return database.execute("SELECT to_regclass(%s) IS NOT NULL", (name,)) == [(True,)]
+
+
+@pytest.mark.parametrize("lines", [['key = ["id"]'], ['key = ["id"]', 'subject = "id"']])
+def test_a_person_who_has_several_rows_of_a_view_by_now_is_not_counted(people, lines):
+    people.execute(
+        "CREATE TABLE public.stays AS SELECT id, sex FROM public.people;"
+        "CREATE VIEW public.stayed AS SELECT id, sex FROM public.stays"
+    )
+    store(people, "stayed", *lines)
+    dbanon.publish("stayed", settings=people.settings)
+    people.execute("INSERT INTO public.stays SELECT 1, 'F' FROM generate_series(1, 500)")
+    with pytest.raises(PolicyError, match="does not tell its rows apart"):
+        count(people, "anon.stayed")
+    assert not is_counted(people, "anon.stayed")
+
+
+def test_a_person_who_has_several_rows_by_another_policy_is_not_counted(people):
+    people.execute("UPDATE public.people SET file = id / 20")
+    store(people, "people", 'subject = "file"', name="by_file")
+    with pytest.raises(PolicyError, match="persons may have several rows"):
+        count(people)
+    assert not is_counted(people, "anon.people")
+
+
+def test_an_account_of_no_number_has_nothing_left(people):
+    people.execute(
+        "INSERT INTO dbanon.spending (table_oid, table_schema, table_name, epsilon, columns)"
+        " VALUES ('public.people'::regclass, 'public', 'people', 'NaN', '{}')"
+    )
+    with pytest.raises(Unsatisfiable, match="more than is left of the budget"):
+        count(people)
+
+
+def test_an_account_that_is_lost_has_nothing_left(people):
+    count(people, epsilon=1.0)
+    people.execute("DROP TABLE dbanon.spending")
+    for _ in range(2):
+        (lost,) = dbanon.init(settings=people.settings)["lost"]
+        assert "what counts of public.people have spent" in lost
+    found = [finding.message for finding in dbanon.doctor(settings=people.settings)]
+    assert sum("what counts of public.people have spent" in message for message in found) == 1
+    with pytest.raises(Unsatisfiable, match="more than is left of the budget"):
+        count(people)
+
+
+def publish_as(database, name):
+    for release in dbanon.list_releases(settings=database.settings):
+        if release.served:
+            dbanon.drop_release(release.id, settings=database.settings)
+    store(database, name)
+    dbanon.publish(name, settings=database.settings, **FOR_OTHERS)
+
+
+def test_a_copy_under_the_first_name_goes_on_with_the_account_of_the_second(people):
+    count(people, epsilon=0.5)
+    people.execute("ALTER TABLE public.people RENAME TO persons")
+    publish_as(people, "persons")
+    count(people, "anon.persons", epsilon=0.5)
+    people.execute(
+        "CREATE TABLE public.people AS TABLE public.persons;"
+        "ALTER TABLE public.people ADD PRIMARY KEY (id);"
+        "DROP TABLE public.persons"
+    )
+    publish_as(people, "people")
+    with pytest.raises(Unsatisfiable, match="more than is left of the budget"):
+        count(people, epsilon=0.5)

@@ -1,0 +1,41 @@
+"""No command imports pandas: it takes longer to import than a command to start."""
+
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import sys
+from dbanon.__main__ import main
+sys.argv = ["dbanon", "--version"]
+try:
+    main()
+except SystemExit as ended:
+    assert not ended.code
+import pyarrow
+assert pyarrow.array([1]).to_pylist() == [1]
+assert "pandas" not in sys.modules
+try:
+    import pandas
+except ModuleNotFoundError:
+    print("hidden")
+"""
+
+
+def test_pandas_is_hidden_from_commands_where_it_is_installed():
+    pytest.importorskip("pandas")
+    result = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False
+    )
+    assert result.stderr == ""
+    assert result.stdout.splitlines()[-1] == "hidden"
+
+
+def test_pandas_is_not_hidden_from_programs_that_import_dbanon():
+    pytest.importorskip("pandas")
+    code = "import dbanon, dbanon.actions.publish, pandas"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
