@@ -54,6 +54,8 @@ _ROWS = 240
 _ALWAYS: dict[str, Any] = {"k": 5, "quasi": ("age", "place", "kind"), "sensitive": ("ill",)}
 _ASKED: dict[str, dict[str, Any]] = {
     "k-anonymity": {},
+    # Such groups are carved from boxes.
+    "large k": {"k": 20},
     "l-diversity": {"l": 2, "recodings": {"kind": "set"}},
     "rows left out": {"max_suppressed": 0.1},
     "t-closeness": {"models": (ModelSpec("t-closeness", {"t": 0.4}),)},
