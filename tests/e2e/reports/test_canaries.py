@@ -156,3 +156,32 @@ def test_no_value_is_told_that_the_release_does_not_show(marked, run, tmp_path):
         assert found_in(text, {"town", "disease", "ward"}) == {"town", "disease", "ward"}
     for page in pages:
         assert found_in(page, WORDS) == set(WORDS)
+
+
+def test_a_document_has_no_value_that_its_policy_names(database, monkeypatch, capsys):
+    """Whoever objected to being published is named by a condition, and an order names all."""
+    from dbanon.cli import main
+
+    table = TableName("public", "asked")
+    database.execute(
+        "CREATE TABLE public.asked (id integer PRIMARY KEY, name text, level text, code text);"
+        "INSERT INTO public.asked SELECT i, 'name ' || i, (ARRAY['low', 'high'])[1 + i % 2],"
+        " 'AB' || i % 4 FROM generate_series(1, 60) AS i"
+    )
+    columns = (
+        ColumnRule("id", Role.IDENTIFIER),
+        ColumnRule("name", Role.IDENTIFIER),
+        ColumnRule("level", Role.QUASI, order=("low", "high", "unheard-of-qx")),
+        ColumnRule("code", Role.QUASI),
+    )
+    objected = Condition("name", Comparison.NOT_EQUAL, "name 7")
+    policy = Policy(table, columns, models=(ModelSpec("k-anonymity", {"k": 5}),), where=(objected,))
+    dbanon.set_policy(table, policy, settings=database.settings)
+    dbanon.publish(table, settings=database.settings)
+    monkeypatch.setenv("DBANON_DSN", database.dsn)
+    monkeypatch.setattr("sys.argv", ["dbanon", "report", "anon.asked", "--json"])
+    with pytest.raises(SystemExit):
+        main()
+    document = capsys.readouterr().out
+    assert '"comparison": "<>"' in document
+    assert found_in(document, {"name 7", "unheard-of-qx"}) == set()

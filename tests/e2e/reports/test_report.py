@@ -320,3 +320,25 @@ def test_a_person_of_several_rows_is_among_persons(database):
     rows = database.execute("SELECT count(*) FROM anon.patients GROUP BY age, sex, born, weight")
     assert min(n for (n,) in rows) >= 10
     assert found.highest == pytest.approx(1 / 5)
+
+
+def test_the_rows_of_a_person_hide_no_risk_of_theirs(database):
+    """Of five persons of ten rows each any is found with 1 of 5, though fifty rows are alike."""
+    table = make_patients(database, rows=100)
+    database.execute(
+        "ALTER TABLE public.patients ADD person integer NOT NULL DEFAULT 0;"
+        "UPDATE public.patients AS p SET person = p.id % 10, age = 30 + p.id % 2, sex = 'F',"
+        " born = date '1990-01-01', weight = 70"
+    )
+    policy = patients_policy(table, subject="person", l=None)
+    rules = (*policy.columns, ColumnRule("person", Role.IDENTIFIER))
+    policy = replace(policy, columns=rules, models=(ModelSpec("k-anonymity", {"k": 5}),))
+    dbanon.set_policy(table, policy, settings=database.settings)
+    dbanon.publish(table, settings=database.settings)
+    found = reported(database, threshold=0.15)
+    for one in found.risk.reidentification:
+        assert one.average == pytest.approx(1 / 5)
+        assert (one.highest, one.above) == (pytest.approx(1 / 5), 1.0)
+    for attack in found.risk.attacks:
+        if attack.name == "re-identification, prosecutor":
+            assert attack.rate >= 1 / 5 or attack.expected is None

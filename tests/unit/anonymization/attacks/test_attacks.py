@@ -105,6 +105,34 @@ def test_a_skewed_class_is_guessed_right_more_often_than_the_relation():
     assert found.expected is None
 
 
+@pytest.mark.parametrize("knows", [True, False])
+def test_who_may_be_in_several_classes_is_guessed_beyond_what_a_model_admits(knows):
+    """Half of each class may be in the other one, too, and to be guessed by both tells them apart."""
+    first, second = [0, 1, 2, 3, 4, 4, 6, 7, 8, 9, 10], [5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
+    case = case_of(
+        {"age": 10 * (first + second)},
+        10 * ("f" * 6 + "m" * 5 + "m" * 6 + "s" * 5),
+        10 * (11 * [0] + 11 * [1]),
+        knows=knows,
+        models=[("alpha-k-anonymity", {"alpha": 0.55})],
+    )
+    (found,) = tried(skewness, case)
+    assert found.rate > 0.75
+    assert found.expected is None or found.rate <= found.expected
+
+
+def test_who_may_be_in_several_classes_loosens_the_bound_by_as_many():
+    """One of ten may be in both; of each class half at most has a value."""
+    case = case_of(
+        {"age": [0, 1, 2, 3, 4, 4, 5, 6, 7, 8]},
+        "fmfmffmfmm",
+        5 * [0] + 5 * [1],
+        models=[("probabilistic-l-diversity", {"l": 1.5})],
+    )
+    (found,) = tried(skewness, case)
+    assert pytest.approx(1 / 1.5 + 2 / 10) == found.expected
+
+
 def test_a_guess_is_right_no_more_often_than_its_model_admits():
     models = [("probabilistic-l-diversity", {"l": 2})]
     (found,) = tried(skewness, hospital("cchvvvchcchv", models=models))

@@ -52,6 +52,16 @@ def test_both_relations_tell_what_neither_does(knows):
     assert likeliest.baseline <= 0.5
 
 
+def test_who_may_be_in_several_classes_is_guessed_beyond_what_both_were_judged_by():
+    first, second = [0, 1, 2, 3, 4, 4, 6, 7, 8, 9, 10], [5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
+    values = "f" * 6 + "m" * 5 + "m" * 6 + "s" * 5
+    models = (ModelSpec("alpha-k-anonymity", {"alpha": 0.55}),)
+    one = shown(first + second, values, 11 * [0] + 11 * [1], range(22), models=models)
+    likeliest, _ = intersection(both(one, one, is_judged=True))
+    assert likeliest.rate > 0.75
+    assert likeliest.expected is None or likeliest.rate <= likeliest.expected
+
+
 def test_who_is_in_the_same_classes_of_both_is_found_among_these():
     (found,) = join(both(*bob_and_david()))
     assert (2, 1.0, 1.0, None) == (found.tried, found.rate, found.candidates, found.expected)

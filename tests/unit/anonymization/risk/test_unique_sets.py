@@ -1,8 +1,10 @@
 import naive.risk
 import numpy as np
+from builders import encoded, grouped, policy_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbanon.anonymization.risk.judge import sets_of
 from dbanon.anonymization.risk.unique_sets import LARGEST, unique_sets
 
 
@@ -49,3 +51,18 @@ def test_a_set_is_told_of_persons_and_not_of_their_rows():
     assert [6] == [one.rows for one in unique_sets(columns, persons=persons, least=2)]
     assert () == unique_sets(columns, persons=persons, least=3)
     assert [6] == [one.rows for one in unique_sets(columns, least=6)]
+
+
+def test_the_rows_that_a_set_leaves_are_as_many_as_are_told_of():
+    """Of twenty rows two share an age: eighteen are alone by it, from which two would follow."""
+    columns = {
+        "age": [*range(18), 18, 18],
+        "ward": 10 * ["x", "y"],
+        "town": [*"abcdefgh", *12 * "i"],
+    }
+    table = encoded(columns)
+    released = grouped(table, 20 * [0], policy_of(columns))
+    told = {one.columns: one.rows for one in sets_of(released, np.arange(20), least=5)}
+    assert {("town",): 8} == told
+    every = {one.columns: one.rows for one in sets_of(released, np.arange(18), least=5)}
+    assert every == {("age",): 18, ("town",): 8}
