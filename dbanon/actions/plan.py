@@ -130,7 +130,12 @@ def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -
         released = of_outcome(_encoded(prepared), prepared.outcome, policy, persons=persons)
         results = certified(released, policy, several=prepared.several)
     bench = Bench(released, policy, stages, seed=request.seed)
-    verdict = judged(bench, Everybody(), sizes=_alike(prepared) if policy.anatomy else None)
+    verdict = judged(
+        bench,
+        Everybody(),
+        sizes=_alike(prepared) if policy.anatomy else None,
+        achieved=float(policy.k) if prepared.several else None,
+    )
     return Report(
         relation=found.relation,
         table=policy.table,

@@ -26,7 +26,7 @@ def read(path: Path) -> dict[str, Any]:
         document = json.loads(path.read_text("utf-8"))
     except OSError as error:
         raise ConfigError(f"{path} cannot be read ({error.strerror})") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict) or not all(part in document for part in _PARTS):
         raise ConfigError(
@@ -69,5 +69,5 @@ def _figures(name: str, value: object) -> Iterator[tuple[str, float]]:
 def _named(item: object, number: int) -> str:
     """Return what tells an entry of a list apart, its number where nothing does."""
     found = [item[key] for key in _NAMES if item.get(key)] if isinstance(item, dict) else []
-    parts = [", ".join(part) if isinstance(part, list) else str(part) for part in found]
+    parts = [", ".join(map(str, part)) if isinstance(part, list) else str(part) for part in found]
     return f"[{' '.join(parts) or number + 1}]"

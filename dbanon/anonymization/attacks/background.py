@@ -40,14 +40,13 @@ def background(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
                 without[i, some] = guess == truth
         for i, excluded in enumerate(_EXCLUDED):
             known = "one other value" if excluded == 1 else f"{excluded} other values"
-            complete = case.is_complete
             yield result(
                 f"background knowledge of {excluded}",
                 target.name,
                 Tries(
                     right[i],
                     baseline=float(without[i].mean()),
-                    expected=target.limits.most_without(excluded) if complete else None,
+                    expected=case.admitted(target.limits.most_without(excluded)),
                     candidates=float(np.median(case.coverage.sums(case.released.size))),
                     words=f"knows of {known} that the person does not have",
                 ),

@@ -59,25 +59,33 @@ class Limits:
     @property
     def most(self) -> float | None:
         """The greatest share of a value in a class, None where it may be all of it."""
-        return _below_one(float(np.minimum(self.value, self.whole + self.gain).max(initial=0.0)))
+        return below_one(float(np.minimum(self.value, self.whole + self.gain).max(initial=0.0)))
 
     def most_of(self, values: NDArray[np.bool_]) -> float | None:
         """Return the greatest share of any of some sets of values, (s, m), None if it may be 1."""
         by_value = values @ self.value
         by_gain = values @ self.whole + self.gain
-        return _below_one(float(np.minimum(by_value, by_gain).max(initial=0.0)))
+        return below_one(float(np.minimum(by_value, by_gain).max(initial=0.0)))
 
     def most_without(self, excluded: int) -> float | None:
         """Return the greatest share of a value among those that are left when some are excluded."""
         most = self.most
         if most is None or excluded * most >= _CERTAIN:
             return None
-        return _below_one(most / (1 - excluded * most))
+        return below_one(most / (1 - excluded * most))
 
 
 def least_rows(policy: Policy) -> int:
     """Return how many rows every class has at least."""
     return max(policy.k, policy.l)
+
+
+def found_among(policy: Policy) -> float | None:
+    """Return how likely the row of a person is found in a class, at most; None if it is certain.
+
+    Whose class has more rows of them than of the others is found more often than by chance of k.
+    """
+    return None if policy.subject is not None else one_in(least_rows(policy))
 
 
 def one_in(rows: int) -> float | None:
@@ -124,7 +132,7 @@ def of_cells(
         found = limits(replace(policy, models=own), column, whole / max(whole.sum(), 1), None)
         likeliest = max(likeliest, 1.0 if found.most is None else found.most)
         distinct = min(distinct, found.distinct)
-    return _below_one(likeliest), distinct
+    return below_one(likeliest), distinct
 
 
 def _models(policy: Policy, column: str) -> Iterator[Model]:
@@ -199,5 +207,6 @@ def _factor(
     return np.asarray(1 + factor, np.float64)
 
 
-def _below_one(share: float) -> float | None:
+def below_one(share: float) -> float | None:
+    """Return a share, None if it is all."""
     return share if share < _CERTAIN else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from dbanon.anonymization.attacks.bounds import limits
+from dbanon.anonymization.attacks.bounds import below_one, limits
 from dbanon.anonymization.attacks.intervals import interval
 from dbanon.anonymization.released.covering import Coverage, covers
 from dbanon.domain.report import Attack
@@ -86,6 +86,22 @@ class Case:
         if self.released.classes is not None:
             return True
         return published == self.released.table.n_rows and not self.unseen
+
+    @property
+    def several(self) -> NDArray[np.bool_]:
+        """Who may be in more classes than one, (m,)."""
+        return np.asarray(np.diff(self.coverage.start) > 1, np.bool_)
+
+    def admitted(self, share: float | None) -> float | None:
+        """Return how often a guess is right of which a model lets a class have a share at most.
+
+        Who may be in one class alone is guessed as all such are of that class. Who may be in
+        several is guessed by these, which tells them apart from the others of their class: that
+        bounds nothing of them. None where nothing is bounded.
+        """
+        if share is None or not self.is_complete or not self.tried:
+            return None
+        return below_one(share + float(self.several.mean()))
 
     def of(self, seen: NDArray[np.bool_]) -> Case:
         """Return the case of some persons, (m,); the others are thought to be in no class."""

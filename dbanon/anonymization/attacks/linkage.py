@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from dbanon.anonymization.attacks.bounds import least_rows, one_in
+from dbanon.anonymization.attacks.bounds import found_among
 from dbanon.anonymization.attacks.case import NotTried, Tries, result
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def linkage(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
     """
     if not case.released.columns:
         raise NotTried("the relation has no quasi-identifiers")
-    expected = one_in(least_rows(case.policy))
+    expected = found_among(case.policy)
     persons = _some(case, generator)
     known = "" if case.true_class is not None else "; at most, as nobody remembers who is where"
     for name, is_fuzzy in (("linkage by distance", False), ("fuzzy linkage by distance", True)):

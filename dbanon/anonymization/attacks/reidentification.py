@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.attacks.bounds import least_rows, one_in
+from dbanon.anonymization.attacks.bounds import found_among
 from dbanon.anonymization.attacks.case import NotTried, Tries, result
 from dbanon.domain.report import Attacker
 
@@ -28,7 +28,7 @@ def prosecutor(case: Case, generator: np.random.Generator) -> Iterator[Attack]: 
         Tries(
             1 / rows,
             baseline=_anybody(int(case.released.size.sum())),
-            expected=one_in(least_rows(case.policy)),
+            expected=found_among(case.policy),
             candidates=float(np.median(rows)),
             words="knows who is in the relation, and takes any row that the person may have",
         ),
@@ -48,7 +48,7 @@ def journalist(case: Case, generator: np.random.Generator) -> Iterator[Attack]: 
         Tries(
             np.full(rows, 1 / least),
             baseline=_anybody(case.released.table.n_rows),
-            expected=one_in(least_rows(case.policy)),
+            expected=found_among(case.policy),
             candidates=least,
             words="takes the rows of the relation that fewest persons of the table may have",
         ),
@@ -64,7 +64,7 @@ def marketer(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
         Tries(
             1 / crowd,
             baseline=_anybody(case.released.table.n_rows),
-            expected=one_in(least_rows(case.policy)),
+            expected=found_among(case.policy),
             candidates=float(np.median(crowd)) if len(crowd) else None,
             words="links every row of the relation with any person of the table who may have it",
         ),

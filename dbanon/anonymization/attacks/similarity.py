@@ -45,8 +45,8 @@ def _tried(
         right[some] = guesses(_joined(belief, near, n_sets)) == near[target.truth[some]]
     usual = int(np.bincount(near, target.whole, minlength=n_sets).argmax())
     expected = None
-    if case.is_complete and n_sets * len(near) <= _SETS:
-        expected = target.limits.most_of(np.arange(n_sets)[:, None] == near)
+    if n_sets * len(near) <= _SETS:
+        expected = case.admitted(target.limits.most_of(np.arange(n_sets)[:, None] == near))
     return _result(case, target, right, float((near[target.truth] == usual).mean()), expected)
 
 

@@ -30,7 +30,7 @@ def skewness(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  #
             Tries(
                 right,
                 baseline=float((target.truth == target.guess).mean()),
-                expected=target.limits.most if case.is_complete else None,
+                expected=case.admitted(target.limits.most),
                 candidates=float(np.median(case.coverage.sums(case.released.size))),
                 words="guesses the likeliest value of the rows that a person may have",
             ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,13 +18,13 @@ from dbanon.anonymization.risk.reidentification import (
 )
 from dbanon.anonymization.risk.unique_sets import MOST_COLUMNS, unique_sets
 from dbanon.anonymization.risk.uniqueness import uniqueness
-from dbanon.domain.report import Attacker, Risk
+from dbanon.domain.report import Risk
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.released.cells import Released
-    from dbanon.domain.report import Reidentification, UniqueSet
+    from dbanon.domain.report import UniqueSet
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -51,35 +51,37 @@ def risk(
     """Return the risk, but for sets of columns and attacks.
 
     sizes: the rows that readers cannot tell apart, where these are no classes, as by anatomy;
-    achieved: the fewest persons of a class, where a person may have several rows.
+    achieved: the fewest persons of a class; where these are fewer than its rows, no class is taken
+    to have more persons, as nobody remembers whose rows are whose.
     """
     alike = released.size if sizes is None else sizes
+    heads = _heads(alike, achieved)
     found, basis = None, UNKNOWN
     if everybody.counted is not None and tells(everybody.counted) and sizes is None:
-        found, basis = of_counts(persons(everybody.counted), alike), everybody.name
+        found, basis = of_counts(persons(everybody.counted), heads), everybody.name
     elif everybody.size is not None and alike.sum():
         sampled = min(float(alike.sum() / everybody.size), 1.0)
-        found, basis = of_sample(alike, sampled), f"an estimate for {everybody.size:,} persons"
-    identified = risks(alike, threshold=threshold, population=found, basis=basis)
+        found, basis = of_sample(heads, sampled), f"an estimate for {everybody.size:,} persons"
+    identified = risks(alike, threshold=threshold, heads=heads, population=found, basis=basis)
     return Risk(
-        reidentification=tuple(_of_persons(one, achieved) for one in identified),
+        reidentification=identified,
         sizes=size_bands(alike),
         disclosures=disclosures(released),
         uniqueness=() if everybody.size is None else uniqueness(members(released), everybody.size),
     )
 
 
-def _of_persons(found: Reidentification, achieved: float | None) -> Reidentification:
-    """Return the prosecutor's risk among as few persons as the database has counted in a class."""
-    if achieved is None or found.attacker is not Attacker.PROSECUTOR:
-        return found
-    return replace(found, highest=max(found.highest, 1.0 / max(achieved, 1.0)))
+def _heads(sizes: NDArray[np.int64], achieved: float | None) -> NDArray[np.int64]:
+    """Return how many persons each class has at least, (g,), by the fewest who were counted."""
+    if achieved is None or not len(sizes) or achieved >= sizes.min():
+        return sizes
+    return np.full_like(sizes, max(int(achieved), 1))
 
 
 def sets_of(released: Released, rows: NDArray[np.int64], *, least: int) -> tuple[UniqueSet, ...]:
     """Return which quasi-identifiers make sampled rows of the source unique.
 
-    least: the fewest persons of whom a set is told.
+    least: the fewest persons of whom a set is told, and whom it leaves if it leaves any.
     """
     columns = released.table.quasi[:MOST_COLUMNS]
     coded = [(column.name, column.codes[rows].astype(np.int64)) for column in columns]

@@ -29,17 +29,20 @@ def risks(
     sizes: NDArray[np.int64],
     *,
     threshold: float,
+    heads: NDArray[np.int64] | None = None,
     population: NDArray[np.float64] | None = None,
     basis: str = UNKNOWN,
 ) -> tuple[Reidentification, ...]:
     """Return the risks of a relation by attacker; sizes: (g,) the records of each class.
+
+    heads: (g,) the persons of each class at least, as many as its records by default.
 
     population: (g,) the chance that a record of each class is found among those of a population
     that may be in it, None where nobody knows. The marketer has the mean of what the journalist
     has, as he links all records, each to the person of the population who is likeliest; without a
     population he has the prosecutor's.
     """
-    found = 1.0 / np.maximum(sizes, 1)
+    found = 1.0 / np.maximum(sizes if heads is None else heads, 1)
     of_population = found if population is None else population
     return (
         _risk(Attacker.PROSECUTOR, sizes, found, threshold=threshold, basis=RELATION),

@@ -32,9 +32,9 @@ def unique_sets(
     """Return the sets of columns that make rows unique, those that do so of most rows first.
 
     columns: the name and the codes, from 0 on, of each; NULL is a value; persons: whose each row
-    is, None where each is another's; least: the fewest persons of whom a set is told. A row counts
-    for a set if no other row has its values there, and some has them in every smaller part of the
-    set. O(d^3 n log n).
+    is, None where each is another's; least: the fewest persons of whom a set is told, and whom it
+    leaves if it leaves any, as these follow by subtraction. A row counts for a set if no other row
+    has its values there, and some has them in every smaller part of the set. O(d^3 n log n).
     """
     if not columns or not len(columns[0][1]):
         return ()
@@ -47,8 +47,8 @@ def unique_sets(
         for part in combinations(places, len(places) - 1):
             before |= alone[part]
         minimal = unique & ~before
-        rows = int(minimal.sum())
-        if rows and _n_persons(minimal, persons) >= least:
+        rows, others = int(minimal.sum()), _n_persons(~minimal, persons)
+        if rows and _n_persons(minimal, persons) >= least and (others >= least or not others):
             names = tuple(columns[place][0] for place in places)
             found.append(UniqueSet(names, rows, rows / n_rows))
     return tuple(sorted(found, key=lambda one: (-one.rows, len(one.columns))))

@@ -122,12 +122,22 @@ def _tell(found: Report, before: dict[str, Any] | None, *, json: bool, html: Pat
     if before is not None:
         _show_differences(differences.compare(before, console.plain(found)), json=json)
     elif json:
-        console.document(found)
+        console.document(_document(found))
     else:
         _show(found)
     if html:
         page.write(found, html)
-        console.err().print(f"{html} written")
+        console.err().print(console.visible(f"{html} written"))
+
+
+def _document(found: Report) -> dict[str, Any]:
+    """Return a report as JSON has it, without the values that its policy names, as its page."""
+    document: dict[str, Any] = console.plain(found)
+    for condition in document["policy"]["where"]:
+        del condition["value"]
+    for rule in document["policy"]["columns"]:
+        del rule["order"], rule["pooled"]
+    return document
 
 
 def _show_differences(found: tuple[Difference, ...], *, json: bool) -> None:

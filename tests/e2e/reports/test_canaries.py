@@ -174,7 +174,7 @@ def test_a_document_has_no_value_that_its_policy_names(database, monkeypatch, ca
         ColumnRule("level", Role.QUASI, order=("low", "high", "unheard-of-qx")),
         ColumnRule("code", Role.QUASI),
     )
-    objected = Condition("name", Comparison.NOT_EQUAL, "name 7")
+    objected = Condition("name", Comparison.DIFFERENT, "name 7")
     policy = Policy(table, columns, models=(ModelSpec("k-anonymity", {"k": 5}),), where=(objected,))
     dbanon.set_policy(table, policy, settings=database.settings)
     dbanon.publish(table, settings=database.settings)

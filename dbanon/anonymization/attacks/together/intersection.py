@@ -48,7 +48,7 @@ def intersection(pair: Pair) -> Iterator[Attack]:
             Tries(
                 right[0],
                 baseline=float(right[1:].mean(axis=1).max()),
-                expected=likeliest if pair.is_judged else None,
+                expected=pair.admitted(likeliest),
                 candidates=float(np.median(left)) if tried else None,
                 words=f"guesses the likeliest value by both relations{alone};"
                 " candidates are values",

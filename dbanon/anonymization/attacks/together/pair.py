@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from dbanon.anonymization.attacks.bounds import least_rows
+from dbanon.anonymization.attacks.bounds import below_one, least_rows
 from dbanon.anonymization.attacks.case import COUNTED, Case, NotTried, at_once, crowd_of
 from dbanon.anonymization.released.covering import covers
 
@@ -50,6 +50,15 @@ class Pair:
         if not self.is_judged:
             return 1
         return min(least_rows(self.first.policy), least_rows(self.second.policy))
+
+    def admitted(self, share: float | None) -> float | None:
+        """Return how often a guess is right of which the same classes have a share at most.
+
+        As of one release, this bounds nothing of who may be in several classes of either.
+        """
+        if share is None or not self.is_judged or not self.first.tried:
+            return None
+        return below_one(share + float((self.first.several | self.second.several).mean()))
 
     def targets(self) -> list[tuple[Target, Target]]:
         """Return the sensitive columns that both show; raises NotTried when there is none."""

@@ -107,7 +107,7 @@ def test_a_skewed_class_is_guessed_right_more_often_than_the_relation():
 
 @pytest.mark.parametrize("knows", [True, False])
 def test_who_may_be_in_several_classes_is_guessed_beyond_what_a_model_admits(knows):
-    """Half of each class may be in the other one, too, and to be guessed by both tells them apart."""
+    """Half of each class may be in the other, too: to be guessed by both tells them apart."""
     first, second = [0, 1, 2, 3, 4, 4, 6, 7, 8, 9, 10], [5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
     case = case_of(
         {"age": 10 * (first + second)},
