@@ -84,7 +84,7 @@ def _span(kind: ColumnKind, text: str) -> tuple[int | float, int | float]:
     if days is None:
         return number_of(kind, text), number_of(kind, text)
     first, last = (int(day.astype("datetime64[us]").astype(np.int64)) for day in days)
-    return first, last + _DAY - 1
+    return first, last if kind is ColumnKind.DATE else last + _DAY - 1
 
 
 def ends_of_pair(kind: ColumnKind, recoding: str, pair: tuple[str | None, str | None]) -> Ends:

@@ -6,7 +6,7 @@ import naive.released
 import numpy as np
 import pyarrow as pa
 import pytest
-from builders import LETTERS, encoded, policy_of
+from builders import LETTERS, encoded, grouped, policy_of
 from hypothesis import given
 from hypothesis import strategies as st
 from selection import some
@@ -144,6 +144,14 @@ def assert_tight(column, groups, cells, released):
             if column.bands is None:
                 ends = column.position[[lo, hi]].tolist()
                 assert ends == pytest.approx([cells.low[label], cells.high[label]], abs=1e-12)
+
+
+def test_a_range_of_days_ends_on_its_last_day():
+    rules = {"x": {"recoding": "interval-text"}}
+    table = encoded({"x": [date(1999, 12, 28), date(2000, 1, 1)]}, rules=rules)
+    policy = policy_of(["x"], rules=rules)
+    (cells,) = grouped(table, [0, 0], policy).columns
+    assert [0.0, 1.0] == [*cells.low, *cells.high]
 
 
 @given(st.data())
