@@ -5,7 +5,7 @@ from datetime import date
 
 import numpy as np
 import pytest
-from builders import LETTERS, encoded, policy_of
+from builders import LETTERS, encoded, grouped, policy_of
 from hypothesis import given
 from hypothesis import strategies as st
 from naive import ancestors
@@ -239,3 +239,14 @@ def test_a_bin_of_categories_is_named_by_what_is_published_or_above_it(made):
                 if tree.labels[node] in texts:
                     shown |= {tree.labels[above] for above in ancestors(tree, node)}
         assert {*categories_of(reading).names} <= {*shown, "NULL", "other values"}
+
+
+def test_half_of_the_rows_of_a_set_of_null_and_a_number_are_known():
+    columns = {"age": [None] * 7 + [-3, 0], "dose": [None] * 7 + [2, 3]}
+    rules = {"dose": {"recoding": "set"}}
+    table = encoded(columns, rules=rules)
+    released = grouped(table, [0] * 8 + [1], policy_of(columns, rules=rules))
+    found = association([(reading, None) for reading in readings_of(released)])
+    # Of eight rows four are taken for 2, each with -3 to 0, and one is 3 with 0.
+    x, y = [-3, -2, -1, 0, 0], [2, 2, 2, 2, 3]
+    assert found.published[0][1] == pytest.approx(np.corrcoef(x, y)[0, 1], abs=6e-4)
