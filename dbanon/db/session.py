@@ -44,6 +44,7 @@ _ASKING_SECONDS = 10.0
 _DONE_MEANWHILE = frozenset({"23505", "42P06", "42P07", "42701", "42710", "42723", "XX000"})
 _ATTEMPTS = 8
 _LOOKS = 0.1  # seconds between two attempts to end a statement
+_CANCELLING = 5.0  # seconds for one of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +168,8 @@ class Session:
     def meanwhile(self, work: Callable[[], object]) -> Iterator[None]:
         """Do work with this session while the block runs, which leaves the session alone.
 
-        What the work raises is raised at the end of the block. If the block raises, what is under
-        way in the database is ended, so that the transaction can only be rolled back.
+        What the work raises is raised at the end of the block, and not before. If the block raises,
+        what is under way in the database is ended, so that the transaction can only be rolled back.
         """
         with ThreadPoolExecutor(max_workers=1) as pool:
             future = pool.submit(work)
@@ -177,7 +178,8 @@ class Session:
                 future.result()
             except BaseException:
                 while not future.done():
-                    self.pg.cancel()
+                    with suppress(psycopg.Error):  # the error of the block is told, not this one
+                        self.pg.cancel_safe(timeout=_CANCELLING)
                     wait([future], timeout=_LOOKS)
                 raise
 

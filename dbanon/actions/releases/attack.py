@@ -71,19 +71,20 @@ def attack(
     from dbanon.anonymization.attacks.registry import attack as try_one
 
     stages, until = stages or Stages(), _until(time_limit)
-    settings, tried = settings or Settings.load(), BY[Attacker(attacker)]
+    settings, tried = settings or Settings.load(), BY[_attacker(attacker)]
+    _require_positive(samples)
     (seen,) = hold([served(relation, settings)], settings, stages)
     with stages("attack"):
         found = try_one(
             seen.released,
             seen.policy,
             names=tried,
-            samples=_positive(samples),
+            samples=samples,
             seed=seed,
             stages=stages,
             until=until,
         )
-    return _attempt(seen, found, samples=samples, seed=seed, attacker=Attacker(attacker))
+    return _attempt(seen, found, samples=samples, seed=seed, attacker=_attacker(attacker))
 
 
 def attack_both(
@@ -105,9 +106,11 @@ def attack_both(
 
     stages, until = stages or Stages(), _until(time_limit)
     settings = settings or Settings.load()
+    _require_positive(samples)
     releases = [served(one, settings) for one in (relation, other)]
     _require_same_table(*releases)
     first, second = hold(releases, settings, stages)
+    _require_same_key(first, second)
     is_judged = _is_judged(releases[0], releases[1], settings)
     rows = _same_rows(first.keys, second.keys)
     with stages("attack"):
@@ -115,7 +118,7 @@ def attack_both(
             Shown(first.released, first.policy, rows[0]),
             Shown(second.released, second.policy, rows[1]),
             is_judged=is_judged,
-            samples=_positive(samples),
+            samples=samples,
             seed=seed,
             stages=stages,
             until=until,
@@ -151,10 +154,28 @@ def _until(time_limit: float | None) -> float | None:
     return None if time_limit is None else monotonic() + time_limit
 
 
-def _positive(samples: int) -> int:
+def _attacker(name: Attacker | str) -> Attacker:
+    try:
+        return Attacker(name)
+    except ValueError:
+        choices = ", ".join(Attacker)
+        raise ConfigError(
+            f"there is no attacker {name!r}", hint=f"choose one of {choices}"
+        ) from None
+
+
+def _require_positive(samples: int) -> None:
     if samples < 1:
         raise ConfigError("attacks are tried on one person at least", hint="--samples 10000")
-    return samples
+
+
+def _require_same_key(first: Held, second: Held) -> None:
+    if first.keys.schema != second.keys.schema:
+        raise ConfigError(
+            f"{first.release.relation} and {second.release.relation} tell the rows of their table"
+            " apart by different keys",
+            hint="the same key in both policies",
+        )
 
 
 def _require_same_table(first: Release, second: Release) -> None:

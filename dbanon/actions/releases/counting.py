@@ -136,6 +136,11 @@ def _require_budget(policy: Policy, info: TableInfo, *, spent: Decimal, epsilon:
             hint="budget = 1.0 in the policy, then: "
             + command("dbanon policy set", info.name, options="--file FILE"),
         )
+    if spent.is_infinite():
+        raise Unsatisfiable(
+            f"what counts of {info.name} have spent is gone, so that nothing more may be spent",
+            hint="restore the rows of dbanon.spending: dbanon doctor",
+        )
     if spent > _exact(policy.budget):
         left = _exact(policy.budget) - (spent - _exact(epsilon))
         raise Unsatisfiable(

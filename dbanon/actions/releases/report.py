@@ -74,6 +74,8 @@ def _require_sensible(asked: Asked) -> None:
     if not 0.0 < asked.threshold < 1.0:
         msg = f"a threshold is a risk between 0 and 1, and not {asked.threshold:g}"
         raise ConfigError(msg, hint="--threshold 0.2: one of five")
+    if asked.population is not None and asked.population < 1:
+        raise ConfigError("a population has one person at least", hint="--population-size 100000")
     if asked.samples < 1:
         raise ConfigError("at least one row is looked at", hint="--samples 10000")
 

@@ -114,9 +114,9 @@ def most_rows(released: Released) -> int:
     return int(np.bincount(released.persons).max())
 
 
-def enough(attacks: Iterable[Attack], *, least: int) -> Iterator[Attack]:
-    """Yield attacks on so many rows or more, which are those of k persons; raises NotTried."""
-    for one in attacks:
-        if one.tried < least:
-            raise NotTried("fewer than k such persons were found, of whom nothing is told")
-        yield one
+def enough(attacks: Iterable[Attack], *, least: int) -> list[Attack]:
+    """Return attacks on so many rows or more, those of k persons; raises NotTried without any."""
+    found = [one for one in attacks if one.tried >= least]
+    if not found:
+        raise NotTried("fewer than k such persons were found, of whom nothing is told")
+    return found

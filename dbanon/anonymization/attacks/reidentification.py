@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 def prosecutor(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  # noqa: ARG001 - the chances are known
     """Take any row that the quasi-identifiers of a person allow."""
     rows = case.coverage.sums(case.released.size)
+    persons = case.released.persons
+    own = 1 if persons is None else np.bincount(persons)[persons[case.rows]]
     yield result(
         f"re-identification, {Attacker.PROSECUTOR}",
         None,
         Tries(
-            1 / rows,
+            np.minimum(own / rows, 1),  # any row of theirs will do
             baseline=_anybody(int(case.released.size.sum())),
             expected=found_among(case.policy),
             candidates=float(np.median(rows)),

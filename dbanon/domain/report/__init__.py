@@ -1,6 +1,6 @@
 """What a publication risks and what it is worth, in figures that name nobody.
 
-Shares are in [0, 1]; a count or share of fewer than k rows of the source is None.
+Shares are in [0, 1]; in a distribution, a share of fewer than k rows of the source is None.
 """
 
 from __future__ import annotations

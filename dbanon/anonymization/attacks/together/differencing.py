@@ -36,6 +36,7 @@ def differencing(pair: Pair) -> Iterator[Attack]:
         raise NotTried(
             f"no class is larger in one relation than in the other by fewer than {k} rows"
         )
+    reasons, tried = [], 0
     for target, own in pair.targets():
         code = codes_in(target, own)
         lacking = np.flatnonzero(code < 0)  # values that only the other relation has
@@ -43,7 +44,15 @@ def differencing(pair: Pair) -> Iterator[Attack]:
         size = len(target.whole) + len(lacking)
         before = _dense(target.tally, mine[some], np.arange(len(target.whole)), size)
         after = _dense(own.tally, other[some], code, size)
-        yield _tried(target, before - after, np.maximum(before, after))
+        try:
+            found = _tried(target, before - after, np.maximum(before, after))
+        except NotTried as error:  # of this column; classes may be nested by the next one
+            reasons.append(error)
+            continue
+        tried += 1
+        yield found
+    if reasons and not tried:
+        raise reasons[0]
 
 
 def _tried(target: Target, change: NDArray[np.int64], larger: NDArray[np.int64]) -> Attack:

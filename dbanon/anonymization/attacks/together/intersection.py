@@ -60,7 +60,7 @@ def intersection(pair: Pair) -> Iterator[Attack]:
             Tries(
                 certain[0],
                 baseline=float(certain[1:].mean(axis=1).max()),
-                expected=0.0 if pair.is_judged and distinct > 1 else None,
+                expected=0.0 if pair.is_bounded and distinct > 1 else None,
                 candidates=float(np.median(left)) if tried else None,
                 words=f"names a value where no other is in both classes{alone};"
                 " candidates are values",

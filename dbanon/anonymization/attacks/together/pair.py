@@ -51,12 +51,17 @@ class Pair:
             return 1
         return min(least_rows(self.first.policy), least_rows(self.second.policy))
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the models hold of both together, and of the table as it is now."""
+        return self.is_judged and self.first.is_complete and self.second.is_complete
+
     def admitted(self, share: float | None) -> float | None:
         """Return how often a guess is right of which the same classes have a share at most.
 
         As of one release, this bounds nothing of who may be in several classes of either.
         """
-        if share is None or not self.is_judged or not self.first.tried:
+        if share is None or not self.is_bounded or not self.first.tried:
             return None
         return below_one(share + float((self.first.several | self.second.several).mean()))
 
