@@ -105,6 +105,7 @@ def grid_of(reading: Reading) -> Grid | None:
     rows = reading.of_labels
     null = reading.null >= 0 and bool((rows[reading.covers_alone(reading.null)] > 0.0).any())
     edges = (np.array(values) - line.origin) / line.span - line.half
+    names = _opened(reading, names)
     return Grid((*names, *(["NULL"] if null else [])), edges, null)
 
 
@@ -117,6 +118,17 @@ def _shown(reading: Reading, line: Line) -> tuple[float, float] | None:
     ends = np.concatenate([line.low[has_low] + line.half, line.high[has_high] - line.half])
     ends = ends[np.isfinite(ends)]
     return (float(ends.min()), float(ends.max())) if len(ends) else None
+
+
+def _opened(reading: Reading, names: list[str]) -> list[str]:
+    """Say of the first and the last bin what is beyond them, where labels without an end are."""
+    texts = [reading.texts[i] or "" for i in np.flatnonzero(reading.of_labels > 0.0)]
+    first, *others, last = names
+    if any(text.startswith(_OPEN_LOW) for text in texts):
+        first = f"{first} or less"
+    if any(text.endswith(_OPEN_HIGH) for text in texts):
+        last = f"{last} or more"
+    return [first, *others, last]
 
 
 def _steps(least: float, most: float, *, finest: float) -> tuple[list[float], list[str]]:

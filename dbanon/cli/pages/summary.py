@@ -70,8 +70,15 @@ def _checked(result: CheckResult, *, planned: bool) -> tuple[Cell, ...]:
 
 
 def facts(report: Report) -> list[tuple[str, str]]:
-    """Return the counts that everybody asks for first."""
-    loss = report.loss
+    """Return the counts that everybody asks for first, of a live view as it is now."""
+    loss, now = report.loss, report.hiding
+    if now is not None:
+        return [
+            ("rows shown now", number(now.n_rows)),
+            ("rows hidden since", number(loss.n_rows - loss.n_suppressed - now.n_rows)),
+            ("classes", number(now.classes)),
+            ("smallest class", number(now.achieved)),
+        ]
     return [
         ("rows published", number(loss.n_rows - loss.n_suppressed)),
         ("rows left out", number(loss.n_suppressed)),

@@ -155,6 +155,11 @@ def _show(found: Report) -> None:
 
     shown.checks(found.checks)
     shown.loss(found.loss)
+    if found.hiding is not None:
+        console.say(
+            f"that was when it was published; {found.hiding.n_rows:,} rows in"
+            f" {found.hiding.classes:,} classes are shown now, and the others are hidden"
+        )
     judgement.risk(found.risk)
     judgement.uniqueness(found.risk, sampled=found.sampled)
     judgement.attacks(found.risk.attacks)

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from dbanon.domain.policy import K_ANONYMITY
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.caution import Caution
-    from dbanon.domain.checks import CheckReport
+    from dbanon.domain.checks import CheckReport, CheckResult
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableName
 
@@ -227,6 +229,14 @@ class Report:
     warnings: tuple[Caution, ...] = ()
     sampled: int = 0
     left_out: tuple[str, ...] = ()
+
+    @property
+    def hiding(self) -> CheckResult | None:
+        """The check of k, if it counted other rows than were published: a live view hides some."""
+        published = self.loss.n_rows - self.loss.n_suppressed
+        found = (one for one in self.checks.results if one.model == K_ANONYMITY)
+        now = next(found, None)
+        return now if now is not None and now.n_rows != published else None
 
 
 @dataclass(frozen=True, slots=True)

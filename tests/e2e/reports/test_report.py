@@ -157,6 +157,16 @@ def test_a_live_view_has_a_report(copied):
     found = reported(copied(serve_patients))
     assert found.checks.passed
     assert by_attacker(found)[Attacker.PROSECUTOR].highest <= 1 / 5
+    assert found.hiding is None
+
+
+def test_what_a_live_view_hides_is_counted(copied, run, monkeypatch):
+    database = copied(serve_patients)
+    monkeypatch.setenv("DBANON_DSN", database.dsn)
+    database.execute("DELETE FROM public.patients WHERE id % 9 = 0")
+    found = reported(database)
+    assert [(found.hiding.n_rows,)] == database.execute("SELECT count(*) FROM anon.patients")
+    assert f"{found.hiding.n_rows:,} rows in" in run("report", "anon.patients").out
 
 
 def test_masked_values_have_no_disclosure(database):

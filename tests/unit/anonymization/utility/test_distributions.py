@@ -142,6 +142,8 @@ def test_numbers_have_a_round_grid_over_what_is_published_and_not_over_the_sourc
 def test_ends_that_a_label_leaves_open_are_not_shown():
     reading, bins = grid([17, 30, 40, 95, 99], ["[20,40)", "[40,60)", "[60,)"])
     assert not any("9" in name for name in bins.names)
+    assert [bins.names[-1]] == [name for name in bins.names if name.endswith(") or more")]
+    assert not bins.names[0].endswith("or less")
     assert 5.0 == bins.of_source(reading).sum()
 
 

@@ -109,6 +109,18 @@ def test_a_plan_promises_nothing_of_the_database(planned):
     assert "Left out for want of time: utility." in text
 
 
+def test_rows_that_a_live_view_hides_are_not_said_to_be_published(report):
+    results = (CheckResult("k-anonymity", None, 5, 6, 10, 0, 67, Verdict.PASSED),)
+    shown = replace(report, checks=CheckReport(report.relation, results))
+    published = report.loss.n_rows - report.loss.n_suppressed
+    text = Page(render(shown)).text
+    assert "rows published" not in text
+    assert f"rows shown now 67 rows hidden since {published - 67:,} classes 10" in text
+    assert shown.hiding == results[0]
+    same = CheckResult("k-anonymity", None, 5, 5, 10, 0, published, Verdict.PASSED)
+    assert replace(report, checks=CheckReport(report.relation, (same,))).hiding is None
+
+
 def test_what_failed_is_said_first_by_a_sign_and_a_word(report):
     results = (CheckResult("k-anonymity", None, 5, 4, 10, 2, 60, Verdict.FAILED),)
     text = Page(render(replace(report, checks=CheckReport(report.relation, results)))).text
