@@ -80,12 +80,14 @@ def least_rows(policy: Policy) -> int:
     return max(policy.k, policy.l)
 
 
-def found_among(policy: Policy) -> float | None:
+def found_among(policy: Policy, persons: NDArray[np.int32] | None) -> float | None:
     """Return how likely the row of a person is found in a class, at most; None if it is certain.
 
+    persons: whose each row of the source is, None where each is another's.
     Whose class has more rows of them than of the others is found more often than by chance of k.
     """
-    return None if policy.subject is not None else one_in(least_rows(policy))
+    several = persons is not None and bool((np.bincount(persons) > 1).any())
+    return None if several else one_in(least_rows(policy))
 
 
 def one_in(rows: int) -> float | None:

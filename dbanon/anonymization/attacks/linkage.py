@@ -43,7 +43,7 @@ def linkage(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
     """
     if not case.released.columns:
         raise NotTried("the relation has no quasi-identifiers")
-    expected = found_among(case.policy)
+    expected = found_among(case.policy, case.released.persons)
     persons = _some(case, generator)
     known = "" if case.true_class is not None else "; at most, as nobody remembers who is where"
     for name, is_fuzzy in (("linkage by distance", False), ("fuzzy linkage by distance", True)):

@@ -30,7 +30,7 @@ def prosecutor(case: Case, generator: np.random.Generator) -> Iterator[Attack]: 
         Tries(
             np.minimum(own / rows, 1),  # any row of theirs will do
             baseline=_anybody(int(case.released.size.sum())),
-            expected=found_among(case.policy),
+            expected=found_among(case.policy, case.released.persons),
             candidates=float(np.median(rows)),
             words="knows who is in the relation, and takes any row that the person may have",
         ),
@@ -50,7 +50,7 @@ def journalist(case: Case, generator: np.random.Generator) -> Iterator[Attack]: 
         Tries(
             np.full(rows, 1 / least),
             baseline=_anybody(case.released.table.n_rows),
-            expected=found_among(case.policy),
+            expected=found_among(case.policy, case.released.persons),
             candidates=least,
             words="takes the rows of the relation that fewest persons of the table may have",
         ),
@@ -66,7 +66,7 @@ def marketer(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
         Tries(
             1 / crowd,
             baseline=_anybody(case.released.table.n_rows),
-            expected=found_among(case.policy),
+            expected=found_among(case.policy, case.released.persons),
             candidates=float(np.median(crowd)) if len(crowd) else None,
             words="links every row of the relation with any person of the table who may have it",
         ),
