@@ -259,7 +259,7 @@ def _require_shown(outcome: Outcome, *, budget: int) -> None:
         raise DatabaseError(
             f"{left_out:,} are left out of {n_rows:,} rows, and {budget:,} may be; nothing was"
             " published",
-            hint="let every worker have the same version of dbanon as this command",
+            hint="install the same release on every worker as here",
         )
 
 
