@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from dbanon.actions.releases.judging import SAMPLES
 from dbanon.actions.releases.seeing import hold, served
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.progress import Stages
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from dbanon.domain.release import Release
     from dbanon.domain.report import Attack
     from dbanon.domain.table import TableName
-
-SAMPLES = 10_000
-"""On how many persons attacks are tried, unless somebody says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from dbanon.anonymization.attacks.bounds import below_one, limits
 from dbanon.anonymization.attacks.intervals import interval
 from dbanon.anonymization.released.covering import Coverage, covers
 from dbanon.domain.report import Attack
-from dbanon.models.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,9 +18,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.attacks.bounds import Limits
-    from dbanon.anonymization.released.cells import Released, SensitiveCounts
+    from dbanon.anonymization.released.cells import Released
     from dbanon.domain.assignment import SensitiveDomain
     from dbanon.domain.policy import Policy
+    from dbanon.models.tally import Tally
 
 COUNTED = 4  # times as many rows as persons are drawn are counted where it is asked of how many
 _HELD, _PILOT = 20_000_000, 20  # pairs of a row and its class at once; rows that tell how many
@@ -131,7 +131,7 @@ class Case:
             yield Target(
                 column.name,
                 domain,
-                tally_of(column),
+                column.tally,
                 table.sensitive[self.rows, place].astype(np.int64),
                 whole.astype(np.int64),
                 limits(self.policy, column.name, share, domain),
@@ -233,11 +233,3 @@ def crowd_of(
         found += np.bincount(classes, minlength=released.n_classes)
     others = np.maximum(found - 1, 0) * (n_rows / max(len(rows), 1))
     return np.asarray(np.maximum(1 + others, released.size), np.float64)
-
-
-def tally_of(column: SensitiveCounts) -> Tally:
-    """Return the values of each class as models count them."""
-    classes = column.classes.astype(np.int64)
-    start = np.flatnonzero(np.diff(classes, prepend=-1))
-    size = np.add.reduceat(column.rows, start) if len(start) else np.zeros(0, np.int64)
-    return Tally(classes, column.codes.astype(np.int64), column.rows, start, size)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from dbanon.models.tally import Tally
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from dbanon.domain.assignment import EncodedTable
@@ -65,6 +68,14 @@ class SensitiveCounts:
     codes: NDArray[np.int32]
     rows: NDArray[np.int64]
     n_codes: int
+
+    @property
+    def tally(self) -> Tally:
+        """The values of each class as models count them."""
+        classes, values = self.classes.astype(np.int64), self.codes.astype(np.int64)
+        start = np.flatnonzero(np.diff(classes, prepend=-1))
+        size = np.add.reduceat(self.rows, start) if len(start) else np.zeros(0, np.int64)
+        return Tally(classes, values, self.rows, start, size)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

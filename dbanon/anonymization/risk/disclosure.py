@@ -9,13 +9,14 @@ import numpy as np
 from dbanon.domain.report import Disclosure
 from dbanon.models.closeness.distances import distance_from
 from dbanon.models.parameters import EQUAL
-from dbanon.models.tally import Tally, Whole
+from dbanon.models.tally import Whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.released.cells import Released, SensitiveCounts
     from dbanon.domain.assignment import SensitiveDomain
+    from dbanon.models.tally import Tally
 
 DELTA = EPSILON = 0.1
 """A value is believed with more than 1 - delta, and ruled out with less than epsilon."""
@@ -52,16 +53,8 @@ def disclosures(released: Released) -> tuple[Disclosure, ...]:
     return tuple(_disclosure(one, domains[one.name]) for one in released.sensitive)
 
 
-def tally_of(counted: SensitiveCounts) -> Tally:
-    """Return the counts of a column as models take them."""
-    classes, values = counted.classes.astype(np.int64), counted.codes.astype(np.int64)
-    start = np.flatnonzero(np.diff(classes, prepend=-1))
-    size = np.add.reduceat(counted.rows, start)
-    return Tally(classes, values, counted.rows, start, size)
-
-
 def _disclosure(counted: SensitiveCounts, domain: SensitiveDomain) -> Disclosure:
-    tally = tally_of(counted)
+    tally = counted.tally
     n_rows = int(tally.size.sum())
     total = np.zeros(counted.n_codes, np.int64)
     np.add.at(total, tally.values, tally.counts)
