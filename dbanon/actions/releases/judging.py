@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from dbanon.domain.policy import Role
+from dbanon.domain.wording import method_in_words
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from dbanon.domain.report import Risk, Utility
 
 SAMPLES, THRESHOLD = 10_000, 0.2
+_OF_TWO = "a second relation is needed: dbanon attack RELATION --with OTHER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,7 @@ def judged(
         risk = judge.risk(
             bench.released, everybody, threshold=threshold, sizes=sizes, achieved=achieved
         )
+    risk = replace(risk, not_judged=_masked(bench.policy))
     rows = bench.rows
     if bench.is_late:
         left_out.append("unique sets")
@@ -97,9 +102,21 @@ def judged(
     return Judged(risk, utility, len(rows), tuple(left_out))
 
 
+def _masked(policy: Policy) -> dict[str, str]:
+    """Return the sensitive columns of which readers do not see what is true, and how."""
+    columns = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    steps = {column: policy.masked(column) for column in columns}
+    return {
+        column: " and ".join(map(method_in_words, masking))
+        for column, masking in steps.items()
+        if masking
+    }
+
+
 def _attacked(bench: Bench, risk: Risk) -> tuple[Risk, list[str]]:
     """Return the risk with attacks, and those for which there was no time."""
     from dbanon.anonymization.attacks.registry import LATE, attack
+    from dbanon.anonymization.attacks.together.registry import ATTACKS_ON_BOTH
 
     with bench.stages("attacks"):
         found = attack(
@@ -111,7 +128,9 @@ def _attacked(bench: Bench, risk: Risk) -> tuple[Risk, list[str]]:
             until=bench.until,
         )
     late = [f"attack {name}" for name, reason in found.not_tried.items() if reason == LATE]
-    return replace(risk, attacks=found.attacks), late
+    why = {name: reason for name, reason in found.not_tried.items() if reason != LATE}
+    why |= dict.fromkeys(ATTACKS_ON_BOTH, _OF_TWO)
+    return replace(risk, attacks=found.attacks, not_tried=why), late
 
 
 def _used(bench: Bench) -> Utility:

@@ -26,7 +26,8 @@ def membership(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
     """
     classes = case.released.classes
     if classes is None:
-        raise NotTried("nobody remembers who was left out")
+        nobody = "was left out" if case.is_complete else "remembers who was left out"
+        raise NotTried(f"nobody {nobody}")
     left_out, shown = np.flatnonzero(classes < 0), np.flatnonzero(classes >= 0)
     if not len(left_out) or not len(shown):
         raise NotTried("nobody was left out")

@@ -163,6 +163,8 @@ def _show(found: Report) -> None:
     judgement.risk(found.risk)
     judgement.uniqueness(found.risk, sampled=found.sampled)
     judgement.attacks(found.risk.attacks)
+    for line in found.risk.not_tried_in_words:
+        console.say(line)
     judgement.utility(found.utility)
     console.say(f"readers: {', '.join(found.readers) or 'nobody but its owner'}")
     for part in found.left_out:

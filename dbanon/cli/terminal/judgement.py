@@ -38,6 +38,8 @@ def risk(found: Risk) -> None:
     console.table(headers, rows, title="Re-identification: how likely a record is found")
     sizes = [(_band(one.least, one.most), one.classes, one.rows) for one in found.sizes]
     console.table(("rows alike", "classes", "rows"), sizes)
+    for line in found.masked_in_words:
+        console.say(line)
     if not found.disclosures:
         return
     beliefs = [

@@ -183,7 +183,11 @@ class Classification:
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """All that is known of the risk of a relation."""
+    """All that is known of the risk of a relation.
+
+    not_judged: the sensitive columns that are published masked, and how; not_tried: the attacks
+    that could not be tried, and why.
+    """
 
     reidentification: tuple[Reidentification, ...]
     sizes: tuple[SizeBand, ...]
@@ -191,6 +195,23 @@ class Risk:
     uniqueness: tuple[Uniqueness, ...] = ()
     unique_sets: tuple[UniqueSet, ...] = ()
     attacks: tuple[Attack, ...] = ()
+    not_judged: Mapping[str, str] = field(default_factory=dict)
+    not_tried: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def masked_in_words(self) -> list[str]:
+        """What is said of each sensitive column that is published masked."""
+        return [f"not judged: {name} is masked by {how}" for name, how in self.not_judged.items()]
+
+    @property
+    def not_tried_in_words(self) -> list[str]:
+        """What is said of the attacks that could not be tried, once of each reason."""
+        reasons = dict.fromkeys(self.not_tried.values())
+        return [
+            f"not tried: {', '.join(n for n, why in self.not_tried.items() if why == reason)},"
+            f" as {reason}"
+            for reason in reasons
+        ]
 
 
 @dataclass(frozen=True, slots=True)

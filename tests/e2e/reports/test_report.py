@@ -169,13 +169,16 @@ def test_what_a_live_view_hides_is_counted(copied, run, monkeypatch):
     assert f"{found.hiding.n_rows:,} rows in" in run("report", "anon.patients").out
 
 
-def test_masked_values_have_no_disclosure(database):
+def test_masked_values_are_said_not_to_be_judged(database):
     table = make_patients(database)
     step = MaskingStep("pram", ("disease",), {"keep": 0.8})
     policy = patients_policy(table, l=None, masking=(step,))
     dbanon.set_policy(table, policy, settings=database.settings)
     dbanon.publish(table, settings=database.settings)
-    assert () == reported(database).risk.disclosures
+    found = reported(database).risk
+    assert ((), {"disease": "pram (keep 0.8)"}) == (found.disclosures, found.not_judged)
+    why = {"join": "a second relation", "membership": "nobody", "skewness": "no sensitive column"}
+    assert [name for name, words in why.items() if words not in found.not_tried[name]] == []
 
 
 RECODED = ["bounds", "center", "interval-text", "mean", "median", "set", "global", "suppress"]

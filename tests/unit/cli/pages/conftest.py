@@ -121,6 +121,8 @@ def made_risk():
             UniqueSet(("creatinine", "sample_yr", "sex"), 1_211, 0.1538),
         ),
         attacks=attacks,
+        not_judged={"ward": "pram (keep 0.8)"},
+        not_tried=dict.fromkeys(("join", "intersection"), "a second relation is needed"),
     )
 
 
@@ -261,6 +263,8 @@ def hostile(report):
             disclosures=tuple(replace(risk.disclosures[0], column=n) for n in names),
             unique_sets=(UniqueSet(names, 5, 0.1),),
             attacks=tuple(replace(risk.attacks[0], name=n, column=n, words=n) for n in names),
+            not_judged=dict(zip(names, names, strict=True)),
+            not_tried=dict(zip(names, names, strict=True)),
         ),
         utility=Utility(
             distributions=tuple(

@@ -22,6 +22,7 @@ RISK = Risk(
     disclosures=(Disclosure("disease", 4, 0.5, 2.0, 0.4, 0.3, 0.0, 0.1, 2.5, 0.25),),
     uniqueness=(Uniqueness("zayatz", 144_000, 0.05, 0.0423),),
     unique_sets=(UniqueSet(("age", "sex"), 12, 0.06),),
+    not_judged={"ward": "pram (keep 0.8)"},
     attacks=(Attack("linkage", "disease", 100, 7.0, 0.11, 0.05, 0.18, 0.02, 0.2, "nearest"),),
 )
 USE = Utility(
@@ -48,6 +49,7 @@ def test_risks_are_shown(capsys):
         "1 3 3",
         "5-9 10 61",
         "500+ 1 700",
+        "not judged: ward is masked by pram (keep 0.8)",
         "disease 4 0.5000 2.0000 0.4000 0.3000 0.0000 0.1000 2.5000 0.2500",
     } < set(lines(capsys))
 
