@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dbanon.cli import options
+from dbanon.cli.notation import percent
 from dbanon.cli.pages import comparison as pages
 from dbanon.cli.terminal import console
 from dbanon.cli.terminal import plot as drawing
@@ -105,7 +106,7 @@ def _row(result: Compared) -> tuple[object, ...]:
     return (
         result.algorithm,
         result.k,
-        *(f"{100 * penalty:.2f}%" for penalty in penalties),
+        *map(percent, penalties),
         f"{loss.metrics['il']:,.0f}",
         f"{loss.metrics['discernibility']:,.0f}",
         f"{loss.metrics['c-avg-normalized']:.2f}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbanon.cli.notation import percent
 from dbanon.cli.terminal import console, report
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def _draw(found: Refreshed) -> None:
     if found.regrouped is not None:
         console.say(f"  grouped anew: {found.regrouped}")
     if found.former_ncp is not None:
-        before, after = 100 * found.former_ncp, 100 * found.release.loss.ncp
-        console.say(f"  NCP {before:.2f}% before, {after:.2f}% after")
+        before, after = percent(found.former_ncp), percent(found.release.loss.ncp)
+        console.say(f"  NCP {before} before, {after} after")
     if found.release.composition is not None:
         report.composition_in_full(found.release.composition)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from dbanon.cli import comparison, forecast, options
+from dbanon.cli.notation import percent
 from dbanon.cli.options import publication
 from dbanon.cli.pages import files as pages
 from dbanon.cli.pages import report as page
@@ -184,5 +185,5 @@ def _spelled(losses: Mapping[str, float]) -> str:
     """Spell the loss of recodings, those together that lose the same."""
     alike: dict[str, list[str]] = {}
     for name, loss in losses.items():
-        alike.setdefault(f"{loss:.2%}", []).append(name)
+        alike.setdefault(percent(loss), []).append(name)
     return "; ".join(f"{loss} {', '.join(names)}" for loss, names in alike.items())

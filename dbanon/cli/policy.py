@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dbanon.cli import options
+from dbanon.cli.notation import percent
 from dbanon.cli.terminal import console, report
 from dbanon.domain.policy import DEFAULT_NAME, policy_option
 from dbanon.domain.text import command
@@ -194,7 +195,7 @@ def _others(found: "Policy") -> list[str]:
         "persons are told apart by": found.subject,
         "rows of a person": found.rows_per_subject,
         "population": found.population,
-        "may be left out": f"{found.max_suppressed:.2%} of the rows",
+        "may be left out": f"{percent(found.max_suppressed)} of the rows",
         "judged by": found.class_label,
         "taken out, once gone from the table, within": found.erase_within,
         "pseudonym of the person": found.pseudonym,

@@ -81,6 +81,17 @@ OF_BUCKETS: Mapping[str, str] = {
 """What readers should know of the columns that anatomy adds."""
 
 
+def anatomy_in_words(least: float) -> str:
+    """Return what readers of figures should know of a relation by anatomy; least: its l."""
+    return (
+        "by anatomy: quasi-identifiers are published exactly, so that whoever knows those of a"
+        " person finds the person's row, and that the person is in the table: risks of finding a"
+        " record are those of a row, up to 100%, and no promise is broken by them. What is hidden"
+        " is which sensitive value of a bucket is the person's: no value is that of more than one"
+        f" in {least:g} of the persons of a bucket, which bounds how surely it is believed"
+    )
+
+
 def counted_by_in_words(column: str) -> str:
     """Return what readers should know of a column that counts are by."""
     return f"{column}: published as each value there may be, also where nobody has it"

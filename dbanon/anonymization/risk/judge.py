@@ -19,6 +19,7 @@ from dbanon.anonymization.risk.reidentification import (
 from dbanon.anonymization.risk.unique_sets import MOST_COLUMNS, unique_sets
 from dbanon.anonymization.risk.uniqueness import uniqueness
 from dbanon.domain.report import Risk
+from dbanon.domain.wording import floor_in_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,6 +68,11 @@ def risk(
         reidentification=identified,
         sizes=size_bands(alike),
         disclosures=disclosures(released),
+        floors={
+            column.name: floor_in_words(column.rule).removeprefix("; ")
+            for column in released.table.quasi
+            if column.has_floor
+        },
         uniqueness=() if everybody.size is None else uniqueness(members(released), everybody.size),
     )
 

@@ -53,7 +53,10 @@ def association(columns: Sequence[tuple[Reading, Bins | Grid | None]]) -> Associ
     for i in range(d):
         source[i][i] = published[i][i] = 1.0
     return Association(
-        tuple(reading.name for reading, _ in columns), _frozen(source), _frozen(published)
+        tuple(reading.name for reading, _ in columns),
+        _frozen(source),
+        _frozen(published),
+        exact=tuple(reading.name for reading, _ in columns if reading.classes is not None),
     )
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from dbanon.cli.notation import number, percent
 from dbanon.cli.pages import files
 from dbanon.cli.pages.figures import FIGURE, ROOM, WORDS, Bar, Ink, Table
-from dbanon.cli.pages.rendering import number, percent, rendered
+from dbanon.cli.pages.rendering import rendered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbanon.cli.notation import number, percent
 from dbanon.cli.pages.figures import look
 from dbanon.domain.text import visible
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_WHOLE = 1000  # percent from which on decimals say nothing
 
 
 def rendered(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever the template shows
@@ -32,21 +32,6 @@ def rendered(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever th
     return page.render(
         style=_markup(style), digest=f"sha256-{digest}", version=version("dbanon"), **values
     )
-
-
-def percent(share: float | None) -> str:
-    """Spell a share in percent; None is one that may not be told."""
-    if share is None:
-        return "few"
-    value = 100 * share
-    return f"{value:,.0f}%" if abs(value) >= _WHOLE else f"{value:.3g}%"
-
-
-def number(value: float | None) -> str:
-    """Spell a count or a figure."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
 
 
 @cache

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dbanon.cli.pages import files, risk, rules, summary, utility
 from dbanon.cli.pages.rendering import rendered
-from dbanon.cli.terminal.report import asked
+from dbanon.cli.terminal.report import anatomy, asked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,11 +30,13 @@ def render(report: Report) -> str:
         ruling=summary.ruling(report),
         models=summary.of_models(report),
         facts=summary.facts(report),
-        risks=summary.of_risk(found),
+        anatomy=anatomy(report.policy),
+        risks=summary.of_risk(report),
+        beyond=summary.beyond(found),
         losses=summary.of_loss(report),
         records=risk.of_records(found.reidentification),
         sizes=risk.of_sizes(found.sizes),
-        beliefs=risk.of_beliefs(found.disclosures),
+        beliefs=risk.of_beliefs(found.disclosures, group=summary.group(report)),
         changes=risk.of_changes(found.disclosures),
         populations=risk.of_populations(found.uniqueness),
         sets=risk.of_sets(found.unique_sets),

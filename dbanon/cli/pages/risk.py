@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbanon.cli.notation import number, percent
 from dbanon.cli.pages.figures import FIGURE, ROOM, WORDS, Bar, Ink, Mark, Noted, Sign, Table
-from dbanon.cli.pages.rendering import number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,8 +77,8 @@ def _spelled(band: SizeBand) -> str:
     return f"{number(band.least)} to {number(band.most)}"
 
 
-def of_beliefs(found: Sequence[Disclosure]) -> Table:
-    """Return how sure an attacker can be of a value of each sensitive column."""
+def of_beliefs(found: Sequence[Disclosure], *, group: str) -> Table:
+    """Return how sure an attacker can be of values; group: a class, or a bucket."""
     heads = {
         "column": WORDS,
         "guessed right": FIGURE,
@@ -98,7 +98,7 @@ def of_beliefs(found: Sequence[Disclosure]) -> Table:
         )
         for one in found
     )
-    caption = "How many rows have the value that is the most frequent one of their class"
+    caption = f"How many rows have the value that is the most frequent one of their {group}"
     return Table(caption, heads, tuple(rows))
 
 

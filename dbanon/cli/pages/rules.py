@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbanon.cli.notation import number, percent
 from dbanon.cli.pages.figures import WORDS, Noted, Table
-from dbanon.cli.pages.rendering import number, percent
 from dbanon.domain.policy import Role
 from dbanon.domain.wording import RECODED, floor_in_words, method_in_words
 

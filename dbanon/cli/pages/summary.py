@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dbanon.cli.notation import number, percent
 from dbanon.cli.pages import risk as risks
 from dbanon.cli.pages.figures import FIGURE, WORDS, Bar, Ink, Noted, Ruling, Table
-from dbanon.cli.pages.rendering import number, percent
 from dbanon.domain.checks import Verdict
 from dbanon.domain.report import Attacker
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from dbanon.cli.pages.figures import Cell
     from dbanon.domain.checks import CheckResult
-    from dbanon.domain.report import Report, Risk, Utility
+    from dbanon.domain.report import Attack, Disclosure, Report, Risk, Utility
 
 _SIGNS = {
     Verdict.PASSED: ("passed", "✔", "Passed"),
@@ -50,7 +51,7 @@ def of_models(report: Report) -> Table:
     planned = report.release is None
     rows = tuple(_checked(result, planned=planned) for result in report.checks.results)
     would = "would" if planned else "does"
-    caption = f"What every class must achieve, and what the worst one {would}"
+    caption = f"What every {group(report)} must achieve, and what the worst one {would}"
     return Table(caption, heads, rows)
 
 
@@ -72,24 +73,46 @@ def _checked(result: CheckResult, *, planned: bool) -> tuple[Cell, ...]:
 def facts(report: Report) -> list[tuple[str, str]]:
     """Return the counts that everybody asks for first, of a live view as it is now."""
     loss, now = report.loss, report.hiding
+    one, all_of_them = group(report), "buckets" if report.policy.anatomy else "classes"
     if now is not None:
         return [
             ("rows shown now", number(now.n_rows)),
             ("rows hidden since", number(loss.n_rows - loss.n_suppressed - now.n_rows)),
-            ("classes", number(now.classes)),
-            ("smallest class", number(now.achieved)),
+            (all_of_them, number(now.classes)),
+            (f"smallest {one}", number(now.achieved)),
         ]
     return [
         ("rows published", number(loss.n_rows - loss.n_suppressed)),
         ("rows left out", number(loss.n_suppressed)),
-        ("classes", number(loss.n_classes)),
-        ("smallest class", number(loss.smallest_class)),
+        (all_of_them, number(loss.n_classes)),
+        (f"smallest {one}", number(loss.smallest_class)),
     ]
 
 
-def of_risk(risk: Risk) -> list[Bar]:
+def group(report: Report) -> str:
+    """Return what persons hide in: a class, or a bucket by anatomy."""
+    return "bucket" if report.policy.anatomy else "class"
+
+
+def of_risk(report: Report) -> list[Bar]:
     """Return what an attacker can have at most and on average; shorter is better."""
-    return [*_records(risk), *_values(risk), *_attacks(risk)]
+    found = report.risk
+    return [*_records(found), *_values(found.disclosures, group(report))]
+
+
+def beyond(risk: Risk) -> list[Bar]:
+    """Return the attacks that no model bounds, or bounds by less, the worst column of each."""
+    worst: dict[str, Attack] = {}
+    for one in risk.attacks:
+        known = worst.get(one.name)
+        if one.is_beyond and (known is None or one.rate > known.rate):
+            worst[one.name] = one
+    return [_assumed(one) for one in sorted(worst.values(), key=lambda one: -one.rate)]
+
+
+def _assumed(attack: Attack) -> Bar:
+    about = f"assumes somebody who {attack.words}"
+    return replace(risks.drawn(attack), label=risks.called(attack), about=about)
 
 
 _KNOWS = {
@@ -113,25 +136,28 @@ def _records(risk: Risk) -> Iterator[Bar]:
             )
 
 
-def _values(risk: Risk) -> Iterator[Bar]:
-    if risk.disclosures:
-        worst = max(risk.disclosures, key=lambda one: one.guessed - one.baseline)
+def _values(found: Sequence[Disclosure], group: str) -> Iterator[Bar]:
+    """Yield the surest belief, the column that is guessed best, and that which gains most."""
+    if not found:
+        return
+    among = f", the worst of {len(found)} sensitive columns" if len(found) > 1 else ""
+    surest = max(found, key=lambda one: one.highest)
+    label, about = (
+        f"Surest belief in a value of {surest.column}",
+        f"the greatest share in a {group}",
+    )
+    yield Bar(Ink.RISK, surest.highest, percent(surest.highest), label=label, about=about + among)
+    best = max(found, key=lambda one: one.guessed)
+    gains = max(found, key=lambda one: one.guessed - one.baseline)
+    for one in dict.fromkeys((best, gains)):
         yield Bar(
             Ink.RISK,
-            worst.guessed,
-            percent(worst.guessed),
-            (risks.guesser(worst.baseline),),
-            label=f"Values of {worst.column} guessed right",
-            about="by the most frequent value of each class",
+            one.guessed,
+            percent(one.guessed),
+            (risks.guesser(one.baseline),),
+            label=f"Values of {one.column} guessed right",
+            about=f"by the most frequent value of each {group}{among}",
         )
-
-
-def _attacks(risk: Risk) -> Iterator[Bar]:
-    if risk.attacks:
-        worst = max(risk.attacks, key=lambda one: one.low - one.baseline)  # beyond chance
-        bar = risks.drawn(worst)
-        label = f"Attack that gains most: {risks.called(worst)}"
-        yield Bar(bar.ink, bar.share, bar.text, bar.marks, bar.between, label)
 
 
 def of_loss(report: Report) -> list[Bar]:
@@ -161,10 +187,13 @@ def _counts(utility: Utility) -> Iterator[Bar]:
 
 
 def _learned(utility: Utility) -> Iterator[Bar]:
-    if utility.classifications:
-        worst = max(utility.classifications, key=lambda one: one.accuracy[0] - one.accuracy[1])
-        lost = max(worst.accuracy[0] - worst.accuracy[1], 0.0)
-        label = f"Accuracy lost in predicting {worst.column}"
-        source, published, guess = map(percent, worst.accuracy)
-        about = f"{source} from the source, {published} from the release, {guess} by a guesser"
-        yield _lost(lost, label, about)
+    if not utility.classifications:
+        return
+    worst = max(utility.classifications, key=lambda one: (one.is_predicted, one.lost))
+    source, published, guess = map(percent, worst.accuracy)
+    if not worst.is_predicted:
+        label, about = f"Accuracy in predicting {worst.column}", worst.guessed_in_words
+        yield Bar(Ink.USE, None, "nothing to lose", label=label, about=about)
+        return
+    about = f"{source} from the source, {published} from the release, {guess} by a guesser"
+    yield _lost(worst.lost, f"Accuracy lost in predicting {worst.column}", about)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING
 
-from dbanon.cli.pages.figures import FIGURE, ROOM, WORDS, Bar, Ink, Table
-from dbanon.cli.pages.rendering import number, percent
+from dbanon.cli.notation import number, percent, strength
+from dbanon.cli.pages.figures import FIGURE, ROOM, WORDS, Bar, Ink, Noted, Table
 from dbanon.domain.wording import MEANINGS, Meaning
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.report import Association, Classification, Distribution, QueryError
+
+
+_UNDEFINED = "undefined: a column does not vary, or its values are too many or hidden"
+_KEPT = "published as they are: as in the source, but for rows left out"
+_NOTES = ("", _UNDEFINED, _KEPT)  # in the order in which pairs are shown
 
 
 def of_loss(loss: LossReport) -> Table:
@@ -62,20 +68,17 @@ def _scaled(ink: Ink, share: float | None, *, most: float) -> Bar:
 
 def of_association(found: Association) -> Table:
     """Return two bars for each pair of columns, those first that changed most."""
-    pairs = [
-        (f"{found.columns[b]}, {found.columns[a]}", found.source[a][b], found.published[a][b])
-        for a in range(len(found.columns))
-        for b in range(a)
-    ]
-    pairs.sort(key=lambda pair: -abs((pair[1] or 0.0) - (pair[2] or 0.0)))
+    pairs = sorted(
+        _pairs(found), key=lambda pair: (_NOTES.index(pair[0].note), -_change(*pair[1:]))
+    )
     rows = (
         (
-            label,
-            _signed(source),
-            _signed(published),
+            label if label.note else label.text,
+            strength(source),
+            strength(published),
             (
-                Bar(Ink.SOURCE, None if source is None else abs(source), _signed(source)),
-                Bar(Ink.USE, None if published is None else abs(published), _signed(published)),
+                Bar(Ink.SOURCE, None if source is None else abs(source), strength(source)),
+                Bar(Ink.USE, None if published is None else abs(published), strength(published)),
             ),
         )
         for label, source, published in pairs
@@ -85,8 +88,19 @@ def of_association(found: Association) -> Table:
     return Table(caption, heads, tuple(rows))
 
 
-def _signed(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
+def _pairs(found: Association) -> Iterator[tuple[Noted, float | None, float | None]]:
+    """Yield the figures of two columns, with the reason where one is missing."""
+    for (b, second), (a, first) in combinations(enumerate(found.columns), 2):
+        source, published, note = found.source[a][b], found.published[a][b], ""
+        if first in found.exact and second in found.exact:
+            note = _KEPT
+        elif source is None or published is None:
+            note = _UNDEFINED
+        yield Noted(f"{second}, {first}", note), source, published
+
+
+def _change(source: float | None, published: float | None) -> float:
+    return 0.0 if source is None or published is None else abs(source - published)
 
 
 def of_queries(found: Sequence[QueryError]) -> Table:
@@ -126,6 +140,6 @@ def of_predictions(found: Sequence[Classification]) -> Table:
     for one in found:
         rows.append((one.column, one.classifier, "accuracy", *map(percent, one.accuracy)))
         if one.auc is not None:
-            rows.append((one.column, one.classifier, "AUC", *map(_signed, one.auc)))
+            rows.append((one.column, one.classifier, "AUC", *map(strength, one.auc)))
     caption = "How well a classifier predicts rows of the source that it has not learned from"
     return Table(caption, heads, tuple(rows))

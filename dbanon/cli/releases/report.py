@@ -160,6 +160,8 @@ def _show(found: Report) -> None:
             f"that was when it was published; {found.hiding.n_rows:,} rows in"
             f" {found.hiding.classes:,} classes are shown now, and the others are hidden"
         )
+    for line in shown.anatomy(found.policy):
+        console.say(line)
     judgement.risk(found.risk)
     judgement.uniqueness(found.risk, sampled=found.sampled)
     judgement.attacks(found.risk.attacks)

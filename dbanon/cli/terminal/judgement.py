@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbanon.cli.notation import number, percent, strength
 from dbanon.cli.terminal import console
 
 if TYPE_CHECKING:
@@ -31,7 +32,11 @@ _TRIED = "Attacks on sampled persons: how often they are right"
 def risk(found: Risk) -> None:
     """Print who finds records, and what classes disclose."""
     rows = [
-        (one.attacker.value, one.highest, one.average, one.above, one.threshold, one.basis)
+        (
+            one.attacker.value,
+            *map(percent, (one.highest, one.average, one.above, one.threshold)),
+            one.basis,
+        )
         for one in found.reidentification
     ]
     headers = ("attacker", "highest", "average", "at risk", "over", "counted among")
@@ -44,8 +49,9 @@ def risk(found: Risk) -> None:
         return
     beliefs = [
         (
-            *(one.column, one.values, one.highest, one.lift, one.guessed, one.baseline),
-            *(one.positive, one.negative, one.diversity, one.closeness),
+            *(one.column, one.values, percent(one.highest), number(one.lift)),
+            *map(percent, (one.guessed, one.baseline, one.positive, one.negative)),
+            *map(number, (one.diversity, one.closeness)),
         )
         for one in found.disclosures
     ]
@@ -54,14 +60,19 @@ def risk(found: Risk) -> None:
 
 def uniqueness(found: Risk, *, sampled: int) -> None:
     """Print who is unique, of so many rows of the source."""
-    rows = [(one.estimator, one.population, one.sampled, one.share) for one in found.uniqueness]
+    rows = [
+        (one.estimator, one.population, percent(one.sampled), percent(one.share))
+        for one in found.uniqueness
+    ]
     if rows:
         headers = ("estimator", "population", "sampled", "unique")
         console.table(headers, rows, title="Unique persons in the population, by the source")
-    sets = [(", ".join(one.columns), one.rows, one.share) for one in found.unique_sets]
+    sets = [(", ".join(one.columns), one.rows, percent(one.share)) for one in found.unique_sets]
     if sets:
         title = f"What makes rows of the source unique, of {sampled:,} rows"
         console.table(("columns", "rows", "share"), sets, title=title)
+    if rows or sets:
+        console.say(found.counted_in_words)
 
 
 def attacks(found: Sequence[Attack], *, title: str = _TRIED) -> None:
@@ -75,8 +86,8 @@ def attacks(found: Sequence[Attack], *, title: str = _TRIED) -> None:
         (
             *(one.name, one.column, one.tried),
             None if one.candidates is None else f"{one.candidates:,.0f}",
-            *(f"{share:.2%}" for share in (one.rate, one.low, one.high, one.baseline)),
-            "none" if one.expected is None else f"{one.expected:.2%}",
+            *map(percent, (one.rate, one.low, one.high, one.baseline)),
+            "none" if one.expected is None else percent(one.expected),
         )
         for one in found
     ]
@@ -87,23 +98,29 @@ def attacks(found: Sequence[Attack], *, title: str = _TRIED) -> None:
 
 def utility(found: Utility) -> None:
     """Print what readers can still find out."""
-    lost = [(one.column, one.distance) for one in found.distributions]
+    lost = [(one.column, percent(one.distance)) for one in found.distributions]
     if lost:
-        title = "Distributions: 0 is as in the source, 1 has nothing in common with it"
+        title = "Distributions: 0% is as in the source, 100% has nothing in common with it"
         console.table(("column", "distance"), lost, title=title)
     errors = [
-        (f"{one.selectivity:.1%}", one.queries, one.median, one.upper) for one in found.queries
+        (percent(one.selectivity), one.queries, percent(one.median), percent(one.upper))
+        for one in found.queries
     ]
     if errors:
         title = "COUNT queries: relative errors"
         console.table(("true of", "queries", "median", "95th percentile"), errors, title=title)
     learned = [
-        (one.column, one.classifier, *one.accuracy, *(one.auc or (None,) * 3))
+        (
+            *(one.column, one.classifier, *map(percent, one.accuracy)),
+            *map(strength, one.auc or (None,) * 3),
+        )
         for one in found.classifications
     ]
     if learned:
         title = "Classifiers: accuracy on rows unknown to them"
         console.table(_LEARNED, learned, title=title)
+    for line in found.guessed_in_words:
+        console.say(line)
 
 
 def _band(least: int, most: int | None) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbanon.cli.notation import percent
 from dbanon.cli.terminal import console
 from dbanon.domain.composition import Exposure
 from dbanon.domain.policy import L_DIVERSITY
 from dbanon.domain.table import quote_identifier
-from dbanon.domain.wording import MEANINGS, Meaning
+from dbanon.domain.wording import MEANINGS, Meaning, anatomy_in_words
+from dbanon.formats.policy.anatomy import level
 from dbanon.models.parameters import COLUMNS
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import texts, title
@@ -94,10 +96,10 @@ def composition_in_full(found: Composition) -> None:
 
 def loss(report: LossReport) -> None:
     """Print what privacy cost, column by column."""
-    rows = [(name, f"{100 * value:.2f}%") for name, value in report.columns.items()]
-    rows.append(("all (NCP)", f"{100 * report.ncp:.2f}%"))
+    rows = [(name, percent(value)) for name, value in report.columns.items()]
+    rows.append(("all (NCP)", percent(report.ncp)))
     if report.weighted_ncp is not None:
-        rows.append(("all, weighted (NCP)", f"{100 * report.weighted_ncp:.2f}%"))
+        rows.append(("all, weighted (NCP)", percent(report.weighted_ncp)))
     console.table(("quasi-identifier", "loss"), rows, title="Loss: 0% is exact, 100% says nothing")
     if report.costliest is not None:
         name, share = report.costliest
@@ -145,6 +147,11 @@ def asked(spec: ModelSpec) -> str:
     columns = texts(spec, COLUMNS)
     spelled = title(spec) if spec.name in MODELS else spec.name
     return f"{spelled} of {' and '.join(columns)}" if columns else spelled
+
+
+def anatomy(policy: Policy) -> list[str]:
+    """Return what is to be known of a relation by anatomy, if it is one."""
+    return [anatomy_in_words(level(policy) or 1)] if policy.anatomy else []
 
 
 def diversity(policy: Policy) -> str:

@@ -128,6 +128,11 @@ class Attack:
     expected: float | None
     words: str
 
+    @property
+    def is_beyond(self) -> bool:
+        """Whether it is right more often than a guesser, and than a model admits, if any does."""
+        return self.rate > max(self.baseline, self.expected or 0.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
@@ -148,11 +153,16 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Association:
-    """How columns go together: (d, d) each, correlation or Cramer's V, None where undefined."""
+    """How columns go together: (d, d) each, correlation or Cramer's V, None where undefined.
+
+    exact: the columns that every published row has as they are. Two of these go together as they do
+    in the source, but for rows that are left out, so that nothing is measured of the release.
+    """
 
     columns: tuple[str, ...]
     source: tuple[tuple[float | None, ...], ...]
     published: tuple[tuple[float | None, ...], ...]
+    exact: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +190,32 @@ class Classification:
     rows: int = 0
     tested: int = 0
 
+    @property
+    def is_predicted(self) -> bool:
+        """Whether the source teaches more than a guesser knows, so that something can be lost."""
+        return self.accuracy[0] > self.accuracy[2]
+
+    @property
+    def lost(self) -> float:
+        """The accuracy that the source teaches and the release does not."""
+        return max(self.accuracy[0] - self.accuracy[1], 0.0)
+
+    @property
+    def guessed_in_words(self) -> str:
+        """What is said where nothing is predicted."""
+        return (
+            f"{self.column} cannot be predicted by {self.classifier} even from the source:"
+            " a guesser is right as often, so no accuracy can be lost"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Risk:
     """All that is known of the risk of a relation.
 
     not_judged: the sensitive columns that are published masked, and how; not_tried: the attacks
-    that could not be tried, and why.
+    that could not be tried, and why; floors: the quasi-identifiers of which no value finer than
+    these is known here, so that persons are unique by coarser values than those of the source.
     """
 
     reidentification: tuple[Reidentification, ...]
@@ -197,6 +226,18 @@ class Risk:
     attacks: tuple[Attack, ...] = ()
     not_judged: Mapping[str, str] = field(default_factory=dict)
     not_tried: Mapping[str, str] = field(default_factory=dict)
+    floors: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def counted_in_words(self) -> str:
+        """By which values persons are unique."""
+        if not self.floors:
+            return "unique by exact values, as inspect counts them"
+        floors = "; ".join(f"{name}: {floor}" for name, floor in self.floors.items())
+        return (
+            f"unique by values as the policy's floors leave them ({floors});"
+            " inspect counts exact values, by which more are unique"
+        )
 
     @property
     def masked_in_words(self) -> list[str]:
@@ -222,6 +263,11 @@ class Utility:
     associations: tuple[Association, ...] = ()
     queries: tuple[QueryError, ...] = ()
     classifications: tuple[Classification, ...] = ()
+
+    @property
+    def guessed_in_words(self) -> list[str]:
+        """What is said of columns that nothing predicts."""
+        return [one.guessed_in_words for one in self.classifications if not one.is_predicted]
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,6 +156,9 @@ def test_no_value_is_told_that_the_release_does_not_show(marked, run, tmp_path):
         assert found_in(text, {"town", "disease", "ward"}) == {"town", "disease", "ward"}
     for page in pages:
         assert found_in(page, WORDS) == set(WORDS)
+    for text in (*pages, log):
+        assert "born: nothing finer than a month" in text
+    assert '"born": "nothing finer than a month"' in document
 
 
 def test_a_document_has_no_value_that_its_policy_names(database, monkeypatch, capsys):

@@ -121,6 +121,7 @@ def made_risk():
             UniqueSet(("creatinine", "sample_yr", "sex"), 1_211, 0.1538),
         ),
         attacks=attacks,
+        floors={"age": "nothing finer than bands of 5"},
         not_judged={"ward": "pram (keep 0.8)"},
         not_tried=dict.fromkeys(("join", "intersection"), "a second relation is needed"),
     )
@@ -265,6 +266,7 @@ def hostile(report):
             attacks=tuple(replace(risk.attacks[0], name=n, column=n, words=n) for n in names),
             not_judged=dict(zip(names, names, strict=True)),
             not_tried=dict(zip(names, names, strict=True)),
+            floors=dict(zip(names, names, strict=True)),
         ),
         utility=Utility(
             distributions=tuple(

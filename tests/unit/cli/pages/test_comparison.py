@@ -33,7 +33,7 @@ def test_every_algorithm_and_k_has_a_row_and_a_point(compared):
     text = render(compared)
     assert text.count('<g class="point">') == 9
     assert text.count('<th role="rowheader"') == 9
-    assert "auto, k = 5: 5% lost, 20% at most" in text
+    assert "auto, k = 5: 5.00% lost, 20.00% at most" in text
     assert "k = 2, 5, 10, l = 3 (disease)" in text
     assert "too many nodes &lt;script&gt;" in text
     assert "<b>" not in text

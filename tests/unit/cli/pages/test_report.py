@@ -10,9 +10,19 @@ import pytest
 
 from dbanon.cli.pages.report import render
 from dbanon.cli.pages.rules import choices
+from dbanon.cli.pages.summary import beyond, of_loss, of_risk
+from dbanon.cli.pages.utility import of_association
 from dbanon.domain.checks import CheckReport, CheckResult, Verdict
-from dbanon.domain.policy import ColumnRule, Comparison, Condition, Policy, Role
-from dbanon.domain.report import Distribution, Utility
+from dbanon.domain.policy import ColumnRule, Comparison, Condition, ModelSpec, Policy, Role
+from dbanon.domain.report import (
+    Association,
+    Attack,
+    Classification,
+    Disclosure,
+    Distribution,
+    Risk,
+    Utility,
+)
 
 EMPTY = {"meta", "link", "br", "input", "img", "base", "wbr"}
 HAS_LINKS = {"href", "src", "srcset", "action", "data", "poster", "style"}
@@ -77,17 +87,17 @@ def test_a_page_says_what_a_report_says(report):
         "release 12 of public.patients , published 2026-03-01 09:30+00:00",
         "k-anonymity all rows at least 5 5 ✔ Passed",
         "t-closeness chapter at most 0.5 0.4312 ✔ Passed",
-        "prosecutor 20% 4.9% 0% 20% the relation",
-        "20 to 49 28.8% 2,266 rows 71 2,266",
-        "50 or more 37.7%",
-        "creatinine, sample_yr, sex 1,211 15.4%",
-        "homogeneity: chapter 31.6% 30.7% to 32.5%",
+        "prosecutor 20.00% 4.90% 0.00% 20.00% the relation",
+        "20 to 49 28.79% 2,266 rows 71 2,266",
+        "50 or more 37.73%",
+        "creatinine, sample_yr, sex 1,211 15.38%",
+        "homogeneity: chapter 31.60% 30.70% to 32.50%",
         "The attacker takes the nearest published record.",
-        "age: 2.1% apart",
+        "age: 2.10% apart",
         "[85,101) few few",
         "age, death 0.57 0.51",
-        "about 0.5% 14.2% 14.2% 1,240% 1,000",
-        "death gradient boosting accuracy 81% 79% 72%",
+        "about 0.50% 14.20% 14.20% 1,240% 1,000",
+        "death gradient boosting accuracy 81.00% 79.00% 72.00%",
         "nothing finer than bands of 5; one band from 85 on int4range",
         "masked by rounding (base 0.1)",
         "icd version 3",
@@ -95,6 +105,7 @@ def test_a_page_says_what_a_report_says(report):
         "SELECT model, achieved FROM dbanon.verify('anon.x');",
         "12 more do not meet the conditions",
         "'kappa' is masked",
+        "unique by values as the policy's floors leave them (age: nothing finer than bands of 5);",
         "not judged: ward is masked by pram (keep 0.8)",
         "not tried: join, intersection, as a second relation is needed",
     ]
@@ -147,8 +158,8 @@ def test_what_is_missing_is_said_to_be(bare):
 def test_a_figure_that_may_not_be_told_has_no_bar(report):
     utility = Utility((Distribution("age", ("[0,9)", "[9,99)"), (None, 0.4), (0.6, None), 0.0),))
     page = Page(render(replace(report, utility=utility)))
-    rows = page.text.split("age: 0% apart")[1]
-    assert "[0,9) few 60% 60% [9,99) 40% few 40%" in rows
+    rows = page.text.split("age: 0.00% apart")[1]
+    assert "[0,9) few 60.00% 60.00% [9,99) 40.00% few 40.00%" in rows
 
 
 def test_the_only_style_is_known_to_the_browser_by_its_digest(report):
@@ -208,3 +219,69 @@ def test_no_value_that_a_policy_names_is_shown(report):
     assert hidden not in text
     assert "2 values in an order; 1 prefix in one cell" in text
     assert ("rows chosen by", "disease = ..., disease in ..., town is not null") in choices(policy)
+
+
+def disclosed(column, highest, guessed, baseline):
+    return Disclosure(column, 4, highest, 2.0, guessed, baseline, 0.0, 0.0, 2.0, 0.1)
+
+
+def test_the_first_screen_has_the_worst_of_all_sensitive_columns_and_names_it(report):
+    found = (disclosed("a", 0.9, 0.94, 0.93), disclosed("b", 0.97, 0.5, 0.1))
+    bars = of_risk(replace(report, risk=Risk((), (), disclosures=found)))
+    assert [("Surest belief in a value of b", 0.97)] == [(one.label, one.share) for one in bars[:1]]
+    assert ["a", "b"] == [one.label.split()[2] for one in bars[1:]]
+    assert all("the worst of 2 sensitive columns" in one.about for one in bars)
+
+
+def test_attacks_beyond_what_models_bound_are_on_the_first_screen_with_what_they_assume():
+    def attack(name, column, rate, *, baseline=0.1, expected=None):
+        return Attack(name, column, 100, 3, rate, 0.0, 1.0, baseline, expected, f"knows {column}")
+
+    tried = (
+        attack("within", None, 0.2, expected=0.2),
+        attack("guess", "a", 0.1),
+        attack("over", None, 0.21, expected=0.2),
+        attack("known", "a", 0.5),
+        attack("known", "b", 0.94),
+    )
+    found = [(one.label, one.text, one.about) for one in beyond(Risk((), (), attacks=tried))]
+    assert [
+        ("known: b", "94.00%", "assumes somebody who knows b"),
+        ("over", "21.00%", "assumes somebody who knows None"),
+    ] == found
+
+
+def test_where_nothing_can_be_predicted_no_accuracy_is_lost(report):
+    guessed = (Classification("sex", "boosting", (0.5, 0.4, 0.5), None),)
+    (bar,) = of_loss(replace(report, utility=Utility(classifications=guessed)))[1:]
+    assert (None, "nothing to lose") == (bar.share, bar.text)
+    assert "sex cannot be predicted by boosting even from the source" in bar.about
+    predicted = (*guessed, Classification("age", "boosting", (0.7, 0.7, 0.5), None))
+    (bar,) = of_loss(replace(report, utility=Utility(classifications=predicted)))[1:]
+    assert ("Accuracy lost in predicting age", 0.0) == (bar.label, bar.share)
+
+
+def test_pairs_that_are_measured_come_first_and_those_kept_last_with_the_reason():
+    source = ((1.0, 0.8, None), (0.8, 1.0, 0.3), (None, 0.3, 1.0))
+    published = ((1.0, None, 0.2), (None, 1.0, 0.25), (0.2, 0.25, 1.0))
+    rows = of_association(Association(("a", "b", "c"), source, published, exact=("a", "b"))).rows
+    assert "b, c" == rows[0][0]
+    assert [("a, c", "undefined"), ("a, b", "published as they are")] == [
+        (row[0].text, row[0].note.split(":")[0]) for row in rows[1:]
+    ]
+
+
+def test_of_anatomy_it_is_said_what_is_hidden_and_what_the_bars_mean(report):
+    models = (ModelSpec("probabilistic-l-diversity", {"l": 3}),)
+    policy = replace(report.policy, anatomy=True, models=models)
+    text = Page(render(replace(report, policy=policy))).text
+    said = [
+        "quasi-identifiers are published exactly",
+        "no value is that of more than one in 3 of the persons of a bucket",
+        "the greatest share in a bucket",
+        "buckets 386 smallest bucket 5",
+        "What every bucket must achieve",
+        "the most frequent one of their bucket",
+    ]
+    assert [one for one in said if one not in text] == []
+    assert "quasi-identifiers are published exactly" not in Page(render(report)).text

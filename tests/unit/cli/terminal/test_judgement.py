@@ -28,7 +28,10 @@ RISK = Risk(
 USE = Utility(
     distributions=(Distribution("age", ("a",), (1.0,), (1.0,), 0.125),),
     queries=(QueryError(0.01, 1000, 0.042, 0.246),),
-    classifications=(Classification("salary", "boosting", (0.85, 0.81, 0.75), None),),
+    classifications=(
+        Classification("salary", "boosting", (0.85, 0.81, 0.75), None),
+        Classification("sex", "boosting", (0.5, 0.45, 0.5), None),
+    ),
 )
 
 
@@ -45,20 +48,21 @@ def wide(monkeypatch):
 def test_risks_are_shown(capsys):
     judgement.risk(RISK)
     assert {
-        "prosecutor 0.2000 0.0500 0.0000 0.2000 the relation",
+        "prosecutor 20.00% 5.00% 0.00% 20.00% the relation",
         "1 3 3",
         "5-9 10 61",
         "500+ 1 700",
         "not judged: ward is masked by pram (keep 0.8)",
-        "disease 4 0.5000 2.0000 0.4000 0.3000 0.0000 0.1000 2.5000 0.2500",
+        "disease 4 50.00% 2 40.00% 30.00% 0.00% 10.00% 2.5 0.25",
     } < set(lines(capsys))
 
 
 def test_who_is_unique_is_shown(capsys):
     judgement.uniqueness(RISK, sampled=200)
     shown = lines(capsys)
-    assert {"zayatz 144,000 0.0500 0.0423", "age, sex 12 0.0600"} < set(shown)
+    assert {"zayatz 144,000 5.00% 4.23%", "age, sex 12 6.00%"} < set(shown)
     assert "What makes rows of the source unique, of 200 rows" in shown
+    assert "unique by exact values, as inspect counts them" in shown
 
 
 def test_attacks_are_shown(capsys):
@@ -71,9 +75,10 @@ def test_attacks_are_shown(capsys):
 def test_use_is_shown(capsys):
     judgement.utility(USE)
     assert {
-        "age 0.1250",
-        "1.0% 1,000 0.0420 0.2460",
-        "salary boosting 0.8500 0.8100 0.7500 - - -",
+        "age 12.50%",
+        "1.00% 1,000 4.20% 24.60%",
+        "salary boosting 85.00% 81.00% 75.00% - - -",
+        USE.classifications[1].guessed_in_words,
     } < set(lines(capsys))
 
 
