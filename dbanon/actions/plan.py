@@ -13,6 +13,7 @@ from dbanon.actions.preparation.request import Request
 from dbanon.domain.checks import CheckReport
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.progress import Stages
+from dbanon.domain.report.losses import told_loss
 from dbanon.domain.table import TableName
 from dbanon.formats.datasets import Dataset
 from dbanon.settings import Settings
@@ -132,7 +133,7 @@ def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -
     bench = Bench(released, policy, stages, seed=request.seed)
     verdict = judged(
         bench,
-        Everybody(),
+        Everybody(name="" if policy.population is None else str(policy.population)),
         sizes=_alike(prepared) if policy.anatomy else None,
         achieved=float(policy.k) if prepared.several else None,
     )
@@ -143,7 +144,7 @@ def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -
         created_at=None,
         policy=_recoded(policy, dict(prepared.recodings)),
         checks=CheckReport(found.relation, results),
-        loss=found.loss,
+        loss=told_loss(found.loss, least=bench.least),
         risk=verdict.risk,
         utility=verdict.utility,
         columns=_types(found, prepared),

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dbanon.domain.report.losses import Count
+
 _WHOLE = 10  # shares from which on decimals say nothing
 
 
@@ -17,6 +22,11 @@ def number(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
+
+
+def counted(count: Count) -> str:
+    """Spell a count, or what may be told of it."""
+    return count if isinstance(count, str) else f"{count:,}"
 
 
 def strength(value: float | None) -> str:

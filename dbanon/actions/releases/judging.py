@@ -25,11 +25,14 @@ _OF_TWO = "a second relation is needed: dbanon attack RELATION --with OTHER"
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Risk and utility; sampled: of how many rows of the source; left_out: for want of time."""
+    """Risk and utility as they are told; left_out: for want of time.
+
+    sampled: how many rows of the source were looked at, None where all were.
+    """
 
     risk: Risk
     utility: Utility
-    sampled: int
+    sampled: int | None
     left_out: tuple[str, ...]
 
 
@@ -43,6 +46,13 @@ class Bench:
     samples: int = SAMPLES
     seed: int = 0
     until: float | None = None
+
+    @property
+    def least(self) -> int:
+        """How many rows it takes to be told."""
+        from dbanon.anonymization.risk.telling import least_rows
+
+        return least_rows(self.released, self.policy)
 
     @property
     def is_late(self) -> bool:
@@ -74,6 +84,7 @@ def judged(
     everybody, threshold, sizes, achieved: as ``risk.judge`` has them.
     """
     from dbanon.anonymization.risk import judge
+    from dbanon.anonymization.risk.telling import told_risk, told_utility
     from dbanon.domain.report import Utility
 
     left_out = []
@@ -99,7 +110,9 @@ def judged(
         left_out.append("utility")
     else:
         utility = _used(bench)
-    return Judged(risk, utility, len(rows), tuple(left_out))
+    risk = told_risk(risk, n_rows=len(rows), least=bench.least)
+    sampled = len(rows) if len(rows) < bench.released.table.n_rows else None
+    return Judged(risk, told_utility(utility, least=bench.least), sampled, tuple(left_out))
 
 
 def _masked(policy: Policy) -> dict[str, str]:

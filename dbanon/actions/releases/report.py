@@ -12,6 +12,7 @@ from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import K_ANONYMITY
 from dbanon.domain.progress import Stages
 from dbanon.domain.report import Report
+from dbanon.domain.report.losses import told_count, told_loss
 from dbanon.domain.text import command
 from dbanon.settings import Settings
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from dbanon.actions.releases.check import Checked
     from dbanon.actions.releases.seeing import Seen
     from dbanon.domain.release import Release
+    from dbanon.domain.report.losses import Count, Loss
     from dbanon.domain.table import TableName
 
 
@@ -107,8 +109,10 @@ def _judged(
     """Return the report; parts for which there is no time are left out, and named."""
     until = None if asked.time_limit is None else begun + asked.time_limit
     looked = {"samples": asked.samples, "seed": asked.seed}
+    bench = Bench(seen.released, release.policy, stages, until=until, **looked)
+    loss, hidden = _loss(release, checked, bench.least)
     found = judged(
-        Bench(seen.released, release.policy, stages, until=until, **looked),
+        bench,
         seen.everybody,
         threshold=asked.threshold,
         sizes=seen.sizes,
@@ -121,7 +125,8 @@ def _judged(
         created_at=release.created_at,
         policy=release.policy,
         checks=checked.report,
-        loss=release.loss,
+        loss=loss,
+        hidden=hidden,
         risk=found.risk,
         utility=found.utility,
         columns=seen.columns,
@@ -131,6 +136,16 @@ def _judged(
         warnings=seen.warnings,
         sampled=found.sampled,
         left_out=found.left_out,
+    )
+
+
+def _loss(release: Release, checked: Checked, least: int) -> tuple[Loss, Count]:
+    """Return what was lost, and how many rows are hidden by now: none where nobody counts them."""
+    published = release.loss.n_rows - release.loss.n_suppressed
+    found = (one.n_rows for one in checked.report.results if one.model == K_ANONYMITY)
+    shown = next(found, published)
+    return told_loss(release.loss, least=least, shown=shown), told_count(
+        abs(published - shown), least
     )
 
 

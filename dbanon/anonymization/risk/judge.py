@@ -40,6 +40,13 @@ class Everybody:
     counted: Released | None = None
     name: str = ""
 
+    @property
+    def uncounted(self) -> str:
+        """Among what records are counted without it."""
+        if not self.name or self.counted is not None:
+            return UNKNOWN
+        return f"the relation, as {self.name} is counted once it is published: at most"
+
 
 def risk(
     released: Released,
@@ -57,7 +64,7 @@ def risk(
     """
     alike = released.size if sizes is None else sizes
     heads = _heads(alike, achieved)
-    found, basis = None, UNKNOWN
+    found, basis = None, everybody.uncounted
     if everybody.counted is not None and tells(everybody.counted) and sizes is None:
         found, basis = of_counts(persons(everybody.counted), heads), everybody.name
     elif everybody.size is not None and alike.sum():

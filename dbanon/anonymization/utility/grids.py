@@ -11,6 +11,7 @@ import numpy as np
 from dbanon.anonymization.encoding.bands import period_ends, period_name
 from dbanon.anonymization.encoding.text import number_text
 from dbanon.domain.policy import PERIODS
+from dbanon.domain.report import BEYOND
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -125,9 +126,9 @@ def _opened(reading: Reading, names: list[str]) -> list[str]:
     texts = [reading.texts[i] or "" for i in np.flatnonzero(reading.of_labels > 0.0)]
     first, *others, last = names
     if any(text.startswith(_OPEN_LOW) for text in texts):
-        first = f"{first} or less"
+        first = f"{first}{BEYOND[0]}"
     if any(text.endswith(_OPEN_HIGH) for text in texts):
-        last = f"{last} or more"
+        last = f"{last}{BEYOND[1]}"
     return [first, *others, last]
 
 

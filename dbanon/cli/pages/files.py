@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 _KINDS = (".html", ".htm")
+_MARK, _HEAD = b'<meta name="generator" content="dbanon ', 1024  # bytes in which a page has it
 
 
 def require(path: Path, *, example: str) -> None:
@@ -24,8 +25,7 @@ def require(path: Path, *, example: str) -> None:
     folder = path.absolute().parent
     if not folder.is_dir():
         raise ConfigError(f"there is no folder {folder}", hint=command("mkdir -p", path.parent))
-    if path.exists() and not path.is_file():
-        raise ConfigError(f"{path} is no file", hint=f"--html another/{path.name}")
+    _target(path)
     try:
         import jinja2  # noqa: F401 - only whether it is there
     except ModuleNotFoundError:
@@ -34,9 +34,32 @@ def require(path: Path, *, example: str) -> None:
         ) from None
 
 
+def _target(path: Path) -> Path:
+    """Return where a page is written: by a link to a page too, but never over any other file."""
+    if path.is_symlink() and not path.exists():
+        raise _taken(path, "is a link to nothing")
+    if path.exists() and not path.is_file():
+        raise _taken(path, "is no file")
+    if path.exists() and not _is_page(path):
+        raise _taken(path, "is a file that is no page of dbanon, and stays as it is")
+    return Path(os.path.realpath(path))
+
+
+def _is_page(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return _MARK in file.read(_HEAD)
+    except OSError:
+        return False
+
+
+def _taken(path: Path, reason: str) -> ConfigError:
+    return ConfigError(f"{path} {reason}", hint=f"--html another/{path.name}")
+
+
 def write(text: str, path: Path) -> None:
-    """Write a page, whole or not at all, in place of a file of that name; follows links."""
-    target = Path(os.path.realpath(path))
+    """Write a page, whole or not at all, in place of the one of that name and of nothing else."""
+    target = _target(path)
     draft = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}")
     try:
         # With the rights of any new file: it holds what somebody may read who could run this.
@@ -44,7 +67,10 @@ def write(text: str, path: Path) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(target)
+        if _is_page(target):
+            draft.replace(target)
+        else:
+            os.link(draft, target)  # which takes the place of nothing
     except OSError as error:
         _refuse(path, error)
     finally:

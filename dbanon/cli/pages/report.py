@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dbanon.cli.pages import files, risk, rules, summary, utility
 from dbanon.cli.pages.rendering import rendered
 from dbanon.cli.terminal.report import anatomy, asked
+from dbanon.domain.report import BEYOND
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,6 +48,7 @@ def render(report: Report) -> str:
         distributions=[
             utility.of_distribution(one).parts(_MOST_BINS) for one in kept.distributions
         ],
+        opened=any(name.endswith(BEYOND) for one in kept.distributions for name in one.bins),
         associations=[utility.of_association(one).parts(_MOST_PAIRS) for one in kept.associations],
         queries=utility.of_queries(kept.queries),
         predictions=utility.of_predictions(kept.classifications),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dbanon.cli.notation import number, percent
+from dbanon.cli.notation import counted, number, percent
 from dbanon.cli.pages import risk as risks
 from dbanon.cli.pages.figures import FIGURE, WORDS, Bar, Ink, Noted, Ruling, Table
 from dbanon.domain.checks import Verdict
@@ -77,13 +77,13 @@ def facts(report: Report) -> list[tuple[str, str]]:
     if now is not None:
         return [
             ("rows shown now", number(now.n_rows)),
-            ("rows hidden since", number(loss.n_rows - loss.n_suppressed - now.n_rows)),
+            ("rows hidden since", counted(report.hidden)),
             (all_of_them, number(now.classes)),
             (f"smallest {one}", number(now.achieved)),
         ]
     return [
-        ("rows published", number(loss.n_rows - loss.n_suppressed)),
-        ("rows left out", number(loss.n_suppressed)),
+        ("rows published", counted(loss.n_published)),
+        ("rows left out", counted(loss.n_suppressed)),
         (all_of_them, number(loss.n_classes)),
         (f"smallest {one}", number(loss.smallest_class)),
     ]

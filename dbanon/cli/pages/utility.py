@@ -12,8 +12,8 @@ from dbanon.domain.wording import MEANINGS, Meaning
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dbanon.domain.assignment import LossReport
     from dbanon.domain.report import Association, Classification, Distribution, QueryError
+    from dbanon.domain.report.losses import Loss
 
 
 _UNDEFINED = "undefined: a column does not vary, or its values are too many or hidden"
@@ -21,7 +21,7 @@ _KEPT = "published as they are: as in the source, but for rows left out"
 _NOTES = ("", _UNDEFINED, _KEPT)  # in the order in which pairs are shown
 
 
-def of_loss(loss: LossReport) -> Table:
+def of_loss(loss: Loss) -> Table:
     """Return the loss of each column, and that of all."""
     shares = [*loss.columns.items(), ("all (NCP)", loss.ncp)]
     if loss.weighted_ncp is not None:
@@ -34,7 +34,7 @@ def of_loss(loss: LossReport) -> Table:
     return Table(caption, heads, tuple(rows))
 
 
-def of_metrics(loss: LossReport) -> Table:
+def of_metrics(loss: Loss) -> Table:
     """Return every other metric of the loss, with what it means."""
     found = ((MEANINGS.get(name, Meaning(name, "")), value) for name, value in loss.metrics.items())
     heads = {"metric": WORDS, "value": FIGURE, "meaning": WORDS}

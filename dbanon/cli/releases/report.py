@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dbanon.cli import options
+from dbanon.cli.notation import counted
 from dbanon.cli.pages import files
 from dbanon.cli.pages import report as page
 from dbanon.cli.terminal import console
@@ -158,7 +159,7 @@ def _show(found: Report) -> None:
     if found.hiding is not None:
         console.say(
             f"that was when it was published; {found.hiding.n_rows:,} rows in"
-            f" {found.hiding.classes:,} classes are shown now, and the others are hidden"
+            f" {found.hiding.classes:,} classes are shown now; hidden: {counted(found.hidden)}"
         )
     for line in shown.anatomy(found.policy):
         console.say(line)

@@ -58,8 +58,8 @@ def risk(found: Risk) -> None:
     console.table(_BELIEFS, beliefs, title="Disclosure: what a class says beyond the relation")
 
 
-def uniqueness(found: Risk, *, sampled: int) -> None:
-    """Print who is unique, of so many rows of the source."""
+def uniqueness(found: Risk, *, sampled: int | None) -> None:
+    """Print who is unique, of so many rows of the source, of all where it is None."""
     rows = [
         (one.estimator, one.population, percent(one.sampled), percent(one.share))
         for one in found.uniqueness
@@ -69,7 +69,8 @@ def uniqueness(found: Risk, *, sampled: int) -> None:
         console.table(headers, rows, title="Unique persons in the population, by the source")
     sets = [(", ".join(one.columns), one.rows, percent(one.share)) for one in found.unique_sets]
     if sets:
-        title = f"What makes rows of the source unique, of {sampled:,} rows"
+        among = "all" if sampled is None else f"{sampled:,}"
+        title = f"What makes rows of the source unique, of {among} rows"
         console.table(("columns", "rows", "share"), sets, title=title)
     if rows or sets:
         console.say(found.counted_in_words)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbanon.cli.notation import percent
+from dbanon.cli.notation import counted, percent
 from dbanon.cli.terminal import console
+from dbanon.domain.assignment import LossReport
 from dbanon.domain.composition import Exposure
 from dbanon.domain.policy import L_DIVERSITY
 from dbanon.domain.table import quote_identifier
@@ -18,10 +19,10 @@ from dbanon.models.specs import texts, title
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dbanon.domain.assignment import LossReport
     from dbanon.domain.checks import CheckReport
     from dbanon.domain.composition import Composition
     from dbanon.domain.policy import ModelSpec, Policy
+    from dbanon.domain.report.losses import Loss
 
 # Metrics from here on are read by their size, not by their decimals.
 _WHOLE = 1000
@@ -94,7 +95,7 @@ def composition_in_full(found: Composition) -> None:
     console.table(held, pairs, title=f"Release {found.releases[-1]}, held against each before")
 
 
-def loss(report: LossReport) -> None:
+def loss(report: LossReport | Loss) -> None:
     """Print what privacy cost, column by column."""
     rows = [(name, percent(value)) for name, value in report.columns.items()]
     rows.append(("all (NCP)", percent(report.ncp)))
@@ -107,27 +108,37 @@ def loss(report: LossReport) -> None:
             f"{quote_identifier(name)} costs {share:.0%} of the loss: consider another floor"
             " (at_least, bands), a taxonomy with more levels, or another role for it"
         )
-    sampled = f" ({report.n_sampled:,} by numbers of rows)" if report.n_sampled else ""
+    sampled = f" ({counted(report.n_sampled)} by numbers of rows)" if report.n_sampled else ""
     console.say(
-        f"{report.n_rows:,} rows, {report.n_suppressed:,} suppressed{sampled}, {report.n_classes:,}"
-        f" classes, smallest {report.smallest_class:,}"
+        f"{_rows(report)}, {counted(report.n_suppressed)} suppressed{sampled},"
+        f" {report.n_classes:,} classes, smallest {report.smallest_class:,}"
+    )
+    filtered, nobody, not_drawn = map(
+        counted, (report.n_filtered, report.n_of_nobody, report.n_not_drawn)
     )
     if report.n_filtered:
-        console.say(f"{report.n_filtered:,} more rows of the table do not meet the policy's where")
+        console.say(f"{filtered} more rows of the table do not meet the policy's where")
     if report.n_of_nobody:
-        console.say(f"{report.n_of_nobody:,} more rows of the table are of nobody who is published")
+        console.say(f"{nobody} more rows of the table are of nobody who is published")
     if report.n_not_drawn:
         console.say(
-            f"{report.n_not_drawn:,} more rows are of persons who are not in the sample. It gives"
+            f"{not_drawn} more rows are of persons who are not in the sample. It gives"
             " no k by itself: whoever is known to be in it has the classes to hide in, and no more"
         )
     found = [
         (*MEANINGS.get(name, Meaning(name, "")), value) for name, value in report.metrics.items()
     ]
     measured = [(metric, _brief(value), line) for metric, line, value in found]
-    console.table(("metric", "value", "meaning"), measured)
+    if measured:
+        console.table(("metric", "value", "meaning"), measured)
     if report.sensitive_aware:
         console.say(_AWARE)
+
+
+def _rows(report: LossReport | Loss) -> str:
+    if isinstance(report, LossReport) or isinstance(report.n_rows, int):
+        return f"{report.n_rows:,} rows"
+    return f"rows published: {counted(report.n_published)}"
 
 
 def search(policy: Policy) -> str:

@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from dbanon.domain.assignment import LossReport
     from dbanon.domain.caution import Caution
     from dbanon.domain.checks import CheckReport, CheckResult
     from dbanon.domain.policy import Policy
+    from dbanon.domain.report.losses import Count, Loss
     from dbanon.domain.table import TableName
+
+
+BEYOND = (" or less", " or more")
+"""How the first and the last bin of a distribution end that also hold what lies beyond them."""
 
 
 class Attacker(StrEnum):
@@ -277,7 +281,7 @@ class Report:
     release is None of what is only planned; columns: the published type of each; taxonomies: the
     version of each; readers: the roles that it was granted to; statements: SQL that repeats the
     checks; sampled: how many rows of the source were looked at where not all were; left_out: what
-    there was no time for.
+    there was no time for; hidden: how many rows were published that a live view shows no longer.
     """
 
     relation: TableName
@@ -286,7 +290,7 @@ class Report:
     created_at: datetime | None
     policy: Policy
     checks: CheckReport
-    loss: LossReport
+    loss: Loss
     risk: Risk
     utility: Utility
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -294,16 +298,15 @@ class Report:
     readers: tuple[str, ...] = ()
     statements: tuple[str, ...] = ()
     warnings: tuple[Caution, ...] = ()
-    sampled: int = 0
+    sampled: int | None = None
     left_out: tuple[str, ...] = ()
+    hidden: Count = 0
 
     @property
     def hiding(self) -> CheckResult | None:
         """The check of k, if it counted other rows than were published: a live view hides some."""
-        published = self.loss.n_rows - self.loss.n_suppressed
         found = (one for one in self.checks.results if one.model == K_ANONYMITY)
-        now = next(found, None)
-        return now if now is not None and now.n_rows != published else None
+        return next(found, None) if self.hidden else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from tables import make_patients, patients_policy, publish_patients, serve_patie
 import dbanon
 from dbanon.domain.checks import Verdict
 from dbanon.domain.errors import ConfigError, DatabaseError, DriftError, NotPermitted, TableNotFound
-from dbanon.domain.policy import ColumnRule, MaskingStep, ModelSpec, Role
+from dbanon.domain.policy import ColumnRule, Comparison, Condition, MaskingStep, ModelSpec, Role
 from dbanon.domain.report import Attacker
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
@@ -179,6 +179,29 @@ def test_masked_values_are_said_not_to_be_judged(database):
     assert ((), {"disease": "pram (keep 0.8)"}) == (found.disclosures, found.not_judged)
     why = {"join": "a second relation", "membership": "nobody", "skewness": "no sensitive column"}
     assert [name for name, words in why.items() if words not in found.not_tried[name]] == []
+
+
+def test_few_persons_are_counted_in_no_figure(database, run, monkeypatch, tmp_path):
+    table = make_patients(database, rows=204)
+    policy = patients_policy(table, where=(Condition("id", Comparison.AT_LEAST, 4),))
+    dbanon.set_policy(table, policy, settings=database.settings)
+    dbanon.publish(table, settings=database.settings)
+    monkeypatch.setenv("DBANON_DSN", database.dsn)
+    page = tmp_path / "report.html"
+    printed = run("report", "anon.patients", "--html", page).out
+    assert "fewer than 5 more rows of the table do not meet" in printed
+    assert "fewer than 5 more do not meet the conditions" in page.read_text("utf-8")
+    document = json.loads(run("report", "anon.patients", "--json").out)
+    assert ("fewer than 5", 200) == (document["loss"]["n_filtered"], document["loss"]["n_rows"])
+    database.execute("DELETE FROM public.patients WHERE id = 9")
+    document = json.loads(run("report", "anon.patients", "--json").out)
+    assert document["sampled"] is None
+    assert {200} == {
+        one["tried"]
+        for one in document["risk"]["attacks"]
+        if one["name"] == "re-identification, prosecutor"
+    }
+    assert all(one["share"] == one["rows"] / 200 for one in document["risk"]["unique_sets"])
 
 
 RECODED = ["bounds", "center", "interval-text", "mean", "median", "set", "global", "suppress"]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbanon.anonymization.risk.judge import Everybody
 from dbanon.anonymization.risk.reidentification import (
     RELATION,
     UNKNOWN,
@@ -57,6 +58,11 @@ def test_what_a_risk_is_counted_among_is_said():
     assert [RELATION, UNKNOWN, UNKNOWN] == [
         one.basis for one in risks(np.array([3]), threshold=0.2)
     ]
+
+
+def test_a_population_that_is_only_named_is_said_to_be_counted_later():
+    assert UNKNOWN == Everybody().uncounted
+    assert "public.everybody is counted once" in Everybody(name="public.everybody").uncounted
 
 
 def test_nothing_published_has_no_risk():

@@ -8,10 +8,12 @@ import pytest
 from dbanon.cli.pages.files import require, write
 from dbanon.domain.errors import ConfigError
 
+BEFORE = '<meta name="generator" content="dbanon 0.1.0">'
+
 
 def test_a_page_takes_the_place_of_the_one_before(tmp_path):
     path = tmp_path / "report.html"
-    write("before", path)
+    write(BEFORE, path)
     write("\u00e9\n", path)
     assert path.read_bytes() == b"\xc3\xa9\n"
     assert list(tmp_path.iterdir()) == [path]
@@ -19,7 +21,7 @@ def test_a_page_takes_the_place_of_the_one_before(tmp_path):
 
 def test_a_link_stays_one(tmp_path):
     target, link = tmp_path / "kept.html", tmp_path / "report.html"
-    target.write_text("before")
+    target.write_text(BEFORE)
     link.symlink_to(target)
     write("now", link)
     assert link.is_symlink()
@@ -28,7 +30,7 @@ def test_a_link_stays_one(tmp_path):
 
 def test_what_was_there_stays_when_the_page_cannot_be_written(tmp_path, monkeypatch):
     path = tmp_path / "report.html"
-    write("before", path)
+    write(BEFORE, path)
 
     def full(_):
         raise OSError(28, "No space left on device")
@@ -37,7 +39,7 @@ def test_what_was_there_stays_when_the_page_cannot_be_written(tmp_path, monkeypa
     with pytest.raises(ConfigError, match="No space left") as found:
         write("now", path)
     assert found.value.hint == "--html another/report.html"
-    assert path.read_text() == "before"
+    assert path.read_text() == BEFORE
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -49,6 +51,32 @@ def test_a_page_has_the_rights_of_any_new_file(tmp_path):
     finally:
         os.umask(before)
     assert path.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("there", ["a file", "a link to a file", "a link to nothing"])
+def test_what_is_no_page_stays_as_it_is(tmp_path, there):
+    path, other = tmp_path / "report.html", tmp_path / "kept"
+    if there == "a file":
+        path.write_text("kept")
+    else:
+        path.symlink_to(other)
+    if there == "a link to a file":
+        other.write_text("kept")
+    before = sorted((one.name, one.is_symlink()) for one in tmp_path.iterdir())
+    for refused in (lambda: require(path, example="report.html"), lambda: write(BEFORE, path)):
+        with pytest.raises(ConfigError, match=r"report.html is a (file that is no page|link to n)"):
+            refused()
+    assert sorted((one.name, one.is_symlink()) for one in tmp_path.iterdir()) == before
+    assert not path.exists() or path.read_text() == "kept"
+
+
+def test_a_file_that_comes_meanwhile_stays_as_it_is(tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    monkeypatch.setattr(os, "fsync", lambda _: path.write_text("kept"))
+    with pytest.raises(ConfigError, match="File exists"):
+        write(BEFORE, path)
+    assert path.read_text() == "kept"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize(

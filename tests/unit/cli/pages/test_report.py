@@ -103,7 +103,7 @@ def test_a_page_says_what_a_report_says(report):
         "icd version 3",
         "analysts auditors",
         "SELECT model, achieved FROM dbanon.verify('anon.x');",
-        "12 more do not meet the conditions",
+        "rows: 7,883; 12 more do not meet the conditions",
         "'kappa' is masked",
         "unique by values as the policy's floors leave them (age: nothing finer than bands of 5);",
         "not judged: ward is masked by pram (keep 0.8)",
@@ -124,14 +124,12 @@ def test_a_plan_promises_nothing_of_the_database(planned):
 
 def test_rows_that_a_live_view_hides_are_not_said_to_be_published(report):
     results = (CheckResult("k-anonymity", None, 5, 6, 10, 0, 67, Verdict.PASSED),)
-    shown = replace(report, checks=CheckReport(report.relation, results))
-    published = report.loss.n_rows - report.loss.n_suppressed
+    shown = replace(report, checks=CheckReport(report.relation, results), hidden=7_804)
     text = Page(render(shown)).text
     assert "rows published" not in text
-    assert f"rows shown now 67 rows hidden since {published - 67:,} classes 10" in text
+    assert "rows shown now 67 rows hidden since 7,804 classes 10" in text
     assert shown.hiding == results[0]
-    same = CheckResult("k-anonymity", None, 5, 5, 10, 0, published, Verdict.PASSED)
-    assert replace(report, checks=CheckReport(report.relation, (same,))).hiding is None
+    assert report.hiding is None
 
 
 def test_what_failed_is_said_first_by_a_sign_and_a_word(report):
@@ -160,6 +158,15 @@ def test_a_figure_that_may_not_be_told_has_no_bar(report):
     page = Page(render(replace(report, utility=utility)))
     rows = page.text.split("age: 0.00% apart")[1]
     assert "[0,9) few 60.00% 60.00% [9,99) 40.00% few 40.00%" in rows
+
+
+def test_it_is_said_how_open_ranges_are_spread_where_there_are_some(report):
+    utility = Utility(
+        (Distribution("age", ("[0,9)", "[9,99) or more"), (0.6, 0.4), (0.6, 0.4), 0.0),)
+    )
+    said = "A row of an open range, such as 90+ or <18, is spread evenly"
+    assert said in Page(render(replace(report, utility=utility))).text
+    assert said not in Page(render(report)).text
 
 
 def test_the_only_style_is_known_to_the_browser_by_its_digest(report):

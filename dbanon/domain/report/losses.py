@@ -1,0 +1,95 @@
+"""What a publication cost, as a report tells it: without a count of fewer than k rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dbanon.domain.assignment import LossReport
+
+Count = int | str
+"""How many rows, or in words what may be told of that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A ``LossReport`` as it is told; n_published: how many rows readers got.
+
+    Where rows are left out, but too few to be told, neither is how many rows the source has, nor
+    any metric, of which most count them; losses are then those of the published rows.
+    """
+
+    n_rows: Count
+    n_published: Count
+    n_suppressed: Count
+    n_classes: int
+    smallest_class: int
+    ncp: float
+    columns: Mapping[str, float]
+    metrics: Mapping[str, float]
+    sensitive_aware: bool
+    weighted_ncp: float | None
+    n_sampled: Count
+    n_filtered: Count
+    n_not_drawn: Count
+    n_of_nobody: Count
+    costliest: tuple[str, float] | None
+
+
+def told_count(count: int, least: int) -> Count:
+    """Return a count of rows: it is told of none, and of so many as it takes."""
+    return count if not 0 < count < least else f"fewer than {least:,}"
+
+
+def told_loss(loss: LossReport, *, least: int, shown: int | None = None) -> Loss:
+    """Return a loss as it is told; least: the fewest rows of which a count is told, but for none.
+
+    shown: how many rows a live view shows by now.
+    """
+    published = loss.n_rows - loss.n_suppressed
+    few = f"fewer than {least:,}"
+    is_known = shown is None or not 0 < abs(published - shown) < least
+    is_fine = not 0 < loss.n_suppressed < least
+
+    def of_told(share: float) -> float:
+        return share if is_fine else _of_published(share, loss)
+
+    return Loss(
+        n_rows=_told_rows(loss, few if not is_fine else "", is_known=is_known),
+        n_published=published if is_known else f"those shown now, but for {few}",
+        n_suppressed=told_count(loss.n_suppressed, least),
+        n_classes=loss.n_classes,
+        smallest_class=loss.smallest_class,
+        ncp=of_told(loss.ncp),
+        columns={name: of_told(share) for name, share in loss.columns.items()},
+        metrics=loss.metrics if is_fine and is_known else {},
+        sensitive_aware=loss.sensitive_aware,
+        weighted_ncp=None if loss.weighted_ncp is None else of_told(loss.weighted_ncp),
+        n_sampled=_told_part(loss.n_sampled, loss.n_suppressed, least),
+        n_filtered=told_count(loss.n_filtered, least),
+        n_not_drawn=told_count(loss.n_not_drawn, least),
+        n_of_nobody=told_count(loss.n_of_nobody, least),
+        costliest=loss.costliest,
+    )
+
+
+def _told_rows(loss: LossReport, few: str, *, is_known: bool) -> Count:
+    if few:
+        return f"{few} besides those published"
+    return loss.n_rows if is_known else "those published and those left out"
+
+
+def _told_part(part: int, whole: int, least: int) -> Count:
+    """Return how many of a told count are a part of it; nobody gets the rest by subtracting."""
+    if part and 0 < whole - part < least:
+        return f"all but fewer than {least:,}"
+    return told_count(part, least)
+
+
+def _of_published(share: float, loss: LossReport) -> float:
+    """Return a loss without the rows that are left out, each of which counts 1 in it."""
+    published = loss.n_rows - loss.n_suppressed
+    return (share * loss.n_rows - loss.n_suppressed) / published if published else 0.0
