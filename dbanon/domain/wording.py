@@ -84,11 +84,11 @@ OF_BUCKETS: Mapping[str, str] = {
 def anatomy_in_words(least: float) -> str:
     """Return what readers of figures should know of a relation by anatomy; least: its l."""
     return (
-        "by anatomy: quasi-identifiers are published exactly, so that whoever knows those of a"
+        "By anatomy: quasi-identifiers are published exactly, so that whoever knows those of a"
         " person finds the person's row, and that the person is in the table: risks of finding a"
         " record are those of a row, up to 100%, and no promise is broken by them. What is hidden"
         " is which sensitive value of a bucket is the person's: no value is that of more than one"
-        f" in {least:g} of the persons of a bucket, which bounds how surely it is believed"
+        f" in {least:g} of the persons of a bucket, which bounds how surely it is believed."
     )
 
 

@@ -38,7 +38,7 @@ def render(report: Report) -> str:
         records=risk.of_records(found.reidentification),
         sizes=risk.of_sizes(found.sizes),
         beliefs=risk.of_beliefs(found.disclosures, group=summary.group(report)),
-        changes=risk.of_changes(found.disclosures),
+        changes=risk.of_changes(found.disclosures, group=summary.group(report)),
         populations=risk.of_populations(found.uniqueness),
         sets=risk.of_sets(found.unique_sets),
         attacks=risk.of_attacks(found.attacks),

@@ -102,8 +102,8 @@ def of_beliefs(found: Sequence[Disclosure], *, group: str) -> Table:
     return Table(caption, heads, tuple(rows))
 
 
-def of_changes(found: Sequence[Disclosure]) -> Table:
-    """Return what the classes say of each sensitive column that the relation does not."""
+def of_changes(found: Sequence[Disclosure], *, group: str) -> Table:
+    """Return what a class, or a bucket, says of sensitive columns that the relation does not."""
     heads = {
         "column": WORDS,
         "greatest lift": FIGURE,
@@ -123,7 +123,7 @@ def of_changes(found: Sequence[Disclosure]) -> Table:
         )
         for one in found
     )
-    caption = "What classes say of sensitive columns beyond what the whole relation says"
+    caption = f"What a {group} says of sensitive columns beyond what the whole relation says"
     return Table(caption, heads, tuple(rows))
 
 

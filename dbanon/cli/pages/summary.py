@@ -97,7 +97,7 @@ def group(report: Report) -> str:
 def of_risk(report: Report) -> list[Bar]:
     """Return what an attacker can have at most and on average; shorter is better."""
     found = report.risk
-    return [*_records(found), *_values(found.disclosures, group(report))]
+    return [*_records(report), *_values(found.disclosures, group(report))]
 
 
 def beyond(risk: Risk) -> list[Bar]:
@@ -122,8 +122,12 @@ _KNOWS = {
 }
 
 
-def _records(risk: Risk) -> Iterator[Bar]:
-    for one in risk.reidentification[:1]:
+_FINDS = "by whoever knows the quasi-identifiers, which are published: the row, and not the value"
+
+
+def _records(report: Report) -> Iterator[Bar]:
+    for one in report.risk.reidentification[:1]:
+        knows = _FINDS if report.policy.anatomy else _KNOWS[one.attacker]
         marks = (risks.bound(one.threshold, "threshold"),)
         for label, share in (("easiest to find", one.highest), ("on average", one.average)):
             yield Bar(
@@ -132,7 +136,7 @@ def _records(risk: Risk) -> Iterator[Bar]:
                 percent(share),
                 marks,
                 label=f"Record {label}",
-                about=_KNOWS[one.attacker],
+                about=knows,
             )
 
 
