@@ -111,8 +111,7 @@ def beyond(risk: Risk) -> list[Bar]:
 
 
 def _assumed(attack: Attack) -> Bar:
-    about = f"assumes somebody who {attack.words}"
-    return replace(risks.drawn(attack), label=risks.called(attack), about=about)
+    return replace(risks.drawn(attack), label=risks.called(attack), about=attack.words)
 
 
 _KNOWS = {

@@ -361,6 +361,12 @@ def test_it_is_not_told_where_nobody_was_or_nobody_knows(groups, knows):
         tried(membership, case)
 
 
+def test_of_fewer_than_k_who_were_left_out_nothing_is_told():
+    case = case_of({"age": [*range(20), 100]}, None, [*[i // 2 for i in range(20)], -1], k=2)
+    with pytest.raises(NotTried, match="fewer than k"):
+        tried(membership, case)
+
+
 # All of them
 
 

@@ -253,9 +253,15 @@ def test_attacks_beyond_what_models_bound_are_on_the_first_screen_with_what_they
     )
     found = [(one.label, one.text, one.about) for one in beyond(Risk((), (), attacks=tried))]
     assert [
-        ("known: b", "94.00%", "assumes somebody who knows b"),
-        ("over", "21.00%", "assumes somebody who knows None"),
+        ("known: b", "94.00%", "knows b"),
+        ("over", "21.00%", "knows None"),
     ] == found
+
+
+def test_attacks_that_models_bound_are_not_on_the_first_screen(report):
+    assert "Each assumes somebody who" in Page(render(report)).text
+    within = replace(report, risk=replace(report.risk, attacks=report.risk.attacks[:2]))
+    assert "Each assumes somebody who" not in Page(render(within)).text
 
 
 def test_where_nothing_can_be_predicted_no_accuracy_is_lost(report):
