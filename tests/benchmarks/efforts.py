@@ -4,12 +4,14 @@
     python tests/benchmarks/efforts.py --rows 200000 --k 10 --l 3
     python tests/benchmarks/efforts.py --only fast mondrian
     python tests/benchmarks/efforts.py --only publish
+    python tests/benchmarks/efforts.py --promises 1000  # small tables instead; ten minutes
 
 The table has eleven quasi-identifiers (see samples/people.py). Each search runs in a process of its
 own, kernels ready and the table encoded before the clock starts: seconds are those of the search,
 CPU seconds count all threads, the peak of memory is that of the process. ``publish`` is a whole
 command with the effort that is the default, on an embedded server of its own. The exit code is 1 if
-a search with a time limit that Mondrian could keep loses more than Mondrian.
+a search with a time limit that Mondrian could keep loses more than Mondrian; with ``--promises``,
+if an effort loses more than it promises on a small table (see samples/promises.py).
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from measuring import (
     say,
 )
 from samples.people import NAME, encoded_people, prepare
+from samples.promises import hold
 
 ROWS, LIMIT, SEED, FEW = 2_000_000, 30.0, 1, 2_000
 BAR = Bar(90.0)
@@ -103,7 +106,10 @@ def main() -> None:
     parser.add_argument("--l", type=int, default=1)
     choices = (*SEARCHES, PUBLISH)
     parser.add_argument("--only", nargs="+", choices=choices, default=choices, metavar="NAME")
+    parser.add_argument("--promises", type=int, metavar="TABLES", help="compare on small tables")
     chosen = parser.parse_args()
+    if chosen.promises:
+        sys.exit(int(not hold(chosen.promises)))
     size = {"rows": chosen.rows, "k": chosen.k, "l": chosen.l}
     say(f"Python {sys.version.split()[0]}, {os.cpu_count()} processors, {size}")
     found = compare([name for name in SEARCHES if name in chosen.only], **size)
