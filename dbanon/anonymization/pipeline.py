@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymization.adjusting.feasible import crowding, rows_in_reach
+from dbanon.anonymization.adjusting.finishing import finish
 from dbanon.anonymization.adjusting.population_merging import (
     cover_or_coarsen,
     failing,
     population_models,
     require_possible,
 )
-from dbanon.anonymization.adjusting.rare import leave_rare
-from dbanon.anonymization.adjusting.repair import enforce
-from dbanon.anonymization.adjusting.trim import trim
 from dbanon.anonymization.algorithms.blocks import assign_in_blocks
+from dbanon.anonymization.algorithms.candidates import least
+from dbanon.anonymization.auto.algorithm import Auto
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.loss.metrics import prefixes, publication, report
+from dbanon.anonymization.loss.metrics import information_loss, prefixes, publication, report
 from dbanon.anonymization.parameters import LISTENER, listens, timed, typed
 from dbanon.anonymization.registry import ALGORITHMS, METRICS, RECODINGS, default_recoding
 from dbanon.anonymization.strata import group_apart, kept_columns, require_apart, require_kept
@@ -46,6 +46,7 @@ from dbanon.models.specs import require_valid, title
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from dbanon.anonymization.auto.space import Loss
     from dbanon.anonymization.encoding.population import Population
     from dbanon.anonymization.interfaces import Algorithm
     from dbanon.anonymization.loss.metrics import Publication
@@ -168,7 +169,7 @@ def _grouped(
     seed: int,
     stages: Stages,
 ) -> Assignment:
-    """Group the rows that can meet every model, trim, and merge what does not meet one."""
+    """Group the rows that can meet every model; leave some out and merge, as the policy has it."""
     rows = rows_in_reach(encoded, requirement)
     for text in crowding(encoded, rows, requirement):
         stages.note(text)
@@ -178,16 +179,35 @@ def _grouped(
         part = encoded.take(rows)
         left = requirement.budget(encoded.n_rows) - (encoded.n_rows - len(rows))
         requirement = dataclasses.replace(requirement, max_suppressed=left / len(rows))
-    assignment = _assign(algorithm, part, requirement, policy, seed=seed, stages=stages)
-    assignment = trim(part, assignment, requirement, budget=left)
-    assignment = leave_rare(part, assignment, requirement, budget=left)
-    if any(demand.model.is_monotone for demand in requirement.demands):  # k is the algorithm's task
-        assignment = enforce(part, assignment, requirement, stages=stages)
+    if isinstance(algorithm, Auto):
+        price = partial(_price, part, policy, budget=left, loss=algorithm.loss)
+        assignment = least(
+            algorithm, part, requirement, price=price, budget=left, seed=seed, stages=stages
+        )
+    else:
+        assignment = assign_in_blocks(
+            algorithm, part, requirement, block=policy.block, seed=seed, stages=stages
+        )
+        assignment = finish(part, assignment, requirement, budget=left, stages=stages)
     if part is encoded:
         return assignment
     group = np.full(encoded.n_rows, -1, np.int32)
     group[rows] = assignment.group
     return Assignment(group, assignment.n_groups)
+
+
+def _price(
+    encoded: EncodedTable, policy: Policy, assignment: Assignment, *, budget: int, loss: Loss
+) -> tuple[bool, float]:
+    """Return whether groups fail the policy as they are published, and what is lost then."""
+    values = published_values(encoded, assignment)
+    published = publication(encoded, assignment, values, k=policy.k)
+    lost = information_loss(published) if loss == "il" else report(published, {}).asked
+    try:
+        certify(published, policy, None, budget=budget)
+    except DbanonError:
+        return True, lost
+    return False, lost
 
 
 def check_feasible(encoded: EncodedTable, policy: Policy) -> Requirement:
@@ -237,22 +257,6 @@ def _check_policy(encoded: EncodedTable, policy: Policy) -> None:
         if not (math.isfinite(column.rule.weight) and column.rule.weight >= 0):
             msg = f"column {quote_identifier(column.name)}: a weight is a number of at least 0"
             raise PolicyError(msg, hint="leave the weight out to use 1")
-
-
-def _assign(
-    algorithm: Algorithm,
-    encoded: EncodedTable,
-    requirement: Requirement,
-    policy: Policy,
-    *,
-    seed: int,
-    stages: Stages,
-) -> Assignment:
-    if policy.block is None:
-        return algorithm.assign(encoded, requirement, seed=seed)
-    return assign_in_blocks(
-        algorithm, encoded, requirement, block=policy.block, seed=seed, stages=stages
-    )
 
 
 def make_algorithm(policy: Policy, *, stages: Stages) -> Algorithm:

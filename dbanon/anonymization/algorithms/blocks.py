@@ -28,11 +28,13 @@ def assign_in_blocks(
     table: EncodedTable,
     requirement: Requirement,
     *,
-    block: int,
+    block: int | None,
     seed: int,
     stages: Stages,
 ) -> Assignment:
     """Group the rows of each block apart; what compares all pairs takes n * block steps then.
+
+    block: about how many rows each has, None for one block of all.
 
     The blocks are the groups of relaxed Mondrian with k = max(block // 2, k), so each meets the
     requirement and has fewer than ``block`` rows, or 2k, unless its rows are equal or diversity
@@ -41,7 +43,7 @@ def assign_in_blocks(
     that the algorithm leaves out stay out. When somebody asks to stop, Mondrian groups the blocks
     that are left. Only k and l are asked of the blocks, not what compares with the whole table.
     """
-    if table.n_rows <= max(block, 2 * requirement.k - 1):
+    if block is None or table.n_rows <= max(block, 2 * requirement.k - 1):
         return algorithm.assign(table, requirement, seed=seed)
     requirement = replace(requirement, demands=())
     wide = Requirement(max(block // 2, requirement.k), requirement.l)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from math import sqrt
+from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -19,24 +20,14 @@ from dbanon.anonymization.auto.distribution_cuts import (
 )
 from dbanon.anonymization.auto.duplicates import freeze
 from dbanon.anonymization.auto.outliers import leave_out
+from dbanon.anonymization.auto.plans import EFFORTS, SHARES, SMALL
 from dbanon.anonymization.auto.precompile import rounds_made_ready
-from dbanon.anonymization.auto.rounds import (
-    ANNEALED,
-    LARGE,
-    LIGHT,
-    MANY_COLUMNS,
-    MOVES,
-    SELDOM,
-    TURNS,
-    coordinates,
-    improve,
-)
-from dbanon.anonymization.auto.space import can_be_carved, make_space, total_cost
-from dbanon.anonymization.auto.start import BLOCKS, CARVING, CUTS, USUAL, Carving, start
+from dbanon.anonymization.auto.rounds import coordinates, improve
+from dbanon.anonymization.auto.space import make_space, total_cost
+from dbanon.anonymization.auto.start import carved_by, start
 from dbanon.anonymization.threads import GivenUp, aside, given_up
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.progress import Stages
-from dbanon.kernels.layout import WIDE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,121 +35,42 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.auto.distribution_cuts import Shares
+    from dbanon.anonymization.auto.duplicates import Frozen
+    from dbanon.anonymization.auto.plans import Phase
     from dbanon.anonymization.auto.rounds import Effort
     from dbanon.anonymization.auto.space import Space
+    from dbanon.anonymization.auto.start import Carved
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import EncodedTable
 
 R = TypeVar("R")
 
-SHARES = "shares"
-_DENSE = frozenset({BLOCKS, CUTS, CARVING})
-
-
-class Phase(NamedTuple):
-    """Rounds of a search that are alike, and what each does; those that are hot cool down."""
-
-    rounds: int
-    each: Effort
-    mostly_moves: bool = False
-
-    def effort(self, number: int, *, share: float = 0.0) -> Effort:
-        """Return what a round does; share: of the time that is gone, where it is limited."""
-        if self.mostly_moves and (number + 1) % SELDOM > 0:
-            return MOVES
-        done = max(share, min(number / max(self.rounds, 1), 1.0))
-        return self.each._replace(heat=self.each.heat * (1 - done) ** 2)
-
-
-class Plan(NamedTuple):
-    """What an effort buys: rounds, as many as ``work`` allows, between fewest and most.
-
-    after_blocks: the fewest after a start in blocks, which leaves more to do than peeling; of
-    tables of many rows fewer, with the root of their number. annealing: the work that hot rounds
-    may have. carving: what it may cost to carve clusters out.
-    """
-
-    fewest: int
-    after_blocks: int
-    most: int
-    work: float
-    annealing: float
-    carving: Carving
-
-    def phase(self, space: Space, *, begun: str) -> Phase:
-        """Return the rounds that lose most in their time; small tables can afford more of them.
-
-        begun: the name of the start.
-        """
-        n = space.n_rows
-        hot, each = self.hot_rounds(space), _hot(space)
-        if hot >= _LEAST_HOT and (each != ANNEALED or n <= _SMALL):
-            return Phase(hot, each)
-        affordable = self.work * (1 + _SMALL / n) / (n * (1 + space.k / _HALF_AT))
-        affordable *= min(max(space.k / _USUAL, _PAIRS_GAIN), _LARGE_GAIN)
-        fewest = self.fewest
-        if begun in _DENSE:
-            fewest = max(fewest, int(self.after_blocks * min(1.0, sqrt(_MANY / n))))
-        rounds = int(min(self._most(n), max(fewest, affordable)))
-        each = TURNS if n < _TURNED else LIGHT
-        return Phase(rounds, each, begun in _DENSE and n > _MANY and space.k < _REBUILT)
-
-    def hot_rounds(self, space: Space) -> int:
-        """Return how many rounds there may be that are hot at first."""
-        n, wide = space.n_rows, space.codes.shape[1] >= WIDE
-        affordable = self.annealing * (1 + _SMALL / n) / n / (_WIDE_TAKES if wide else 1)
-        return int(min(self._most(n), affordable))
-
-    def _most(self, n: int) -> float:
-        return min(self.most * (1 + _MORE * _SMALL / max(n, _SMALL)), _FEW + n / _ROWS_OF_A_ROUND)
-
-    def long_phase(self, space: Space) -> Phase:
-        """Return hot rounds for who has the time, unless there are too many rows for that."""
-        each = _hot(space)
-        if EFFORTS["best"].hot_rounds(space) < _LEAST_HOT:
-            each = each._replace(heat=0.0)
-        return Phase(max(self.fewest, self.hot_rounds(space)), each)
-
-    def slow(self, n_clusters: int, space: Space) -> Phase:
-        """Return the rounds where sensitive values press."""
-        rounds = self.phase(space, begun=SHARES).rounds
-        affordable = _PAIRS * self.work * n_clusters / space.n_rows**2
-        return Phase(min(rounds, max(self.fewest, int(min(rounds / _SLOWER, affordable)))), LIGHT)
-
-
-EFFORTS = {
-    "fast": Plan(0, 0, 2, 5.0e5, 0.0, Carving(1, 1.0e9)),
-    "balanced": Plan(3, 11, 100, 3.3e5, 9.0e5, USUAL),
-    "best": Plan(12, 18, 400, 1.2e7, 9.0e6, USUAL),
-}
-# A round rebuilds pools of a few k rows, which is half of its work at this k.
-_HALF_AT = 80
-# Large clusters go on gaining for longer than pairs do, relative to clusters of this many rows.
-_USUAL, _PAIRS_GAIN, _LARGE_GAIN = 5, 0.5, 4.0
-_SMALL, _FEW, _ROWS_OF_A_ROUND, _MORE = 10_000, 10, 50, 4
-# Fewer rounds than these have no time to cool; one of many columns takes as long as some others.
-_LEAST_HOT, _WIDE_TAKES = 10, 6
-# Of more rows, changing places gains less in its time than moving.
-_TURNED = 100_000
-# So many rows have fewer rounds; clusters below this k gain most in the time by moves alone.
-_MANY, _REBUILT = 250_000, 10
-# Where sensitive values press, a round takes longer, and for each row the more the larger its
-# cluster is.
-_SLOWER, _PAIRS = 4, 37
+QUICK = "quick"
 _RECUTS, _FIRST = 4, 1_000_000  # passes before the first round, numbered apart from its own
-# Rounds end once so many in a row have gained less than this share each, at so many rows.
-_IN_VAIN, _FADED, _AT_ROWS = 6, 5e-4, 30_000
 
 
 class Begun(NamedTuple):
-    """The clusters to begin with, (n,); how they were made, None if quickly and for good; shares.
+    """The clusters to begin with, (n,); how they were made, QUICK being for good; shares.
 
     shares: of the sensitive values, if they press.
     """
 
     label: NDArray[np.int32]
-    name: str | None
+    name: str
     shares: Shares | None
+
+
+class Course(NamedTuple):
+    """Rounds, and the clusters they begin with: None for the best there are by then."""
+
+    phase: Phase
+    begun: Begun | None = None
+
+    def begins(self, other: Course) -> bool:
+        """Whether these are the first rounds of another course."""
+        alike = self.phase._replace(rounds=other.phase.rounds) == other.phase
+        cold, fewer = self.phase.each.heat == 0.0, self.phase.rounds <= other.phase.rounds
+        return self.begun is other.begun and alike and cold and fewer
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +85,10 @@ class Auto:
     values of neighbours are too much alike, the parts of cuts of all rows.
     Rounds of local search in blocks with shifting borders then lower the total of rows * penalty.
 
-    ``effort`` (fast, balanced, best) sets the number of rounds; with ``time_limit``, in seconds,
-    rounds go on until it is over instead, and what a start has not done by then is made quickly.
+    ``effort`` (fast, balanced, best) sets the number of rounds; each begins with all that the one
+    before it does, and ends with the best clusters that there were. With ``time_limit``, in
+    seconds, rounds go on until it is over instead, and what a start has not done by then is made
+    quickly.
     ``loss`` is what is minimized: ncp (leaves below the common ancestor, or the share of values of
     a column published as sets) or il (height of the common ancestor). Rows may be left out, up to
     what the policy allows, where that lowers the total. The same table in any order, parameters
@@ -189,110 +103,126 @@ class Auto:
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; a round is O(n * clusters in a block * d)."""
+        return self.proposals(table, requirement, seed=seed)[0]
+
+    def proposals(
+        self, table: EncodedTable, requirement: Requirement, *, seed: int
+    ) -> list[Assignment]:
+        """Return what ``assign`` does, and what else may lose less once it is published.
+
+        These are the groups before rows were left out and, of few rows, what each lower effort
+        ends with.
+        """
         from dbanon.kernels.compile import on_compile
 
         with on_compile(lambda: None) as compiled:
             clock = Clock(self.time_limit, lambda: compiled.seconds)
             frozen = freeze(make_space(table, requirement, loss=self.loss))
-            label = self._search(frozen.space, n_rows=table.n_rows, clock=clock, seed=seed)
-            budget = requirement.budget(table.n_rows)
-            if budget > 0:
-                task = partial(leave_out, frozen.space, label, budget=budget, seed=seed)
-                label = self._unless(clock.over, task, otherwise=label)
-        _, of_frozen = np.unique(frozen.tuple_of_frozen, return_inverse=True)
-        n_active = int(label.max()) + 1
-        group = np.empty(table.n_rows, np.int32)
-        group[frozen.rows] = label
-        group[frozen.frozen] = n_active + of_frozen
-        return Assignment(group, n_active + int(of_frozen.max(initial=-1)) + 1)
+            ends = self._search(frozen.space, n_rows=table.n_rows, clock=clock, seed=seed)
+            budget, labels = requirement.budget(table.n_rows), []
+            for label in ends[::-1] if table.n_rows <= SMALL else ends[-1:]:
+                if budget > 0:
+                    task = partial(leave_out, frozen.space, label, budget=budget, seed=seed)
+                    left = self._unless(clock.over, task, otherwise=label)
+                    labels += [left] if (left < 0).any() else []
+                labels.append(label)
+        return [_thawed(frozen, label) for label in labels]
 
-    def _search(self, space: Space, *, n_rows: int, clock: Clock, seed: int) -> NDArray[np.int32]:
+    def _search(
+        self, space: Space, *, n_rows: int, clock: Clock, seed: int
+    ) -> list[NDArray[np.int32]]:
+        """Return what each effort ends with, the last being this one."""
         if space.n_rows < 2 * space.k:
-            return np.zeros(space.n_rows, np.int32)
+            return [np.zeros(space.n_rows, np.int32)]
         self.stages.step("start")
-        cells = n_rows * sum(column.rule.weight for column in space.columns)
-        label, name, shares = self._begin(space, clock, seed=seed)
-        if name is None:
+        cells = max(n_rows * sum(column.rule.weight for column in space.columns), 1.0)
+        begun = self._begin(space, clock, seed=seed)
+        if begun[-1].name == QUICK:
             if not self.stages.stopped:
-                self.stages.progress(1.0, total_cost(space, label) / max(cells, 1.0))
-            return label
+                self.stages.progress(1.0, total_cost(space, begun[-1].label) / cells)
+            return [begun[-1].label]
         self.stages.step("search")
-        begun = Begun(label, name, shares)
-        return self._improved(space, begun, clock, seed=seed, cells=max(cells, 1.0))
+        return self._improved(space, self._courses(space, begun), clock, seed=seed, cells=cells)
 
     def _improved(
-        self, space: Space, begun: Begun, clock: Clock, *, seed: int, cells: float
-    ) -> NDArray[np.int32]:
-        """Return the best labels of all rounds."""
-        points, phases = coordinates(space), self._phases(space, begun)
-        limited, rounds = self.time_limit is not None, sum(phase.rounds for phase in phases)
-        label = best = begun.label
-        paid, number, since = [total_cost(space, label)], 0, 0
-        while True:
-            phase, is_last = phases[0], len(phases) == 1
-            is_over = number - since >= phase.rounds or _has_faded(paid[since:], phase, space)
-            if is_over and not is_last:
-                phases, since, label = phases[1:], number, best
-                continue
-            done = clock.share if limited else 1.0 if is_over else number / rounds
-            self.stages.progress(done, min(paid) / cells)
-            if done >= 1.0:
-                return best
-            nth = 0 if limited and is_last else number - since
-            task = partial(
-                _round,
-                space,
-                label,
-                points,
-                begun.shares,
-                effort=phase.effort(nth, share=clock.share),
-                seed=seed,
-                number=number,
-                over=clock.over,
-            )
-            better = self._unless(clock.overdue, task, otherwise=None)
-            if better is None:
-                return best
-            label, number = better, number + 1
-            paid.append(total_cost(space, label))
-            best = label if paid[-1] <= min(paid) else best
+        self, space: Space, courses: list[Course], clock: Clock, *, seed: int, cells: float
+    ) -> list[NDArray[np.int32]]:
+        """Return the best labels by the end of each course."""
+        search = _Search(space, seed)
+        ends: list[NDArray[np.int32]] = []
+        limited = self.time_limit is not None
+        rounds = sum(course.phase.rounds for course in courses)
+        for course in courses:
+            search.enter(course)
+            endless = limited and course is courses[-1]
+            while endless or not search.is_over():
+                done = clock.share if limited else search.n_rounds / rounds
+                self.stages.progress(done, search.least / cells)
+                if done >= 1.0:
+                    return [*ends, search.best]
+                nth = 0 if endless else search.nth
+                effort = course.phase.effort(nth, share=clock.share)
+                task = partial(search.round, effort, clock.over)
+                label = self._unless(clock.overdue, task, otherwise=None)
+                if label is None:
+                    return [*ends, search.best]
+                search.take(label)
+            ends.append(search.best)
+        if not limited:
+            self.stages.progress(1.0, search.least / cells)
+        return ends
 
-    def _phases(self, space: Space, begun: Begun) -> list[Phase]:
-        """Return what is done one after the other; ``best`` begins with what ``balanced`` does."""
-        plan = EFFORTS[self.effort]
-        if begun.shares is not None or begun.name is None:
-            return [plan.slow(int(begun.label.max()) + 1, space)]
-        if self.effort != "best" and self.time_limit is None:
-            return [plan.phase(space, begun=begun.name)]
-        first = EFFORTS["balanced"].phase(space, begun=begun.name)
-        return [first, plan.long_phase(space)]
+    @property
+    def _efforts(self) -> list[str]:
+        """The efforts up to this one, each of which begins with all that the one before does."""
+        if self.time_limit is not None:
+            return [self.effort]
+        names = [*EFFORTS]
+        return names[: names.index(self.effort) + 1]
 
-    def _begin(self, space: Space, clock: Clock, *, seed: int) -> Begun:
-        """Return the clusters to begin with."""
+    def _courses(self, space: Space, begun: list[Begun]) -> list[Course]:
+        """Return what is done one after the other; with a time limit, the last goes on."""
+        limited, last = self.time_limit is not None, begun[-1]
+        if last.shares is not None:
+            plans = [EFFORTS[name] for name in self._efforts]
+            n_clusters = int(last.label.max()) + 1
+            courses = [Course(plan.slow(n_clusters, space), last) for plan in plans]
+        else:
+            plans = [EFFORTS[name] for name in (["balanced"] if limited else self._efforts[:2])]
+            pairs = zip(plans, begun, strict=False)
+            courses = [Course(plan.phase(space, begun=one.name), one) for plan, one in pairs]
+            if limited or self.effort == "best":
+                courses.append(Course(EFFORTS[self.effort].long_phase(space)))
+        if space.n_rows <= SMALL:
+            return courses
+        own = [one for one, following in pairwise(courses) if not one.begins(following)]
+        return [*own, courses[-1]]
+
+    def _begin(self, space: Space, clock: Clock, *, seed: int) -> list[Begun]:
+        """Return the clusters that each effort begins with, those of the last one last."""
         try:
             with rounds_made_ready() as wait:
                 shares = aside(partial(_pressing, space), until=self._is_stopped)
-                if shares is None:
-                    task = partial(
-                        start,
-                        space,
-                        seed=seed,
-                        before_rounds=wait,
-                        clock=clock,
-                        carving=EFFORTS[self.effort].carving,
-                    )
-                    label, name = aside(task, until=self._is_stopped)
-                    self.stages.remark(f"start: {name}{_late(clock)}")
-                    return Begun(label, name, None)
-                cuts = partial(_start_by_cuts, space, shares, seed=seed, over=clock.over)
-                label = aside(cuts, until=lambda: self._is_stopped() or clock.overdue())
-                self.stages.remark(f"start: {SHARES}{_late(clock)}")
-                return Begun(label, SHARES, shares)
+                if shares is not None:
+                    cuts = partial(_start_by_cuts, space, shares, seed=seed, over=clock.over)
+                    label = aside(cuts, until=lambda: self._is_stopped() or clock.overdue())
+                    self.stages.remark(f"start: {SHARES}{_late(clock)}")
+                    return [Begun(label, SHARES, shares)]
+                begun: dict[Carved | None, Begun] = {}
+                begin = partial(start, space, seed=seed, before_rounds=wait, clock=clock)
+                carvings = [EFFORTS[name].carving for name in self._efforts]
+                ways = [carved_by(space, carving, clock) for carving in carvings]
+                for way, carving in zip(ways, carvings, strict=True):
+                    if way not in begun:
+                        found = aside(partial(begin, carving=carving), until=self._is_stopped)
+                        begun[way] = Begun(*found, None)
+                self.stages.remark(f"start: {begun[ways[-1]].name}{_late(clock)}")
+                return [begun[way] for way in ways]
         except GivenUp:
             if given_up():
                 raise
             self.stages.remark("start: quick, as time was out")
-            return Begun(start_quickly(space), None, None)
+            return [Begun(start_quickly(space), QUICK, None)]
 
     def _is_stopped(self) -> bool:
         return self.stages.stopped
@@ -307,27 +237,65 @@ class Auto:
             return otherwise
 
 
-def _hot(space: Space) -> Effort:
-    """Return what a hot round does."""
-    if space.codes.shape[1] >= WIDE:
-        return MANY_COLUMNS
-    return LARGE if can_be_carved(space) else ANNEALED
+class _Search:
+    """Clusters on their way through rounds, and the best so far.
+
+    best: the labels that cost least in total, ``least``; n_rounds: how many there were; nth: in
+    this course.
+    """
+
+    def __init__(self, space: Space, seed: int) -> None:
+        self._space, self._seed = space, seed
+        self._points = coordinates(space)
+        self.n_rounds, self.least = 0, inf
+
+    def enter(self, course: Course) -> None:
+        """Begin with the clusters of a course."""
+        self._phase, self.nth = course.phase, 0
+        self._paid: list[float] = []
+        if course.begun is not None:
+            self._label, self._shares, self._number = course.begun.label, course.begun.shares, 0
+        else:
+            self._label = self.best
+        self._weigh()
+
+    def is_over(self) -> bool:
+        """Whether the course is at its end, or gains too little."""
+        return self.nth >= self._phase.rounds or self._phase.has_faded(self._paid, self._space)
+
+    def round(self, effort: Effort, over: Callable[[], bool]) -> NDArray[np.int32]:
+        """Return the labels after one more round; over: whether time is."""
+        space, draw = self._space, {"seed": self._seed, "number": self._number}
+        label = improve(space, self._label, self._points, effort=effort, over=over, **draw)
+        if self._shares is None or over():
+            return label
+        return recut(space, label, self._shares, **draw)
+
+    def take(self, label: NDArray[np.int32]) -> None:
+        """Go on with the labels of a round."""
+        self._label = label
+        self._number, self.nth, self.n_rounds = self._number + 1, self.nth + 1, self.n_rounds + 1
+        self._weigh()
+
+    def _weigh(self) -> None:
+        self._paid.append(total_cost(self._space, self._label))
+        if self._paid[-1] <= self.least:
+            self.best, self.least = self._label, self._paid[-1]
+
+
+def _thawed(frozen: Frozen, label: NDArray[np.int32]) -> Assignment:
+    """Return the groups of all rows, given those of the active ones."""
+    _, of_frozen = np.unique(frozen.tuple_of_frozen, return_inverse=True)
+    n_active = int(label.max()) + 1
+    group = np.empty(len(frozen.rows) + len(frozen.frozen), np.int32)
+    group[frozen.rows] = label
+    group[frozen.frozen] = n_active + of_frozen
+    return Assignment(group, n_active + int(of_frozen.max(initial=-1)) + 1)
 
 
 def _pressing(space: Space) -> Shares | None:
     """Return the shares of sensitive values if they press."""
     return shares_of(space) if is_pressed(space) else None
-
-
-def _has_faded(paid: list[float], phase: Phase, space: Space) -> bool:
-    """Whether rounds that only save have lately saved too little for the rows they look at.
-
-    paid: the total before the first of them and after each.
-    """
-    if phase.each.heat > 0.0 or phase.mostly_moves or len(paid) <= _IN_VAIN:
-        return False
-    least = _IN_VAIN * _FADED * space.n_rows / _AT_ROWS
-    return paid[-1 - _IN_VAIN] - paid[-1] <= least * paid[-1]
 
 
 def _late(clock: Clock) -> str:
@@ -345,20 +313,3 @@ def _start_by_cuts(
             return min(label, start_quickly(space), key=partial(total_cost, space))
         label = recut(space, label, shares, seed=seed, number=_FIRST + number)
     return label
-
-
-def _round(
-    space: Space,
-    label: NDArray[np.int32],
-    points: NDArray[np.float32],
-    shares: Shares | None,
-    *,
-    effort: Effort,
-    seed: int,
-    number: int,
-    over: Callable[[], bool],
-) -> NDArray[np.int32]:
-    label = improve(space, label, points, effort=effort, seed=seed, number=number, over=over)
-    if shares is None or over():
-        return label
-    return recut(space, label, shares, seed=seed, number=number)

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymization.auto.rules import make_rules
 from dbanon.anonymization.loss.costs import column_costs, height_costs, pack, set_costs
-from dbanon.kernels.layout import SET, STRIDE
+from dbanon.kernels.layout import DISTINCT, SET, STRIDE
+from dbanon.models.demands import wholes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.auto.rules import Rules
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.anonymization.loss.costs import BoxCosts, ColumnCosts
     from dbanon.domain.assignment import EncodedColumn, EncodedTable
+    from dbanon.models.base import Demand, Rule
 
     Ladders = tuple[
         NDArray[np.int64],
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     ]
 
 Loss = Literal["ncp", "il"]
+# Kinds, columns and limits of what sensitive values must keep (``dbanon.kernels.auto.diversity``).
+Rules = tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.float64]"]
 # Small clusters are as good when they are grown, in a fraction of the time.
 _LEAST_CARVED = 20
 # How far a level of an ordered column reaches to one side, in shares of all; the last, everywhere.
@@ -67,7 +69,7 @@ class Space(NamedTuple):
 def make_space(table: EncodedTable, requirement: Requirement, *, loss: Loss) -> Space:
     """Return the space of a table; columns of many values come first, to end scans early."""
     order = np.argsort([-column.size for column in table.quasi], kind="stable")
-    heaviest = max(column.rule.weight for column in table.quasi) or 1.0
+    heaviest = max(column.rule.weight for column in table.quasi)
     columns = tuple(_relative(table.quasi[i], heaviest) for i in order)
     rules = make_rules(table, requirement)
     return Space(
@@ -82,9 +84,42 @@ def make_space(table: EncodedTable, requirement: Requirement, *, loss: Loss) -> 
     )
 
 
+def make_rules(table: EncodedTable, requirement: Requirement) -> Rules:
+    """Return what a search can keep of a requirement; merging sees to the rest."""
+    found: list[tuple[int, int, list[float]]] = []
+    if requirement.l > 1:
+        columns = range(table.sensitive.shape[1])
+        found += [(DISTINCT, column, [requirement.l, 0.0]) for column in columns]
+    for demand in requirement.demands:
+        if (rule := _rule(table, demand)) is not None:
+            kind, numbers = rule
+            found.append((kind, demand.column or 0, numbers))
+    width = max([2, *(len(numbers) for _, _, numbers in found)])
+    limits = np.zeros((len(found), width))
+    for i, (_, _, numbers) in enumerate(found):
+        limits[i, : len(numbers)] = numbers
+    return (
+        np.array([kind for kind, _, _ in found], np.int64),
+        np.array([column for _, column, _ in found], np.int64),
+        limits,
+    )
+
+
+def _rule(table: EncodedTable, demand: Demand) -> Rule | None:
+    """Return the rule of a demand, None if the search has none."""
+    if demand.column is None or demand.among or demand.jointly:
+        return None
+    (whole,) = wholes(table, [demand], np.arange(table.n_rows))
+    return demand.model.search_rule(whole)
+
+
 def _relative(column: EncodedColumn, heaviest: float) -> EncodedColumn:
-    """Divide the weight by the heaviest: what is too little a gain to look at is fixed."""
-    return replace(column, rule=replace(column.rule, weight=column.rule.weight / heaviest))
+    """Divide the weight by the heaviest: what is too little a gain to look at is fixed.
+
+    Columns that all weigh nothing weigh the same, as they do where losses are reported.
+    """
+    weight = column.rule.weight / heaviest if heaviest > 0.0 else 1.0
+    return replace(column, rule=replace(column.rule, weight=weight))
 
 
 def _costs(column: EncodedColumn, loss: Loss) -> ColumnCosts:
@@ -109,11 +144,14 @@ def can_be_carved(space: Space) -> bool:
 
 
 def ladders(space: Space) -> Ladders:
-    """Return the levels of all columns (see ``dbanon.kernels.boxes.shrinking.Ladders``)."""
+    """Return the levels of all columns (see ``dbanon.kernels.boxes.shrinking.Ladders``).
+
+    Those of taxonomies are left out where nothing is carved.
+    """
     heights, begin = np.zeros((2, len(space.columns)), np.int64)
     first, last = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
     at = 0
-    for j, column in enumerate(space.columns):
+    for j, column in enumerate(space.columns if can_be_carved(space) else ()):
         if column.taxonomy is None:
             continue
         node = column.taxonomy.leaves

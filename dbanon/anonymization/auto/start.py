@@ -61,6 +61,22 @@ class Carving(NamedTuple):
 USUAL = Carving(3, 6.0e9)
 
 
+class Carved(NamedTuple):
+    """How clusters are carved out: seeds for each, and how many rows are carved at once."""
+
+    seeds: int
+    segment: int
+
+
+def carved_by(space: Space, carving: Carving, clock: Clock) -> Carved | None:
+    """Return how to carve for so much work, in a third of the time at most; None where not to."""
+    if not can_be_carved(space) or _is_scarce(space):
+        return None
+    seeds, work = carving
+    segment = segment_for(space, seeds=seeds, work=work, seconds=clock.left / 3)
+    return Carved(seeds, segment) if segment > 0 else None
+
+
 def start(
     space: Space,
     *,
@@ -106,9 +122,9 @@ def _ways(
     def in_cuts(part: Space) -> NDArray[np.int32]:
         return start_in_cuts(part, over=clock.over)
 
-    def carved(part: Space) -> NDArray[np.int32]:
-        most = segment if part is space else part.n_rows
-        return start_by_carving(part, seeds=carving.seeds, segment=most, seed=seed, over=clock.over)
+    def by_carving(part: Space, how: Carved) -> NDArray[np.int32]:
+        most = how.segment if part is space else part.n_rows
+        return start_by_carving(part, seeds=how.seeds, segment=most, seed=seed, over=clock.over)
 
     def on_samples(
         make: Callable[[Space], NDArray[np.int32]],
@@ -116,18 +132,18 @@ def _ways(
         return lambda: [make(part) for part in samples]
 
     ways = [_Way(BLOCKS, on_samples(in_blocks), partial(in_blocks, space))]
-    scarce = _is_scarce(space)
     peeled, levels = None, None
-    if not scarce:
+    if not _is_scarce(space):
         peeled, levels = _try_peeling(space, samples, seed=seed, clock=clock)
     if peeled is not None and levels is not None:
         make = partial(start_by_peeling, space, levels, seed=seed, clock=clock)
         ways.append(_Way(PEELING, lambda: peeled, make))
     elif can_be_cut(space):
         ways.append(_Way(CUTS, on_samples(in_cuts), partial(in_cuts, space)))
-    segment = segment_for(space, seeds=carving.seeds, work=carving.work, seconds=clock.left / 3)
-    if can_be_carved(space) and segment > 0 and not scarce:
-        ways.append(_Way(CARVING, on_samples(carved), partial(carved, space)))
+    carved = carved_by(space, carving, clock)
+    if carved is not None:
+        carve = partial(by_carving, how=carved)
+        ways.append(_Way(CARVING, on_samples(carve), partial(carve, space)))
     return ways
 
 

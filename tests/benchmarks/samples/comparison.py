@@ -15,9 +15,9 @@ from unittest import mock
 
 from measuring import say
 
-from dbanon.anonymization.auto import algorithm, peel
-from dbanon.anonymization.auto.algorithm import EFFORTS, Plan
+from dbanon.anonymization.auto import algorithm, peel, plans
 from dbanon.anonymization.auto.carve_start import start_by_carving
+from dbanon.anonymization.auto.plans import EFFORTS, Plan
 from dbanon.anonymization.auto.start import PEELING, USUAL, Start
 from dbanon.domain.errors import DbanonError
 from samples.distinct import encoded_distinct
@@ -53,8 +53,8 @@ def beginning(way: str) -> Iterator[None]:
     with (
         mock.patch.object(algorithm, "start", chosen),
         mock.patch.object(peel, "MAX_NODES", NODES),
-        mock.patch.object(algorithm, "_FADED", 0.0),
-        mock.patch.dict(EFFORTS, {"balanced": rounds}),
+        mock.patch.object(plans, "_FADED", 0.0),
+        mock.patch.dict(EFFORTS, {"fast": rounds, "balanced": rounds}),
     ):
         yield
 

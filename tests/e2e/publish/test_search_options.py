@@ -165,11 +165,11 @@ def test_a_comparison_says_what_a_publication_would_cost(patients):
 def test_a_comparison_gives_each_algorithm_the_parameters_that_it_has(patients, monkeypatch):
     seen = []
 
-    def assign(self, table, requirement, *, seed):
+    def proposals(self, table, requirement, *, seed):
         seen.append((self.effort, self.time_limit))
-        return ALGORITHMS["mondrian"]().assign(table, requirement, seed=seed)
+        return [ALGORITHMS["mondrian"]().assign(table, requirement, seed=seed)]
 
-    monkeypatch.setattr(ALGORITHMS["auto"], "assign", assign)
+    monkeypatch.setattr(ALGORITHMS["auto"], "proposals", proposals)
     found = dbanon.compare(
         "patients",
         algorithms=["auto", "mdav"],

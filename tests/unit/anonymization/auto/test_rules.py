@@ -6,7 +6,7 @@ from builders import LETTERS, encoded, policy_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dbanon.anonymization.auto.rules import make_rules
+from dbanon.anonymization.auto.space import make_rules
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.policy import ModelSpec
 from dbanon.models.demands import achieved, demands_of, wholes

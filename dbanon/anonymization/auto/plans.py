@@ -1,0 +1,139 @@
+"""What an effort buys: how many rounds of local search, and what each does."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import TYPE_CHECKING, NamedTuple
+
+from dbanon.anonymization.auto.rounds import (
+    ANNEALED,
+    LARGE,
+    LIGHT,
+    MANY_COLUMNS,
+    MOVES,
+    SELDOM,
+    TURNS,
+)
+from dbanon.anonymization.auto.space import can_be_carved
+from dbanon.anonymization.auto.start import BLOCKS, CARVING, CUTS, USUAL, Carving
+from dbanon.kernels.layout import WIDE
+
+if TYPE_CHECKING:
+    from dbanon.anonymization.auto.rounds import Effort
+    from dbanon.anonymization.auto.space import Space
+
+SHARES = "shares"
+_DENSE = frozenset({BLOCKS, CUTS, CARVING})
+
+
+class Phase(NamedTuple):
+    """Rounds of a search that are alike, and what each does; those that are hot cool down."""
+
+    rounds: int
+    each: Effort
+    mostly_moves: bool = False
+
+    def effort(self, number: int, *, share: float = 0.0) -> Effort:
+        """Return what a round does; share: of the time that is gone, where it is limited."""
+        if self.mostly_moves and (number + 1) % SELDOM > 0:
+            return MOVES
+        done = max(share, min(number / max(self.rounds, 1), 1.0))
+        return self.each._replace(heat=self.each.heat * (1 - done) ** 2)
+
+    def has_faded(self, paid: list[float], space: Space) -> bool:
+        """Whether rounds that only save have lately saved too little for the rows they look at.
+
+        paid: the total before the first of them and after each.
+        """
+        if self.each.heat > 0.0 or self.mostly_moves or len(paid) <= _IN_VAIN:
+            return False
+        least = _IN_VAIN * _FADED * space.n_rows / _AT_ROWS
+        return paid[-1 - _IN_VAIN] - paid[-1] <= least * paid[-1]
+
+
+class Plan(NamedTuple):
+    """What an effort buys: rounds, as many as ``work`` allows, between fewest and most.
+
+    after_blocks: the fewest after a start in blocks, which leaves more to do than peeling; of
+    tables of many rows fewer, with the root of their number. annealing: the work that hot rounds
+    may have. carving: what it may cost to carve clusters out.
+    """
+
+    fewest: int
+    after_blocks: int
+    most: int
+    work: float
+    annealing: float
+    carving: Carving
+
+    def phase(self, space: Space, *, begun: str) -> Phase:
+        """Return the rounds that lose most in their time; small tables can afford more of them.
+
+        begun: the name of the start.
+        """
+        n = space.n_rows
+        hot, each = self.hot_rounds(space), _hot(space)
+        if hot >= _LEAST_HOT and (each != ANNEALED or n <= SMALL):
+            return Phase(hot, each)
+        affordable = self.work * (1 + SMALL / n) / (n * (1 + space.k / _HALF_AT))
+        affordable *= min(max(space.k / _USUAL, _PAIRS_GAIN), _LARGE_GAIN)
+        fewest = self.fewest
+        if begun in _DENSE:
+            fewest = max(fewest, int(self.after_blocks * min(1.0, sqrt(_MANY / n))))
+        rounds = int(min(self._most(n), max(fewest, affordable)))
+        each = TURNS if n < _TURNED else LIGHT
+        return Phase(rounds, each, begun in _DENSE and n > _MANY and space.k < _REBUILT)
+
+    def hot_rounds(self, space: Space) -> int:
+        """Return how many rounds there may be that are hot at first."""
+        n, wide = space.n_rows, space.codes.shape[1] >= WIDE
+        affordable = self.annealing * (1 + SMALL / n) / n / (_WIDE_TAKES if wide else 1)
+        return int(min(self._most(n), affordable))
+
+    def _most(self, n: int) -> float:
+        return min(self.most * (1 + _MORE * SMALL / max(n, SMALL)), _FEW + n / _ROWS_OF_A_ROUND)
+
+    def long_phase(self, space: Space) -> Phase:
+        """Return hot rounds for who has the time, unless there are too many rows for that."""
+        each = _hot(space)
+        if EFFORTS["best"].hot_rounds(space) < _LEAST_HOT:
+            each = each._replace(heat=0.0)
+        return Phase(max(self.fewest, self.hot_rounds(space)), each)
+
+    def slow(self, n_clusters: int, space: Space) -> Phase:
+        """Return the rounds where sensitive values press."""
+        rounds = self.phase(space, begun=SHARES).rounds
+        affordable = _PAIRS * self.work * n_clusters / space.n_rows**2
+        return Phase(min(rounds, max(self.fewest, int(min(rounds / _SLOWER, affordable)))), LIGHT)
+
+
+EFFORTS = {
+    "fast": Plan(0, 0, 2, 5.0e5, 0.0, Carving(1, 1.0e9)),
+    "balanced": Plan(3, 11, 100, 3.3e5, 9.0e5, USUAL),
+    "best": Plan(12, 18, 400, 1.2e7, 9.0e6, USUAL),
+}
+# A round rebuilds pools of a few k rows, which is half of its work at this k.
+_HALF_AT = 80
+# Large clusters go on gaining for longer than pairs do, relative to clusters of this many rows.
+_USUAL, _PAIRS_GAIN, _LARGE_GAIN = 5, 0.5, 4.0
+SMALL = 10_000
+"""So many rows can afford more rounds, and all candidates."""
+_FEW, _ROWS_OF_A_ROUND, _MORE = 10, 50, 4
+# Fewer rounds than these have no time to cool; one of many columns takes as long as some others.
+_LEAST_HOT, _WIDE_TAKES = 10, 6
+# Of more rows, changing places gains less in its time than moving.
+_TURNED = 100_000
+# So many rows have fewer rounds; clusters below this k gain most in the time by moves alone.
+_MANY, _REBUILT = 250_000, 10
+# Where sensitive values press, a round takes longer, and for each row the more the larger its
+# cluster is.
+_SLOWER, _PAIRS = 4, 37
+# Rounds end once so many in a row have gained less than this share each, at so many rows.
+_IN_VAIN, _FADED, _AT_ROWS = 6, 5e-4, 30_000
+
+
+def _hot(space: Space) -> Effort:
+    """Return what a hot round does."""
+    if space.codes.shape[1] >= WIDE:
+        return MANY_COLUMNS
+    return LARGE if can_be_carved(space) else ANNEALED
