@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbanon.domain.errors import ConfigError
-from dbanon.domain.report import Difference
+from dbanon.domain.report import Change, Difference
+from dbanon.domain.wording import MEANINGS
+from dbanon.models.base import Bound
+from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 _PARTS = ("checks", "loss", "risk", "utility")
@@ -18,6 +22,69 @@ _NAMES = (
     *("attacker", "model", "name", "estimator", "column", "columns", "classifier", "selectivity"),
     *("least", "population"),
 )
+_LEARNED = ("source", "release", "guessing")
+_BOUND = "expected"  # of an attack; None where nothing bounds it
+_GREATEST = 2**63  # no report has such a number
+_MORE_IS_BETTER = ("prec", "igpl")  # metrics
+_LEAST = 0.01  # of what was: what is less is no change
+
+
+class Compared(NamedTuple):
+    """The figures that differ, in the order of the later report, and how many do not."""
+
+    differences: tuple[Difference, ...]
+    same: int
+
+
+class _Wording(NamedTuple):
+    """What a figure is in words, and what it means that it is larger, and smaller."""
+
+    figure: str
+    words: str
+    larger: Change
+    smaller: Change
+
+
+_RISK, _SAFETY = (Change.RISKIER, Change.SAFER), (Change.SAFER, Change.RISKIER)
+_LOSS, _USE = (Change.LESS_USEFUL, Change.MORE_USEFUL), (Change.MORE_USEFUL, Change.LESS_USEFUL)
+_WORDINGS = (
+    _Wording(r"checks results \[(.+)\] failing_classes", r"classes that fail \1", *_RISK),
+    _Wording(
+        r"risk reidentification \[(.+)\] highest", r"\1 finds the record easiest to find", *_RISK
+    ),
+    _Wording(r"risk reidentification \[(.+)\] average", r"\1 finds a record, on average", *_RISK),
+    _Wording(r"risk reidentification \[(.+)\] above", r"records at risk of the \1", *_RISK),
+    _Wording(r"risk disclosures \[(.+)\] highest", r"highest belief in a value of \1", *_RISK),
+    _Wording(r"risk disclosures \[(.+)\] lift", r"\1: belief, times what it was before", *_RISK),
+    _Wording(r"risk disclosures \[(.+)\] guessed", r"\1 is guessed by the class", *_RISK),
+    _Wording(r"risk disclosures \[(.+)\] positive", r"\1: rows of which a value is clear", *_RISK),
+    _Wording(r"risk disclosures \[(.+)\] negative", r"\1: rows without a likely value", *_RISK),
+    _Wording(r"risk disclosures \[(.+)\] diversity", r"\1: least diversity of a class", *_SAFETY),
+    _Wording(r"risk disclosures \[(.+)\] closeness", r"\1: distance of classes from all", *_RISK),
+    _Wording(r"risk uniqueness \[(.+)\] share", r"unique in the population, by \1", *_RISK),
+    _Wording(r"risk attacks \[(.+)\] rate", r"attack is right: \1", *_RISK),
+    _Wording(rf"risk attacks \[(.+)\] {_BOUND}", r"bound of the attack: \1", *_RISK),
+    _Wording(r"loss ncp", "loss of all columns (NCP)", *_LOSS),
+    _Wording(r"loss weighted_ncp", "loss of all columns, weighted (NCP)", *_LOSS),
+    _Wording(r"loss columns (.+)", r"loss of \1", *_LOSS),
+    _Wording(r"loss n_suppressed", "rows left out", *_LOSS),
+    _Wording(r"utility distributions \[(.+)\] distance", r"\1: distance from the source", *_LOSS),
+    _Wording(r"utility distributions \[(.+)\] shift", r"\1: shift from the source", *_LOSS),
+    _Wording(r"utility associations .+ distance", "associations: from the source", *_LOSS),
+    _Wording(r"utility queries \[(.+)\] median", r"error of COUNT queries true of \1", *_LOSS),
+    _Wording(r"utility queries \[(.+)\] upper", r"the same, 95th percentile, of \1", *_LOSS),
+    _Wording(
+        r"utility classifications \[(.+)\] accuracy \[release\]", r"learned: \1, accuracy", *_USE
+    ),
+    _Wording(r"utility classifications \[(.+)\] auc \[release\]", r"learned: \1, AUC", *_USE),
+    *(
+        _Wording(
+            f"loss metrics {name}", meaning.title, *(_USE if name in _MORE_IS_BETTER else _LOSS)
+        )
+        for name, meaning in MEANINGS.items()
+    ),
+)
+_ACHIEVED = re.compile(r"checks results \[([^,\]]+)(.*)\] (achieved|required)")
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -36,38 +103,100 @@ def read(path: Path) -> dict[str, Any]:
     return document
 
 
-def compare(before: dict[str, Any], now: dict[str, Any]) -> tuple[Difference, ...]:
-    """Return the figures of which two reports do not say the same, in the order of the second."""
+def compare(before: dict[str, Any], now: dict[str, Any]) -> Compared:
+    """Return the figures of which two reports do not say the same."""
     old, new = (dict(figures(document)) for document in (before, now))
-    return tuple(
-        Difference(name, old.get(name), new.get(name))
-        for name in dict.fromkeys((*new, *old))
-        if old.get(name) != new.get(name)
-    )
+    names = dict.fromkeys((*new, *old))
+    found = [_difference(name, old, new) for name in names if old.get(name) != new.get(name)]
+    return Compared(tuple(found), len(names) - len(found))
+
+
+def _difference(name: str, old: Mapping[str, float], new: Mapping[str, float]) -> Difference:
+    before, now = old.get(name), new.get(name)
+    said = _in_words(name)
+    change = None
+    if said is not None and before is not None and now is not None and _matters(name, old, new):
+        change = said.larger if now > before else said.smaller
+    return Difference(name, before, now, None if said is None else said.words, change)
+
+
+def _in_words(name: str) -> _Wording | None:
+    """Return what a figure is in words; None of those that only go with others."""
+    found = _ACHIEVED.fullmatch(name)
+    if found is not None and found[1] in MODELS:
+        more = _SAFETY if MODELS[found[1]].bound is Bound.AT_LEAST else _RISK
+        return _Wording(name, f"{found[1]}{found[2]}: {found[3]}", *more)
+    for one in _WORDINGS:
+        match = re.fullmatch(one.figure, name, re.DOTALL)
+        if match is not None:
+            return one._replace(words=match.expand(one.words))
+    return None
+
+
+def _matters(name: str, old: Mapping[str, float], new: Mapping[str, float]) -> bool:
+    """Whether a figure differs by more than chance, if it says by how much that may be."""
+    low, high = (old.get(name.removesuffix("rate") + end) for end in ("low", "high"))
+    if low is not None and high is not None and low <= new[name] <= high:
+        return False
+    return abs(new[name] - old[name]) > _LEAST * abs(old[name])
 
 
 def figures(document: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    """Yield the figures of a report by name."""
+    """Yield the figures of a report by name, those of two columns once."""
     for part in _PARTS:
         yield from _figures(part, document[part])
 
 
-def _figures(name: str, value: object) -> Iterator[tuple[str, float]]:
+def _figures(
+    name: str, value: object, places: Sequence[object] = ()
+) -> Iterator[tuple[str, float]]:
+    """Yield the figures of a value; places: what the entries of a list are of, as far as known."""
     if isinstance(value, bool):
         return
     if isinstance(value, int | float):
-        yield name, value
+        if abs(value) < _GREATEST:
+            yield name, value
     elif isinstance(value, dict):
         for key, item in value.items():
-            if key not in _NAMES:
-                yield from _figures(f"{name} {key}", item)
+            if key == _BOUND and item is None:
+                yield f"{name} {key}", 1.0
+            elif key not in _NAMES:
+                yield from _figures(f"{name} {key}", item, _places(key, value))
+        yield from _apart(name, value)
     elif isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from _figures(f"{name} {_named(item, number)}", item)
+        yield from _entries(name, value, places)
 
 
-def _named(item: object, number: int) -> str:
-    """Return what tells an entry of a list apart, its number where nothing does."""
+def _entries(
+    name: str, value: Sequence[object], places: Sequence[object]
+) -> Iterator[tuple[str, float]]:
+    for number, item in enumerate(value):
+        named = _named(item, places[number] if number < len(places) else number + 1)
+        if isinstance(item, list):  # of a column and those after it, as before it is the same
+            after = [None] * (number + 1)
+            yield from _figures(f"{name} {named}", [*after, *item[number + 1 :]], places)
+        else:
+            yield from _figures(f"{name} {named}", item)
+
+
+def _places(key: str, value: Mapping[str, object]) -> Sequence[object]:
+    """Return what the entries of a list are of, by what stands beside it."""
+    if key in ("accuracy", "auc"):
+        return _LEARNED
+    found = value.get("columns", value.get("bins"))
+    return found if isinstance(found, list) else ()
+
+
+def _apart(name: str, value: Mapping[str, object]) -> Iterator[tuple[str, float]]:
+    """Yield how far associations are from those of the source, on average."""
+    pairs = [dict(_figures("", value.get(part), ())) for part in ("source", "published")]
+    gaps = [abs(pairs[1][one] - pairs[0][one]) for one in pairs[0] if one in pairs[1]]
+    if gaps and "columns" in value:
+        yield f"{name} distance", sum(gaps) / len(gaps)
+
+
+def _named(item: object, place: object) -> str:
+    """Return what tells an entry of a list apart, its place where nothing does."""
     found = [item[key] for key in _NAMES if item.get(key)] if isinstance(item, dict) else []
     parts = [", ".join(map(str, part)) if isinstance(part, list) else str(part) for part in found]
-    return f"[{' '.join(parts) or number + 1}]"
+    return f"[{', '.join(parts) or place}]"

@@ -11,12 +11,13 @@ from dbanon.cli import options
 from dbanon.cli.notation import counted
 from dbanon.cli.pages import files
 from dbanon.cli.pages import report as page
+from dbanon.cli.releases import differences as shown_differences
 from dbanon.cli.terminal import console
 from dbanon.cli.terminal import report as shown
 from dbanon.domain.checks import CheckFailed
 
 if TYPE_CHECKING:
-    from dbanon.domain.report import Difference, Report
+    from dbanon.domain.report import Report
 
 Served = Annotated[
     str, typer.Argument(metavar="RELATION", help="a published one, such as anon.patients")
@@ -121,7 +122,11 @@ def _tell(found: Report, before: dict[str, Any] | None, *, json: bool, html: Pat
     from dbanon.actions.releases import differences
 
     if before is not None:
-        _show_differences(differences.compare(before, console.plain(found)), json=json)
+        compared = differences.compare(before, console.plain(found))
+        if json:
+            console.document(compared.differences)
+        else:
+            shown_differences.show(found, compared, before)
     elif json:
         console.document(_document(found))
     else:
@@ -139,16 +144,6 @@ def _document(found: Report) -> dict[str, Any]:
     for rule in document["policy"]["columns"]:
         del rule["order"], rule["pooled"]
     return document
-
-
-def _show_differences(found: tuple[Difference, ...], *, json: bool) -> None:
-    if json:
-        console.document(found)
-    elif found:
-        rows = [(one.figure, one.before, one.now) for one in found]
-        console.table(("figure", "before", "now"), rows)
-    else:
-        console.say("no figure is different")
 
 
 def _show(found: Report) -> None:

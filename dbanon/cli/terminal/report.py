@@ -128,7 +128,7 @@ def loss(report: LossReport | Loss) -> None:
     found = [
         (*MEANINGS.get(name, Meaning(name, "")), value) for name, value in report.metrics.items()
     ]
-    measured = [(metric, _brief(value), line) for metric, line, value in found]
+    measured = [(metric, brief(value), line) for metric, line, value in found]
     if measured:
         console.table(("metric", "value", "meaning"), measured)
     if report.sensitive_aware:
@@ -175,5 +175,6 @@ def diversity(policy: Policy) -> str:
     return f"{spec.params['l']:,}{named}"
 
 
-def _brief(value: float) -> str:
+def brief(value: float) -> str:
+    """Spell a figure by its first digits, or whole where it is large."""
     return f"{value:,.0f}" if abs(value) >= _WHOLE else f"{value:.4g}"

@@ -309,10 +309,25 @@ class Report:
         return next(found, None) if self.hidden else None
 
 
+class Change(StrEnum):
+    """What it means that a figure is another one than before."""
+
+    RISKIER = "riskier"
+    SAFER = "safer"
+    LESS_USEFUL = "less useful"
+    MORE_USEFUL = "more useful"
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A figure of two reports; None where a report does not have it."""
+    """A figure of two reports; None where a report does not have it.
+
+    words: what it is, None of what only goes with other figures; change: None where that is small,
+    or says nothing of risk or use.
+    """
 
     figure: str
     before: float | None
     now: float | None
+    words: str | None = None
+    change: Change | None = None
