@@ -135,6 +135,17 @@ def run(marked, monkeypatch, capsys):
     return command
 
 
+def attacks(run):
+    """Return all that attacks say, for people, as JSON and of how far they are."""
+    kinds = [("--as", who) for who in ("prosecutor", "journalist", "marketer")]
+    options = ("--samples", 300, "--timings", "--progress")
+    return "".join(
+        run("attack", "anon.wards", *kind, *options, *form)
+        for kind in (*kinds, ("--with", "anon.coarse"))
+        for form in ((), ("--json",))
+    )
+
+
 def test_no_value_is_told_that_the_release_does_not_show(marked, run, tmp_path):
     values = marks()
     assert len(values) >= 1_000
@@ -145,11 +156,17 @@ def test_no_value_is_told_that_the_release_does_not_show(marked, run, tmp_path):
     log += run("publish", "wards", "--timings", "--progress")
     log += run("report", "anon.wards", "--html", reported, "--progress")
     document = run("report", "anon.wards", "--json")
-    (shown,) = marked.execute("SELECT string_agg(w::text, ' ') FROM anon.wards AS w")[0]
+    run("publish", "wards", "--name", "coarse", "--k", "40")
+    attacked = attacks(run)
+    shown = "".join(
+        marked.execute(f"SELECT string_agg(w::text, ' ') FROM anon.{name} AS w")[0][0]
+        for name in ("wards", "coarse")
+    )
     hidden = values - found_in(shown, values)
     assert len(hidden) >= 1_000
+    assert {"deFinetti", "marketer", "membership", "join"} <= {*re.findall(r"\w+", attacked)}
     pages = [path.read_text("utf-8") for path in (planned, reported)]
-    for text in (*pages, document, log):
+    for text in (*pages, document, log, attacked):
         assert found_in(text, hidden) == set()
     # What may be told is: the search finds what there is.
     for text in (*pages, document):
