@@ -88,6 +88,11 @@ class Case:
         return published == self.released.table.n_rows and not self.unseen
 
     @property
+    def least(self) -> int:
+        """How many rows k persons have at most: what is of fewer is not told."""
+        return self.policy.k * most_rows(self.released)
+
+    @property
     def several(self) -> NDArray[np.bool_]:
         """Who may be in more classes than one, (m,)."""
         return np.asarray(np.diff(self.coverage.start) > 1, np.bool_)
@@ -180,6 +185,48 @@ def result(name: str, column: str | None, tries: Tries) -> Attack:
     )
 
 
+class Named(NamedTuple):
+    """Of whom an attacker names a value as the only one possible, (m,), and of whom rightly.
+
+    usual: whether the most frequent value of the relation would have been right; least: of fewer
+    persons nothing is told but that there are some.
+    """
+
+    persons: NDArray[np.bool_]
+    right: NDArray[np.bool_]
+    usual: NDArray[np.bool_]
+    least: int
+
+
+def naming(name: str, column: str, found: Named, *, expected: float | None, left: float) -> Attack:
+    """Return an attack that names values; its baseline is a guess at those of whom one is named.
+
+    Whoever has the relation can find out of whom a value is named. To tell of fewer than k of
+    these how many are named rightly would tell who has the value, so that k of them count as such.
+    """
+    named = int(found.persons.sum())
+    is_few = 0 < named < found.least
+    right, usual = (found.persons & one for one in (found.right, found.usual))
+    words = f"named {named:,} persons, right {right.sum():,}, by chance {usual.sum():,}"
+    if is_few:
+        words = "named fewer than k persons, told as k and as right"
+        right, usual = np.arange(len(right)) < found.least, np.zeros_like(usual)
+    return replace(
+        result(
+            name,
+            column,
+            Tries(
+                right.astype(np.float64),
+                baseline=float(usual.mean()) if len(usual) else 0.0,
+                expected=expected,
+                candidates=left,
+                words=f"names a value of {column} where no other is left: {words}; candidates are values",
+            ),
+        ),
+        named=None if is_few else named,
+    )
+
+
 class AttackOn(Protocol):
     """Tries an attack; yields one result, or one for each sensitive column."""
 
@@ -201,6 +248,13 @@ def draw(
     crowd = crowd_of(released, most=COUNTED * samples, generator=generator)
     case = Case(released, policy, rows, covers(released, rows), crowd)
     return case.of(np.diff(case.coverage.start) > 0)
+
+
+def most_rows(released: Released) -> int:
+    """Return how many rows a person has at most."""
+    if released.persons is None or not len(released.persons):
+        return 1
+    return int(np.bincount(released.persons).max())
 
 
 def at_once(released: Released, rows: NDArray[np.int64]) -> int:

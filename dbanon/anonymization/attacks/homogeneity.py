@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymization.attacks.beliefs import beliefs
-from dbanon.anonymization.attacks.case import Tries, result
+from dbanon.anonymization.attacks.case import Named, naming
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,20 +21,16 @@ def homogeneity(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
     weight = np.ones(case.released.n_classes)
     for target in case.some_target():
         left = np.zeros(case.tried)
-        right = np.zeros(case.tried)
+        likeliest = np.zeros(case.tried, np.int64)
         parts = beliefs(case.coverage, target.tally, weight, n_codes=len(target.whole))
         for some, belief in parts:
             left[some] = np.count_nonzero(belief, axis=1)
-            right[some] = (left[some] == 1) & (belief.argmax(axis=1) == target.truth[some])
-        yield result(
+            likeliest[some] = belief.argmax(axis=1)
+        right, usual = likeliest == target.truth, target.truth == target.guess
+        yield naming(
             "homogeneity",
             target.name,
-            Tries(
-                right,
-                baseline=0.0,
-                expected=0.0 if target.limits.distinct > 1 else None,
-                candidates=float(np.median(left)),
-                words="names a value where all rows that a person may have share it;"
-                " candidates are values",
-            ),
+            Named(left == 1, right, usual, case.least),
+            expected=0.0 if target.limits.distinct > 1 else None,
+            left=float(np.median(left)),
         )

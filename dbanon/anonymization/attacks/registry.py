@@ -83,13 +83,12 @@ def attack(
     if not case.tried:
         nobody = "no person of the table can be in the relation as it is"
         return Attacked((), dict.fromkeys(names, nobody))
-    least = policy.k * most_rows(released)
     found: list[Attack] = []
     not_tried: dict[str, str] = {}
     for name in unless_late(names, not_tried, stages=stages, until=until):
         generator = np.random.default_rng([seed, list(ATTACKS).index(name)])
         try:
-            found += enough(ATTACKS[name](case, generator), least=least)
+            found += enough(ATTACKS[name](case, generator), least=case.least)
         except NotTried as reason:
             not_tried[name] = str(reason)
     return Attacked(tuple(found), not_tried)
@@ -105,13 +104,6 @@ def unless_late(
         else:
             stages.step(name)
             yield name
-
-
-def most_rows(released: Released) -> int:
-    """Return how many rows a person has at most."""
-    if released.persons is None or not len(released.persons):
-        return 1
-    return int(np.bincount(released.persons).max())
 
 
 def enough(attacks: Iterable[Attack], *, least: int) -> list[Attack]:

@@ -13,8 +13,8 @@ from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING
 
+from dbanon.anonymization.attacks.case import most_rows
 from dbanon.anonymization.attacks.intervals import interval
-from dbanon.anonymization.attacks.registry import most_rows
 
 if TYPE_CHECKING:
     from dbanon.anonymization.released.cells import Released

@@ -93,7 +93,7 @@ def attacks(found: Sequence[Attack], *, title: str = _TRIED) -> None:
         for one in found
     ]
     console.table(_ATTACKED, rows, title=title)
-    for name, words in {one.name: one.words for one in found}.items():
+    for name, words in dict.fromkeys((one.name, one.words) for one in found):
         console.say(f"{name}: {words}")
 
 

@@ -118,7 +118,8 @@ class Attack:
     candidates: the median number of rows that the attacker is left with; expected: the greatest
     rate that the models of the release admit, None where they admit any; rate: the share of
     persons of whom the attacker was right, low and high: its confidence interval of 95 %;
-    baseline: the rate of somebody who guesses without the release.
+    baseline: the rate of somebody who guesses without the release; named: of how many persons a
+    value was named as the only one possible, None where that is not asked, or of fewer than k.
     """
 
     name: str
@@ -131,6 +132,7 @@ class Attack:
     baseline: float
     expected: float | None
     words: str
+    named: int | None = None
 
     @property
     def is_beyond(self) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dbanon.anonymization.attacks.beliefs import beliefs, guesses
 from dbanon.anonymization.attacks.bounds import of_cells
-from dbanon.anonymization.attacks.case import Tries, result
+from dbanon.anonymization.attacks.case import Named, Tries, naming, result
 from dbanon.anonymization.attacks.together.pair import codes_in
 
 if TYPE_CHECKING:
@@ -29,42 +29,34 @@ def intersection(pair: Pair) -> Iterator[Attack]:
     The better guess by one relation alone is the baseline.
     """
     for target, other in pair.targets():
-        tried = pair.first.tried
-        right, certain, left = np.zeros((3, tried)), np.zeros((3, tried)), np.zeros(tried)
+        right, left = np.zeros((3, pair.first.tried), np.bool_), np.zeros(pair.first.tried)
         for some, first, second in _parts(pair, target, other):
             both = together(first, second, target.whole / target.whole.sum())
             left[some] = np.count_nonzero(both, axis=1)
             for i, belief in enumerate((both, first, second)):
-                is_right = guesses(belief) == target.truth[some]
-                right[i, some] = is_right
-                certain[i, some] = is_right & (np.count_nonzero(belief, axis=1) == 1)
+                right[i, some] = guesses(belief) == target.truth[some]
         likeliest, distinct = of_cells(
             (pair.first.policy, pair.second.policy), target.name, target.whole
         )
-        alone = "; the baseline has the better of both alone"
+        median = float(np.median(left)) if len(left) else 0.0
         yield result(
             "intersection",
             target.name,
             Tries(
-                right[0],
+                right[0].astype(np.float64),
                 baseline=float(right[1:].mean(axis=1).max()),
                 expected=pair.admitted(likeliest),
-                candidates=float(np.median(left)) if tried else None,
-                words=f"guesses the likeliest value by both relations{alone};"
-                " candidates are values",
+                candidates=median,
+                words="guesses the likeliest value by both relations; the baseline has the better"
+                " of both alone; candidates are values",
             ),
         )
-        yield result(
+        yield naming(
             "intersection to one value",
             target.name,
-            Tries(
-                certain[0],
-                baseline=float(certain[1:].mean(axis=1).max()),
-                expected=0.0 if pair.is_bounded and distinct > 1 else None,
-                candidates=float(np.median(left)) if tried else None,
-                words=f"names a value where no other is in both classes{alone};"
-                " candidates are values",
-            ),
+            Named(left == 1, right[0], target.truth == target.guess, pair.least),
+            expected=0.0 if pair.is_bounded and distinct > 1 else None,
+            left=median,
         )
 
 

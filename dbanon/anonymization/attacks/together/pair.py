@@ -52,6 +52,11 @@ class Pair:
         return min(least_rows(self.first.policy), least_rows(self.second.policy))
 
     @property
+    def least(self) -> int:
+        """How many rows k persons have at most, by the greater k of both."""
+        return max(self.first.least, self.second.least)
+
+    @property
     def is_bounded(self) -> bool:
         """Whether the models hold of both together, and of the table as it is now."""
         return self.is_judged and self.first.is_complete and self.second.is_complete

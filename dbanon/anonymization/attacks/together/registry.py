@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymization.attacks.case import NotTried
-from dbanon.anonymization.attacks.registry import Attacked, enough, most_rows, unless_late
+from dbanon.anonymization.attacks.registry import Attacked, enough, unless_late
 from dbanon.anonymization.attacks.together.differencing import differencing
 from dbanon.anonymization.attacks.together.intersection import intersection
 from dbanon.anonymization.attacks.together.join import join
@@ -45,10 +45,9 @@ def attack_both(
         return Attacked((), dict.fromkeys(names, "no person of the table can be in both"))
     found: list[Attack] = []
     not_tried: dict[str, str] = {}
-    least = max(one.policy.k * most_rows(one.released) for one in (first, second))
     for name in unless_late(names, not_tried, stages=stages, until=until):
         try:
-            found += enough(ATTACKS_ON_BOTH[name](pair), least=least)
+            found += enough(ATTACKS_ON_BOTH[name](pair), least=pair.least)
         except NotTried as reason:
             not_tried[name] = str(reason)
     return Attacked(tuple(found), not_tried)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dbanon.anonymization.attacks.background import background, exclude
 from dbanon.anonymization.attacks.beliefs import beliefs
-from dbanon.anonymization.attacks.case import Case, NotTried, draw
+from dbanon.anonymization.attacks.case import Case, Named, NotTried, draw, naming
 from dbanon.anonymization.attacks.definetti import Cover, definetti, self_consistent
 from dbanon.anonymization.attacks.homogeneity import homogeneity
 from dbanon.anonymization.attacks.linkage import linkage, of_labels
@@ -92,9 +92,26 @@ def test_who_was_left_out_makes_others_harder_to_find():
 def test_a_class_of_one_value_tells_it():
     (found,) = tried(homogeneity, hospital())
     assert pytest.approx(4 / 12) == found.rate
-    assert (None, 0.0, 2.0) == (found.expected, found.baseline, found.candidates)
+    assert (None, 4 / 12, 2.0) == (found.expected, found.baseline, found.candidates)
+    assert 4 == found.named
+    assert "named 4 persons, right 4, by chance 4" in found.words
     (found,) = tried(homogeneity, hospital("cchvvvchcchv", models=[("l-diversity", {"l": 3})]))
     assert (0.0, 0.0) == (found.rate, found.expected)
+
+
+@pytest.mark.parametrize("true", ["cccc", "cccv"])
+def test_of_fewer_than_k_persons_who_are_named_it_is_not_told_who_is_right(true):
+    case = hospital("hhvvvvch" + true, k=5)
+    own = next(iter(case.targets()))
+    found = naming(
+        "homogeneity",
+        own.name,
+        Named(np.arange(12) > 7, own.truth == own.guess, own.truth == own.guess, case.least),
+        expected=None,
+        left=1.0,
+    )
+    assert (None, 5 / 12, 0.0) == (found.named, found.rate, found.baseline)
+    assert "fewer than k" in found.words
 
 
 def test_a_skewed_class_is_guessed_right_more_often_than_the_relation():
