@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dbanon.actions.inspect import inspect, inspect_query
     from dbanon.actions.jobs.schedules import list_schedules, remove_schedule, set_schedule
     from dbanon.actions.jobs.worker import work
-    from dbanon.actions.plan import plan, plan_dataset
+    from dbanon.actions.plan import plan, plan_dataset, plan_with_report
     from dbanon.actions.policy import (
         check_policy,
         diff_policies,
@@ -86,7 +86,7 @@ _HOMES = {
     "actions.inspect": "inspect inspect_query",
     "actions.jobs.schedules": "list_schedules remove_schedule set_schedule",
     "actions.jobs.worker": "work",
-    "actions.plan": "plan plan_dataset",
+    "actions.plan": "plan plan_dataset plan_with_report",
     "actions.policy": "check_policy diff_policies drop_policy export_policy list_policies"
     " load_policy policy_history set_policy suggest_policy",
     "actions.publish": "publish publish_dataset",
@@ -178,6 +178,7 @@ __all__ = [
     "load_taxonomy",
     "plan",
     "plan_dataset",
+    "plan_with_report",
     "policy_history",
     "posterior",
     "publish",

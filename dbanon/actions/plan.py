@@ -177,8 +177,10 @@ def _alike(prepared: Prepared) -> NDArray[np.int64]:
     """Return how many rows nobody can tell apart whose quasi-identifiers stay as they are."""
     import numpy as np
 
+    from dbanon.models.tally import joint_codes
+
     encoded, group = _encoded(prepared), prepared.outcome.assignment.group
-    return np.unique(encoded.codes[group >= 0], axis=0, return_counts=True)[1].astype(np.int64)
+    return np.bincount(joint_codes(encoded.codes[group >= 0]))
 
 
 def _recoded(policy: Policy, recodings: Mapping[str, str]) -> Policy:

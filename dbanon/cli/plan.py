@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -138,9 +139,12 @@ def _is_of_refresh(context: typer.Context, *, refresh: bool) -> bool:
 
 def _require_alone(what: str | Path, others: object, *, html: Path | None) -> None:
     """Refuse what does not go with a dataset, and a page that could not be written."""
-    if isinstance(what, Path) and (others or html):
-        msg = "goes with no other policy, search or page"
+    if isinstance(what, Path) and others:
+        msg = "goes with no other policy or search"
         raise typer.BadParameter(msg, param_hint="--dataset")
+    if isinstance(what, Path) and html:
+        msg = f"is of one table: dbanon plan TABLE --html {shlex.quote(str(html))}"
+        raise typer.BadParameter(msg, param_hint="--html")
     if html:
         pages.require(html, example="plan.html")
 

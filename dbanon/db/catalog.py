@@ -121,10 +121,16 @@ def _not_found(session: Session, name: TableName) -> str:
 
 def _similar(session: Session, name: TableName) -> str | None:
     rows = session.pg.execute(query("catalog/similar_relations"), {"name": name.name}).fetchall()
-    found = [TableName(*row[:2]) for row in rows if row[2]]
+    return meant(name, [TableName(*row) for row in rows])
+
+
+def meant(name: TableName, there: Sequence[TableName]) -> str | None:
+    """Ask whether one of some relations was meant, those of the same name before similar ones."""
+    wanted = name.name.lower()
+    found = [one for one in there if one.name.lower() == wanted]
     if not found:
-        near = get_close_matches(name.name.lower(), {row[1].lower() for row in rows}, n=_MOST_NEAR)
-        found = [TableName(*row[:2]) for row in rows if row[1].lower() in near]
+        near = get_close_matches(wanted, {one.name.lower() for one in there}, n=_MOST_NEAR)
+        found = [one for one in there if one.name.lower() in near]
     names = " or ".join(map(str, found[:_MOST_NEAR]))
     return f"did you mean {names}?" if names else None
 

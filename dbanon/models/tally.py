@@ -94,9 +94,16 @@ def tally(classes: NDArray[np.int32], values: NDArray[np.int32]) -> Tally:
 
 
 def joint_codes(codes: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the number of each row of codes, (n, c), among the distinct ones in order; (n,)."""
-    found = np.unique(codes, axis=0, return_inverse=True)[1]
-    return np.asarray(found.ravel(), np.int32)
+    """Return the number of each row of codes, (n, c), among the distinct ones in order; (n,).
+
+    Column by column, which is faster than as a whole.
+    """
+    joint = np.zeros(len(codes), np.int64)
+    for column in codes.T.astype(np.int64):
+        least = column.min(initial=0)
+        width = column.max(initial=0) - least + 1
+        joint = np.unique(joint * width + (column - least), return_inverse=True)[1]
+    return joint.astype(np.int32)
 
 
 def tally_of_counts(counts: NDArray[np.int64]) -> Tally:

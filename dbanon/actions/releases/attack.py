@@ -12,6 +12,7 @@ from dbanon.domain.errors import ConfigError
 from dbanon.domain.progress import Stages
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.report import Attacker
+from dbanon.domain.text import command, visible
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -63,26 +64,28 @@ def attack(
 
     samples: on how many persons, drawn by ``seed``; time_limit: seconds after which no other attack
     begins. Writes nothing. Needs SELECT on the table and on the metadata, as the role that
-    publishes has it. Raises ConfigError for what serves no release, and for one by anatomy.
+    publishes has it. Raises ConfigError for what serves no release, and for one by anatomy,
+    DriftError when the table is gone or no longer has what the release was made of, NotPermitted,
+    TableNotFound.
     """
     from dbanon.anonymization.attacks.registry import BY
     from dbanon.anonymization.attacks.registry import attack as try_one
 
     stages, until = stages or Stages(), _until(time_limit)
-    settings, tried = settings or Settings.load(), BY[_attacker(attacker)]
+    settings, attacker = settings or Settings.load(), _attacker(attacker, relation)
     _require_positive(samples)
     (seen,) = hold([served(relation, settings)], settings, stages)
     with stages("attack"):
         found = try_one(
             seen.released,
             seen.policy,
-            names=tried,
+            names=BY[attacker],
             samples=samples,
             seed=seed,
             stages=stages,
             until=until,
         )
-    return _attempt(seen, found, samples=samples, seed=seed, attacker=_attacker(attacker))
+    return _attempt(seen, found, samples=samples, seed=seed, attacker=attacker)
 
 
 def attack_both(
@@ -152,14 +155,13 @@ def _until(time_limit: float | None) -> float | None:
     return None if time_limit is None else monotonic() + time_limit
 
 
-def _attacker(name: Attacker | str) -> Attacker:
+def _attacker(name: Attacker | str, relation: str | TableName) -> Attacker:
     try:
         return Attacker(name)
     except ValueError:
-        choices = ", ".join(Attacker)
-        raise ConfigError(
-            f"there is no attacker {name!r}", hint=f"choose one of {choices}"
-        ) from None
+        msg = f"there is no attacker {visible(name)}, but {', '.join(Attacker)}"
+        hint = command("dbanon attack", relation, options=f"--as {Attacker.PROSECUTOR}")
+        raise ConfigError(msg, hint=hint) from None
 
 
 def _require_positive(samples: int) -> None:

@@ -264,6 +264,7 @@ def _promise(
     promise = read_promise(session, info)
     if promise is None:
         if not quasi or k is None:
+            _require_no_buckets(session, info)
             raise ConfigError(
                 f"{info.name} carries no promise of dbanon's to check",
                 hint=command("dbanon check", info.name, options="--quasi age --quasi sex --k 5"),
@@ -284,6 +285,18 @@ def _promise(
     if promise.l > 1 and not promise.sensitive:
         raise ConfigError("l-diversity needs a sensitive column", hint="--sensitive COLUMN")
     return promise
+
+
+def _require_no_buckets(session: Session, info: TableInfo) -> None:
+    """Raise ConfigError for the buckets beside a relation by anatomy, which carries the promise."""
+    from dbanon.db.releases.beside.relations import BUCKETS
+
+    view = TableName(info.name.schema, info.name.name.removesuffix(BUCKETS.ending))
+    if view != info.name and BUCKETS.find(session, view) == info.oid:
+        raise ConfigError(
+            f"{info.name} has the sensitive values of {view}, and is proved with it",
+            hint=command("dbanon check", view),
+        )
 
 
 def explain(report: CheckReport) -> str:

@@ -6,7 +6,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from dbanon.domain.errors import ConfigError, DriftError, PolicyError, TaxonomyError, Unsatisfiable
+from dbanon.domain.errors import (
+    ConfigError,
+    DriftError,
+    PolicyError,
+    TableNotFound,
+    TaxonomyError,
+    Unsatisfiable,
+)
 from dbanon.domain.policy import BUCKET, COUNT, Role
 from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import command
@@ -67,7 +74,12 @@ def served(relation: str | TableName, settings: Settings) -> Release:
 
     where = relation if isinstance(relation, TableName) else TableName.parse(relation)
     with current_session(settings) as session:
-        name = catalog.describe(session, where, hint="dbanon release list").name
+        try:
+            name = catalog.describe(session, where).name
+        except TableNotFound as error:
+            published = [entry.relation for entry in ledger.served_entries(session)]
+            hint = catalog.meant(where, published) or "dbanon release list"
+            raise TableNotFound(str(error), hint=hint) from None
         found = ledger.served_release(session, name)
     if found is None:
         hint = "dbanon release list names those that are"

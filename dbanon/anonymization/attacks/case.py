@@ -207,9 +207,9 @@ def naming(name: str, column: str, found: Named, *, expected: float | None, left
     named = int(found.persons.sum())
     is_few = 0 < named < found.least
     right, usual = (found.persons & one for one in (found.right, found.usual))
-    words = f"named {named:,} persons, right {right.sum():,}, by chance {usual.sum():,}"
+    told = f"named {named:,} persons, right {right.sum():,}, by chance {usual.sum():,}"
     if is_few:
-        words = "named fewer than k persons, told as k and as right"
+        told = "named fewer than k persons, told as k and as right"
         right, usual = np.arange(len(right)) < found.least, np.zeros_like(usual)
     return replace(
         result(
@@ -220,7 +220,8 @@ def naming(name: str, column: str, found: Named, *, expected: float | None, left
                 baseline=float(usual.mean()) if len(usual) else 0.0,
                 expected=expected,
                 candidates=left,
-                words=f"names a value of {column} where no other is left: {words}; candidates are values",
+                words=f"names a value of {column} where no other is left, and candidates are"
+                f" values: {told}",
             ),
         ),
         named=None if is_few else named,

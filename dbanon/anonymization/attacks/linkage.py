@@ -179,7 +179,5 @@ def of_labels(cells: CellColumn, column: EncodedColumn, place: Place) -> NDArray
 def rows_with(case: Case, target: Target) -> csr_matrix:
     """Return how many rows of each class have each value, (codes, n_classes)."""
     tally = target.tally
-    # Of a value that no row shows any more there are none.
-    n_codes = max(len(target.whole), int(target.truth.max(initial=-1)) + 1)
     counts = (tally.counts.astype(np.float64), (tally.values, tally.classes))
-    return csr_matrix(counts, (n_codes, case.released.n_classes))
+    return csr_matrix(counts, (len(target.whole), case.released.n_classes))

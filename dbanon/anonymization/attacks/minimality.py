@@ -9,6 +9,7 @@ from scipy.stats import hypergeom
 
 from dbanon.anonymization.attacks.beliefs import beliefs, guesses
 from dbanon.anonymization.attacks.case import NotTried, Tries, result
+from dbanon.models.tally import joint_codes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,8 +100,8 @@ def _widened(case: Case) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     table = case.released.table
     if not table.quasi or not case.released.columns:
         raise NotTried("the relation has no quasi-identifiers")
-    found = np.unique(table.codes, axis=0, return_inverse=True, return_counts=True)
-    alike = found[2][found[1].ravel()][case.rows]
+    alike_as = joint_codes(table.codes)
+    alike = np.bincount(alike_as)[alike_as[case.rows]]
     exact = _exact(case.released)
     apart = np.add.reduceat(
         np.append(exact[case.coverage.classes], False), case.coverage.start[:-1]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymization.released.covering import covers
+from dbanon.models.tally import joint_codes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +24,9 @@ def tells(released: Released) -> bool:
 
 def persons(released: Released) -> NDArray[np.int64]:
     """Return how many rows of the table each class covers; by distinct tuples, block by block."""
-    _, rows, times = np.unique(_tuples(released), return_index=True, return_counts=True)
+    _, rows, times = np.unique(
+        joint_codes(released.table.codes), return_index=True, return_counts=True
+    )
     covered = np.zeros(released.n_classes, np.int64)
     for begin in range(0, len(rows), _AT_ONCE):
         found = covers(released, rows[begin : begin + _AT_ONCE])
@@ -34,12 +37,4 @@ def persons(released: Released) -> NDArray[np.int64]:
 
 def members(released: Released) -> NDArray[np.int64]:
     """Return how many rows of the table have each distinct tuple of quasi-identifiers."""
-    return np.bincount(_tuples(released))
-
-
-def _tuples(released: Released) -> NDArray[np.int64]:
-    """Return the number of each row's tuple; column by column, which is faster than as a whole."""
-    joint = np.zeros(released.table.n_rows, np.int64)
-    for column in released.table.quasi:
-        joint = np.unique(joint * (column.size + 1) + column.codes, return_inverse=True)[1]
-    return joint
+    return np.bincount(joint_codes(released.table.codes))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dbanon.actions.releases.judging import SAMPLES
 from dbanon.cli import options
 from dbanon.cli.terminal import console, judgement
 from dbanon.cli.terminal.interrupts import interruptible
@@ -18,9 +19,10 @@ Published = Annotated[
     str, typer.Argument(metavar="RELATION", help="a published one, such as anon.patients")
 ]
 As = Annotated[
-    Attacker | None,
+    str | None,
     typer.Option(
         "--as",
+        metavar="|".join(Attacker),
         show_default=False,
         help="who knows that a person is in it (the default), looks for anybody, or for everybody",
     ),
@@ -59,7 +61,7 @@ def attack(
     *,
     attacker: As = None,
     other: Other = None,
-    samples: Samples = 10_000,
+    samples: Samples = SAMPLES,
     seed: Seed = 0,
     time_limit: TimeLimit = None,
     dsn: options.Dsn = None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dbanon.actions.releases.judging import SAMPLES, THRESHOLD
 from dbanon.cli import options
 from dbanon.cli.notation import counted
 from dbanon.cli.pages import files
@@ -71,9 +72,9 @@ def report(
     relation: Served,
     *,
     against: Against = None,
-    samples: Samples = 10_000,
+    samples: Samples = SAMPLES,
     time_limit: Limit = None,
-    threshold: Threshold = 0.2,
+    threshold: Threshold = THRESHOLD,
     population_size: Population = None,
     html: options.Page = None,
     dsn: options.Dsn = None,

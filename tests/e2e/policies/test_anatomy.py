@@ -119,6 +119,9 @@ def test_a_check_asks_for_nothing_else(patients):
     with pytest.raises(ConfigError, match="promises the values of its buckets") as caught:
         dbanon.check("anon.patients", k=2, quasi=["age"], settings=patients.settings)
     assert "dbanon check anon.patients" == caught.value.hint
+    with pytest.raises(ConfigError, match="is proved with it") as caught:
+        dbanon.check("anon.patients_sensitive", settings=patients.settings)
+    assert "dbanon check anon.patients" == caught.value.hint
 
 
 def test_values_that_are_exchanged_between_buckets_are_noticed(patients):

@@ -163,7 +163,13 @@ def test_a_role_without_rights_is_refused_and_told_nothing(patients, run, monkey
 def test_only_what_serves_a_release_is_attacked(patients, run):
     told = run("attack", "public.patients", code=1).err
     assert "public.patients serves no release" in told
-    run("attack", "anon.nothing", code=1)
+    assert "try: dbanon release list" in run("attack", "anon.nothing", code=1).err
+    for verb in ("attack", "report"):
+        told = run(verb, "anon.patient", code=1).err
+        assert "try: did you mean anon.patients?" in told
+    told = run("attack", "anon.patients", "--as", "nobody", code=1).err
+    assert "error: there is no attacker nobody, but prosecutor, journalist, marketer" in told
+    assert "try: dbanon attack anon.patients --as prosecutor" in told
     patients.execute("DROP VIEW anon.patients; CREATE VIEW anon.patients AS SELECT 1 AS age")
     assert "is not what was published" in run("attack", "anon.patients", code=1).err
 

@@ -28,6 +28,7 @@ from dbanon.domain.assignment import SensitiveDomain
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.progress import Stages
 from dbanon.domain.report import Attacker
+from dbanon.models.tally import joint_codes
 
 
 def case_of(columns, diseases, groups, *, knows=True, k=1, rules=None, taxonomies=(), models=None):
@@ -84,6 +85,13 @@ def test_who_was_left_out_makes_others_harder_to_find():
     case = case_of({"age": [1, 2, 3, 4]}, None, [0, -1, -1, 0], k=2)
     (found,) = tried(journalist, case)
     assert (2, 4.0, 0.25) == (found.tried, found.candidates, found.rate)
+
+
+@given(st.lists(st.tuples(*3 * [st.integers(-1, 3)]), max_size=12))
+def test_rows_are_alike_that_have_all_codes_in_common(rows):
+    codes = np.array(rows, np.int32).reshape(-1, 3)
+    distinct = sorted(set(rows))
+    assert [distinct.index(row) for row in rows] == joint_codes(codes).tolist()
 
 
 # To know a value
