@@ -84,9 +84,10 @@ def _require_sensible(asked: Asked) -> None:
 
 def _require_alone(release: Release) -> None:
     if release.dataset:
+        others = " and ".join(table for table in release.dataset if table != str(release.table))
         raise ConfigError(
-            f"{release.relation} was published together with other tables, and shares the columns"
-            " of their persons: of these there is no report yet",
+            f"{release.relation} was published together with {others}, in which its persons have"
+            " rows, too: a report of it alone would leave out what these tell of them",
             hint=command("dbanon check", release.relation),
         )
 

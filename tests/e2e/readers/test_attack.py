@@ -229,6 +229,9 @@ def test_the_persons_of_a_dataset_are_attacked(database, tmp_path, run, monkeypa
     for other in ("encounters", "conditions"):
         told = run("attack", f"anon.{other}", code=1).err
         assert "with the quasi-identifiers of public.persons" in told
+    told = run("report", "anon.persons", code=1).err
+    assert "together with public.encounters and public.conditions, in which its persons" in told
+    assert "try: dbanon check anon.persons" in told
 
 
 def test_anatomy_is_refused(patients, run):
