@@ -124,6 +124,7 @@ def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
     suggested = suggest(replace(info, primary_key=key), stats, persons)
     with stages("unique sets"):
         sampled, sets = _unique_sets(session, info, suggested, stats, n_rows=n_rows)
+    stats |= _with_spreads(session, info, suggested, stats)
     columns = tuple(
         _column(info.column(rule.column), stats.get(rule.column), rule, told(reason, rule, sets))
         for rule, reason in suggested
@@ -138,6 +139,23 @@ def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
         unique_sets=sets,
         sampled=sampled,
     )
+
+
+def _with_spreads(
+    session: Session,
+    info: TableInfo,
+    suggested: Sequence[tuple[ColumnRule, str]],
+    stats: Mapping[str, ColumnStats],
+) -> dict[str, ColumnStats]:
+    """Return what is known of quasi-identifiers so fine that bands are proposed, by name."""
+    from dbanon.db import catalog
+    from dbanon.domain.policy import Role
+    from dbanon.formats.policy.proposals import is_fine
+
+    quasi = [rule.column for rule, _ in suggested if rule.role is Role.QUASI]
+    fine = [name for name in quasi if is_fine(info.column(name), stats.get(name))]
+    spreads = catalog.spreads(session, info, fine)
+    return {name: replace(stats[name], spread=spread) for name, spread in spreads.items()}
 
 
 def _unique_sets(

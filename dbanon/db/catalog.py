@@ -250,6 +250,25 @@ def statistics_and_pairs(
     return n_rows, stats, pairs
 
 
+def spreads(session: Session, info: TableInfo, names: Sequence[str]) -> dict[str, float]:
+    """Return how far the first and the last quarter of the numbers of columns are apart."""
+    if not names:
+        return {}
+    quarters = sql.SQL(", ").join(
+        sql.SQL("percentile_disc(ARRAY[0.25, 0.75]) WITHIN GROUP (ORDER BY {})::text[]").format(
+            sql.Identifier(name)
+        )
+        for name in names
+    )
+    statement = sql.SQL("SELECT {} FROM {}").format(quarters, readable(session, info))
+    with harmless(session):
+        row = session.pg.execute(statement).fetchone()
+    assert row is not None  # noqa: S101 - an aggregate always returns a row
+    known = zip(names, row, strict=True)
+    # As texts: the greatest numbers of PostgreSQL are no float8.
+    return {name: float(found[1]) - float(found[0]) for name, found in known if found is not None}
+
+
 def _counts(names: Sequence[str]) -> sql.Composed:
     counts: list[sql.Composable] = [sql.SQL("count(*)")]
     counts += [

@@ -284,8 +284,12 @@ class TableInfo:
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
-    """How many rows a table has, and how many NULLs and distinct other values a column has."""
+    """How many rows a table has, and how many NULLs and distinct other values a column has.
+
+    spread: how far the first and the last quarter of its numbers are apart, None where not asked.
+    """
 
     n_rows: int
     n_null: int
     n_distinct: int
+    spread: float | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,9 @@ _DIGITS = 3  # of a postcode, as the Safe Harbor rule has it
 _LENGTH = 5  # digits of most postcodes that are stored as numbers
 _WIDTH = 10 ** (_LENGTH - _DIGITS)
 _MOMENTS = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
+_NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.DECIMAL, ColumnKind.FLOAT})
+_FEW, _NEARLY_UNIQUE = 50, 0.9  # distinct values; their share of the rows
+_BANDS = 12  # at most, of the middle half of the rows
 _LEAST_SET, _MOST_SET = 3, 12  # values of a column of which sets are read with ease
 
 
@@ -39,12 +43,30 @@ def propose(column: ColumnInfo, stats: ColumnStats | None) -> Proposal:
 
     stats: of the column, None where it has none that can be counted.
     """
-    floor, why = _floor(column)
+    floor, why = _floor(column, stats)
     recoding, reason = _of_cells(column) if floor else _of_values(column, stats)
     return Proposal(recoding, reason, floor, why)
 
 
-def _floor(column: ColumnInfo) -> tuple[dict[str, object], str]:
+def is_fine(column: ColumnInfo, stats: ColumnStats | None) -> bool:
+    """Whether nearly every number of a column is another one, so that who knows one finds a row."""
+    if stats is None or column.kind not in _NUMBERS or stats.n_distinct <= _FEW:
+        return False
+    return stats.n_distinct >= _NEARLY_UNIQUE * (stats.n_rows - stats.n_null)
+
+
+def _bands(column: ColumnInfo, stats: ColumnStats) -> float | int | None:
+    """Return a round width of bands, of which about a dozen have the middle half of the numbers."""
+    least = 2.0 if column.kind is ColumnKind.INTEGER else 0.0
+    wanted = (stats.spread or 0.0) / _BANDS
+    if not least <= wanted < math.inf or not wanted:
+        return None
+    power = 10.0 ** math.floor(math.log10(wanted))
+    width = next(float(f"{step * power:.1g}") for step in (1, 2, 5, 10) if step * power >= wanted)
+    return int(width) if width >= 1 else width
+
+
+def _floor(column: ColumnInfo, stats: ColumnStats | None) -> tuple[dict[str, object], str]:
     """Return the finest that is to be published of what finds persons by itself, and why."""
     if column.kind is ColumnKind.CATEGORY and is_postcode(column.name):
         return {"at_least": _DIGITS}, "few people share all of a postcode"
@@ -53,6 +75,11 @@ def _floor(column: ColumnInfo) -> tuple[dict[str, object], str]:
         return {"bands": _WIDTH}, f"few people share all of a postcode: {why}"
     if column.kind in _MOMENTS and is_of_birth(column.name):
         return {"at_least": "year"}, "the day finds a person, the year seldom does"
+    if column.kind in _MOMENTS - {ColumnKind.DATE}:
+        return {"at_least": "day"}, "the second finds a person, and so ends no range"
+    width = _bands(column, stats) if stats is not None and is_fine(column, stats) else None
+    if width is not None:
+        return {"bands": width}, "nearly every number is another one: no range ends at one"
     return {}, ""
 
 

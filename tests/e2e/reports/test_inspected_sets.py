@@ -1,6 +1,7 @@
 """Which columns make rows unique, told before there is a policy."""
 
 import json
+import tomllib
 
 import pytest
 from tables import make_patients
@@ -78,3 +79,24 @@ def test_nothing_makes_nothing_unique(patients):
     patients.execute("DELETE FROM public.patients")
     found = dbanon.inspect("patients", settings=patients.settings)
     assert (0, ()) == (found.sampled, found.unique_sets)
+
+
+def test_what_is_as_fine_as_persons_are_is_drafted_with_a_floor(database, tmp_path):
+    database.execute(
+        "CREATE TABLE public.earners (id integer PRIMARY KEY, hired timestamp, income integer,"
+        " debt numeric, score double precision);"
+        "INSERT INTO public.earners SELECT i, timestamp '2020-01-01' + i * interval '25001 s',"
+        " 20000 + 137 * i, i * 1e400, CASE i WHEN 1 THEN 'NaN' ELSE i * 0.01 END"
+        " FROM generate_series(1, 300) AS i"
+    )
+    draft = dbanon.suggest_policy("earners", settings=database.settings)
+    columns = tomllib.loads(draft)["columns"]
+    floors = {
+        name: {key: rule[key] for key in rule if key != "role"} for name, rule in columns.items()
+    }
+    assert {"at_least": "day"} == floors["hired"]
+    assert {"bands": 2_000} == floors["income"]
+    assert {"bands": 0.2} == floors["score"]
+    assert {} == floors["debt"]
+    (tmp_path / "earners.toml").write_text(draft)
+    assert dbanon.check_policy(tmp_path / "earners.toml", settings=database.settings)

@@ -10,6 +10,10 @@ from dbanon.formats.policy.proposals import propose
 FEW, MANY = ColumnStats(1000, 0, 5), ColumnStats(1000, 0, 90)
 
 
+def unique(spread):
+    return ColumnStats(1000, 0, 990, spread)
+
+
 def column(name, kind):
     return ColumnInfo(name, kind.value, kind.value, kind)
 
@@ -21,6 +25,17 @@ def column(name, kind):
         ("wage", ColumnKind.DECIMAL, FEW, "interval", {}),
         ("admitted", ColumnKind.DATE, MANY, "interval", {}),
         ("born", ColumnKind.DATE, MANY, "interval", {"at_least": "year"}),
+        ("admitted", ColumnKind.TIMESTAMP, MANY, "interval", {"at_least": "day"}),
+        ("admitted", ColumnKind.TIMESTAMPTZ, None, "interval", {"at_least": "day"}),
+        ("dob", ColumnKind.TIMESTAMP, MANY, "interval", {"at_least": "year"}),
+        ("wage", ColumnKind.DECIMAL, unique(31_400.0), "interval", {"bands": 5_000}),
+        ("wage", ColumnKind.INTEGER, unique(12_000.0), "interval", {"bands": 1_000}),
+        ("wage", ColumnKind.FLOAT, unique(0.3), "interval", {"bands": 0.05}),
+        ("wage", ColumnKind.INTEGER, unique(12.0), "interval", {}),
+        ("wage", ColumnKind.DECIMAL, unique(0.0), "interval", {}),
+        ("wage", ColumnKind.DECIMAL, unique(float("inf")), "interval", {}),
+        ("wage", ColumnKind.DECIMAL, unique(float("nan")), "interval", {}),
+        ("wage", ColumnKind.DECIMAL, unique(None), "interval", {}),
         ("zip", ColumnKind.CATEGORY, MANY, "label", {"at_least": 3}),
         ("zip", ColumnKind.INTEGER, MANY, "interval", {"bands": 100}),
         ("grade", ColumnKind.ORDINAL, FEW, "interval-text", {}),
