@@ -207,24 +207,15 @@ def naming(name: str, column: str, found: Named, *, expected: float | None, left
     named = int(found.persons.sum())
     is_few = 0 < named < found.least
     right, usual = (found.persons & one for one in (found.right, found.usual))
-    told = f"named {named:,} persons, right {right.sum():,}, by chance {usual.sum():,}"
+    counts = None if is_few else (named, int(right.sum()), int(usual.sum()))
+    words = "names a value where no other is left; candidates are values"
     if is_few:
-        told = "named fewer than k persons, told as k and as right"
+        words += "; named fewer than k persons, told as k and as right"
         right, usual = np.arange(len(right)) < found.least, np.zeros_like(usual)
+    chances = right.astype(np.float64)
+    baseline = float(usual.mean()) if len(usual) else 0.0
     return replace(
-        result(
-            name,
-            column,
-            Tries(
-                right.astype(np.float64),
-                baseline=float(usual.mean()) if len(usual) else 0.0,
-                expected=expected,
-                candidates=left,
-                words=f"names a value of {column} where no other is left, and candidates are"
-                f" values: {told}",
-            ),
-        ),
-        named=None if is_few else named,
+        result(name, column, Tries(chances, baseline, expected, left, words)), named=counts
     )
 
 

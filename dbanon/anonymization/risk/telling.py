@@ -83,7 +83,8 @@ def _attack(attack: Attack, least: int) -> Attack:
         rate = min(rate, attack.expected)
     low, high = (round(end, 4) for end in interval(rate * tried, tried))
     baseline = _nearest(attack.baseline, unit)
-    return replace(attack, tried=tried, rate=rate, low=low, high=high, baseline=baseline)
+    found = replace(attack, tried=tried, rate=rate, low=low, high=high, baseline=baseline)
+    return replace(found, named=None)
 
 
 def _unique_set(found: UniqueSet, n_rows: int) -> UniqueSet:

@@ -95,6 +95,11 @@ def attacks(found: Sequence[Attack], *, title: str = _TRIED) -> None:
     console.table(_ATTACKED, rows, title=title)
     for name, words in dict.fromkeys((one.name, one.words) for one in found):
         console.say(f"{name}: {words}")
+    for one in found:
+        if one.named is not None:
+            named, right, usual = one.named
+            told = f"named {named:,} persons, right {right:,}, by chance {usual:,}"
+            console.say(f"{one.name} of {one.column}: {told}")
 
 
 def utility(found: Utility) -> None:

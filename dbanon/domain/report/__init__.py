@@ -119,7 +119,8 @@ class Attack:
     rate that the models of the release admit, None where they admit any; rate: the share of
     persons of whom the attacker was right, low and high: its confidence interval of 95 %;
     baseline: the rate of somebody who guesses without the release; named: of how many persons a
-    value was named as the only one possible, None where that is not asked, or of fewer than k.
+    value was named as the only one possible, of how many rightly, and by chance; None where that is
+    not asked, or not told.
     """
 
     name: str
@@ -132,7 +133,7 @@ class Attack:
     baseline: float
     expected: float | None
     words: str
-    named: int | None = None
+    named: tuple[int, int, int] | None = None
 
     @property
     def is_beyond(self) -> bool:

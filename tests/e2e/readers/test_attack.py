@@ -99,9 +99,10 @@ def test_relations_of_other_readers_and_of_other_tables(patients, run):
     # Nobody held one against the other, so that nothing bounds what both tell.
     assert {None} == {one["expected"] for one in found["attacks"]}
     certain = named(found)["intersection to one value", "disease"]
-    told = "fewer than k" if certain["named"] is None else f"{certain['named']:,} persons, right "
-    assert f"named {told}" in certain["words"]
-    assert certain["words"] in run("attack", "anon.patients", "--with", "anon.coarse").out
+    told = "named fewer than k persons"
+    if certain["named"] is not None:
+        told = "named {:,} persons, right {:,}, by chance {:,}".format(*certain["named"])
+    assert told in run("attack", "anon.patients", "--with", "anon.coarse").out
     make_patients(patients, name="others")
     policy = patients_policy(dbanon.TableName("public", "others"))
     dbanon.set_policy("others", policy, settings=patients.settings)

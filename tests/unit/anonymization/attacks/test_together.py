@@ -48,7 +48,7 @@ def test_both_relations_tell_what_neither_does(knows):
     likeliest, certain = intersection(both(*bob_and_david(knows=knows)))
     assert (2, 1.0, 1.0) == (certain.tried, certain.rate, certain.candidates)
     assert (0.0, None) == (certain.baseline, certain.expected)
-    assert "named 2 persons, right 2, by chance 0" in certain.words
+    assert (2, 2, 0) == certain.named
     assert 1.0 == likeliest.rate
     assert likeliest.baseline <= 0.5
 
