@@ -79,7 +79,7 @@ class Plan(NamedTuple):
         affordable *= min(max(space.k / _USUAL, _PAIRS_GAIN), _LARGE_GAIN)
         fewest = self.fewest
         if begun in _DENSE:
-            fewest = max(fewest, int(self.after_blocks * min(1.0, sqrt(_MANY / n))))
+            fewest = max(fewest, int(self.after_blocks * min(1.0, sqrt(_FULL / n))))
         rounds = int(min(self._most(n), max(fewest, affordable)))
         each = TURNS if n < _TURNED else LIGHT
         return Phase(rounds, each, begun in _DENSE and n > _MANY and space.k < _REBUILT)
@@ -109,7 +109,7 @@ class Plan(NamedTuple):
 
 EFFORTS = {
     "fast": Plan(0, 0, 2, 5.0e5, 0.0, Carving(1, 1.0e9)),
-    "balanced": Plan(3, 11, 100, 3.3e5, 9.0e5, USUAL),
+    "balanced": Plan(3, 16, 100, 3.3e5, 9.0e5, USUAL),
     "best": Plan(12, 18, 400, 1.2e7, 9.0e6, USUAL),
 }
 # A round rebuilds pools of a few k rows, which is half of its work at this k.
@@ -123,7 +123,9 @@ _FEW, _ROWS_OF_A_ROUND, _MORE = 10, 50, 4
 _LEAST_HOT, _WIDE_TAKES = 10, 6
 # Of more rows, changing places gains less in its time than moving.
 _TURNED = 100_000
-# So many rows have fewer rounds; clusters below this k gain most in the time by moves alone.
+# More rows than these have fewer rounds.
+_FULL = 120_000
+# Clusters of so many rows, if below this k, gain most in the time by moves alone.
 _MANY, _REBUILT = 250_000, 10
 # Where sensitive values press, a round takes longer, and for each row the more the larger its
 # cluster is.

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from dbanon.anonymization.auto.space import Space
 
 BLOCKS, CUTS, PEELING, CARVING = "blocks", "cuts", "peeling", "carving"
-# The starts are compared on so many rows of neighbours, in so many places, after two rounds.
-_SAMPLE = 4_000
+# The starts are compared on so many rows of neighbours, or so many clusters of k if these are more,
+# in so many places, after two rounds.
+_SAMPLE, _CLUSTERS = 4_000, 100
 _PLACES = 3
 _ROUNDS = 2
 # Peeling pays if it is through with most rows after so many lookups of each tuple: with dense
@@ -197,7 +198,7 @@ def _is_scarce(space: Space) -> bool:
 
 
 def _samples(space: Space) -> list[Space]:
-    order, ends = segments(space, coordinates(space), most=max(_SAMPLE, 4 * space.k))
+    order, ends = segments(space, coordinates(space), most=max(_SAMPLE, _CLUSTERS * space.k))
     n_segments = len(ends) - 1
     places = _PLACES if n_segments > 10 * _PLACES else 1
     picked = np.linspace(0, n_segments - 1, places + 2).astype(int)[1:-1]

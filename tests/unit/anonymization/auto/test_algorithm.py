@@ -259,7 +259,7 @@ def test_peeling_gives_classes_up_where_one_giant_class_would_be_left():
 
 def test_a_large_table_gets_more_rounds_after_blocks_than_after_peeling():
     rows = random_table(500, seed=0)
-    space = make_space(rows, Requirement(5), loss="ncp").take(np.zeros(200_000, np.int64))
+    space = make_space(rows, Requirement(5), loss="ncp").take(np.zeros(100_000, np.int64))
     plan = EFFORTS["balanced"]
     assert plan.fewest == plan.phase(space, begun=PEELING).rounds
     assert plan.after_blocks == plan.phase(space, begun=BLOCKS).rounds

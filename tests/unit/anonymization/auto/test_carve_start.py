@@ -73,6 +73,17 @@ def test_the_threads_do_not_matter(monkeypatch):
     assert labels[0] == labels[1]
 
 
+def test_starts_are_compared_on_many_clusters():
+    random = np.random.default_rng(2)
+    size = random.lognormal(0, 1, 8_000)
+    alike = (100 * size * random.lognormal(0, 0.6, (5, 8_000))).astype(int).clip(0, 4_000)
+    table = encoded({f"q{i}": values.tolist() for i, values in enumerate(alike)})
+    space = freeze(make_space(table, Requirement(100), loss="ncp")).space
+    begun = start(space, seed=0)
+    assert begun.name == CARVING
+    assert total_cost(space, begun.label) < 0.95 * total_cost(space, start_in_cuts(space))
+
+
 def test_carving_that_runs_out_of_time_is_quick():
     space = distinct_space(3_000, k=10)
     label = carved(space, over=lambda: True)
