@@ -282,13 +282,18 @@ class LossReport:
 
     @property
     def costliest(self) -> tuple[str, float] | None:
-        """The column that costs most, with its share of all loss; None where none stands out.
+        """The column that costs most, with its share of all loss; None where none stands out."""
+        return costliest(self.columns)
 
-        One does with half as much again as each would have if all lost the same.
-        """
-        total = sum(self.columns.values())
-        if not total:
-            return None
-        name = max(self.columns, key=lambda column: self.columns[column])
-        share = self.columns[name] / total
-        return (name, share) if share * len(self.columns) >= _STANDS_OUT else None
+
+def costliest(columns: Mapping[str, float]) -> tuple[str, float] | None:
+    """Return the column that costs most, with its share of all loss; None where none stands out.
+
+    One does with half as much again as each would have if all lost the same.
+    """
+    total = sum(columns.values())
+    if not total:
+        return None
+    name = max(columns, key=lambda column: columns[column])
+    share = columns[name] / total
+    return (name, share) if share * len(columns) >= _STANDS_OUT else None

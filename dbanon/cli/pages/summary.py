@@ -85,7 +85,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
         ("rows published", counted(loss.n_published)),
         ("rows left out", counted(loss.n_suppressed)),
         (all_of_them, number(loss.n_classes)),
-        (f"smallest {one}", number(loss.smallest_class)),
+        (f"smallest {one}", counted(loss.smallest_class)),
     ]
 
 

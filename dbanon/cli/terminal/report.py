@@ -111,7 +111,7 @@ def loss(report: LossReport | Loss) -> None:
     sampled = f" ({counted(report.n_sampled)} by numbers of rows)" if report.n_sampled else ""
     console.say(
         f"{_rows(report)}, {counted(report.n_suppressed)} suppressed{sampled},"
-        f" {report.n_classes:,} classes, smallest {report.smallest_class:,}"
+        f" {report.n_classes:,} classes, smallest {counted(report.smallest_class)}"
     )
     filtered, nobody, not_drawn = map(
         counted, (report.n_filtered, report.n_of_nobody, report.n_not_drawn)

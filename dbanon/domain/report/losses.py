@@ -5,10 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dbanon.domain.assignment import costliest
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dbanon.domain.assignment import LossReport
+
+_DIGITS = 6  # beyond these a float differs by how many rows it was counted in
+FINEST = 0.001
+"""Shares are no multiples of less."""
 
 Count = int | str
 """How many rows, or in words what may be told of that."""
@@ -19,14 +25,16 @@ class Loss:
     """A ``LossReport`` as it is told; n_published: how many rows readers got.
 
     Where rows are left out, but too few to be told, neither is how many rows the source has, nor
-    any metric, of which most count them; losses are then those of the published rows.
+    any metric, of which most count them; losses are then those of the published rows. Where a live
+    view hides too few, losses are told as shares of these, and no smallest class, by which a reader
+    would find how many.
     """
 
     n_rows: Count
     n_published: Count
     n_suppressed: Count
     n_classes: int
-    smallest_class: int
+    smallest_class: Count
     ncp: float
     columns: Mapping[str, float]
     metrics: Mapping[str, float]
@@ -37,6 +45,16 @@ class Loss:
     n_not_drawn: Count
     n_of_nobody: Count
     costliest: tuple[str, float] | None
+
+
+def unit_of(least: int, rows: float) -> float:
+    """Return of what the shares of so many rows are multiples, of which a reader knows all."""
+    return max(least / rows, FINEST) if least > 1 and rows > 0.0 else FINEST
+
+
+def told_share(share: float, *, unit: float) -> float:
+    """Return a share as the nearest multiple of a unit, of which no last digit is known."""
+    return min(round(round(share / unit) * unit, _DIGITS), 1.0)
 
 
 def told_count(count: int, least: int) -> Count:
@@ -55,16 +73,18 @@ def told_loss(loss: LossReport, *, least: int, shown: int | None = None) -> Loss
     is_fine = not 0 < loss.n_suppressed < least
 
     def of_told(share: float) -> float:
-        return share if is_fine else _of_published(share, loss)
+        exact = share if is_fine else _of_published(share, loss)
+        return exact if is_known else told_share(exact, unit=unit_of(least, shown or 0))
 
+    columns = {name: of_told(share) for name, share in loss.columns.items()}
     return Loss(
         n_rows=_told_rows(loss, few if not is_fine else "", is_known=is_known),
         n_published=published if is_known else f"those shown now, but for {few}",
         n_suppressed=told_count(loss.n_suppressed, least),
         n_classes=loss.n_classes,
-        smallest_class=loss.smallest_class,
+        smallest_class=loss.smallest_class if is_known else "not told",
         ncp=of_told(loss.ncp),
-        columns={name: of_told(share) for name, share in loss.columns.items()},
+        columns=columns,
         metrics=loss.metrics if is_fine and is_known else {},
         sensitive_aware=loss.sensitive_aware,
         weighted_ncp=None if loss.weighted_ncp is None else of_told(loss.weighted_ncp),
@@ -72,7 +92,7 @@ def told_loss(loss: LossReport, *, least: int, shown: int | None = None) -> Loss
         n_filtered=told_count(loss.n_filtered, least),
         n_not_drawn=told_count(loss.n_not_drawn, least),
         n_of_nobody=told_count(loss.n_of_nobody, least),
-        costliest=loss.costliest,
+        costliest=costliest(columns),
     )
 
 
@@ -92,4 +112,6 @@ def _told_part(part: int, whole: int, least: int) -> Count:
 def _of_published(share: float, loss: LossReport) -> float:
     """Return a loss without the rows that are left out, each of which counts 1 in it."""
     published = loss.n_rows - loss.n_suppressed
-    return (share * loss.n_rows - loss.n_suppressed) / published if published else 0.0
+    if not published:
+        return 0.0
+    return round((share * loss.n_rows - loss.n_suppressed) / published, _DIGITS)
