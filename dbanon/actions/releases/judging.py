@@ -50,7 +50,7 @@ class Bench:
     @property
     def least(self) -> int:
         """How many rows it takes to be told."""
-        from dbanon.anonymization.risk.telling import least_rows
+        from dbanon.anonymization.released.small_counts import least_rows
 
         return least_rows(self.released, self.policy)
 
@@ -84,7 +84,7 @@ def judged(
     everybody, threshold, sizes, achieved: as ``risk.judge`` has them.
     """
     from dbanon.anonymization.risk import judge
-    from dbanon.anonymization.risk.telling import told_risk, told_utility
+    from dbanon.anonymization.risk.telling import Telling
     from dbanon.domain.report import Utility
 
     left_out = []
@@ -98,7 +98,7 @@ def judged(
         left_out.append("unique sets")
     else:
         with bench.stages("unique sets"):
-            sets = judge.sets_of(bench.released, rows, least=bench.policy.k)
+            sets = judge.sets_of(bench.released, rows, least=bench.least)
         risk = replace(risk, unique_sets=sets)
     if bench.is_late:
         left_out.append("attacks")
@@ -110,9 +110,10 @@ def judged(
         left_out.append("utility")
     else:
         utility = _used(bench)
-    risk = told_risk(risk, n_rows=len(rows), least=bench.least)
-    sampled = len(rows) if len(rows) < bench.released.table.n_rows else None
-    return Judged(risk, told_utility(utility, least=bench.least), sampled, tuple(left_out))
+    telling = Telling(int(bench.released.size.sum()), bench.least)
+    sampled = telling.sampled(len(rows), of=bench.released.table.n_rows)
+    told = telling.risk(risk, n_rows=len(rows)), telling.utility(utility)
+    return Judged(*told, sampled, tuple(left_out))
 
 
 def _masked(policy: Policy) -> dict[str, str]:
@@ -151,12 +152,10 @@ def _used(bench: Bench) -> Utility:
 
     from dbanon.anonymization.utility.measure import utility_of
 
-    persons = bench.released.persons
     return utility_of(
         bench.released,
         bench.policy,
         generator=np.random.default_rng(bench.seed),
         samples=bench.samples,
         stages=bench.stages,
-        persons=None if persons is None else persons.astype(np.int64),
     )

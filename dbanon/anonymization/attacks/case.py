@@ -10,6 +10,7 @@ import numpy as np
 from dbanon.anonymization.attacks.bounds import below_one, limits
 from dbanon.anonymization.attacks.intervals import interval
 from dbanon.anonymization.released.covering import Coverage, covers
+from dbanon.anonymization.released.small_counts import least_rows
 from dbanon.domain.report import Attack
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Case:
     @property
     def least(self) -> int:
         """How many rows k persons have at most: what is of fewer is not told."""
-        return self.policy.k * most_rows(self.released)
+        return least_rows(self.released, self.policy)
 
     @property
     def several(self) -> NDArray[np.bool_]:
@@ -240,13 +241,6 @@ def draw(
     crowd = crowd_of(released, most=COUNTED * samples, generator=generator)
     case = Case(released, policy, rows, covers(released, rows), crowd)
     return case.of(np.diff(case.coverage.start) > 0)
-
-
-def most_rows(released: Released) -> int:
-    """Return how many rows a person has at most."""
-    if released.persons is None or not len(released.persons):
-        return 1
-    return int(np.bincount(released.persons).max())
 
 
 def at_once(released: Released, rows: NDArray[np.int64]) -> int:

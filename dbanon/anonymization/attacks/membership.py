@@ -31,7 +31,7 @@ def membership(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
     left_out, shown = np.flatnonzero(classes < 0), np.flatnonzero(classes >= 0)
     if not len(left_out) or not len(shown):
         raise NotTried("nobody was left out")
-    if len(left_out) < case.policy.k:  # the persons tried would be twice as many
+    if len(left_out) < case.least:  # the persons tried would be twice as many
         raise NotTried("fewer than k rows were left out, and how many is not told")
     size = min(len(left_out), len(shown), case.tried)
     rows = np.concatenate(

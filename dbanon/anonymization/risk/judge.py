@@ -94,9 +94,8 @@ def _heads(sizes: NDArray[np.int64], achieved: float | None) -> NDArray[np.int64
 def sets_of(released: Released, rows: NDArray[np.int64], *, least: int) -> tuple[UniqueSet, ...]:
     """Return which quasi-identifiers make sampled rows of the source unique.
 
-    least: the fewest persons of whom a set is told, and whom it leaves if it leaves any.
+    least: the fewest rows of which a set is told, and which it leaves.
     """
     columns = released.table.quasi[:MOST_COLUMNS]
     coded = [(column.name, column.codes[rows].astype(np.int64)) for column in columns]
-    persons = None if released.persons is None else released.persons[rows]
-    return unique_sets(coded, persons=persons, least=least)
+    return unique_sets(coded, least=least)

@@ -1,102 +1,125 @@
-"""What a report may tell of counts of the source, so that nobody gets one of fewer than k by them.
+"""What a report tells of the risk and the use, so that nobody gets a count of fewer than k by it.
 
-Its readers have the release, and so know exactly how many rows are published. A count of the source
-is told as a multiple of k, or of a thousandth of the rows where that is more, and shares are taken
-of what is told: else a count, or a share whose denominator is found from its digits, would give
-the few rows by which source and release differ. Rates of attacks are rounded up, but no further
-than to the bound that they do not exceed, so that no risk is told to be less than it is.
+Rates of attacks are rounded up, but no further than to the bound that they do not exceed, so that
+no risk is told to be less than it is; so are those of guessers, with whom they are compared.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from math import ceil
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dbanon.anonymization.attacks.case import most_rows
 from dbanon.anonymization.attacks.intervals import interval
+from dbanon.anonymization.released.small_counts import told_above, told_rows
+from dbanon.anonymization.utility.classifications import HELD_OUT
+from dbanon.domain.report import Attacker
+from dbanon.domain.report.losses import told_share, unit_of
 
 if TYPE_CHECKING:
-    from dbanon.anonymization.released.cells import Released
-    from dbanon.domain.policy import Policy
     from dbanon.domain.report import Attack, Classification, Risk, Uniqueness, UniqueSet, Utility
 
-_FINEST, _DIGITS = 0.001, 3
-_SLACK = 1e-9
+_DIGITS = 3
+_IN_SOURCE = tuple(
+    f"re-identification, {attacker}" for attacker in (Attacker.JOURNALIST, Attacker.MARKETER)
+)
+"""The attacks whose candidates are rows of the source."""
 
 
-def least_rows(released: Released, policy: Policy) -> int:
-    """Return how many rows it takes to be told: those of k persons, all and one if nobody knows.
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What readers know, and may not get by it.
 
-    1 where nothing promises k, as by anatomy, which keeps it no secret who is in the table.
+    published: the rows that the release shows; least: how many rows it takes to be told.
     """
-    if policy.subject is not None and released.persons is None:
-        return released.table.n_rows + 1
-    return 1 if policy.k == 1 else policy.k * most_rows(released)
 
+    published: int
+    least: int
 
-def told_risk(risk: Risk, *, n_rows: int, least: int) -> Risk:
-    """Return the risk as it is told; n_rows: how many rows of the source were looked at."""
-    if least <= 1:
-        return risk
-    return replace(
-        risk,
-        uniqueness=tuple(_uniqueness(one, least) for one in risk.uniqueness),
-        unique_sets=tuple(_unique_set(one, _rounded(n_rows, least)) for one in risk.unique_sets),
-        attacks=tuple(_attack(one, least) for one in risk.attacks),
-    )
+    def rows(self, count: int) -> int:
+        """Return a count of rows of the source as it is told."""
+        return told_rows(count, published=self.published, least=self.least)
 
+    def sampled(self, rows: int, *, of: int) -> int | None:
+        """Return how many rows were looked at, None where that is told as all there are."""
+        looked = self.rows(rows)
+        return looked if looked < self.rows(of) else None
 
-def told_utility(utility: Utility, *, least: int) -> Utility:
-    """Return the use as it is told; distributions and associations are by themselves."""
-    if least <= 1:
-        return utility
-    return replace(
-        utility,
-        queries=tuple(
-            replace(one, median=round(one.median, _DIGITS), upper=round(one.upper, _DIGITS))
-            for one in utility.queries
-        ),
-        classifications=tuple(_classification(one, least) for one in utility.classifications),
-    )
+    def risk(self, risk: Risk, *, n_rows: int) -> Risk:
+        """Return the risk as it is told; n_rows: how many rows of the source were looked at."""
+        if self.least <= 1:
+            return risk
+        return replace(
+            risk,
+            uniqueness=tuple(
+                self._uniqueness(one)
+                for one in risk.uniqueness
+                if not 0 < one.population - self.published < self.least
+            ),
+            unique_sets=tuple(self._unique_set(one, n_rows) for one in risk.unique_sets),
+            attacks=tuple(map(self._attack, risk.attacks)),
+        )
 
+    def utility(self, utility: Utility) -> Utility:
+        """Return the use as it is told; distributions and associations are by themselves."""
+        if self.least <= 1:
+            return utility
+        return replace(
+            utility,
+            queries=tuple(
+                replace(one, median=round(one.median, _DIGITS), upper=round(one.upper, _DIGITS))
+                for one in utility.queries
+            ),
+            classifications=tuple(map(self._classification, utility.classifications)),
+        )
 
-def _rounded(count: int, least: int) -> int:
-    """Return a count as a multiple of what it takes to be told, of a thousandth if that is more."""
-    unit = max(least, round(count * _FINEST))
-    return max(round(count / unit), 1) * unit
+    def _attack(self, found: Attack) -> Attack:
+        tried = self.rows(found.tried)
+        rate, baseline = (
+            told_above(share, found.tried, of=tried, least=self.least)
+            for share in (found.rate, found.baseline)
+        )
+        if found.expected is not None and found.rate <= found.expected:
+            rate = min(rate, found.expected)
+        low, high = (round(end, 4) for end in interval(rate * tried, tried))
+        candidates = found.candidates
+        if candidates is not None and found.name in _IN_SOURCE:
+            candidates = candidates // self.least * self.least or None
+        return replace(
+            found,
+            tried=tried,
+            candidates=candidates,
+            rate=rate,
+            low=low,
+            high=high,
+            baseline=baseline,
+            named=None,
+        )
 
+    def _unique_set(self, found: UniqueSet, n_rows: int) -> UniqueSet:
+        of = self.rows(n_rows)
+        share = told_above(found.rows / n_rows, n_rows, of=of, least=self.least)
+        rows = min(round(share * of), of)
+        return replace(found, rows=rows, share=rows / of)
 
-def _unit(rows: int, least: int) -> float:
-    return max(least / rows, _FINEST)
+    def _uniqueness(self, found: Uniqueness) -> Uniqueness:
+        rows = self.rows(round(found.sampled * found.population))
+        share = told_share(found.share, unit=unit_of(self.least, rows))
+        return replace(found, sampled=rows / found.population, share=share)
 
+    def _classification(self, found: Classification) -> Classification:
+        """Tell of how many rows it learned and was tested together, which are all that are."""
+        together = self.rows(found.rows + found.tested)
+        tested = max(round(HELD_OUT * together), 1)
+        unit = unit_of(self.least, tested)
 
-def _nearest(share: float, unit: float) -> float:
-    return min(round(round(share / unit) * unit, 6), 1.0)
+        def figures(of: tuple[float, float, float]) -> tuple[float, float, float]:
+            source, release, guesser = (told_share(one, unit=unit) for one in of)
+            return source, release, guesser
 
-
-def _attack(attack: Attack, least: int) -> Attack:
-    tried = _rounded(attack.tried, least)
-    unit = _unit(tried, least)
-    rate = min(round(ceil(attack.rate / unit - _SLACK) * unit, 6), 1.0)
-    if attack.expected is not None and attack.rate <= attack.expected:
-        rate = min(rate, attack.expected)
-    low, high = (round(end, 4) for end in interval(rate * tried, tried))
-    baseline = _nearest(attack.baseline, unit)
-    found = replace(attack, tried=tried, rate=rate, low=low, high=high, baseline=baseline)
-    return replace(found, named=None)
-
-
-def _unique_set(found: UniqueSet, n_rows: int) -> UniqueSet:
-    return replace(found, share=min(found.rows / n_rows, 1.0))
-
-
-def _uniqueness(found: Uniqueness, least: int) -> Uniqueness:
-    rows = _rounded(round(found.sampled * found.population), least)
-    return replace(found, sampled=rows / found.population, share=round(found.share, 4))
-
-
-def _classification(found: Classification, least: int) -> Classification:
-    rows, tested = (_rounded(count, least) for count in (found.rows, found.tested))
-    source, release, guesser = (_nearest(one, _unit(tested, least)) for one in found.accuracy)
-    return replace(found, accuracy=(source, release, guesser), rows=rows, tested=tested)
+        return replace(
+            found,
+            accuracy=figures(found.accuracy),
+            auc=None if found.auc is None else figures(found.auc),
+            rows=together - tested,
+            tested=tested,
+        )

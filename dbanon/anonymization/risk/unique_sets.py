@@ -26,15 +26,14 @@ _DENSE = 4  # as many counters as that for each row cost less than sorting the r
 def unique_sets(
     columns: Sequence[tuple[str, NDArray[np.int64]]],
     *,
-    persons: NDArray[np.int32] | None = None,
-    least: int = 1,
+    least: int = 0,
 ) -> tuple[UniqueSet, ...]:
     """Return the sets of columns that make rows unique, those that do so of most rows first.
 
-    columns: the name and the codes, from 0 on, of each; NULL is a value; persons: whose each row
-    is, None where each is another's; least: the fewest persons of whom a set is told, and whom it
-    leaves if it leaves any, as these follow by subtraction. A row counts for a set if no other row
-    has its values there, and some has them in every smaller part of the set. O(d^3 n log n).
+    columns: the name and the codes, from 0 on, of each; NULL is a value; least: the fewest
+    rows of which a set is told, and which it leaves, as these follow by subtraction. A row counts
+    for a set if no other row has its values there, and some has them in every smaller part of the
+    set. O(d^3 n log n).
     """
     if not columns or not len(columns[0][1]):
         return ()
@@ -47,15 +46,11 @@ def unique_sets(
         for part in combinations(places, len(places) - 1):
             before |= alone[part]
         minimal = unique & ~before
-        rows, others = int(minimal.sum()), _n_persons(~minimal, persons)
-        if rows and _n_persons(minimal, persons) >= least and (others >= least or not others):
+        rows = int(minimal.sum())
+        if rows and least <= rows <= n_rows - least:
             names = tuple(columns[place][0] for place in places)
             found.append(UniqueSet(names, rows, rows / n_rows))
     return tuple(sorted(found, key=lambda one: (-one.rows, len(one.columns))))
-
-
-def _n_persons(rows: NDArray[np.bool_], persons: NDArray[np.int32] | None) -> int:
-    return int(rows.sum()) if persons is None else len(np.unique(persons[rows]))
 
 
 def _uniques(

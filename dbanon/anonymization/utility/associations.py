@@ -37,8 +37,14 @@ class _Side(NamedTuple):
     bins: Floats | None = None
 
 
-def association(columns: Sequence[tuple[Reading, Bins | Grid | None]]) -> Association:
-    """Return the matrices of the source and of the release; O(pairs of columns * rows)."""
+def association(
+    columns: Sequence[tuple[Reading, Bins | Grid | None]], *, least: int = 1
+) -> Association:
+    """Return the matrices of the source and of the release; O(pairs of columns * rows).
+
+    Of two columns that are published as they are readers know how they go together in the release:
+    where the source differs from it by rows, but by fewer than ``least``, it is not told of.
+    """
     d = len(columns)
     source: list[list[float | None]] = [[None] * d for _ in range(d)]
     published: list[list[float | None]] = [[None] * d for _ in range(d)]
@@ -46,7 +52,8 @@ def association(columns: Sequence[tuple[Reading, Bins | Grid | None]]) -> Associ
     of_release = [_of_labels(*column) for column in columns]
     for i, j in combinations(range(d), 2):
         a, b = columns[i][0], columns[j][0]
-        source[i][j] = source[j][i] = _strength(source_pairs(a, b), of_source[i], of_source[j])
+        if not (_is_exact(a) and _is_exact(b) and _differs_by_few(a, least)):
+            source[i][j] = source[j][i] = _strength(source_pairs(a, b), of_source[i], of_source[j])
         joint = published_pairs(a, b)
         if joint is not None:
             published[i][j] = published[j][i] = _strength(joint, of_release[i], of_release[j])
@@ -56,8 +63,16 @@ def association(columns: Sequence[tuple[Reading, Bins | Grid | None]]) -> Associ
         tuple(reading.name for reading, _ in columns),
         _frozen(source),
         _frozen(published),
-        exact=tuple(reading.name for reading, _ in columns if reading.classes is not None),
+        exact=tuple(reading.name for reading, _ in columns if _is_exact(reading)),
     )
+
+
+def _is_exact(reading: Reading) -> bool:
+    return reading.classes is not None
+
+
+def _differs_by_few(reading: Reading, least: int) -> bool:
+    return 0.0 < abs(len(reading.codes) - float(reading.rows.sum())) < least
 
 
 def _frozen(matrix: list[list[float | None]]) -> tuple[tuple[float | None, ...], ...]:

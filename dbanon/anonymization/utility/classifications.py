@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.anonymization.released.covering import covers
+from dbanon.anonymization.released.small_counts import told_rows
 from dbanon.anonymization.utility.classifiers import features_of, scores
 from dbanon.domain.report import Classification
 
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 20_000
 _MOST_VALUES = 20
-_HELD_OUT = 1 / 3
+HELD_OUT = 1 / 3
+"""Of which share of the rows what was learned is tested."""
 _FEWEST = 30
 _AT_ONCE = 20_000_000
 
@@ -64,15 +66,24 @@ def classifications(
     policy: Policy,
     generator: np.random.Generator,
     samples: int,
+    least: int = 1,
 ) -> tuple[Classification, ...]:
-    """Learn from the release and from as many rows of the source, and test on a third of these."""
+    """Learn from the release and from as many rows of the source, and test on a third of these.
+
+    Of too few rows nothing is learned, which tells no more of the source than the release does;
+    least: how many rows it takes to be told.
+    """
     target = target_of(readings, policy)
     quasi = [reading for reading in readings if reading.classes is None]
     n_rows = min(released.table.n_rows, samples, MOST_ROWS)
-    if target is None or not quasi or n_rows < _FEWEST:
+    if (
+        target is None
+        or not quasi
+        or told_rows(n_rows, published=int(released.size.sum()), least=least) < _FEWEST
+    ):
         return ()
     rows = generator.permutation(released.table.n_rows)[:n_rows]
-    n_test = round(_HELD_OUT * n_rows)
+    n_test = round(HELD_OUT * n_rows)
     test, train = np.sort(rows[:n_test]), np.sort(rows[n_test:])
     features = [features_of(reading) for reading in quasi]
 

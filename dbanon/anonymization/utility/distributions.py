@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dbanon.anonymization.released.small_counts import (
+    as_figures,
+    hidden,
+    nearby,
+)
 from dbanon.anonymization.utility.bins import OTHERS, categories_of
 from dbanon.anonymization.utility.grids import Grid, grid_of
-from dbanon.anonymization.utility.small_counts import as_figures, hidden, persons_in, told, unit_of
 from dbanon.domain.report import Distribution
+from dbanon.domain.report.losses import told_share, unit_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,24 +31,23 @@ def bins_of(reading: Reading) -> Bins | Grid | None:
     return bins if bins is not None and len(bins.names) > 1 else None
 
 
-def distribution(
-    reading: Reading, bins: Bins | Grid, *, k: int, persons: NDArray[np.int64] | None = None
-) -> Distribution:
-    """Compare the source with the release; counts of fewer than k rows are not told.
+def distribution(reading: Reading, bins: Bins | Grid, *, least: int) -> Distribution:
+    """Compare the source with the release; counts of fewer than ``least`` rows are not told.
 
-    persons: whose each row of the source is, if not each is somebody else's; then it takes k
-    persons. Distances are those of the figures that are told, so that they tell no more.
+    Nor is by how few more rows of the source a bin has than published ones. Shares are multiples of
+    such as readers know, and distances those of the figures that are told.
     """
-    source, published = bins.of_source(reading), bins.of_release(reading)
-    names, counts = bins.names, source
-    if persons is not None:
-        counts = persons_in(bins.places(reading), persons, n_bins=len(names))
-    if names[-1] == OTHERS and counts[-1] < k:
-        names, counts = names[:-1], counts[:-1]
+    exact, published = bins.of_source(reading), bins.of_release(reading)
+    source, names = nearby(exact, published, least=least), bins.names
+    counts = np.minimum(exact, source)
+    if names[-1] == OTHERS and counts[-1] < least:
+        names, counts, exact = names[:-1], counts[:-1], exact[:-1]
         source, published = source[:-1], published[:-1]
-    secret = hidden(counts, k)
-    unit = unit_of(k, float(source.sum()))
-    shares, seen = told(source, unit=unit), told(published, unit=unit)
+    secret = hidden(counts, least)
+    (total,) = nearby(exact.sum(keepdims=True), published.sum(keepdims=True), least=least)
+    unit = unit_of(least, float(published.sum()))
+    shares = _told(source / (total or 1.0), unit)
+    seen = _told(published / (published.sum() or 1.0), unit)
     return Distribution(
         column=reading.name,
         bins=names,
@@ -52,6 +56,10 @@ def distribution(
         distance=total_variation(shares, seen, secret),
         shift=_shift(shares, seen, secret) if isinstance(bins, Grid) and not bins.null else None,
     )
+
+
+def _told(shares: Floats, unit: float) -> Floats:
+    return np.array([told_share(share, unit=unit) for share in shares.tolist()])
 
 
 def total_variation(source: Floats, published: Floats, secret: NDArray[np.bool_]) -> float:

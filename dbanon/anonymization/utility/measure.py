@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbanon.anonymization.released.small_counts import least_rows
 from dbanon.anonymization.utility.associations import association
 from dbanon.anonymization.utility.classifications import classifications
 from dbanon.anonymization.utility.distributions import bins_of, distribution
@@ -13,16 +14,11 @@ from dbanon.domain.report import Utility
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
 
     from dbanon.anonymization.released.cells import Released
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
     from dbanon.domain.report import Classification, Distribution, QueryError
-
-
-_LEAST = 10
-"""Fewer rows are not told by a policy that asks for no k, unless it has classes of fewer."""
 
 
 def utility_of(
@@ -32,12 +28,8 @@ def utility_of(
     generator: np.random.Generator,
     samples: int,
     stages: Stages,
-    persons: NDArray[np.int64] | None = None,
 ) -> Utility:
     """Return what a release is worth to its readers.
-
-    persons: the number of the person whose each row of the source is, where the policy has
-    subjects; without it no count of such a source is told.
 
     samples: the most rows of the source that classifiers learn from and are tested on, all else is
     counted in all rows. What has not begun when somebody asks to stop is left out.
@@ -45,22 +37,29 @@ def utility_of(
     if not released.table.n_rows or not released.n_classes:
         return Utility()
     with stages("utility"):
-        readings, least = readings_of(released), _least(released, policy, persons)
+        readings, least = readings_of(released), least_rows(released, policy)
         columns = [(reading, bins_of(reading)) for reading in readings]
         shown = ((reading, bins) for reading, bins in columns if bins is not None)
-        compared = (distribution(*column, k=least, persons=persons) for column in shown)
+        compared = (distribution(*column, least=least) for column in shown)
         distributions = tuple(each for each in compared if _tells(each))
-        associations = (association(columns),) if len(columns) > 1 and not stages.stopped else ()
+        associations = (
+            (association(columns, least=least),) if len(columns) > 1 and not stages.stopped else ()
+        )
     queries: tuple[QueryError, ...] = ()
     if not stages.stopped:
         with stages("queries"):
             drawn = policy.sample is not None
-            queries = query_errors(readings, k=policy.k, generator=generator, scaled=drawn)
+            queries = query_errors(readings, least=least, generator=generator, scaled=drawn)
     learned: tuple[Classification, ...] = ()
     if not stages.stopped:
         with stages("classifiers"):
             learned = classifications(
-                released, readings, policy=policy, generator=generator, samples=samples
+                released,
+                readings,
+                policy=policy,
+                generator=generator,
+                samples=samples,
+                least=least,
             )
     return Utility(distributions, associations, queries, learned)
 
@@ -68,10 +67,3 @@ def utility_of(
 def _tells(found: Distribution) -> bool:
     """Return whether there are two bins, and a count of the source that may be told."""
     return len(found.bins) > 1 and any(share is not None for share in found.source)
-
-
-def _least(released: Released, policy: Policy, persons: NDArray[np.int64] | None) -> int:
-    """Return how many rows or persons it takes to be told, all and one more where nobody knows."""
-    if policy.subject is not None and persons is None:
-        return released.table.n_rows + 1
-    return policy.k if policy.k > 1 else min(int(released.size.min()), _LEAST)

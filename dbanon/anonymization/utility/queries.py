@@ -57,20 +57,22 @@ class Asked(NamedTuple):
 def query_errors(
     readings: Sequence[Reading],
     *,
-    k: int,
+    least: int,
     generator: np.random.Generator,
     scaled: bool = False,
 ) -> tuple[QueryError, ...]:
     """Return the errors of random queries, by the share of the rows that they ask for.
 
-    Of fewer than k rows nothing is asked. scaled: a sample is published, and readers scale its
-    counts to all rows. O(rows log rows) a pair of columns.
+    least: of fewer published rows nothing is asked, so that this tells nothing of the source;
+    scaled: a sample is published, and readers scale its counts to all rows. O(rows log rows) a pair
+    of columns.
     """
     n_rows = len(readings[0].codes) if readings else 0
-    scale = n_rows / float(readings[0].rows.sum()) if scaled else 1.0
+    published = float(readings[0].rows.sum()) if readings else 0.0
+    scale = n_rows / published if scaled else 1.0
     results = []
     for share in SELECTIVITIES:
-        if share * n_rows < k:
+        if share * published < least:
             continue
         asked = draw(readings, share=share, n=QUERIES, generator=generator)
         found = errors(readings, asked, scale=scale)

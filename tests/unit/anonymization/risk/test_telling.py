@@ -2,16 +2,123 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from builders import encoded, grouped, policy_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.risk.telling import told_risk, told_utility
+from dbanon.anonymization.attacks.registry import attack as attacked
+from dbanon.anonymization.risk.judge import sets_of
+from dbanon.anonymization.risk.telling import Telling
+from dbanon.anonymization.utility.associations import association
+from dbanon.anonymization.utility.distributions import bins_of, distribution
+from dbanon.anonymization.utility.queries import query_errors
+from dbanon.anonymization.utility.readings import readings_of
 from dbanon.domain.assignment import LossReport
+from dbanon.domain.progress import Stages
 from dbanon.domain.report import Attack, Classification, Risk, Uniqueness, UniqueSet, Utility
 from dbanon.domain.report.losses import told_loss
 
 K = 5
+OF_SOURCE = "re-identification, journalist"
+
+
+def released_of(published, left_out):
+    """Return a release by sex, of a source in which those left out have values of their own."""
+    few = ["flu", "gout", "flu", "rash"][:left_out]
+    columns = {
+        "sex": ["f"] * 60 + ["m"] * (published - 60) + ["f"] * left_out,
+        "age": [*range(published), *range(500, 500 + left_out)],
+        "town": [*range(60)] + [99] * (published - 60 + left_out),
+    }
+    diseases = ["flu"] * 60 + ["gout"] * (published - 64) + ["rash"] * 4
+    sensitive = {"disease": diseases + few, "drug": diseases[::-1] + few}
+    groups = [0] * 60 + [1] * (published - 60) + [-1] * left_out
+    policy = policy_of([*columns], [*sensitive], k=K)
+    return grouped(encoded(columns, sensitive), groups, policy), policy
+
+
+def of_loss(published, left_out):
+    exact = {"age": 60.0, "sex": 20.0}
+    rows = published + left_out
+    columns = {name: (lost + left_out) / rows for name, lost in exact.items()}
+    figures = {"ncp": (40 + left_out) / rows, "weighted_ncp": (50 + left_out) / rows}
+    told = told_loss(
+        LossReport(rows, left_out, 4, 5, columns=columns, **figures), least=K, shown=published
+    )
+    return replace(told, n_suppressed=0)
+
+
+def of_hidden(shown, hidden):
+    """Return the loss of a live view that shows fewer rows than were published."""
+    rows = shown + hidden
+    columns = {"age": 60 / rows, "sex": 20 / rows}
+    figures = {"ncp": 40 / rows, "weighted_ncp": 50 / rows}
+    smallest = 5 + hidden
+    loss = LossReport(rows, 0, 4, smallest, columns=columns, **figures)
+    return told_loss(loss, least=K, shown=shown)
+
+
+def of_risk(published, left_out):
+    n_rows, telling = published + left_out, Telling(published, K)
+    risk = Risk(
+        *((), ()),
+        uniqueness=tuple(Uniqueness("z", n, n_rows / n, 0.5) for n in (published + 4, 20_000)),
+        unique_sets=(UniqueSet(("age",), 57, 57 / n_rows),),
+        attacks=(
+            attack(n_rows, 61),
+            attack(n_rows, 61, name=OF_SOURCE, candidates=60.0 + left_out),
+            attack(n_rows, 1, named=(n_rows, 1, 1)),
+        ),
+    )
+    looked = [telling.sampled(min(n, n_rows), of=n_rows) for n in range(190, 210)]
+    return telling.risk(risk, n_rows=n_rows), looked
+
+
+def of_learned(published, left_out):
+    tested = round((published + left_out) / 3)
+    rows, accuracy = published + left_out - tested, (60 / tested, 2 / tested, 40 / tested)
+    one = Classification("a", "b", accuracy, accuracy, rows, tested)
+    return Telling(published, K).utility(Utility(classifications=(one,))).classifications[0].rows
+
+
+def of_columns(published, left_out):
+    released, _ = released_of(published, left_out)
+    columns = [(reading, bins_of(reading)) for reading in readings_of(released)]
+    shown = [pair for pair in columns if pair[1] is not None and pair[0].name != "age"]
+    drugs = [pair for pair in columns if pair[0].name in {"disease", "drug"}]
+    return [distribution(*pair, least=K) for pair in shown], association(drugs, least=K)
+
+
+def of_sets(published, left_out):
+    released, _ = released_of(published, left_out)
+    sets = sets_of(released, np.arange(published + left_out), least=K)
+    return Telling(published, K).risk(Risk((), (), unique_sets=sets), n_rows=published + left_out)
+
+
+def of_membership(published, left_out):
+    released, policy = released_of(published, left_out)
+    options = {"names": ("membership",), "samples": 300, "seed": 1, "stages": Stages()}
+    return attacked(released, policy, **options)
+
+
+def of_queries(published, left_out):
+    """Return of which shares is asked, around a hundred rows, 5 % of which are K."""
+    released, _ = released_of(published - 102, left_out)
+    generator = np.random.default_rng(1)
+    found = query_errors(readings_of(released), least=K, generator=generator)
+    return [one.selectivity for one in found]
+
+
+@pytest.mark.parametrize("published", range(198, 206))
+@pytest.mark.parametrize(
+    "figures",
+    [of_loss, of_hidden, of_risk, of_learned, of_columns, of_sets, of_membership, of_queries],
+)
+def test_no_figure_differs_by_how_few_rows_are_left_out(figures, published):
+    first, *others = (figures(published, left_out) for left_out in range(1, K))
+    assert [first] * len(others) == others
 
 
 def loss(published, left_out, **counts):
@@ -62,26 +169,45 @@ def test_few_rows_that_a_live_view_hides_are_told_by_no_other_figure():
 
 def attack(tried, right, **changes):
     of = {"baseline": 1 / tried, "expected": None, **changes}
-    return Attack("a", None, tried, 3, right / tried, 0.0, 1.0, words="", **of)
+    of = {"name": "a", "candidates": 3.0, **of}
+    return Attack(column=None, tried=tried, rate=right / tried, low=0.0, high=1.0, words="", **of)
+
+
+def told_attacks(*attacks):
+    return Telling(1_000_000, K).risk(Risk((), (), attacks=attacks), n_rows=1).attacks
 
 
 @pytest.mark.parametrize(("tried", "right"), [(7_874, 2), (7_874, 7_872), (103, 1), (6, 1)])
 def test_of_an_attack_nobody_gets_how_few_it_is_right_or_wrong_of(tried, right):
-    (told,) = told_risk(Risk((), (), attacks=(attack(tried, right),)), n_rows=1, least=K).attacks
+    (told,) = told_attacks(attack(tried, right))
     assert told.rate >= right / tried
     found = told.rate * told.tried
     assert found > K - 1e-3
     assert told.tried - found < 1e-3 or told.tried - found > K - 1e-3
-    neighbours = attack(tried + 1, right)
-    (other,) = told_risk(Risk((), (), attacks=(neighbours,)), n_rows=1, least=K).attacks
+    (other,) = told_attacks(attack(tried + 1, right))
     assert (told.tried, told.baseline) == (other.tried, other.baseline) or tried == 6
 
 
+def test_who_is_as_good_as_a_guesser_is_told_to_be():
+    """Both are rounded up; of whom a value is named is not told, nor of how many."""
+    equal = attack(7_874, 0.1234 * 7_874, baseline=0.1234, named=(40, 3, 1))
+    (told,) = told_attacks(equal)
+    assert (0.124, 0.124) == pytest.approx((told.rate, told.baseline), abs=1e-4)
+    assert told.rate == told.baseline
+    assert told.named is None
+    assert not told.is_beyond
+
+
 def test_a_rate_is_not_rounded_beyond_its_bound():
-    risk = Risk((), (), attacks=(attack(70, 14, expected=0.2), attack(70, 15, expected=0.2)))
-    within, beyond = told_risk(risk, n_rows=1, least=K).attacks
+    within, beyond = told_attacks(*(attack(70, n, expected=0.2) for n in (14, 15)))
     assert 0.2 == within.rate
     assert beyond.rate > 0.2
+
+
+def test_candidates_of_the_source_are_multiples_and_others_as_they_are():
+    found = told_attacks(*(attack(70, 9, name=OF_SOURCE, candidates=n) for n in (4.0, 14.5)))
+    assert [None, 10.0] == [one.candidates for one in found]
+    assert 3.0 == told_attacks(attack(70, 9))[0].candidates
 
 
 def test_shares_have_no_denominator_but_what_is_told():
@@ -90,17 +216,18 @@ def test_shares_have_no_denominator_but_what_is_told():
         uniqueness=(Uniqueness("zayatz", 20_000, 203 / 20_000, 0.5),),
         unique_sets=(UniqueSet(("age",), 57, 57 / 203),),
     )
-    told = told_risk(risk, n_rows=203, least=K)
-    assert (57 / 205, 205 / 20_000) == (told.unique_sets[0].share, told.uniqueness[0].sampled)
-    used = Utility(
-        classifications=(Classification("a", "b", (2 / 67, 66 / 67, 0.5), None, 134, 67),)
-    )
-    (found,) = told_utility(used, least=K).classifications
-    assert (135, 65) == (found.rows, found.tested)
-    assert (0.0, 1.0) == found.accuracy[:2]
+    telling = Telling(190, K)
+    told = telling.risk(risk, n_rows=203)
+    assert (60 / 205, 205 / 20_000) == (told.unique_sets[0].share, told.uniqueness[0].sampled)
+    exact, areas = (2 / 67, 66 / 67, 0.5), (0.8473, 0.9, 0.5)
+    used = Utility(classifications=(Classification("a", "b", exact, areas, 134, 67),))
+    (found,) = telling.utility(used).classifications
+    assert (133, 67) == (found.rows, found.tested)
+    assert pytest.approx([0.0, 13 * K / 67], abs=1e-6) == found.accuracy[:2]
+    assert pytest.approx(11 * K / 67, abs=1e-6) == found.auc[0]
 
 
 def test_where_nothing_promises_k_all_is_told():
     risk = Risk((), (), attacks=(attack(70, 2),))
-    assert risk == told_risk(risk, n_rows=70, least=1)
+    assert risk == Telling(70, 1).risk(risk, n_rows=70)
     assert 3 == told_loss(loss(100, 3), least=1).n_suppressed

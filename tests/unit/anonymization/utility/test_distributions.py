@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbanon.anonymization.released.reading import of_texts
+from dbanon.anonymization.released.small_counts import as_figures, hidden, nearby
 from dbanon.anonymization.utility.bins import categories_of
 from dbanon.anonymization.utility.distributions import bins_of, distribution, total_variation
 from dbanon.anonymization.utility.readings import readings_of
-from dbanon.anonymization.utility.small_counts import as_figures, hidden, persons_in, told, unit_of
+from dbanon.domain.report.losses import told_share, unit_of
 from dbanon.domain.table import ColumnKind
 
 COUNTS = st.lists(st.integers(0, 30), min_size=1, max_size=8)
@@ -34,13 +35,14 @@ def test_what_is_hidden_adds_up_to_no_small_count(counts, k):
 
 def test_a_row_more_than_a_multiple_of_k_is_not_seen():
     unit = unit_of(5, 100.0)
-    assert told(np.array([40.0, 60.0]), unit=unit).tolist() == pytest.approx([0.4, 0.6])
-    assert told(np.array([41.0, 59.0]), unit=unit).tolist() == pytest.approx([0.4, 0.6])
+    assert [0.4, 0.6] == [told_share(share, unit=unit) for share in (0.41, 0.59)]
+    source, published = np.array([63.0, 60.0, 65.0]), np.array([60.0, 63.0, 60.0])
+    assert [60.0, 63.0, 65.0] == nearby(source, published, least=5).tolist()
 
 
 def test_shares_are_told_to_a_thousandth():
-    shares = told(np.array([1.0, 2.0]) * 1e6, unit=unit_of(5, 3e6))
-    assert [0.333, 0.667] == shares.tolist()
+    shares = [told_share(share, unit=unit_of(5, 3e6)) for share in (1 / 3, 2 / 3)]
+    assert [0.333, 0.667] == shares
     assert (0.3, None) == as_figures(np.array([0.1 + 0.2, 0.7]), np.array([False, True]))
 
 
@@ -67,7 +69,7 @@ def test_bins_of_a_tree_are_labels_and_what_is_above_them():
     reading = reading_of(
         [*"aabbccddggee"], ["P", "U"], kind=ColumnKind.CATEGORY, taxonomy="letters", rows=[6, 6]
     )
-    found = distribution(reading, bins_of(reading), k=2)
+    found = distribution(reading, bins_of(reading), least=2)
     assert ("P", "U", "other values") == found.bins  # a, which no label shows, is another
     assert (0.333333, 0.5, 0.166667) == found.source
     assert (0.5, 0.5, 0.0) == found.published
@@ -152,13 +154,13 @@ def test_whole_numbers_are_spread_over_whole_numbers():
     assert "[10, 12)" == bins.names[0]
     assert [2.0] * 20 == bins.of_source(reading).tolist()
     assert [0.1] * 20 == [pytest.approx(mass) for mass in bins.of_release(reading)]
-    found = distribution(reading, bins, k=2)
+    found = distribution(reading, bins, least=1)
     assert (0.0, 0.0) == (found.distance, found.shift)
 
 
 def test_a_shift_is_how_far_rows_move_over_all_bins():
     reading, bins = grid([10, 10, 10, 30], ["[10,10]", "[30,30]"])
-    found = distribution(reading, bins, k=1)
+    found = distribution(reading, bins, least=1)
     assert (0.75, 0.25) == (found.source[0], found.source[-1])
     assert (0.5, 0.5) == (found.published[0], found.published[-1])
     assert (0.25, 0.25) == (found.distance, found.shift)
@@ -199,13 +201,3 @@ def test_sets_of_numbers_are_spread_over_their_elements():
     bins = bins_of(reading)
     assert [1, 1, 1, 1] == bins.of_source(reading)[[0, 2, -2, -1]].tolist()
     assert [0.5, 0.5, 0.5, 0.5] == bins.of_release(reading)[[0, 2, -2, -1]].tolist()
-
-
-def test_of_persons_who_have_several_rows_it_takes_k_persons():
-    reading, bins = grid([10] * 6 + [20] * 6 + [30] * 5, ["[10,20]", "[30,30]"])
-    persons = np.array([0, 0, 0, 0, 0, 1, *range(2, 8), *range(8, 13)])
-    counts = persons_in(bins.places(reading), persons, n_bins=len(bins.names))
-    assert [2.0, 6.0, 5.0] == counts[[0, 10, -1]].tolist()
-    found = distribution(reading, bins, k=3, persons=persons)
-    assert found.source[0] is None
-    assert distribution(reading, bins, k=3).source[0] is not None

@@ -85,13 +85,13 @@ def test_the_error_of_an_answer_is_its_distance_over_the_truth(published):
 
 def test_what_is_published_exactly_has_no_errors(published):
     readings = readings_of(exact(*people(200)))
-    found = query_errors(readings, k=1, generator=np.random.default_rng(1))
+    found = query_errors(readings, least=1, generator=np.random.default_rng(1))
     assert [0.005, 0.01, 0.05] == [error.selectivity for error in found]
     assert {(0.0, 0.0)} == {(error.median, error.upper) for error in found}
 
 
 def test_nothing_is_asked_about_fewer_rows_than_k(published):
-    found = query_errors(readings_of(published[0]), k=10, generator=np.random.default_rng(1))
+    found = query_errors(readings_of(published[0]), least=10, generator=np.random.default_rng(1))
     assert [0.05] == [error.selectivity for error in found]  # 4.5 and 9 of 900 are fewer
 
 
@@ -254,13 +254,14 @@ def test_all_parts_are_measured_and_what_comes_after_a_stop_is_left_out(publishe
     assert not found.classifications
 
 
-def test_of_persons_whom_nobody_numbers_no_count_is_told(published):
+def test_of_persons_of_whom_nobody_knows_which_rows_are_theirs_no_count_is_told(published):
+    """All rows are then one person's; where each has two, it takes twice k rows."""
     released, policy = published
-    policy = replace(policy, subject="who")
     arguments = {"generator": np.random.default_rng(1), "samples": 0, "stages": Stages()}
-    assert () == utility_of(released, policy, **arguments).distributions
-    persons = np.arange(released.table.n_rows) // 2
-    assert utility_of(released, policy, persons=persons, **arguments).distributions
+    rows = np.arange(released.table.n_rows, dtype=np.int32)
+    for persons, is_told in ((0 * rows, False), (rows // 2, True)):
+        found = utility_of(replace(released, persons=persons), policy, **arguments)
+        assert is_told == bool(found.distributions)
 
 
 def test_a_release_of_nothing_has_no_use():
