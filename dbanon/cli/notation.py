@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dbanon.domain.report.losses import Count
 
-_WHOLE = 10  # shares from which on decimals say nothing
+_WHOLE_SHARE, _WHOLE = 10, 1_000  # shares and figures from which on decimals say nothing
 
 
 def percent(share: float | None) -> str:
     """Spell a rate or a loss in percent; None is one that may not be told."""
     if share is None:
         return "few"
-    return f"{share:,.0%}" if abs(share) >= _WHOLE else f"{share:.2%}"
+    return f"{share:,.0%}" if abs(share) >= _WHOLE_SHARE else f"{share:.2%}"
 
 
 def number(value: float | None) -> str:
-    """Spell a count or a figure."""
+    """Spell a count or a figure by its first digits, or whole where it is large."""
     if value is None:
         return "-"
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
+    is_whole = float(value).is_integer() or abs(value) >= _WHOLE
+    return f"{value:,.0f}" if is_whole else f"{value:.4g}"
 
 
 def counted(count: Count) -> str:

@@ -191,7 +191,7 @@ MEANINGS: Mapping[str, Meaning] = {
     "igpl": Meaning(
         "gain / privacy loss", "bits told of the class label, by rows that the least class is fewer"
     ),
-    "suppressed": Meaning("rows left out", "share of rows that are not published at all"),
+    "suppressed": Meaning("share left out", "share of rows that are not published at all"),
     "suppressed-cells": Meaning(
         "inexact cells", "cells in which rows of a class differ, and those of rows left out"
     ),

@@ -29,10 +29,10 @@ _MORE_IS_BETTER = ("prec", "igpl")  # metrics
 _LEAST = 0.01  # of what was: what is less is no change
 
 
-class Compared(NamedTuple):
+class Differences(NamedTuple):
     """The figures that differ, in the order of the later report, and how many do not."""
 
-    differences: tuple[Difference, ...]
+    different: tuple[Difference, ...]
     same: int
 
 
@@ -43,43 +43,46 @@ class _Wording(NamedTuple):
     words: str
     larger: Change
     smaller: Change
+    is_share: bool = False
 
 
 _RISK, _SAFETY = (Change.RISKIER, Change.SAFER), (Change.SAFER, Change.RISKIER)
 _LOSS, _USE = (Change.LESS_USEFUL, Change.MORE_USEFUL), (Change.MORE_USEFUL, Change.LESS_USEFUL)
+_RISKED, _LOST, _USED = (*_RISK, True), (*_LOSS, True), (*_USE, True)  # shares
+_FOUND, _CLASS = r"risk reidentification \[(.+)\]", r"risk disclosures \[(.+)\]"
+_ATTACK, _APART = r"risk attacks \[(.+)\]", r"utility distributions \[(.+)\]"
+_ERROR, _LEARNING = r"utility queries \[(.+)\]", r"utility classifications \[(.+)\]"
 _WORDINGS = (
     _Wording(r"checks results \[(.+)\] failing_classes", r"classes that fail \1", *_RISK),
-    _Wording(
-        r"risk reidentification \[(.+)\] highest", r"\1 finds the record easiest to find", *_RISK
-    ),
-    _Wording(r"risk reidentification \[(.+)\] average", r"\1 finds a record, on average", *_RISK),
-    _Wording(r"risk reidentification \[(.+)\] above", r"records at risk of the \1", *_RISK),
-    _Wording(r"risk disclosures \[(.+)\] highest", r"highest belief in a value of \1", *_RISK),
-    _Wording(r"risk disclosures \[(.+)\] lift", r"\1: belief, times what it was before", *_RISK),
-    _Wording(r"risk disclosures \[(.+)\] guessed", r"\1 is guessed by the class", *_RISK),
-    _Wording(r"risk disclosures \[(.+)\] positive", r"\1: rows of which a value is clear", *_RISK),
-    _Wording(r"risk disclosures \[(.+)\] negative", r"\1: rows without a likely value", *_RISK),
-    _Wording(r"risk disclosures \[(.+)\] diversity", r"\1: least diversity of a class", *_SAFETY),
-    _Wording(r"risk disclosures \[(.+)\] closeness", r"\1: distance of classes from all", *_RISK),
-    _Wording(r"risk uniqueness \[(.+)\] share", r"unique in the population, by \1", *_RISK),
-    _Wording(r"risk attacks \[(.+)\] rate", r"attack is right: \1", *_RISK),
-    _Wording(rf"risk attacks \[(.+)\] {_BOUND}", r"bound of the attack: \1", *_RISK),
-    _Wording(r"loss ncp", "loss of all columns (NCP)", *_LOSS),
-    _Wording(r"loss weighted_ncp", "loss of all columns, weighted (NCP)", *_LOSS),
-    _Wording(r"loss columns (.+)", r"loss of \1", *_LOSS),
-    _Wording(r"loss n_suppressed", "rows left out", *_LOSS),
-    _Wording(r"utility distributions \[(.+)\] distance", r"\1: distance from the source", *_LOSS),
-    _Wording(r"utility distributions \[(.+)\] shift", r"\1: shift from the source", *_LOSS),
-    _Wording(r"utility associations .+ distance", "associations: from the source", *_LOSS),
-    _Wording(r"utility queries \[(.+)\] median", r"error of COUNT queries true of \1", *_LOSS),
-    _Wording(r"utility queries \[(.+)\] upper", r"the same, 95th percentile, of \1", *_LOSS),
-    _Wording(
-        r"utility classifications \[(.+)\] accuracy \[release\]", r"learned: \1, accuracy", *_USE
-    ),
-    _Wording(r"utility classifications \[(.+)\] auc \[release\]", r"learned: \1, AUC", *_USE),
+    _Wording(f"{_FOUND} highest", r"\1 finds the record easiest to find", *_RISKED),
+    _Wording(f"{_FOUND} average", r"\1 finds a record, on average", *_RISKED),
+    _Wording(f"{_FOUND} above", r"records at risk of the \1", *_RISKED),
+    _Wording(f"{_CLASS} highest", r"highest belief in a value of \1", *_RISKED),
+    _Wording(f"{_CLASS} lift", r"\1: belief, times what it was before", *_RISK),
+    _Wording(f"{_CLASS} guessed", r"\1 is guessed by the class", *_RISKED),
+    _Wording(f"{_CLASS} positive", r"\1: rows of which a value is clear", *_RISKED),
+    _Wording(f"{_CLASS} negative", r"\1: rows without a likely value", *_RISKED),
+    _Wording(f"{_CLASS} diversity", r"\1: least diversity of a class", *_SAFETY),
+    _Wording(f"{_CLASS} closeness", r"\1: distance of classes from all", *_RISK),
+    _Wording(r"risk uniqueness \[(.+)\] share", r"unique in the population, by \1", *_RISKED),
+    _Wording(f"{_ATTACK} rate", r"attack is right: \1", *_RISKED),
+    _Wording(f"{_ATTACK} {_BOUND}", r"bound of the attack: \1", *_RISKED),
+    _Wording("loss ncp", "loss of all columns (NCP)", *_LOST),
+    _Wording("loss weighted_ncp", "loss of all columns, weighted (NCP)", *_LOST),
+    _Wording("loss columns (.+)", r"loss of \1", *_LOST),
+    _Wording("loss n_suppressed", "rows left out", *_LOSS),
+    _Wording(f"{_APART} distance", r"\1: distance from the source", *_LOST),
+    _Wording(f"{_APART} shift", r"\1: shift from the source", *_LOST),
+    _Wording("utility associations .+ distance", "associations: from the source", *_LOSS),
+    _Wording(f"{_ERROR} median", r"error of COUNT queries true of \1", *_LOST),
+    _Wording(f"{_ERROR} upper", r"the same, 95th percentile, of \1", *_LOST),
+    _Wording(rf"{_LEARNING} accuracy \[release\]", r"learned: \1, accuracy", *_USED),
+    _Wording(rf"{_LEARNING} auc \[release\]", r"learned: \1, AUC", *_USE),
     *(
         _Wording(
-            f"loss metrics {name}", meaning.title, *(_USE if name in _MORE_IS_BETTER else _LOSS)
+            f"loss metrics {re.escape(name)}",
+            meaning.title,
+            *(_USE if name in _MORE_IS_BETTER else _LOSS),
         )
         for name, meaning in MEANINGS.items()
     ),
@@ -103,21 +106,23 @@ def read(path: Path) -> dict[str, Any]:
     return document
 
 
-def compare(before: dict[str, Any], now: dict[str, Any]) -> Compared:
+def compare(before: dict[str, Any], now: dict[str, Any]) -> Differences:
     """Return the figures of which two reports do not say the same."""
     old, new = (dict(figures(document)) for document in (before, now))
     names = dict.fromkeys((*new, *old))
     found = [_difference(name, old, new) for name in names if old.get(name) != new.get(name)]
-    return Compared(tuple(found), len(names) - len(found))
+    return Differences(tuple(found), len(names) - len(found))
 
 
 def _difference(name: str, old: Mapping[str, float], new: Mapping[str, float]) -> Difference:
     before, now = old.get(name), new.get(name)
     said = _in_words(name)
+    if said is None:
+        return Difference(name, before, now)
     change = None
-    if said is not None and before is not None and now is not None and _matters(name, old, new):
+    if before is not None and now is not None and _matters(name, old, new):
         change = said.larger if now > before else said.smaller
-    return Difference(name, before, now, None if said is None else said.words, change)
+    return Difference(name, before, now, said.words, change, is_share=said.is_share)
 
 
 def _in_words(name: str) -> _Wording | None:
@@ -162,7 +167,8 @@ def _figures(
                 yield f"{name} {key}", 1.0
             elif key not in _NAMES:
                 yield from _figures(f"{name} {key}", item, _places(key, value))
-        yield from _apart(name, value)
+        if "columns" in value:
+            yield from _apart(name, value)
     elif isinstance(value, list):
         yield from _entries(name, value, places)
 
@@ -191,7 +197,7 @@ def _apart(name: str, value: Mapping[str, object]) -> Iterator[tuple[str, float]
     """Yield how far associations are from those of the source, on average."""
     pairs = [dict(_figures("", value.get(part), ())) for part in ("source", "published")]
     gaps = [abs(pairs[1][one] - pairs[0][one]) for one in pairs[0] if one in pairs[1]]
-    if gaps and "columns" in value:
+    if gaps:
         yield f"{name} distance", sum(gaps) / len(gaps)
 
 

@@ -12,7 +12,7 @@ from dbanon.cli import options
 from dbanon.cli.notation import counted
 from dbanon.cli.pages import files
 from dbanon.cli.pages import report as page
-from dbanon.cli.releases import differences as shown_differences
+from dbanon.cli.releases import differences
 from dbanon.cli.terminal import console
 from dbanon.cli.terminal import report as shown
 from dbanon.domain.checks import CheckFailed
@@ -95,13 +95,13 @@ def report(
     dbanon report anon.patients --population-size 144000
     dbanon report anon.patients --html report.html
     """
-    from dbanon.actions.releases import differences
     from dbanon.actions.releases.check import explain
+    from dbanon.actions.releases.differences import read
     from dbanon.actions.releases.report import report as action
 
     if html:
         files.require(html, example="report.html")
-    before = None if against is None else differences.read(against)
+    before = None if against is None else read(against)
     settings = options.settings(dsn, owner=owner)
     with console.watched(timings=False, steps=9, progress=progress) as stages:
         found = action(
@@ -120,14 +120,14 @@ def report(
 
 def _tell(found: Report, before: dict[str, Any] | None, *, json: bool, html: Path | None) -> None:
     """Print a report, or what is different in it, and write its page."""
-    from dbanon.actions.releases import differences
+    from dbanon.actions.releases.differences import compare
 
     if before is not None:
-        compared = differences.compare(before, console.plain(found))
+        compared = compare(before, console.plain(found))
         if json:
-            console.document(compared.differences)
+            console.document(compared.different)
         else:
-            shown_differences.show(found, compared, before)
+            differences.show(found, compared, before)
     elif json:
         console.document(_document(found))
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbanon.cli.notation import counted, percent
+from dbanon.cli.notation import counted, number, percent
 from dbanon.cli.terminal import console
 from dbanon.domain.assignment import LossReport
 from dbanon.domain.composition import Exposure
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from dbanon.domain.composition import Composition
     from dbanon.domain.policy import ModelSpec, Policy
     from dbanon.domain.report.losses import Loss
-
-# Metrics from here on are read by their size, not by their decimals.
-_WHOLE = 1000
 
 _AWARE = (
     "grouping used sensitive values, and anyone who knows the method may infer some of them;"
@@ -128,7 +125,7 @@ def loss(report: LossReport | Loss) -> None:
     found = [
         (*MEANINGS.get(name, Meaning(name, "")), value) for name, value in report.metrics.items()
     ]
-    measured = [(metric, brief(value), line) for metric, line, value in found]
+    measured = [(metric, number(value), line) for metric, line, value in found]
     if measured:
         console.table(("metric", "value", "meaning"), measured)
     if report.sensitive_aware:
@@ -173,8 +170,3 @@ def diversity(policy: Policy) -> str:
     columns = spec.params.get(COLUMNS)
     named = f" ({', '.join(columns)})" if isinstance(columns, tuple) and columns else ""
     return f"{spec.params['l']:,}{named}"
-
-
-def brief(value: float) -> str:
-    """Spell a figure by its first digits, or whole where it is large."""
-    return f"{value:,.0f}" if abs(value) >= _WHOLE else f"{value:.4g}"

@@ -326,7 +326,7 @@ class Difference:
     """A figure of two reports; None where a report does not have it.
 
     words: what it is, None of what only goes with other figures; change: None where that is small,
-    or says nothing of risk or use.
+    or says nothing of risk or use; is_share: whether it is in [0, 1], or a share of more than all.
     """
 
     figure: str
@@ -334,3 +334,11 @@ class Difference:
     now: float | None
     words: str | None = None
     change: Change | None = None
+    is_share: bool = False
+
+    @property
+    def apart(self) -> float:
+        """How much it changed, as a share of the greater figure: wholly, if one report lacks it."""
+        if self.before is None or self.now is None:
+            return 1.0
+        return abs(self.now - self.before) / max(abs(self.before), abs(self.now))

@@ -17,7 +17,7 @@ def test_what_nests_without_end_is_no_report(tmp_path):
 
 
 def compared(before, now):
-    return differences.compare(EMPTY | before, EMPTY | now).differences
+    return differences.compare(EMPTY | before, EMPTY | now).different
 
 
 def attacked(rate, **more):
@@ -82,3 +82,11 @@ def test_what_is_achieved_is_safer_by_the_bound_of_its_model(model, change):
 
     (found,) = compared(checked(5), checked(4))
     assert change == found.change
+
+
+def test_rows_left_out_and_their_share_have_other_words():
+    def lost(rows, share):
+        return {"loss": {"n_suppressed": rows, "metrics": {"suppressed": share}}}
+
+    words = [one.words for one in compared(lost(10, 0.1), lost(20, 0.2))]
+    assert ["rows left out", "share left out"] == words
