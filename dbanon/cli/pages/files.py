@@ -40,17 +40,18 @@ def _target(path: Path) -> Path:
         raise _taken(path, "is a link to nothing")
     if path.exists() and not path.is_file():
         raise _taken(path, "is no file")
-    if path.exists() and not _is_page(path):
+    try:
+        is_other = path.exists() and not _is_page(path)
+    except OSError as error:
+        raise _taken(path, f"cannot be read ({error.strerror}), and stays as it is") from None
+    if is_other:
         raise _taken(path, "is a file that is no page of dbanon, and stays as it is")
     return Path(os.path.realpath(path))
 
 
 def _is_page(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return _MARK in file.read(_HEAD)
-    except OSError:
-        return False
+    with path.open("rb") as file:
+        return _MARK in file.read(_HEAD)
 
 
 def _taken(path: Path, reason: str) -> ConfigError:
@@ -67,15 +68,25 @@ def write(text: str, path: Path) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        if _is_page(target):
-            draft.replace(target)
-        else:
-            os.link(draft, target)  # which takes the place of nothing
+        _place(draft, target)
     except OSError as error:
         _refuse(path, error)
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
+
+
+def _place(draft: Path, target: Path) -> None:
+    """Rename a draft to a page, or to a name that nobody has; raises FileExistsError else."""
+    is_new = not (target.exists() and _is_page(target))
+    if is_new:
+        target.touch(exist_ok=False)  # not by a link, which some file systems do not have
+    try:
+        draft.replace(target)
+    except OSError:
+        if is_new:
+            target.unlink()
+        raise
 
 
 def _refuse(path: Path, error: OSError) -> NoReturn:

@@ -2,21 +2,57 @@
 
 import os
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from dbanon.cli.pages.files import require, write
+from dbanon.cli.pages.report import render
 from dbanon.domain.errors import ConfigError
 
 BEFORE = '<meta name="generator" content="dbanon 0.1.0">'
 
 
-def test_a_page_takes_the_place_of_the_one_before(tmp_path):
+def test_a_page_takes_the_place_of_the_one_before(tmp_path, report):
     path = tmp_path / "report.html"
-    write(BEFORE, path)
-    write("\u00e9\n", path)
-    assert path.read_bytes() == b"\xc3\xa9\n"
+    now = render(replace(report, readers=("m\u00e9decins",)))
+    write(render(report), path)
+    write(now, path)
+    assert path.read_bytes() == now.encode()
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_page_is_written_where_a_file_has_one_name(tmp_path, monkeypatch):
+    def one_name(*_, **__):
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", one_name)
+    path = tmp_path / "report.html"
+    write("now", path)
+    assert [("report.html", "now")] == [(one.name, one.read_text()) for one in tmp_path.iterdir()]
+
+
+def test_nothing_is_left_where_a_page_cannot_take_its_place(tmp_path, monkeypatch):
+    def busy(*_):
+        raise OSError(16, "Device or resource busy")
+
+    monkeypatch.setattr(Path, "replace", busy)
+    with pytest.raises(ConfigError, match="busy"):
+        write("now", tmp_path / "report.html")
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_read_is_told_as_that(tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text(BEFORE)
+
+    def locked(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", locked)
+    with pytest.raises(ConfigError, match=r"report.html cannot be read \(Permission denied\)"):
+        require(path, example="report.html")
 
 
 def test_a_link_stays_one(tmp_path):
