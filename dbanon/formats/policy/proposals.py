@@ -56,7 +56,7 @@ def is_fine(column: ColumnInfo, stats: ColumnStats | None) -> bool:
 
 
 def _bands(column: ColumnInfo, stats: ColumnStats) -> float | int | None:
-    """Return a round width of bands, of which about a dozen have the middle half of the numbers."""
+    """Return a round width of bands: five to twelve of them have the middle half of the rows."""
     least = 2.0 if column.kind is ColumnKind.INTEGER else 0.0
     wanted = (stats.spread or 0.0) / _BANDS
     if not least <= wanted < math.inf or not wanted:
@@ -76,7 +76,7 @@ def _floor(column: ColumnInfo, stats: ColumnStats | None) -> tuple[dict[str, obj
     if column.kind in _MOMENTS and is_of_birth(column.name):
         return {"at_least": "year"}, "the day finds a person, the year seldom does"
     if column.kind in _MOMENTS - {ColumnKind.DATE}:
-        return {"at_least": "day"}, "the second finds a person, and so ends no range"
+        return {"at_least": "day"}, "an exact time finds a person: ranges are of whole days"
     width = _bands(column, stats) if stats is not None and is_fine(column, stats) else None
     if width is not None:
         return {"bands": width}, "nearly every number is another one: no range ends at one"
