@@ -99,7 +99,8 @@ def joint_codes(codes: NDArray[np.int32]) -> NDArray[np.int32]:
     Column by column, which is faster than as a whole.
     """
     joint = np.zeros(len(codes), np.int64)
-    for column in codes.T.astype(np.int64):
+    for narrow in codes.T:
+        column = narrow.astype(np.int64)
         least = column.min(initial=0)
         width = column.max(initial=0) - least + 1
         joint = np.unique(joint * width + (column - least), return_inverse=True)[1]

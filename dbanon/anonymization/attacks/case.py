@@ -11,7 +11,7 @@ from dbanon.anonymization.attacks.bounds import below_one, limits
 from dbanon.anonymization.attacks.intervals import interval
 from dbanon.anonymization.released.covering import Coverage, covers
 from dbanon.anonymization.released.small_counts import least_rows
-from dbanon.domain.report import Attack
+from dbanon.domain.report import Attack, Naming
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -208,16 +208,14 @@ def naming(name: str, column: str, found: Named, *, expected: float | None, left
     named = int(found.persons.sum())
     is_few = 0 < named < found.least
     right, usual = (found.persons & one for one in (found.right, found.usual))
-    counts = None if is_few else (named, int(right.sum()), int(usual.sum()))
+    counts = None if is_few else Naming(named, int(right.sum()), int(usual.sum()))
     words = "names a value where no other is left; candidates are values"
     if is_few:
         words += "; named fewer than k persons, told as k and as right"
         right, usual = np.arange(len(right)) < found.least, np.zeros_like(usual)
     chances = right.astype(np.float64)
-    baseline = float(usual.mean()) if len(usual) else 0.0
-    return replace(
-        result(name, column, Tries(chances, baseline, expected, left, words)), named=counts
-    )
+    tries = Tries(chances, float(usual.mean()), expected, left, words)
+    return replace(result(name, column, tries), named=counts)
 
 
 class AttackOn(Protocol):

@@ -10,7 +10,7 @@ from dbanon.cli.terminal import console
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dbanon.domain.report import Attack, Risk, Utility
+    from dbanon.domain.report import Attack, Naming, Risk, Utility
 
 _BELIEFS = (
     *("column", "values", "highest belief", "lift", "guessed", "baseline", "positive"),
@@ -97,9 +97,11 @@ def attacks(found: Sequence[Attack], *, title: str = _TRIED) -> None:
         console.say(f"{name}: {words}")
     for one in found:
         if one.named is not None:
-            named, right, usual = one.named
-            told = f"named {named:,} persons, right {right:,}, by chance {usual:,}"
-            console.say(f"{one.name} of {one.column}: {told}")
+            console.say(f"{one.name} of {one.column}: {_named(one.named)}")
+
+
+def _named(told: Naming) -> str:
+    return f"named {told.persons:,} persons, right {told.right:,}, by chance {told.usual:,}"
 
 
 def utility(found: Utility) -> None:

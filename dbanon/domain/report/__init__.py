@@ -112,15 +112,26 @@ class UniqueSet:
 
 
 @dataclass(frozen=True, slots=True)
+class Naming:
+    """Of how many persons a value was named as the only one possible, and of how many rightly.
+
+    usual: of how many the most frequent value of the relation would have been right.
+    """
+
+    persons: int
+    right: int
+    usual: int
+
+
+@dataclass(frozen=True, slots=True)
 class Attack:
     """An attack on sampled persons.
 
     candidates: the median number of rows that the attacker is left with; expected: the greatest
     rate that the models of the release admit, None where they admit any; rate: the share of
     persons of whom the attacker was right, low and high: its confidence interval of 95 %;
-    baseline: the rate of somebody who guesses without the release; named: of how many persons a
-    value was named as the only one possible, of how many rightly, and by chance; None where that is
-    not asked, or not told.
+    baseline: the rate of somebody who guesses without the release; named: None where that is not
+    asked, or not told.
     """
 
     name: str
@@ -133,7 +144,7 @@ class Attack:
     baseline: float
     expected: float | None
     words: str
-    named: tuple[int, int, int] | None = None
+    named: Naming | None = None
 
     @property
     def is_beyond(self) -> bool:

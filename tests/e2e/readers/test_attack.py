@@ -101,7 +101,9 @@ def test_relations_of_other_readers_and_of_other_tables(patients, run):
     certain = named(found)["intersection to one value", "disease"]
     told = "named fewer than k persons"
     if certain["named"] is not None:
-        told = "named {:,} persons, right {:,}, by chance {:,}".format(*certain["named"])
+        told = "named {persons:,} persons, right {right:,}, by chance {usual:,}".format(
+            **certain["named"]
+        )
     assert told in run("attack", "anon.patients", "--with", "anon.coarse").out
     make_patients(patients, name="others")
     policy = patients_policy(dbanon.TableName("public", "others"))

@@ -38,7 +38,7 @@ def intersection(pair: Pair) -> Iterator[Attack]:
         likeliest, distinct = of_cells(
             (pair.first.policy, pair.second.policy), target.name, target.whole
         )
-        median = float(np.median(left)) if len(left) else 0.0
+        median = float(np.median(left))
         yield result(
             "intersection",
             target.name,

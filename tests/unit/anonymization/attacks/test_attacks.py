@@ -1,5 +1,6 @@
 """Attacks where it is known by construction of whom they are right."""
 
+import tracemalloc
 from dataclasses import replace
 
 import naive.attacks
@@ -27,7 +28,7 @@ from dbanon.anonymization.released.covering import covers
 from dbanon.domain.assignment import SensitiveDomain
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.progress import Stages
-from dbanon.domain.report import Attacker
+from dbanon.domain.report import Attacker, Naming
 from dbanon.models.tally import joint_codes
 
 
@@ -94,6 +95,15 @@ def test_rows_are_alike_that_have_all_codes_in_common(rows):
     assert [distinct.index(row) for row in rows] == joint_codes(codes).tolist()
 
 
+def test_rows_are_compared_column_by_column_in_memory_too():
+    codes = np.zeros((20_000, 64), np.int32)
+    tracemalloc.start()
+    joint_codes(codes)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < codes.size * 8
+
+
 # To know a value
 
 
@@ -101,7 +111,7 @@ def test_a_class_of_one_value_tells_it():
     (found,) = tried(homogeneity, hospital())
     assert pytest.approx(4 / 12) == found.rate
     assert (None, 4 / 12, 2.0) == (found.expected, found.baseline, found.candidates)
-    assert (4, 4, 4) == found.named
+    assert Naming(persons=4, right=4, usual=4) == found.named
     (found,) = tried(homogeneity, hospital("cchvvvchcchv", models=[("l-diversity", {"l": 3})]))
     assert (0.0, 0.0) == (found.rate, found.expected)
 

@@ -16,6 +16,7 @@ from dbanon.anonymization.attacks.together.pair import Shown, codes_in, draw_bot
 from dbanon.anonymization.attacks.together.registry import ATTACKS_ON_BOTH, attack_both
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.progress import Stages
+from dbanon.domain.report import Naming
 
 BOB, ALICE, ANDY, DAVID = 21, 22, 51, 52
 
@@ -48,7 +49,7 @@ def test_both_relations_tell_what_neither_does(knows):
     likeliest, certain = intersection(both(*bob_and_david(knows=knows)))
     assert (2, 1.0, 1.0) == (certain.tried, certain.rate, certain.candidates)
     assert (0.0, None) == (certain.baseline, certain.expected)
-    assert (2, 2, 0) == certain.named
+    assert Naming(persons=2, right=2, usual=0) == certain.named
     assert 1.0 == likeliest.rate
     assert likeliest.baseline <= 0.5
 
