@@ -50,4 +50,4 @@ def _show(one: "Published", *, publish: str | None) -> None:
     console.say(f"{publish} published it as {one.release.relation}:")
     console.table(one.columns, one.rows)
     report.checks(one.checks)
-    report.loss(one.release.loss)
+    report.loss(one.release.loss, one.release.policy)

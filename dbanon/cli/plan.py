@@ -182,7 +182,7 @@ def _draw(found: Plan) -> None:
     if others:
         console.table(("quasi-identifier", "loss by recoding, in these classes"), others)
     console.say(f"every class meets {report.models(found.policy.models)}")
-    report.loss(found.loss)
+    report.loss(found.loss, found.policy)
 
 
 def _spelled(losses: Mapping[str, float]) -> str:

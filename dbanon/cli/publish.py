@@ -106,7 +106,7 @@ def _show_all(releases: list[Release], *, dry_run: bool, json: bool, alone: bool
 def _show(release: Release, *, dry_run: bool, silent: bool) -> None:
     if not silent:
         report.checks(release.checks)
-        report.loss(release.loss)
+        report.loss(release.loss, release.policy)
         if dry_run:
             console.say("dry run: all of it was proved, then rolled back")
         else:

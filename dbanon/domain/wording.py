@@ -20,7 +20,7 @@ from dbanon.domain.policy import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from dbanon.domain.policy import ColumnRule, MaskingStep
+    from dbanon.domain.policy import ColumnRule, MaskingStep, Policy
 
 RECODED: Mapping[str, str] = {
     "interval": "a range, from the least to the greatest value of the class",
@@ -81,14 +81,24 @@ OF_BUCKETS: Mapping[str, str] = {
 """What readers should know of the columns that anatomy adds."""
 
 
-def anatomy_in_words(least: float) -> str:
-    """Return what readers of figures should know of a relation by anatomy; least: its l."""
+def alike_in_words(policy: Policy) -> tuple[str, str]:
+    """Return what persons hide in, one and several: classes, or buckets by anatomy."""
+    return ("bucket", "buckets") if policy.anatomy else ("class", "classes")
+
+
+def anatomy_in_words(least: int | None) -> str:
+    """Return what readers of figures should know of a relation by anatomy; least: its l, if any."""
+    hidden = "Nothing bounds how surely a sensitive value is believed."
+    if least is not None:
+        hidden = (
+            "What is hidden is which sensitive value of a bucket is the person's: no value is that"
+            f" of more than one in {least} of the persons of a bucket, which bounds how surely it"
+            " is believed."
+        )
     return (
         "By anatomy: quasi-identifiers are published exactly, so that whoever knows those of a"
         " person finds the person's row, and that the person is in the table: risks of finding a"
-        " record are those of a row, up to 100%, and no promise is broken by them. What is hidden"
-        " is which sensitive value of a bucket is the person's: no value is that of more than one"
-        f" in {least:g} of the persons of a bucket, which bounds how surely it is believed."
+        f" record are those of a row, up to 100%, and no promise is broken by them. {hidden}"
     )
 
 

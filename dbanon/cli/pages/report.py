@@ -8,6 +8,7 @@ from dbanon.cli.pages import files, risk, rules, summary, utility
 from dbanon.cli.pages.rendering import rendered
 from dbanon.cli.terminal.report import anatomy, asked
 from dbanon.domain.report import BEYOND
+from dbanon.domain.wording import alike_in_words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +26,7 @@ def write(report: Report, path: Path) -> None:
 def render(report: Report) -> str:
     """Return the page of a report as text."""
     found, kept = report.risk, report.utility
+    group, _ = alike_in_words(report.policy)
     return rendered(
         "report.html",
         report=report,
@@ -37,8 +39,8 @@ def render(report: Report) -> str:
         losses=summary.of_loss(report),
         records=risk.of_records(found.reidentification),
         sizes=risk.of_sizes(found.sizes),
-        beliefs=risk.of_beliefs(found.disclosures, group=summary.group(report)),
-        changes=risk.of_changes(found.disclosures, group=summary.group(report)),
+        beliefs=risk.of_beliefs(found.disclosures, group=group),
+        changes=risk.of_changes(found.disclosures, group=group),
         populations=risk.of_populations(found.uniqueness),
         sets=risk.of_sets(found.unique_sets),
         attacks=risk.of_attacks(found.attacks),

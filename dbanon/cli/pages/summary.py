@@ -10,6 +10,7 @@ from dbanon.cli.pages import risk as risks
 from dbanon.cli.pages.figures import FIGURE, WORDS, Bar, Ink, Noted, Ruling, Table
 from dbanon.domain.checks import Verdict
 from dbanon.domain.report import Attacker
+from dbanon.domain.wording import alike_in_words
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
@@ -50,8 +51,9 @@ def of_models(report: Report) -> Table:
     heads = {"model": WORDS, "required": FIGURE, "achieved": FIGURE, "verdict": WORDS}
     planned = report.release is None
     rows = tuple(_checked(result, planned=planned) for result in report.checks.results)
+    group, _ = alike_in_words(report.policy)
     would = "would" if planned else "does"
-    caption = f"What every {group(report)} must achieve, and what the worst one {would}"
+    caption = f"What every {group} must achieve, and what the worst one {would}"
     return Table(caption, heads, rows)
 
 
@@ -73,7 +75,7 @@ def _checked(result: CheckResult, *, planned: bool) -> tuple[Cell, ...]:
 def facts(report: Report) -> list[tuple[str, str]]:
     """Return the counts that everybody asks for first, of a live view as it is now."""
     loss, now = report.loss, report.hiding
-    one, all_of_them = group(report), "buckets" if report.policy.anatomy else "classes"
+    one, all_of_them = alike_in_words(report.policy)
     if now is not None:
         return [
             ("rows shown now", number(now.n_rows)),
@@ -89,15 +91,10 @@ def facts(report: Report) -> list[tuple[str, str]]:
     ]
 
 
-def group(report: Report) -> str:
-    """Return what persons hide in: a class, or a bucket by anatomy."""
-    return "bucket" if report.policy.anatomy else "class"
-
-
 def of_risk(report: Report) -> list[Bar]:
     """Return what an attacker can have at most and on average; shorter is better."""
     found = report.risk
-    return [*_records(report), *_values(found.disclosures, group(report))]
+    return [*_records(report), *_values(found.disclosures, alike_in_words(report.policy)[0])]
 
 
 def beyond(risk: Risk) -> list[Bar]:

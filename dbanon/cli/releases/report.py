@@ -16,6 +16,7 @@ from dbanon.cli.releases import differences
 from dbanon.cli.terminal import console
 from dbanon.cli.terminal import report as shown
 from dbanon.domain.checks import CheckFailed
+from dbanon.domain.wording import alike_in_words
 
 if TYPE_CHECKING:
     from dbanon.domain.report import Report
@@ -151,14 +152,15 @@ def _show(found: Report) -> None:
     from dbanon.cli.terminal import judgement
 
     shown.checks(found.checks)
-    shown.loss(found.loss)
+    shown.loss(found.loss, found.policy)
     if found.hiding is not None:
         console.say(
             f"that was when it was published; {found.hiding.n_rows:,} rows in"
-            f" {found.hiding.classes:,} classes are shown now; hidden: {counted(found.hidden)}"
+            f" {found.hiding.classes:,} {alike_in_words(found.policy)[1]} are shown now; hidden:"
+            f" {counted(found.hidden)}"
         )
-    for line in shown.anatomy(found.policy):
-        console.say(line)
+    if found.policy.anatomy:
+        console.say(shown.anatomy(found.policy))
     judgement.risk(found.risk)
     judgement.uniqueness(found.risk, sampled=found.sampled)
     judgement.attacks(found.risk.attacks)

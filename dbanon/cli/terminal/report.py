@@ -10,7 +10,7 @@ from dbanon.domain.assignment import LossReport
 from dbanon.domain.composition import Exposure
 from dbanon.domain.policy import L_DIVERSITY
 from dbanon.domain.table import quote_identifier
-from dbanon.domain.wording import MEANINGS, Meaning, anatomy_in_words
+from dbanon.domain.wording import MEANINGS, Meaning, alike_in_words, anatomy_in_words
 from dbanon.formats.policy.anatomy import level
 from dbanon.models.parameters import COLUMNS
 from dbanon.models.registry import MODELS
@@ -92,7 +92,7 @@ def composition_in_full(found: Composition) -> None:
     console.table(held, pairs, title=f"Release {found.releases[-1]}, held against each before")
 
 
-def loss(report: LossReport | Loss) -> None:
+def loss(report: LossReport | Loss, policy: Policy) -> None:
     """Print what privacy cost, column by column."""
     rows = [(name, percent(value)) for name, value in report.columns.items()]
     rows.append(("all (NCP)", percent(report.ncp)))
@@ -108,7 +108,8 @@ def loss(report: LossReport | Loss) -> None:
     sampled = f" ({counted(report.n_sampled)} by numbers of rows)" if report.n_sampled else ""
     console.say(
         f"{_rows(report)}, {counted(report.n_suppressed)} suppressed{sampled},"
-        f" {report.n_classes:,} classes, smallest {counted(report.smallest_class)}"
+        f" {report.n_classes:,} {alike_in_words(policy)[1]},"
+        f" smallest {counted(report.smallest_class)}"
     )
     filtered, nobody, not_drawn = map(
         counted, (report.n_filtered, report.n_of_nobody, report.n_not_drawn)
@@ -157,9 +158,9 @@ def asked(spec: ModelSpec) -> str:
     return f"{spelled} of {' and '.join(columns)}" if columns else spelled
 
 
-def anatomy(policy: Policy) -> list[str]:
-    """Return what is to be known of a relation by anatomy, if it is one."""
-    return [anatomy_in_words(level(policy) or 1)] if policy.anatomy else []
+def anatomy(policy: Policy) -> str:
+    """Return what is to be known of a relation by anatomy; nothing of any other."""
+    return anatomy_in_words(level(policy)) if policy.anatomy else ""
 
 
 def diversity(policy: Policy) -> str:

@@ -9,6 +9,7 @@ from dbanon.domain.assignment import LossReport
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.wording import MEANINGS
 
+POLICY = policy_of(["age"], ["pay"], k=5, l=1)
 LOSS = LossReport(
     n_rows=100,
     n_suppressed=0,
@@ -27,7 +28,7 @@ def test_every_metric_has_a_title_and_one_line_of_meaning():
 
 
 def test_cells_that_are_inexact_are_not_called_suppressed(capsys):
-    report.loss(LOSS)
+    report.loss(LOSS, POLICY)
     shown = capsys.readouterr().out
     (cells,) = [line for line in shown.splitlines() if "7,636" in line]
     assert "suppressed" not in cells
@@ -35,7 +36,7 @@ def test_cells_that_are_inexact_are_not_called_suppressed(capsys):
 
 
 def test_a_metric_that_is_not_known_is_shown_by_its_name(capsys):
-    report.loss(LOSS)
+    report.loss(LOSS, POLICY)
     assert "of-a-later-version" in capsys.readouterr().out
 
 
@@ -48,7 +49,7 @@ def test_models_are_spelled_with_the_columns_of_which_they_are_asked():
 
 def test_the_column_that_costs_most_is_named_with_its_share(capsys):
     columns = {"age": 0.1, "Post Code": 0.7, "sex": 0.2}
-    report.loss(replace(LOSS, columns=columns))
+    report.loss(replace(LOSS, columns=columns), POLICY)
     assert '"Post Code" costs 70% of the loss: consider another floor' in capsys.readouterr().out
 
 
@@ -56,5 +57,18 @@ def test_the_column_that_costs_most_is_named_with_its_share(capsys):
     "columns", [{}, {"age": 0.9}, {"age": 0.3, "sex": 0.2}, {"age": 0.0, "sex": 0.0}]
 )
 def test_where_no_column_stands_out_none_is_named(columns, capsys):
-    report.loss(replace(LOSS, columns=columns))
+    report.loss(replace(LOSS, columns=columns), POLICY)
     assert "of the loss:" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("anatomy", "words"), [(False, "9 classes"), (True, "9 buckets")])
+def test_persons_hide_in_buckets_by_anatomy(anatomy, words, capsys):
+    report.loss(LOSS, replace(POLICY, anatomy=anatomy))
+    assert f"100 rows, 0 suppressed, {words}, smallest 10" in capsys.readouterr().out
+
+
+def test_no_l_is_told_where_none_is_promised():
+    by_anatomy = replace(POLICY, anatomy=True)
+    assert "one in" not in report.anatomy(replace(by_anatomy, models=()))
+    promised = (ModelSpec("probabilistic-l-diversity", {"l": 3}),)
+    assert "one in 3 of" in report.anatomy(replace(by_anatomy, models=promised))
