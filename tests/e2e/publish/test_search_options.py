@@ -206,10 +206,11 @@ def test_an_algorithm_that_fails_does_not_end_the_comparison(patients, monkeypat
 def test_a_comparison_needs_no_k_when_it_is_told_several(patients):
     policy = patients_policy(TABLE, k=None, l=None)
     dbanon.set_policy(TABLE, policy, settings=patients.settings)
-    found = dbanon.compare("patients", ks=[4, 8], settings=patients.settings)
+    asked = {"algorithms": ["mondrian"], "settings": patients.settings}
+    found = dbanon.compare("patients", ks=[4, 8], **asked)
     assert ((4, 8), 1) == (found.ks, found.l)
     with pytest.raises(PolicyError, match="says k"):
-        dbanon.compare("patients", settings=patients.settings)
+        dbanon.compare("patients", **asked)
 
 
 def test_a_comparison_without_a_sensitive_column_has_no_classification_metric(patients, run):

@@ -2,6 +2,7 @@
 
 import pytest
 from browsers import hindrances
+from selection import exhaustive_after
 from tables import define_patients, publish_patients
 
 import dbanon
@@ -107,7 +108,7 @@ def run(monkeypatch, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dataset", ["patients", "adult"])
+@pytest.mark.parametrize("dataset", exhaustive_after(1, ["patients", "adult"]))
 def test_pages_of_real_data_are_good_in_a_browser(database, run, show, tmp_path, dataset):
     dbanon.demo(dataset, settings=database.settings)
     path = tmp_path / "report.html"

@@ -3,6 +3,7 @@
 from collections import defaultdict
 
 import pytest
+from selection import each_once
 
 import dbanon
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ColumnRule, ModelSpec, Policy, Role
@@ -80,8 +81,11 @@ def sizes(database):
     )
 
 
-@pytest.mark.parametrize("patients", ["identifier", "insensitive"], indirect=True)
-@pytest.mark.parametrize("leavers", ["retire", "defer"])
+@pytest.mark.parametrize(
+    ("patients", "leavers"),
+    each_once(["identifier", "insensitive"], ["retire", "defer"]),
+    indirect=["patients"],
+)
 def test_whole_classes_of_one_view_leave_the_other(patients, leavers):
     gone = [person for members in atoms(patients)[::3] for person in members]
     leave(patients, gone)

@@ -4,11 +4,12 @@ import re
 
 import pytest
 from browsers import hindrances
+from selection import each_once
 
 from dbanon.cli.pages.report import render
 
 FULL = ["report", "hostile"]
-NARROW = {"width": 400, "height": 800}
+NARROW, WIDE = {"width": 400, "height": 800}, {"width": 1280, "height": 800}
 PAPER = {"width": 680, "height": 960}  # A4 within its margins
 
 WIDER = """width => [...document.querySelectorAll('body *')]
@@ -60,13 +61,13 @@ def test_bars_are_as_long_as_their_figures(report, show):
 
 
 def test_first_screen_has_verdict_models_and_the_picture(report, show):
-    page = show(render(report), viewport={"width": 1280, "height": 800}).page
+    page = show(render(report), viewport=WIDE).page
     last = [page.locator(one).last.bounding_box() for one in (".word", ".first tr", ".bars li")]
     assert max(box["y"] + box["height"] for box in last) < 800
 
 
 @pytest.mark.parametrize("kind", FULL)
-@pytest.mark.parametrize("viewport", [NARROW, {"width": 1280, "height": 800}, PAPER])
+@pytest.mark.parametrize("viewport", [NARROW, WIDE, PAPER])
 def test_nothing_is_wider_than_the_screen(request, show, kind, viewport):
     page = show(render(request.getfixturevalue(kind)), viewport=viewport).page
     for closed in page.locator("details").all():
@@ -151,9 +152,10 @@ def test_nothing_is_cut_off_in_print(request, show, kind):
     assert 3 <= pages <= 30
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
-@pytest.mark.parametrize("viewport", [NARROW, {"width": 1280, "height": 800}])
-@pytest.mark.parametrize("kind", ["report", "bare"])
+@pytest.mark.parametrize(
+    ("kind", "viewport", "colours"),
+    each_once(["report", "bare"], [NARROW, WIDE], ["dark", "light"]),
+)
 def test_nothing_serious_is_in_the_way_of_anybody(request, show, kind, viewport, colours):
     text = render(request.getfixturevalue(kind))
     assert hindrances(show(text, viewport=viewport, color_scheme=colours).page) == {}

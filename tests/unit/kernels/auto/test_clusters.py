@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from builders import encoded
 from compiled import called
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import engine as naive
 from spaces import random_table, spaces
@@ -85,7 +85,6 @@ def drawn_owner(data, space):
     return data.draw(st.lists(numbers, min_size=space.n_rows, max_size=space.n_rows))
 
 
-@settings(max_examples=150)
 @given(spaces(most=20), st.data())
 def test_clusters_know_their_rows_after_any_moves(drawn, data):
     space, loss = drawn
@@ -109,7 +108,6 @@ def test_clusters_know_their_rows_after_any_moves(drawn, data):
         assert groups == check(state, space, loss)
 
 
-@settings(max_examples=100)
 @given(spaces(most=20), st.data())
 def test_the_cheapest_clusters_for_a_row_are_found(drawn, data):
     space, loss = drawn
@@ -129,7 +127,6 @@ def test_the_cheapest_clusters_for_a_row_are_found(drawn, data):
         assert rises[c] == pytest.approx(rise)
 
 
-@settings(max_examples=60)
 @given(spaces(most=20), st.data())
 def test_prices_that_are_kept_are_those_that_are_computed_when_asked(drawn, data):
     space, _ = drawn
@@ -147,7 +144,6 @@ def test_prices_that_are_kept_are_those_that_are_computed_when_asked(drawn, data
     assert expected == pytest.approx(search.rise[:found].tolist())
 
 
-@settings(max_examples=100)
 @given(spaces(most=20), st.data())
 def test_the_best_exchange_is_that_of_the_least_sum(drawn, data):
     space, loss = drawn
@@ -200,7 +196,6 @@ def test_one_more_row_may_break_a_rule_about_shares(kind):
 HOW = st.builds(rebuild.Ways, st.sampled_from([0.0, 0.5]), st.booleans(), st.booleans())
 
 
-@settings(max_examples=100)
 @given(
     spaces(most=40),
     st.integers(0, 9),
