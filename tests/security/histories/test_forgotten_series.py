@@ -11,9 +11,8 @@ pytestmark = pytest.mark.one_server
 TABLES = ("history_key", "history_member", "history_figures", "history_value", "history_leaver")
 
 
-@pytest.fixture
-def patients(database):
-    """Return a table with two releases, of whose people one has left and others have come."""
+def publish_and_refresh(database):
+    """Make a table with two releases, of whose people one has left and others have come."""
     table = make_patients(database, rows=120)
     policy = patients_policy(table, k=4, l=2)
     dbanon.set_policy(table, policy, settings=database.settings)
@@ -24,7 +23,11 @@ def patients(database):
         " SELECT id + 1000, age, sex, born, weight, disease, note FROM public.patients"
     )
     dbanon.refresh("patients", settings=database.settings)
-    return database
+
+
+@pytest.fixture
+def patients(copied):
+    return copied(publish_and_refresh)
 
 
 def publish(database, **options):

@@ -19,16 +19,19 @@ K, L = 4, 2
 ROWS = "SELECT age::text, sex::text, born::text, weight::text, disease, note FROM anon.patients"
 
 
-@pytest.fixture
-def patients(database):
-    """Return a table of 120 people who are published, and 60 more who are not in it yet."""
+def publish_few(database):
+    """Make a table of 120 people who are published, and 60 more who are not in it yet."""
     table = make_patients(database, rows=180)
     database.execute("CREATE TABLE public.others AS SELECT * FROM public.patients WHERE id >= 120")
     database.execute("DELETE FROM public.patients WHERE id >= 120")
     policy = patients_policy(table, k=K, l=L, algorithm="mdav")
     dbanon.set_policy(table, policy, settings=database.settings)
     dbanon.publish(table, settings=database.settings)
-    return database
+
+
+@pytest.fixture
+def patients(copied):
+    return copied(publish_few)
 
 
 @pytest.fixture

@@ -14,16 +14,19 @@ OTHERS = {"new_series": True, "recipients_changed": True}
 MONDRIAN = {"algorithm": "mondrian"}
 
 
-@pytest.fixture
-def patients(database):
-    """Patients of two series: the first was withdrawn, and others read what is served."""
+def publish_twice(database):
+    """Make patients of two series: the first was withdrawn, and others read what is served."""
     table = make_patients(database)
     policy = patients_policy(table, k=5, l=3, algorithm="mdav")
     dbanon.set_policy(table, policy, settings=database.settings)
     publish(database)
     dbanon.drop_release(1, settings=database.settings)
     publish(database, name="others", **MONDRIAN, **OTHERS)
-    return database
+
+
+@pytest.fixture
+def patients(copied):
+    return copied(publish_twice)
 
 
 def publish(database, **options):

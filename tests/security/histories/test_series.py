@@ -17,14 +17,17 @@ def unshared(monkeypatch):
     monkeypatch.setattr("dbanon.actions.publish.share", lambda *_, **__: None)
 
 
-@pytest.fixture
-def patients(database):
-    """Patients who were published once, and of whom two groupings differ."""
+def publish_once(database):
+    """Make patients who were published once, and of whom two groupings differ."""
     table = make_patients(database)
     policy = patients_policy(table, k=5, l=3, algorithm="mdav")
     dbanon.set_policy(table, policy, settings=database.settings)
     publish(database)
-    return database
+
+
+@pytest.fixture
+def patients(copied):
+    return copied(publish_once)
 
 
 def publish(database, **options):

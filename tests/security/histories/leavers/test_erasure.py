@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from tables import make_patients, patients_policy
@@ -15,13 +16,19 @@ LEAVER = 17
 ROWS = "SELECT age::text, sex::text, born::text, weight::text, disease FROM anon.patients"
 
 
-@pytest.fixture(params=["noted", "plain"])
-def patients(database, request):
-    """Return a table of 120 people who are published, each with a note or without."""
+def publish_noted(database, *, noted=True):
+    """Make a table of 120 people who are published, each with a note or without."""
     table = make_patients(database, rows=120)
-    set_policy(database, table, noted=request.param == "noted")
+    set_policy(database, table, noted=noted)
     dbanon.publish(table, settings=database.settings)
-    return database
+
+
+MAKE = {"noted": publish_noted, "plain": partial(publish_noted, noted=False)}
+
+
+@pytest.fixture(params=MAKE)
+def patients(copied, request):
+    return copied(MAKE[request.param])
 
 
 def set_policy(database, table="patients", *, noted=True, within="30d"):

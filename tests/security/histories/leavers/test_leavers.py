@@ -1,6 +1,7 @@
 """Who is gone is taken out of views whose classes are several of another view."""
 
 from collections import defaultdict
+from functools import partial
 
 import pytest
 from selection import each_once
@@ -12,16 +13,14 @@ pytestmark = pytest.mark.one_server
 K, LARGE, L, SIZE = 5, 9, 2, 100
 
 
-@pytest.fixture
-def patients(database, request):
-    """Return a table with two views of which one shows whole classes of the other, merged."""
+def publish_merged(role, database):
+    """Make a table with two views of which one shows whole classes of the other, merged."""
     database.execute(
         "CREATE TABLE public.patients (id int PRIMARY KEY, age int, disease text, note text);"
         "INSERT INTO public.patients"
         " SELECT i, i / 5 * 2, (ARRAY['flu', 'cold', 'gout'])[1 + i % 3], 'note ' || i"
         f" FROM generate_series(0, {SIZE - 1}) AS i"
     )
-    role = Role(getattr(request, "param", "identifier"))
     rules = (
         ColumnRule("id", Role.IDENTIFIER),
         ColumnRule("age", Role.QUASI),
@@ -37,7 +36,14 @@ def patients(database, request):
     database.execute("CREATE TABLE public.rows_1 AS SELECT * FROM dbanon_data.rows_1")
     for options in ({}, {"name": "larger", "k": LARGE}):
         dbanon.publish(table, settings=database.settings, **options)
-    return database
+
+
+MAKE = {str(role): partial(publish_merged, role) for role in (Role.IDENTIFIER, Role.INSENSITIVE)}
+
+
+@pytest.fixture
+def patients(copied, request):
+    return copied(MAKE[getattr(request, "param", "identifier")])
 
 
 def atoms(database):
