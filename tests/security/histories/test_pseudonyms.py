@@ -158,8 +158,8 @@ def test_persons_who_are_told_apart_otherwise_do_not_get_the_same_pseudonyms(per
     assert first == look(persons, "anon.persons", "age")
 
 
-@pytest.fixture
-def dataset(database):
+def publish_three(database):
+    """Publish three tables of persons together, with pseudonyms."""
     database.execute(
         "CREATE TABLE public.people (id int PRIMARY KEY, age int);"
         "CREATE TABLE public.visits (id serial PRIMARY KEY, person int NOT NULL, year int);"
@@ -176,7 +176,11 @@ def dataset(database):
     dbanon.publish_dataset(dataset_of(TABLES), k=K, settings=database.settings)
     seen = [look(database, f"anon.{table}", QUASI[table]) for table in TABLES]
     assert fewest(*seen) >= K
-    return database
+
+
+@pytest.fixture
+def dataset(copied):
+    return copied(publish_three)
 
 
 def drop(database, *tables):
