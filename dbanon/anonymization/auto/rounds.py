@@ -80,7 +80,7 @@ def improve(
     """
     from dbanon.kernels.auto.improve import improve_block
 
-    levels = ladders(space)
+    levels = ladders(space, carved=can_be_carved(space))
     each, how = _numbers(space, effort, number=number)
     draw = (seed * 1_000_003 + number) % 2**63
     random = np.random.default_rng((seed, number))

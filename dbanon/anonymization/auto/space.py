@@ -143,15 +143,15 @@ def can_be_carved(space: Space) -> bool:
     return space.k >= _LEAST_CARVED and not bool(is_set.any())
 
 
-def ladders(space: Space) -> Ladders:
+def ladders(space: Space, *, carved: bool = True) -> Ladders:
     """Return the levels of all columns (see ``dbanon.kernels.boxes.shrinking.Ladders``).
 
-    Those of taxonomies are left out where nothing is carved.
+    carved: whether anything is carved; else those of taxonomies are left out.
     """
     heights, begin = np.zeros((2, len(space.columns)), np.int64)
     first, last = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
     at = 0
-    for j, column in enumerate(space.columns if can_be_carved(space) else ()):
+    for j, column in enumerate(space.columns if carved else ()):
         if column.taxonomy is None:
             continue
         node = column.taxonomy.leaves

@@ -39,7 +39,7 @@ def waiting(self, name):
     if (name, when) == (stage, "ended"):
         ready()
 
-def assign(self, table, requirement, *, seed):
+def proposals(self, table, requirement, *, seed):
     if stage == "search" and table.n_rows == 200:
         print("ready", flush=True)
         while not self.stages.stopped:
@@ -47,7 +47,7 @@ def assign(self, table, requirement, *, seed):
         heard.recv(1)
         if when == "twice":
             ready()
-    return RelaxedMondrian().assign(table, requirement, seed=seed)
+    return [RelaxedMondrian().assign(table, requirement, seed=seed)]
 
 def fetch(query, names, *, keys):
     query.set_sql_query("SELECT pg_sleep(60)")
@@ -58,7 +58,7 @@ if stage == "reading":
     from dbanon.db import transfer
     original_fetch, transfer._fetch = transfer._fetch, fetch
 stages.Stages.__call__ = waiting
-ALGORITHMS["auto"].assign = assign
+ALGORITHMS["auto"].proposals = proposals
 sys.argv = ["dbanon", *sys.argv[3:]]
 from dbanon.cli import main
 main()
