@@ -79,7 +79,8 @@ class Plan(NamedTuple):
         affordable *= min(max(space.k / _USUAL, _PAIRS_GAIN), _LARGE_GAIN)
         fewest = self.fewest
         if begun in _DENSE:
-            fewest = max(fewest, int(self.after_blocks * min(1.0, sqrt(_FULL / n))))
+            longer = _PAIRS_LONGER if space.k < _USUAL else 1.0
+            fewest = max(fewest, int(longer * self.after_blocks * min(1.0, sqrt(_FULL / n))))
         rounds = int(min(self._most(n), max(fewest, affordable)))
         each = TURNS if n < _TURNED else LIGHT
         return Phase(rounds, each, begun in _DENSE and n > _MANY and space.k < _REBUILT)
@@ -116,6 +117,8 @@ EFFORTS = {
 _HALF_AT = 80
 # Large clusters go on gaining for longer than pairs do, relative to clusters of this many rows.
 _USUAL, _PAIRS_GAIN, _LARGE_GAIN = 5, 0.5, 4.0
+# But pairs that were not peeled begin far from where rounds, which are short for them, get to.
+_PAIRS_LONGER = 1.5
 SMALL = 10_000
 """So many rows can afford more rounds, and all candidates."""
 _FEW, _ROWS_OF_A_ROUND, _MORE = 10, 50, 4

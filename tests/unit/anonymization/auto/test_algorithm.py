@@ -263,6 +263,9 @@ def test_a_large_table_gets_more_rounds_after_blocks_than_after_peeling():
     plan = EFFORTS["balanced"]
     assert plan.fewest == plan.phase(space, begun=PEELING).rounds
     assert plan.after_blocks == plan.phase(space, begun=BLOCKS).rounds
+    pairs = make_space(rows, Requirement(2), loss="ncp").take(np.zeros(100_000, np.int64))
+    assert plan.after_blocks < plan.phase(pairs, begun=BLOCKS).rounds
+    assert plan.fewest == plan.phase(pairs, begun=PEELING).rounds
 
 
 def test_a_lattice_never_has_more_nodes_than_it_may():
