@@ -42,17 +42,18 @@ def association(
 ) -> Association:
     """Return the matrices of the source and of the release; O(pairs of columns * rows).
 
-    Of two columns that are published as they are readers know how they go together in the release:
-    where the source differs from it by rows, but by fewer than ``least``, it is not told of.
+    Where the source differs from the release by rows, but by fewer than ``least``, it is not told
+    of: one outlier that is left out moves a correlation far, and so shows what it is.
     """
     d = len(columns)
     source: list[list[float | None]] = [[None] * d for _ in range(d)]
     published: list[list[float | None]] = [[None] * d for _ in range(d)]
     of_source = [_of_codes(*column) for column in columns]
+    differ_by_few = any(_differs_by_few(reading, least) for reading, _ in columns)
     of_release = [_of_labels(*column) for column in columns]
     for i, j in combinations(range(d), 2):
         a, b = columns[i][0], columns[j][0]
-        if not (_is_exact(a) and _is_exact(b) and _differs_by_few(a, least)):
+        if not differ_by_few:
             source[i][j] = source[j][i] = _strength(source_pairs(a, b), of_source[i], of_source[j])
         joint = published_pairs(a, b)
         if joint is not None:

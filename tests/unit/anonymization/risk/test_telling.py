@@ -87,8 +87,7 @@ def of_columns(published, left_out):
     released, _ = released_of(published, left_out)
     columns = [(reading, bins_of(reading)) for reading in readings_of(released)]
     shown = [pair for pair in columns if pair[1] is not None and pair[0].name != "age"]
-    drugs = [pair for pair in columns if pair[0].name in {"disease", "drug"}]
-    return [distribution(*pair, least=K) for pair in shown], association(drugs, least=K)
+    return [distribution(*pair, least=K) for pair in shown], association(columns, least=K)
 
 
 def of_sets(published, left_out):
