@@ -4,6 +4,7 @@ import re
 
 import pytest
 from browsers import hindrances
+from playwright.sync_api import expect
 from selection import each_once
 
 from dbanon.cli.pages.report import render
@@ -102,8 +103,9 @@ def test_links_lead_to_chapters_that_nothing_covers(report, show):
         link = page.locator("nav").get_by_role("link", name=name, exact=True)
         link.focus()
         page.keyboard.press("Enter")
-        target = page.url.split("#")[1]
-        box = page.locator(f"#{target}").bounding_box()
+        target = page.locator(f"#{page.url.split('#')[1]}")
+        expect(target).to_be_in_viewport(ratio=1)  # waits until it is scrolled to
+        box = target.bounding_box()
         assert bar["height"] <= box["y"] < 800 - box["height"]
 
 
