@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from dbanon.domain.report.losses import Loss
 
 
-_UNDEFINED = (
-    "no figure: too few rows are left out, a column does not vary, or values are too many or hidden"
-)
+_UNDEFINED = "not told: a column does not vary, its values are many or hidden, or few rows decide"
 _KEPT = "published as they are: as in the source, but for rows left out"
 _NOTES = ("", _UNDEFINED, _KEPT)  # in the order in which pairs are shown
 

@@ -1,6 +1,7 @@
 """What reports tell of counts: as an attacker, who has the release, subtracts and divides."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from dbanon.domain.assignment import LossReport
 from dbanon.domain.progress import Stages
 from dbanon.domain.report import Attack, Classification, Risk, Uniqueness, UniqueSet, Utility
 from dbanon.domain.report.losses import told_loss
+from dbanon.domain.table import ColumnKind
 
 K = 5
 OF_SOURCE = "re-identification, journalist"
@@ -230,3 +232,26 @@ def test_where_nothing_promises_k_all_is_told():
     risk = Risk((), (), attacks=(attack(70, 2),))
     assert risk == Telling(70, 1).risk(risk, n_rows=70)
     assert 3 == told_loss(loss(100, 3), least=1).n_suppressed
+
+
+@pytest.mark.parametrize(("most", "is_told"), [(60_000, True), (9_999_999, False)])
+def test_how_columns_go_together_tells_nobody_who_of_a_class_has_which_value(most, is_told):
+    """Whoever knows all ages tries who of a class has which income: all must come out alike."""
+    incomes = [13_000 + 700 * (i * i % 61) for i in range(59)] + [most]
+    drugs = ["ab"[i * i % 7 > 2] for i in range(60)]
+
+    def told(last):
+        places = [*range(57), *last]
+        sensitive = {
+            "income": [str(incomes[i]) for i in places],
+            "drug": [drugs[i] for i in places],
+        }
+        table = encoded({"age": [*range(60)]}, sensitive, kinds={"income": ColumnKind.INTEGER})
+        groups = [i // K for i in range(60)]
+        released = grouped(table, groups, policy_of(["age"], [*sensitive], k=K))
+        columns = [(one, bins_of(one)) for one in readings_of(released)]
+        return association(columns, least=K).source
+
+    first, *others = map(told, permutations((57, 58, 59)))
+    assert [first] * 5 == others
+    assert is_told == (first[0][1] is not None)

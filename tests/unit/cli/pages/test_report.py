@@ -279,7 +279,7 @@ def test_pairs_that_are_measured_come_first_and_those_kept_last_with_the_reason(
     published = ((1.0, None, 0.2), (None, 1.0, 0.25), (0.2, 0.25, 1.0))
     rows = of_association(Association(("a", "b", "c"), source, published, exact=("a", "b"))).rows
     assert "b, c" == rows[0][0]
-    assert [("a, c", "no figure"), ("a, b", "published as they are")] == [
+    assert [("a, c", "not told"), ("a, b", "published as they are")] == [
         (row[0].text, row[0].note.split(":")[0]) for row in rows[1:]
     ]
 
