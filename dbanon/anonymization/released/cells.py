@@ -59,8 +59,8 @@ class SensitiveCounts:
     """How often readers see each value of a sensitive column in each class.
 
     classes, codes: int32, rows: int64; by class, then by code, each pair once. Codes are those of
-    the column's ``SensitiveDomain``; values that the source lacks come after its last. n_codes: how
-    many there are of both.
+    the column's ``SensitiveDomain``, which has values of the source and of the release; n_codes:
+    how many.
     """
 
     name: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from dbanon.anonymization.released.line import (
 from dbanon.domain.policy import BUCKET, PAIRS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -83,7 +84,9 @@ def of_texts(
 
     shown: the published columns of the quasi-identifiers and the sensitive columns, as texts of
     the session's settings; of anatomy the bucket in place of the quasi-identifiers; persons: as for
-    ``of_outcome``. O(m log m) for m rows, and one reading of each distinct text.
+    ``of_outcome``. Its table has codes of all sensitive values that are published, so that nothing
+    depends on whether the last who had one has gone. O(m log m) for m rows, and one reading of each
+    distinct text.
     """
     index_of: list[tuple[list[str | None], NDArray[np.int32]]] = []
     if policy.anatomy:
@@ -100,12 +103,16 @@ def of_texts(
             read_column(column, recoding_of(column), labels=texts, index=index[first])
             for column, (texts, index) in zip(encoded.quasi, index_of, strict=True)
         )
-    sensitive = []
-    for name, domain in zip(encoded.sensitive_names, encoded.domains, strict=True):
+    listed = {rule.column: rule.order for rule in policy.columns}
+    sensitive, domains, codes = [], [*encoded.domains], encoded.sensitive.copy()
+    for place, name in enumerate(encoded.sensitive_names):
         if not policy.masked(name):
             texts, index = _texts(shown, name)
-            code_of, n_codes = _codes(domain, texts)
-            sensitive.append(_counted(name, of_row, code_of[index], counts, n_codes))
+            domain, code_of = _joined(domains[place], texts, listed.get(name) or ())
+            domains[place], codes[:, place] = domain, code_of[codes[:, place]]
+            of_text = _codes(domain, texts)[index]
+            sensitive.append(_counted(name, of_row, of_text, counts, len(domain.labels)))
+    encoded = replace(encoded, sensitive=codes, domains=tuple(domains))
     size = _sums(of_row, counts, len(first))
     known = _persons(encoded, policy, persons)
     return Released(encoded, columns, size, tuple(sensitive), None, known)
@@ -170,12 +177,46 @@ def _published(
     return _distinct(literals, index.astype(np.int32))
 
 
-def _codes(domain: SensitiveDomain, texts: Sequence[str | None]) -> tuple[NDArray[np.int32], int]:
-    """Return the code of each text, and how many codes there are with those of new ones."""
-    key = _number if np.isfinite(domain.numbers).any() else _text
+def _joined(
+    domain: SensitiveDomain, texts: Sequence[str | None], listed: Sequence[str]
+) -> tuple[SensitiveDomain, NDArray[np.int32]]:
+    """Return a domain with the published values that the source lacks, and the new code of each.
+
+    listed: the order of the values, if the policy has one. Values are in order, so that none stands
+    apart for being gone.
+    """
+    key = _key_of(domain)
+    labels = {key(text): text for text in (*texts, *domain.labels) if text is not None}
+    if len(labels) < len(domain.labels):
+        return domain, np.arange(len(domain.labels), dtype=np.int32)
+    rank = {text: place for place, text in enumerate(listed)}
+    ranked = sorted(
+        labels, key=lambda one: (rank.get(labels[one], len(rank)), isinstance(one, str), one)
+    )
+    code_of = {one: code for code, one in enumerate([*ranked, None])}
+    numbers = [float(one) if isinstance(one, Decimal) else np.nan for one in code_of]
+    leaf = np.zeros(0, np.int64)
+    if domain.tree is not None:
+        leaf_of = {key(text): leaf for leaf, text in enumerate(domain.tree.leaf_labels)}
+        leaf = np.array([leaf_of.get(one, -1) for one in code_of], np.int64)
+    found = replace(
+        domain,
+        labels=(*(labels[one] for one in ranked), None),
+        numbers=np.array(numbers),
+        leaf=leaf,
+    )
+    return found, np.array([code_of[key(label)] for label in domain.labels], np.int32)
+
+
+def _codes(domain: SensitiveDomain, texts: Sequence[str | None]) -> NDArray[np.int32]:
+    """Return the code of each text."""
+    key = _key_of(domain)
     code_of = {key(label): code for code, label in enumerate(domain.labels)}
-    codes = [code_of.setdefault(key(text), len(code_of)) for text in texts]
-    return np.array(codes, np.int32), len(code_of)
+    return np.array([code_of[key(text)] for text in texts], np.int32)
+
+
+def _key_of(domain: SensitiveDomain) -> Callable[[str | None], Any]:
+    return _number if np.isfinite(domain.numbers).any() else _text
 
 
 def _text(text: str | None) -> Any:  # noqa: ANN401 - whatever is equal where values are

@@ -52,8 +52,8 @@ def target_of(readings: Sequence[Reading], policy: Policy) -> Reading | None:
         reading
         for reading in readings
         if reading.classes is not None
-        and 1 < (reading.of_codes > 0.0).sum() <= _MOST_VALUES
-        and (reading.of_labels > 0.0).sum() > 1
+        and 1 < (reading.of_labels > 0.0).sum() <= _MOST_VALUES
+        and (reading.of_codes > 0.0).sum() > 1
     ]
     labels = (reading for reading in able if reading.name == policy.class_label)
     return next(labels, able[0] if able else None)

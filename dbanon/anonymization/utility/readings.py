@@ -250,11 +250,7 @@ def _scale(column: EncodedColumn) -> tuple[float, float, Floats]:
 def _of_counts(table: EncodedTable, counts: SensitiveCounts) -> Reading:
     place = table.sensitive_names.index(counts.name)
     domain = table.domains[place]
-    known = len(domain.labels)
-    lost = counts.n_codes - known
-    names = (*domain.labels, *[None] * lost)
-    leaf = np.append(domain.leaf, np.full(lost, -1)) if domain.tree is not None else None
-    line = _line_of_numbers(domain, lost)
+    line = _line_of_numbers(domain, np.unique(counts.codes))
     codes = np.arange(counts.n_codes)
     return Reading(
         name=counts.name,
@@ -265,23 +261,27 @@ def _of_counts(table: EncodedTable, counts: SensitiveCounts) -> Reading:
         rows=counts.rows,
         first=codes,
         last=codes,
-        texts=names,
-        names=names,
+        texts=domain.labels,
+        names=domain.labels,
         classes=counts.classes,
         line=line,
         tree=domain.tree,
-        leaf=leaf,
+        leaf=None if domain.tree is None else domain.leaf,
         ordered=domain.has_order or line is not None,
     )
 
 
-def _line_of_numbers(domain: SensitiveDomain, lost: int) -> Line | None:
-    """Return the places of sensitive numbers, None where some value but NULL is none."""
+def _line_of_numbers(domain: SensitiveDomain, shown: NDArray[np.int32]) -> Line | None:
+    """Return the places of sensitive numbers, None where some that is published is none.
+
+    shown: the codes that are published; NULL has no place, nor has what is endless in the source.
+    """
     numbers = domain.numbers
-    present = numbers[[label is not None for label in domain.labels]]
-    if domain.tree is not None or len(present) < 2 or not np.isfinite(present).all():  # noqa: PLR2004
+    published = numbers[[code for code in shown.tolist() if domain.labels[code] is not None]]
+    if domain.tree is not None or len(published) < 2 or not np.isfinite(published).all():  # noqa: PLR2004
         return None
-    origin, span = float(present.min()), float(np.ptp(present))
-    places = np.append((numbers - origin) / (span or 1.0), np.full(lost, np.nan))
+    finite = numbers[np.isfinite(numbers)]
+    origin, span = float(finite.min()), float(np.ptp(finite))
+    places = np.where(np.isfinite(numbers), (numbers - origin) / (span or 1.0), np.nan)
     ends = (places,) * 4
     return Line(*ends, half=0.0, origin=origin, span=span, is_moment=False)

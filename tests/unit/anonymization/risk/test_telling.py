@@ -4,12 +4,15 @@ from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from builders import encoded, grouped, policy_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dbanon.anonymization.attacks.registry import attack as attacked
+from dbanon.anonymization.released.reading import of_texts
+from dbanon.anonymization.risk.disclosure import disclosures
 from dbanon.anonymization.risk.judge import sets_of
 from dbanon.anonymization.risk.telling import Telling
 from dbanon.anonymization.utility.associations import association
@@ -255,3 +258,30 @@ def test_how_columns_go_together_tells_nobody_who_of_a_class_has_which_value(mos
     first, *others = map(told, permutations((57, 58, 59)))
     assert [first] * 5 == others
     assert is_told == (first[0][1] is not None)
+
+
+@pytest.mark.parametrize(
+    ("name", "gone"), [("income", "13000"), ("income", "900000"), ("drug", "b"), ("stage", "II")]
+)
+def test_no_figure_depends_on_whether_the_source_still_has_a_published_value(name, gone):
+    """Who alone had a value, and has left or another one now, is not found by it."""
+    ages = [*range(60)]
+    values = {
+        "income": ["13000", "900000", *[str(20_000 + 1_000 * (i % 30)) for i in range(58)]],
+        "drug": ["b", *["ac"[i % 2] for i in range(59)]],
+        "stage": ["II", *[("I", "III")[i // 30] for i in range(59)]],
+    }
+    kinds, rules = {"income": ColumnKind.INTEGER}, {"stage": {"order": ("I", "II", "III")}}
+    ranges = [f"[{i // 10 * 10},{i // 10 * 10 + 10})" for i in ages]
+    shown = pa.table({"age": ranges, **values})
+
+    def told(now):
+        table = encoded({"age": ages}, {**values, name: now}, kinds=kinds, rules=rules)
+        policy = policy_of(["age"], [*values], k=K, rules=rules)
+        released = of_texts(table, shown, np.ones(60, np.int64), policy=policy)
+        columns = [(one, bins_of(one)) for one in readings_of(released)]
+        shares = [distribution(*one, least=K) for one in columns]
+        return shares, association(columns, least=K).published, disclosures(released)
+
+    other = values[name][-1]
+    assert told(values[name]) == told([other if one == gone else one for one in values[name]])
