@@ -16,7 +16,15 @@ from dbanon.domain.report import Attacker
 from dbanon.domain.report.losses import told_share, unit_of
 
 if TYPE_CHECKING:
-    from dbanon.domain.report import Attack, Classification, Risk, Uniqueness, UniqueSet, Utility
+    from dbanon.domain.report import (
+        Attack,
+        Classification,
+        QueryError,
+        Risk,
+        Uniqueness,
+        UniqueSet,
+        Utility,
+    )
 
 _DIGITS = 3
 _IN_SOURCE = tuple(
@@ -65,12 +73,16 @@ class Telling:
             return utility
         return replace(
             utility,
-            queries=tuple(
-                replace(one, median=round(one.median, _DIGITS), upper=round(one.upper, _DIGITS))
-                for one in utility.queries
-            ),
+            queries=tuple(map(self._query, utility.queries)),
             classifications=tuple(map(self._classification, utility.classifications)),
         )
+
+    def _query(self, found: QueryError) -> QueryError:
+        unit = unit_of(self.least, self.published)
+        median, upper = (
+            round(round(error / unit) * unit, _DIGITS) for error in (found.median, found.upper)
+        )
+        return replace(found, median=median, upper=upper)
 
     def _attack(self, found: Attack) -> Attack:
         tried = self.rows(found.tried)

@@ -34,16 +34,15 @@ def bins_of(reading: Reading) -> Bins | Grid | None:
 def distribution(reading: Reading, bins: Bins | Grid, *, least: int) -> Distribution:
     """Compare the source with the release; counts of fewer than ``least`` rows are not told.
 
-    Nor is by how few more rows of the source a bin has than published ones. Shares are multiples of
-    such as readers know, and distances those of the figures that are told.
+    Nor is by how few more or fewer rows of the source a bin has than published ones. Shares are
+    multiples of such as readers know, and distances those of the figures that are told.
     """
     exact, published = bins.of_source(reading), bins.of_release(reading)
     source, names = nearby(exact, published, least=least), bins.names
-    counts = np.minimum(exact, source)
-    if names[-1] == OTHERS and counts[-1] < least:
-        names, counts, exact = names[:-1], counts[:-1], exact[:-1]
+    if names[-1] == OTHERS and source[-1] < least:
+        names, exact = names[:-1], exact[:-1]
         source, published = source[:-1], published[:-1]
-    secret = hidden(counts, least)
+    secret = hidden(source, least)
     (total,) = nearby(exact.sum(keepdims=True), published.sum(keepdims=True), least=least)
     unit = unit_of(least, float(published.sum()))
     shares = _told(source / (total or 1.0), unit)

@@ -21,7 +21,15 @@ from dbanon.anonymization.utility.queries import query_errors
 from dbanon.anonymization.utility.readings import readings_of
 from dbanon.domain.assignment import LossReport
 from dbanon.domain.progress import Stages
-from dbanon.domain.report import Attack, Classification, Risk, Uniqueness, UniqueSet, Utility
+from dbanon.domain.report import (
+    Attack,
+    Classification,
+    QueryError,
+    Risk,
+    Uniqueness,
+    UniqueSet,
+    Utility,
+)
 from dbanon.domain.report.losses import told_loss
 from dbanon.domain.table import ColumnKind
 
@@ -285,3 +293,24 @@ def test_no_figure_depends_on_whether_the_source_still_has_a_published_value(nam
 
     other = values[name][-1]
     assert told(values[name]) == told([other if one == gone else one for one in values[name]])
+
+
+def test_a_share_is_not_hidden_for_one_who_had_the_value_and_has_left():
+    """Of K who are published with it, the source then has K - 1."""
+    diseases = ["flu"] * K + ["gout"] * (60 - K)
+    shown = pa.table({"age": ["[0,60)"] * 60, "disease": diseases})
+
+    def told(now):
+        table = encoded({"age": [*range(len(now))]}, {"disease": now})
+        policy = policy_of(["age"], ["disease"], k=K)
+        released = of_texts(table, shown, np.ones(60, np.int64), policy=policy)
+        (disease,) = (one for one in readings_of(released) if one.name == "disease")
+        return distribution(disease, bins_of(disease), least=K)
+
+    assert told(diseases) == told(diseases[1:]) == told(["gout", *diseases[1:]])
+
+
+def test_errors_of_queries_are_told_in_steps_of_k_rows():
+    errors = tuple(QueryError(0.05, 1000, median, 1.4) for median in (0.26, 0.27, 0.29))
+    found = Telling(60, K).utility(Utility(queries=errors)).queries
+    assert [(0.25, 1.417)] * 3 == [(one.median, one.upper) for one in found]
