@@ -32,11 +32,13 @@ def covers(released, rows):
     ]
 
 
-def taken_for(column, recoding, codes):
-    """Return what readers take a class of some codes for: each value with its probability.
+def taken_for(column, recoding, classes, at):
+    """Return what readers take one of some classes of codes for: each value with its probability.
 
-    Values are numbers, texts or None; of whole numbers also those that the source lacks.
+    Values are numbers, texts or None; of whole numbers also those that the source lacks. A range of
+    these without ends reaches as far as the others do.
     """
+    codes = classes[at]
     values = [*column.values.tolist(), None]
     known = [code for code in codes if code < column.size]
     if recoding == "set":
@@ -51,8 +53,11 @@ def taken_for(column, recoding, codes):
         among = [column.taxonomy.labels[leaf] for leaf in leaves_below(column.taxonomy, node)]
     else:
         mixed = len(known) < len(codes)
-        first, last = (0, column.size - 1) if mixed else (min(known), max(known))
         whole = column.values.dtype.kind == "i"
+        first, last = (0, column.size - 1) if mixed else (min(known), max(known))
+        shown = [code for one in classes if max(one) < column.size for code in one]
+        if mixed and whole and shown:
+            first, last = min(shown), max(shown)
         inside = range(values[first], values[last] + 1) if whole else values[first : last + 1]
         among = list(inside)
     return {value: 1 / len(among) for value in among}

@@ -10,6 +10,7 @@ import numpy as np
 
 from dbanon.anonymization.encoding.bands import period_ends, period_name
 from dbanon.anonymization.encoding.text import number_text
+from dbanon.anonymization.utility.readings import opened
 from dbanon.domain.policy import PERIODS
 from dbanon.domain.report import BEYOND
 
@@ -25,7 +26,6 @@ _ROUND = (1.0, 2.0, 5.0, 10.0)
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 and 9999
 _ALL_DECADES = 1000
 _WIDER = 2.5  # of two halves of a step and what rounding adds
-_OPEN_LOW, _OPEN_HIGH = ("(,", "[,", "<"), (",)", ",]", "+")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -96,7 +96,8 @@ def grid_of(reading: Reading) -> Grid | None:
     shown = _shown(reading, line)
     if shown is None:
         return None
-    least, most = (line.origin + place * line.span for place in shown)
+    # The last digits differ by where the source ends.
+    least, most = (float(f"{line.origin + place * line.span:.12g}") for place in shown)
     if not np.isfinite([least, most]).all() or most <= least:
         return None
     whole = 2.0 * line.half * line.span
@@ -113,9 +114,7 @@ def grid_of(reading: Reading) -> Grid | None:
 def _shown(reading: Reading, line: Line) -> tuple[float, float] | None:
     """Return the least and the greatest end that a published label shows."""
     used = reading.of_labels > 0.0
-    texts = [text or "*" for text in reading.texts]  # which has no ends, as NULL has none
-    has_low = used & [not text.startswith(("*", *_OPEN_LOW)) for text in texts]
-    has_high = used & [not text.endswith(("*", *_OPEN_HIGH)) for text in texts]
+    has_low, has_high = used & ~opened(reading.texts)
     ends = np.concatenate([line.low[has_low] + line.half, line.high[has_high] - line.half])
     ends = ends[np.isfinite(ends)]
     return (float(ends.min()), float(ends.max())) if len(ends) else None
@@ -123,11 +122,12 @@ def _shown(reading: Reading, line: Line) -> tuple[float, float] | None:
 
 def _opened(reading: Reading, names: list[str]) -> list[str]:
     """Say of the first and the last bin what is beyond them, where labels without an end are."""
-    texts = [reading.texts[i] or "" for i in np.flatnonzero(reading.of_labels > 0.0)]
+    texts = [text for text in reading.texts if text is not None and text != "*"]
+    opens_low, opens_high = (bool(each.any()) for each in opened(texts))
     first, *others, last = names
-    if any(text.startswith(_OPEN_LOW) for text in texts):
+    if opens_low:
         first = f"{first}{BEYOND[0]}"
-    if any(text.endswith(_OPEN_HIGH) for text in texts):
+    if opens_high:
         last = f"{last}{BEYOND[1]}"
     return [first, *others, last]
 

@@ -14,6 +14,8 @@ import numpy as np
 from dbanon.domain.table import ColumnKind, Structure
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from dbanon.anonymization.released.cells import CellColumn, Released, SensitiveCounts
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 _OF_STEPS = frozenset({ColumnKind.INTEGER, ColumnKind.DATE})
 _SLACK = 1e-6
 _DAY = np.timedelta64(1, "D")
+_OPEN_LOW, _OPEN_HIGH = ("(,", "[,", "<"), (",)", ",]", "+")
 
 
 class Moments(NamedTuple):
@@ -216,7 +219,7 @@ def _line(column: EncodedColumn, cells: CellColumn) -> Line:
         # the type of a range of whole numbers writes the one after its last
         texts = [label or "" for label in cells.labels]
         before = [text.endswith(")") and not text.endswith(",)") for text in texts]
-        low, high = low - half, high + np.where(before, -half, half)
+        low, high = _closed(cells, low - half, high + np.where(before, -half, half))
     if column.bands is None:
         begins, ends = begins - half, begins + half
     else:
@@ -232,6 +235,27 @@ def _line(column: EncodedColumn, cells: CellColumn) -> Line:
         span=span,
         is_moment=column.kind.is_moment,
     )
+
+
+def _closed(cells: CellColumn, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Return the ends of ranges; open ones reach as far as any end that some label shows.
+
+    As far as the source, they would tell of its last value, which is one person's.
+    """
+    is_open = opened(cells.labels)
+    shown = np.concatenate([low[~is_open[0]], high[~is_open[1]]])
+    shown = shown[np.isfinite(shown)]
+    if not len(shown):
+        return low, high
+    low = np.where(is_open[0] & np.isfinite(low), shown.min(), low)
+    return low, np.where(is_open[1] & np.isfinite(high), shown.max(), high)
+
+
+def opened(texts: Sequence[str | None]) -> NDArray[np.bool_]:
+    """Return which labels have no lower end, and which no upper one, (2, n_labels)."""
+    known = [text or "*" for text in texts]
+    lower = [text.startswith(("*", *_OPEN_LOW)) for text in known]
+    return np.array([lower, [text.endswith(("*", *_OPEN_HIGH)) for text in known]], np.bool_)
 
 
 def _scale(column: EncodedColumn) -> tuple[float, float, Floats]:

@@ -314,3 +314,21 @@ def test_errors_of_queries_are_told_in_steps_of_k_rows():
     errors = tuple(QueryError(0.05, 1000, median, 1.4) for median in (0.26, 0.27, 0.29))
     found = Telling(60, K).utility(Utility(queries=errors)).queries
     assert [(0.25, 1.417)] * 3 == [(one.median, one.upper) for one in found]
+
+
+@pytest.mark.parametrize("last", ["[60,)", "(,)"])
+def test_an_open_range_ends_for_readers_where_the_release_does(last):
+    """The greatest value is that of one person, and no label shows it."""
+    ranges = [*["[0,30)"] * 20, *["[30,60)"] * 20, *[last] * 20]
+    incomes = [str(1_000 * (i * i % 37)) for i in range(60)]
+    shown = pa.table({"age": ranges, "income": incomes})
+
+    def told(oldest):
+        ages, kinds = [*range(59), oldest], {"income": ColumnKind.INTEGER}
+        table = encoded({"age": ages}, {"income": incomes}, kinds=kinds)
+        policy = policy_of(["age"], ["income"], k=K)
+        released = of_texts(table, shown, np.ones(60, np.int64), policy=policy)
+        columns = [(one, bins_of(one)) for one in readings_of(released)]
+        return association(columns, least=K).published, distribution(*columns[0], least=K).published
+
+    assert told(70) == told(117)
