@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 _KINDS = (".html", ".htm")
+_START = b"<!DOCTYPE html>"
 _MARK, _HEAD = b'<meta name="generator" content="dbanon ', 1024  # bytes in which a page has it
 
 
@@ -51,7 +52,8 @@ def _target(path: Path) -> Path:
 
 def _is_page(path: Path) -> bool:
     with path.open("rb") as file:
-        return _MARK in file.read(_HEAD)
+        head = file.read(_HEAD)
+    return head.startswith(_START) and _MARK in head
 
 
 def _taken(path: Path, reason: str) -> ConfigError:

@@ -11,7 +11,8 @@ from dbanon.cli.pages.files import require, write
 from dbanon.cli.pages.report import render
 from dbanon.domain.errors import ConfigError
 
-BEFORE = '<meta name="generator" content="dbanon 0.1.0">'
+MARK = '<meta name="generator" content="dbanon 0.1.0">'
+BEFORE = f"<!DOCTYPE html>\n{MARK}"
 
 
 def test_a_page_takes_the_place_of_the_one_before(tmp_path, report):
@@ -87,6 +88,12 @@ def test_a_page_has_the_rights_of_any_new_file(tmp_path):
     finally:
         os.umask(before)
     assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_notes_that_quote_a_page_stay_as_they_are(tmp_path):
+    (tmp_path / "report.html").write_text(f"How a page begins: {MARK}")
+    with pytest.raises(ConfigError, match="no page"):
+        require(tmp_path / "report.html", example="report.html")
 
 
 @pytest.mark.parametrize("there", ["a file", "a link to a file", "a link to nothing"])
