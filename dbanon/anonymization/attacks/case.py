@@ -10,7 +10,7 @@ import numpy as np
 from dbanon.anonymization.attacks.bounds import below_one, limits
 from dbanon.anonymization.attacks.intervals import interval
 from dbanon.anonymization.released.covering import Coverage, covers
-from dbanon.anonymization.released.small_counts import least_rows
+from dbanon.anonymization.released.small_counts import least_rows, told_above
 from dbanon.domain.report import Attack, Naming
 
 if TYPE_CHECKING:
@@ -103,11 +103,14 @@ class Case:
 
         Who may be in one class alone is guessed as all such are of that class. Who may be in
         several is guessed by these, which tells them apart from the others of their class: that
-        bounds nothing of them. None where nothing is bounded.
+        bounds nothing of them. Of fewer than k such persons it is not told how many, so that they
+        count up. None where nothing is bounded.
         """
         if share is None or not self.is_complete or not self.tried:
             return None
-        return below_one(share + float(self.several.mean()))
+        share_of_several, published = float(self.several.mean()), int(self.released.size.sum())
+        several = told_above(share_of_several, self.tried, of=published, least=self.least)
+        return below_one(share + several)
 
     def of(self, seen: NDArray[np.bool_]) -> Case:
         """Return the case of some persons, (m,); the others are thought to be in no class."""

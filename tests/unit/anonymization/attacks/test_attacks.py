@@ -155,16 +155,18 @@ def test_who_may_be_in_several_classes_is_guessed_beyond_what_a_model_admits(kno
     assert found.expected is None or found.rate <= found.expected
 
 
-def test_who_may_be_in_several_classes_loosens_the_bound_by_as_many():
-    """One of ten may be in both; of each class half at most has a value."""
+@pytest.mark.parametrize(("k", "l", "told"), [(2, 1.5, 2), (5, 3.0, 5)])
+def test_who_may_be_in_several_classes_loosens_the_bound_by_as_many(k, l, told):
+    """Two of ten may be in both, which count as k where they are fewer."""
     case = case_of(
         {"age": [0, 1, 2, 3, 4, 4, 5, 6, 7, 8]},
         "fmfmffmfmm",
         5 * [0] + 5 * [1],
-        models=[("probabilistic-l-diversity", {"l": 1.5})],
+        k=k,
+        models=[("probabilistic-l-diversity", {"l": l})],
     )
     (found,) = tried(skewness, case)
-    assert pytest.approx(1 / 1.5 + 2 / 10) == found.expected
+    assert pytest.approx(1 / l + told / 10) == found.expected
 
 
 def test_a_guess_is_right_no_more_often_than_its_model_admits():
