@@ -84,13 +84,17 @@ def judged(
     everybody, threshold, sizes, achieved: as ``risk.judge`` has them.
     """
     from dbanon.anonymization.risk import judge
-    from dbanon.anonymization.risk.telling import Telling
     from dbanon.domain.report import Utility
 
     left_out = []
     with bench.stages("risk"):
         risk = judge.risk(
-            bench.released, everybody, threshold=threshold, sizes=sizes, achieved=achieved
+            bench.released,
+            everybody,
+            threshold=threshold,
+            sizes=sizes,
+            achieved=achieved,
+            least=bench.least,
         )
     risk = replace(risk, not_judged=_masked(bench.policy))
     rows = bench.rows
@@ -110,9 +114,17 @@ def judged(
         left_out.append("utility")
     else:
         utility = _used(bench)
+    return _told(bench, risk, utility, looked=len(rows), left_out=left_out)
+
+
+def _told(
+    bench: Bench, risk: Risk, utility: Utility, *, looked: int, left_out: list[str]
+) -> Judged:
+    from dbanon.anonymization.risk.telling import Telling
+
     telling = Telling(int(bench.released.size.sum()), bench.least)
-    sampled = telling.sampled(len(rows), of=bench.released.table.n_rows)
-    told = telling.risk(risk, n_rows=len(rows)), telling.utility(utility)
+    sampled = telling.sampled(looked, of=bench.released.table.n_rows)
+    told = telling.risk(risk, n_rows=looked), telling.utility(utility)
     return Judged(*told, sampled, tuple(left_out))
 
 

@@ -55,18 +55,20 @@ def risk(
     threshold: float,
     sizes: NDArray[np.int64] | None = None,
     achieved: float | None = None,
+    least: int = 1,
 ) -> Risk:
     """Return the risk, but for sets of columns and attacks.
 
     sizes: the rows that readers cannot tell apart, where these are no classes, as by anatomy;
-    achieved: the fewest persons of a class; where these are fewer than its rows, no class is taken
-    to have more persons, as nobody remembers whose rows are whose.
+    least: the fewest persons of a population of whom is told; achieved: the fewest persons of a
+    class; where these are fewer than its rows, no class is taken to have more persons, as nobody
+    remembers whose rows are whose.
     """
     alike = released.size if sizes is None else sizes
     heads = _heads(alike, achieved)
     found, basis = None, everybody.uncounted
     if everybody.counted is not None and tells(everybody.counted) and sizes is None:
-        found, basis = of_counts(persons(everybody.counted), heads), everybody.name
+        found, basis = of_counts(persons(everybody.counted), heads, least=least), everybody.name
     elif everybody.size is not None and alike.sum():
         sampled = min(float(alike.sum() / everybody.size), 1.0)
         found, basis = of_sample(heads, sampled), f"an estimate for {everybody.size:,} persons"

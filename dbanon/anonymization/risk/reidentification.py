@@ -70,12 +70,17 @@ def _risk(
     )
 
 
-def of_counts(persons: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+def of_counts(
+    persons: NDArray[np.int64], sizes: NDArray[np.int64], *, least: int = 1
+) -> NDArray[np.float64]:
     """Return the chance of each class, given how many of a population may be in it.
 
     These are at least the records that are: more cannot be told of a population that lacks some.
+    Those who are not in the relation count in multiples of ``least``, so that the chance tells of
+    no fewer; it is rather too great.
     """
-    return np.asarray(1.0 / np.maximum(np.maximum(persons, sizes), 1))
+    others = np.maximum(persons - sizes, 0) // least * least
+    return np.asarray(1.0 / np.maximum(sizes + others, 1))
 
 
 def of_sample(sizes: NDArray[np.int64], sampled: float) -> NDArray[np.float64]:

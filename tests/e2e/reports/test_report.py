@@ -127,6 +127,7 @@ def test_a_population_table_is_counted(database):
         " OR (c.weight IS NULL AND e.weight IS NULL))"
         " GROUP BY c.age, c.sex, c.born, c.weight, c.n"
     )
+    counts = [(n, n + (persons - n) // 5 * 5) for n, persons in counts]  # others in multiples of k
     assert journalist.highest == pytest.approx(max(1 / persons for _, persons in counts))
     rows = sum(n for n, _ in counts)
     assert journalist.average == pytest.approx(sum(n / persons for n, persons in counts) / rows)

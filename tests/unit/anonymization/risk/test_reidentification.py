@@ -103,3 +103,9 @@ def test_bands_hold_every_class_once(sizes):
     for band in bands:
         inside = [s for s in sizes if band.least <= s <= (band.most or s)]
         assert SizeBand(band.least, band.most, len(inside), sum(inside)) == band
+
+
+def test_who_of_a_population_is_not_in_the_relation_counts_in_multiples_of_k():
+    sizes = np.array([5, 5, 6, 6, 7])
+    found = of_counts(np.array([5, 9, 7, 11, 18]), sizes, least=5)
+    assert [5, 5, 6, 11, 17] == pytest.approx((1 / found).tolist())
