@@ -1,27 +1,142 @@
 """Which classes cover a row, by the labels of their columns.
 
-The labels of all columns lie in one table: ``bounds`` (t, 3) int32 are the least and the greatest
-code that a label covers, and whether it covers NULL; the codes that are between them are
-members[start[t]:start[t + 1]], sorted, or all where these are none.
+Classes are boxes, found from the root of a hierarchy of bounding boxes, each of which is split
+where the middles of its boxes are most apart (Rubin and Whitted, SIGGRAPH 1980; packed as in
+Roussopoulos and Leifker, SIGMOD 1985).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from dbanon.kernels.compile import inlined, kernel
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from dbanon.kernels.arrays import Int32s, Int64s
+
+_IN_LEAF = 4  # boxes that are looked at one by one
+_DEEPEST = 64
+
+
+class Cells(NamedTuple):
+    """The labels of all columns in one table, and those of each class.
+
+    sizes: (d,) int32, the code of NULL; labels: (g, d) int32, those of each class; bounds:
+    (t, 3) int32, the least and the greatest code that a label covers, and whether it covers NULL;
+    the codes between them are members[start[t]:start[t + 1]], int32, sorted, or all where there are
+    none. start: (t + 1,) int64.
+    """
+
+    sizes: Int32s
+    labels: Int32s
+    bounds: Int32s
+    start: Int64s
+    members: Int32s
+
+
+class Hierarchy(NamedTuple):
+    """Bounding boxes of classes, each before those inside it.
+
+    box: (nodes, d, 3) int32, as ``Cells.bounds``; the classes inside are order[begin:end], int32;
+    skip: (nodes,) int32, the next box that is not inside.
+    """
+
+    box: Int32s
+    order: Int32s
+    begin: Int32s
+    end: Int32s
+    skip: Int32s
+
+
+@kernel
+def hierarchy(cells: Cells) -> Hierarchy:
+    """Return the hierarchy of the boxes of classes; O(g log^2 g) for g classes."""
+    n_classes, d = cells.labels.shape
+    middle = _middles(cells)
+    most = max(2 * n_classes, 1)
+    box = np.empty((most, d, 3), np.int32)
+    begin, end, skip = (
+        np.empty(most, np.int32),
+        np.empty(most, np.int32),
+        np.empty(most, np.int32),
+    )
+    order = np.arange(n_classes).astype(np.int32)
+    stack = np.empty((_DEEPEST, 2), np.int32)
+    stack[0, 0], stack[0, 1] = 0, n_classes
+    waiting, count = 1, 0
+    while waiting:
+        waiting -= 1
+        first, last = stack[waiting, 0], stack[waiting, 1]
+        begin[count], end[count] = first, last
+        _bound(cells, order[first:last], box[count])
+        count += 1
+        if last - first <= _IN_LEAF:
+            continue
+        _sort(order[first:last], middle)
+        half = (first + last) >> 1
+        stack[waiting, 0], stack[waiting, 1] = half, last
+        stack[waiting + 1, 0], stack[waiting + 1, 1] = first, half
+        waiting += 2
+    for node in range(count - 1, -1, -1):
+        is_leaf = end[node] - begin[node] <= _IN_LEAF
+        skip[node] = node + 1 if is_leaf else skip[skip[node + 1]]
+    return Hierarchy(box[:count], order, begin[:count], end[:count], skip[:count])
+
+
+@kernel
+def _middles(cells: Cells) -> NDArray[np.float32]:
+    """Return the middle of each class in each column, (g, d) in [0, 1], 1.5 of NULL alone."""
+    n_classes, d = cells.labels.shape
+    middle = np.empty((n_classes, d), np.float32)
+    for one in range(n_classes):
+        for column in range(d):
+            label = cells.labels[one, column]
+            lo, hi = cells.bounds[label, 0], cells.bounds[label, 1]
+            known = (lo + np.float64(hi)) / (2 * max(cells.sizes[column], 1))
+            middle[one, column] = known if hi >= lo else 1.5
+    return middle
+
+
+@kernel
+def _bound(cells: Cells, classes: Int32s, box: Int32s) -> None:
+    """Write the box that bounds some classes, (d, 3)."""
+    for column in range(len(box)):
+        box[column, 0], box[column, 1], box[column, 2] = cells.sizes[column], -1, 0
+        for one in classes:
+            label = cells.labels[one, column]
+            lo, hi = cells.bounds[label, 0], cells.bounds[label, 1]
+            box[column, 2] |= cells.bounds[label, 2]
+            if hi >= lo:
+                box[column, 0] = min(box[column, 0], lo)
+                box[column, 1] = max(box[column, 1], hi)
+
+
+@kernel
+def _sort(classes: Int32s, middle: NDArray[np.float32]) -> None:
+    """Sort classes by the column in which their middles vary most."""
+    along, widest = 0, -1.0
+    for column in range(middle.shape[1]):
+        total, squares = 0.0, 0.0
+        for one in classes:
+            total += middle[one, column]
+            squares += middle[one, column] ** 2
+        variance = squares / len(classes) - (total / len(classes)) ** 2
+        if variance > widest:
+            along, widest = column, variance
+    keys = np.empty(len(classes), np.float32)
+    for place in range(len(classes)):
+        keys[place] = middle[classes[place], along]
+    classes[:] = classes[np.argsort(keys)]
 
 
 @inlined
-def _is_covered(
-    code: int, size: int, label: int, bounds: Int32s, start: Int64s, members: Int32s
-) -> bool:
-    """Whether a label covers a code, of which ``size`` is NULL."""
+def _is_covered(code: int, size: int, label: int, cells: Cells) -> bool:
+    """Whether a label of a column covers a code, of which ``size`` is NULL."""
+    bounds, start, members = cells.bounds, cells.start, cells.members
     if code == size:
         return bounds[label, 2] != 0
     if code < bounds[label, 0] or code > bounds[label, 1]:
@@ -39,53 +154,51 @@ def _is_covered(
 
 
 @inlined
-def _is_inside(
-    codes: Int32s,
-    sizes: Int32s,
-    labels: Int32s,
-    bounds: Int32s,
-    start: Int64s,
-    members: Int32s,
-) -> bool:
-    """Whether the labels of a class cover a row in all columns but the first."""
-    for column in range(1, len(codes)):
-        if not _is_covered(codes[column], sizes[column], labels[column], bounds, start, members):
+def _is_in_class(codes: Int32s, one: int, cells: Cells) -> bool:
+    for column in range(len(codes)):
+        label = cells.labels[one, column]
+        if not _is_covered(codes[column], cells.sizes[column], label, cells):
+            return False
+    return True
+
+
+@inlined
+def _is_in_box(codes: Int32s, sizes: Int32s, box: Int32s) -> bool:
+    for column in range(len(codes)):
+        code = codes[column]
+        if code == sizes[column]:
+            if box[column, 2] == 0:
+                return False
+        elif code < box[column, 0] or code > box[column, 1]:
             return False
     return True
 
 
 @kernel
-def covering(
-    codes: Int32s,
-    sizes: Int32s,
-    index: Int32s,
-    bounds: Int32s,
-    start: Int64s,
-    members: Int32s,
-    begins: Int64s,
-    order: Int32s,
-) -> tuple[Int64s, Int32s]:
+def covering(codes: Int32s, cells: Cells, tree: Hierarchy, enough: int) -> tuple[Int64s, Int32s]:
     """Return the classes that cover each row, sorted, and where those of each row begin.
 
-    codes: (r, d); sizes: (d,), the code of NULL; index: (g, d) the label of each class; begins,
-    order: the classes of each label of the first column.
+    codes: (r, d); enough: after so many of a row there may be others.
     """
     n_rows = codes.shape[0]
     first = np.zeros(n_rows + 1, np.int64)
     found = np.empty(1024, np.int32)
     count = 0
     for row in range(n_rows):
-        for label in range(len(begins) - 1):
-            if not _is_covered(codes[row, 0], sizes[0], label, bounds, start, members):
+        node = 0
+        while node < len(tree.skip) and count - first[row] < enough:
+            if not _is_in_box(codes[row], cells.sizes, tree.box[node]):
+                node = tree.skip[node]
                 continue
-            for place in range(begins[label], begins[label + 1]):
-                one = order[place]
-                if not _is_inside(codes[row], sizes, index[one], bounds, start, members):
+            node += 1
+            if tree.skip[node - 1] != node:
+                continue
+            for place in range(tree.begin[node - 1], tree.end[node - 1]):
+                one = tree.order[place]
+                if not _is_in_class(codes[row], one, cells):
                     continue
                 if count == len(found):
-                    larger = np.empty(2 * count, np.int32)
-                    larger[:count] = found
-                    found = larger
+                    found = np.append(found, found)
                 found[count] = one
                 count += 1
         first[row + 1] = count

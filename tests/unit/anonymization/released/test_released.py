@@ -156,7 +156,7 @@ def test_a_range_of_days_ends_on_its_last_day():
 
 @given(st.data())
 def test_covering_equals_its_twin_in_several_columns(data):
-    n = data.draw(st.integers(1, 25))
+    n = data.draw(st.integers(1, 60))
     names = data.draw(st.lists(st.sampled_from(["integer", "letter", "date"]), unique=True))
     names = names or ["integer"]
     columns = {
@@ -172,7 +172,7 @@ def test_covering_equals_its_twin_in_several_columns(data):
         rules={"letter": {"taxonomy": "letters"}} if "letter" in names else {},
         taxonomies=[LETTERS],
     )
-    ids = data.draw(st.lists(st.integers(0, 4), min_size=n, max_size=n))
+    ids = data.draw(st.lists(st.integers(0, 30), min_size=n, max_size=n))
     recodings = [
         data.draw(st.sampled_from([r for r in sorted(RECODINGS) if fits(r, column)]))
         for column in table.quasi
@@ -184,6 +184,11 @@ def test_covering_equals_its_twin_in_several_columns(data):
     assert expected == [found.classes[a:b].tolist() for a, b in slices]
     sizes = [sum(released.size[one] for one in some) for some in expected]
     assert sizes == found.sums(released.size).tolist()
+    some = covers(released, np.arange(n), enough=1)
+    assert [bool(each) for each in expected] == (np.diff(some.start) > 0).tolist()
+    assert all(
+        one in each for one, each in zip(some.classes[some.start[:-1]], expected, strict=True)
+    )
 
 
 def shown_of(rows, **columns):
