@@ -6,7 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
-from dbanon.actions.preparation.prepare import fingerprint, prepare
+from dbanon.actions.preparation.fingerprint import fingerprint
+from dbanon.actions.preparation.prepare import prepare
 from dbanon.actions.preparation.request import Request
 from dbanon.actions.publication.ahead import Ahead
 from dbanon.actions.publication.opening import publishing

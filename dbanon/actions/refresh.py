@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from dbanon.actions.preparation.prepare import fingerprint
+from dbanon.actions.preparation.fingerprint import fingerprint
 from dbanon.actions.preparation.request import Request
 from dbanon.actions.publication import datasets
 from dbanon.actions.publication.growing import Unchanged, grow, obstacle

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbanon.actions.preparation.prepare import digest_of_rows, in_force
+from dbanon.actions.preparation.fingerprint import digest_of_rows
+from dbanon.actions.preparation.prepare import in_force
 from dbanon.actions.publication.series import key_of_persons
 from dbanon.domain.release import ReleaseKind
 

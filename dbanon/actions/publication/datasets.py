@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dbanon.actions.preparation.fingerprint import fingerprint
 from dbanon.actions.preparation.linked import prepare_linked
-from dbanon.actions.preparation.prepare import fingerprint
 from dbanon.actions.publication.series import compare_together, placed
 from dbanon.actions.publication.steps import build, replaced, serve
 from dbanon.domain.checks import CheckFailed

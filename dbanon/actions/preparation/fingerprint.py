@@ -1,0 +1,57 @@
+"""Digests by which it is known that nothing changed that a release depends on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbanon.domain.policy import Role
+
+if TYPE_CHECKING:
+    from dbanon.actions.preparation.loading import Loaded
+    from dbanon.actions.preparation.request import Request
+    from dbanon.db.session import Session
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.table import TableInfo
+
+
+def digest_of_rows(session: Session, info: TableInfo, policy: Policy) -> str:
+    """Return a digest of all rows of a table, of the columns that a policy is about."""
+    from dbanon.db import catalog
+
+    columns = [
+        rule.column
+        for rule in policy.columns
+        if rule.role is not Role.IDENTIFIER or rule.column == policy.subject
+    ]
+    columns += [condition.column for condition in policy.where]
+    return catalog.content_digest(session, info, sorted({*columns, *info.primary_key}))
+
+
+def fingerprint(
+    session: Session,
+    loaded: Loaded,
+    policy: Policy,
+    request: Request,
+    *,
+    of_rows: str | None = None,
+) -> str:
+    """Return a digest of all that a release depends on; equal means nothing changed.
+
+    of_rows: what ``digest_of_rows`` returned on this snapshot, if it was asked already.
+    """
+    import hashlib
+    import json
+
+    from dbanon.db import catalog
+    from dbanon.db.proofs import population
+    from dbanon.formats import policies
+
+    info = loaded.info
+    content = of_rows or digest_of_rows(session, info, policy)
+    ordered = policies.to_document(policy.without_rest().with_orders(info))
+    parts = [content, ordered, {**loaded.versions}, request.options()]
+    if policy.population is not None:
+        everybody = population.admitted(session, policy.population)
+        quasi = sorted(rule.column for rule in policy.with_role(Role.QUASI))
+        parts.append(catalog.content_digest(session, everybody, quasi))
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
