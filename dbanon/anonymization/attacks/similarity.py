@@ -25,8 +25,8 @@ _SETS = 1_000_000  # numbers of the table of sets
 def similarity(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  # noqa: ARG001 - it draws nothing
     """Guess the likeliest set of near values (Li et al., ICDE 2007)."""
     weight, found = 1 / case.crowd, False
-    for target in case.targets():
-        near = near_values(target.domain, len(target.whole))
+    for target in case.some_target():
+        near = near_values(target.domain, target.whole)
         if near is None:
             continue
         found = True
@@ -70,27 +70,31 @@ def _result(
     )
 
 
-def near_values(domain: SensitiveDomain, n_codes: int) -> NDArray[np.int64] | None:
+def near_values(domain: SensitiveDomain, whole: NDArray[np.int64]) -> NDArray[np.int64] | None:
     """Return the number of the set of near values of each code, None if nothing says what is near.
 
     Below the root of a taxonomy, the values of one branch; in an order, those of one tenth of the
-    ranks, or of the range if all are numbers. NULL is near nothing, nor is what the source lacks.
+    ranks, or of the range if all are numbers, of the values that are published: the source may have
+    one that is far from all. NULL is near nothing. whole: (n_codes,) how often each is published.
     """
     known = len(domain.labels) - (domain.labels[-1:] == (None,))
+    shown = np.flatnonzero(whole[:known])
     if domain.tree is not None:
         found = _branches(domain)[:known]
-    elif domain.has_order and known > 1:
+    elif domain.has_order and len(shown) > 1:
+        place = np.cumsum(whole[:known] > 0) - 1.0
         numbers = domain.numbers[:known]
-        place = np.arange(known) / (known - 1)
-        if np.isfinite(numbers).all():
-            place = (numbers - numbers.min()) / max(np.ptp(numbers), 1e-300)
-        found = np.minimum((place * _NEAR).astype(np.int64), _NEAR - 1)
+        if np.isfinite(numbers[shown]).all():
+            place = np.clip(np.nan_to_num(numbers, nan=np.inf), *numbers[shown[[0, -1]]])
+        place -= place[shown[0]]
+        place /= max(place[shown[-1]], 1e-300)
+        found = np.clip((place * _NEAR).astype(np.int64), 0, _NEAR - 1)
     else:
         return None
-    sets = np.unique(found, return_inverse=True)[1]
-    alone = np.arange(n_codes - known) + (int(sets.max()) + 1 if known else 0)
-    if len(np.unique(sets)) in {1, known}:
+    if len(np.unique(found[shown])) in {1, len(shown)}:
         return None  # all values are near each other, or none of them
+    sets = np.unique(found, return_inverse=True)[1]
+    alone = np.arange(len(whole) - known) + (int(sets.max()) + 1)
     return np.append(sets, alone).astype(np.int64)
 
 

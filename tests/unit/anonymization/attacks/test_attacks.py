@@ -229,14 +229,25 @@ def test_values_that_are_alike_are_guessed_together():
 def test_numbers_are_near_within_a_tenth_of_their_range():
     labels, numbers = ("0", "4", "50", "100", None), np.array([0, 4, 50, 100, np.nan])
     salaries = SensitiveDomain(labels, numbers, np.zeros(0, np.int64), has_order=True)
-    # NULL, and what the source lacks, are near nothing.
-    assert [0, 0, 1, 2, 3, 4] == near_values(salaries, 6).tolist()
-    assert near_values(replace(salaries, has_order=False), 6) is None
+    # NULL is near nothing.
+    assert [0, 0, 1, 2, 3] == near_values(salaries, np.ones(5, np.int64)).tolist()
+    assert near_values(replace(salaries, has_order=False), np.ones(5, np.int64)) is None
     ranks = replace(salaries, labels=tuple("abcde"), numbers=np.full(5, np.nan))
-    assert near_values(ranks, 5) is None  # each of five is a fifth from the next
+    assert near_values(ranks, np.ones(5, np.int64)) is None  # each of five is a fifth from the next
     many = replace(salaries, labels=tuple(map(str, range(40))), numbers=np.full(40, np.nan))
-    assert 10 == len(np.unique(near_values(many, 40)))
-    assert np.bincount(near_values(many, 40)).max() <= 5
+    sets = near_values(many, np.ones(40, np.int64))
+    assert (10, True) == (len(np.unique(sets)), np.bincount(sets).max() <= 5)
+
+
+def test_a_value_that_is_not_published_moves_no_other():
+    numbers = np.array([0, 4, 50, 100, 9_000, np.nan])
+    salaries = SensitiveDomain(
+        (*map(str, numbers),), numbers, np.zeros(0, np.int64), has_order=True
+    )
+    salaries = replace(salaries, labels=(*salaries.labels[:-1], None))
+    assert [0, 0, 1, 2, 2, 3] == near_values(salaries, np.array([1, 1, 1, 1, 0, 1])).tolist()
+    ranks = replace(salaries, numbers=np.full(6, np.nan))
+    assert near_values(ranks, np.array([1, 1, 1, 1, 0, 1])) is None
 
 
 def test_nothing_is_near_without_an_order_or_a_taxonomy():
