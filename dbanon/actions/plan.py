@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Prepared
     from dbanon.actions.preparation.request import Options
+    from dbanon.anonymization.released.cells import Released
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.assignment import EncodedTable, LossReport
@@ -119,7 +120,6 @@ def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -
     """Return the report of what readers would see; asks nothing of the database."""
     from dbanon.actions.releases.judging import Bench, judged
     from dbanon.anonymization.released.certified import certified
-    from dbanon.anonymization.released.reading import of_outcome
     from dbanon.anonymization.risk.judge import Everybody
     from dbanon.db.printing import printed
     from dbanon.db.proofs import checks
@@ -127,8 +127,7 @@ def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -
 
     policy = prepared.policy
     with stages("see"):
-        persons = _persons(prepared)
-        released = of_outcome(_encoded(prepared), prepared.outcome, policy, persons=persons)
+        released = _released(prepared)
         results = certified(released, policy, several=prepared.several)
     bench = Bench(released, policy, stages, seed=request.seed)
     verdict = judged(
@@ -155,6 +154,22 @@ def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -
         sampled=verdict.sampled,
         left_out=verdict.left_out,
     )
+
+
+def _released(prepared: Prepared) -> Released:
+    """Return what readers would see, held against the rows that a report of it would look at."""
+    from dbanon.anonymization.released.held import held_rows
+    from dbanon.anonymization.released.reading import of_outcome
+
+    policy, outcome, persons = prepared.policy, prepared.outcome, _persons(prepared)
+    released = of_outcome(_encoded(prepared), outcome, policy, persons=persons)
+    held = held_rows(released, policy)
+    if held is None or prepared.encoded_alone is None:
+        return released
+    assignment = replace(outcome.assignment, group=outcome.assignment.group[held])
+    outcome = replace(outcome, assignment=assignment)
+    persons = None if persons is None else persons[held]
+    return of_outcome(prepared.encoded_alone(held), outcome, policy, persons=persons)
 
 
 def _encoded(prepared: Prepared) -> EncodedTable:

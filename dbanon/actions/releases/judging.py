@@ -143,6 +143,7 @@ def _attacked(bench: Bench, risk: Risk) -> tuple[Risk, list[str]]:
     """Return the risk with attacks, and those for which there was no time."""
     from dbanon.anonymization.attacks.registry import LATE, attack
     from dbanon.anonymization.attacks.together.registry import ATTACKS_ON_BOTH
+    from dbanon.anonymization.released.held import FEW, differs_by_few
 
     with bench.stages("attacks"):
         found = attack(
@@ -152,6 +153,7 @@ def _attacked(bench: Bench, risk: Risk) -> tuple[Risk, list[str]]:
             seed=bench.seed,
             stages=bench.stages,
             until=bench.until,
+            untold=FEW if differs_by_few(bench.released, bench.policy) else "",
         )
     late = [f"attack {name}" for name, reason in found.not_tried.items() if reason == LATE]
     why = {name: reason for name, reason in found.not_tried.items() if reason != LATE}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,7 +20,7 @@ from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
     import pyarrow as pa
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.released.cells import Released
     from dbanon.anonymization.risk.judge import Everybody
     from dbanon.db.session import Session
+    from dbanon.db.transfer import SourceRows
     from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
@@ -91,41 +93,58 @@ def see(
     release: Release, settings: Settings, stages: Stages, *, persons: int | None = None
 ) -> Seen:
     """Read what readers see, the source and its population on one snapshot."""
-    from dbanon.actions.preparation.cautions import of_release
     from dbanon.actions.preparation.loading import find_source, looking
     from dbanon.db import catalog, identity
     from dbanon.db.session import connect
 
     with connect(settings) as session:
-        source = partial(find_source, session, release.table)
+        found = partial(find_source, session, release.table)
         published = partial(catalog.describe, session, release.relation)
-        with looking(session, source, published) as (info, view):
+        with looking(session, found, published) as (info, view):
             session.allow_memory()
             identity.admit(session, info, view)
             identity.require_release(session, view, release.data_id)
-            warnings = tuple(of_release(session, release))
-            policy = release.policy.completed(info).with_orders(info)
-            trees = _taxonomies(session, release)
-            with stages("read"):
-                # Nothing is written back, so that no keys are needed.
-                encoded, owners, _ = _encoded(session, _keyless(info), policy, trees)
-            with stages("see"):
-                if not policy.anatomy:
-                    _require_types(info, view, encoded)
-                shown = _read(session, view, policy, encoded)
-                released = shown.released(encoded, policy, persons=owners)
-                everybody = _everybody(session, info, policy, shown, trees=trees, persons=persons)
-            if policy.sample is not None and everybody.counted is None:
-                everybody = replace(everybody, counted=released, name=_SAMPLE)
-            return Seen(
-                released=released,
-                everybody=everybody,
-                columns={column.name: column.type for column in view.columns},
-                readers=_readers(session, view.name),
-                statements=_statements(session, view),
-                warnings=warnings,
-                sizes=shown.sizes,
-            )
+            return _seen(session, release, info, view, stages=stages, persons=persons)
+
+
+def _seen(
+    session: Session,
+    release: Release,
+    info: TableInfo,
+    view: TableInfo,
+    *,
+    stages: Stages,
+    persons: int | None,
+) -> Seen:
+    from dbanon.actions.preparation.cautions import of_release
+    from dbanon.anonymization.released.held import held_rows
+
+    policy = release.policy.completed(info).with_orders(info)
+    trees = _taxonomies(session, release)
+    with stages("read"):
+        # Nothing is written back, so that no keys are needed.
+        source = _source(session, _keyless(info), policy, trees)
+        rows = source.encoded()
+    with stages("see"):
+        if not policy.anatomy:
+            _require_types(info, view, rows.table)
+        shown = _read(session, view, policy, rows.table)
+        released = shown.released(rows, policy)
+        everybody = _everybody(session, info, policy, shown, trees=trees, persons=persons)
+        if policy.sample is not None and everybody.counted is None:
+            everybody = replace(everybody, counted=released, name=_SAMPLE)
+        held = held_rows(released, policy)
+        if held is not None:
+            released = shown.released(source.encoded(held), policy)
+    return Seen(
+        released=released,
+        everybody=everybody,
+        columns={column.name: column.type for column in view.columns},
+        readers=_readers(session, view.name),
+        statements=_statements(session, view),
+        warnings=tuple(of_release(session, release)),
+        sizes=shown.sizes,
+    )
 
 
 def hold(releases: Sequence[Release], settings: Settings, stages: Stages) -> list[Held]:
@@ -157,13 +176,12 @@ def _held(
     policy = release.policy.completed(info).with_orders(info)
     _require_classes(release, info)
     with stages("read"):
-        keyed, trees = policy.keyed(info), _taxonomies(session, release)
-        encoded, persons, keys = _encoded(session, keyed, policy, trees)
+        source = _source(session, policy.keyed(info), policy, _taxonomies(session, release))
+        rows = source.encoded()
     with stages("see"):
-        _require_types(info, view, encoded)
-        shown = _read(session, view, policy, encoded)
-        released = shown.released(encoded, policy, persons=persons)
-    return Held(release, policy, released, keys)
+        _require_types(info, view, rows.table)
+        released = _read(session, view, policy, rows.table).released(rows, policy)
+    return Held(release, policy, released, source.rows.keys)
 
 
 def _require_classes(release: Release, info: TableInfo) -> None:
@@ -190,36 +208,59 @@ def _taxonomies(session: Session, release: Release) -> dict[str, Taxonomy]:
 
 
 class _Rows(NamedTuple):
-    """The rows of a table; persons: whose each is if the policy has subjects; keys: of each."""
+    """The rows of a table as codes; persons: whose each is if the policy has subjects."""
 
-    encoded: EncodedTable
+    table: EncodedTable
     persons: NDArray[np.int32] | None
-    keys: pa.Table
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Source:
+    """The rows of a table as they were read."""
+
+    info: TableInfo
+    policy: Policy
+    trees: Mapping[str, Taxonomy]
+    rows: SourceRows
+
+    def encoded(self, some: NDArray[np.int64] | None = None) -> _Rows:
+        """Encode all rows, or some as if they were all; raises DriftError for what has no code."""
+        from dbanon.actions.preparation.subjects import subjects_of
+        from dbanon.anonymization.encoding.encode import encode
+
+        columns = (self.rows if some is None else self.rows.take(some)).columns
+        kinds = {column.name: column.kind for column in self.info.columns}
+        with _as_drift(self.info):
+            table = encode(columns, self.policy, kinds=kinds, taxonomies=self.trees)
+            persons = None
+            if self.policy.subject is not None:
+                persons = subjects_of(columns, self.policy, kinds)[0]
+        return _Rows(table, persons)
 
 
 def _keyless(info: TableInfo) -> TableInfo:
     return replace(info, primary_key=())
 
 
-def _encoded(
-    session: Session, info: TableInfo, policy: Policy, trees: dict[str, Taxonomy]
-) -> _Rows:
+def _source(
+    session: Session, info: TableInfo, policy: Policy, trees: Mapping[str, Taxonomy]
+) -> _Source:
     """Read the rows of a table; raises DriftError when they no longer fit the release."""
-    from dbanon.actions.preparation.subjects import subjects_of, with_subject
-    from dbanon.anonymization.encoding.encode import encode
+    from dbanon.actions.preparation.subjects import with_subject
     from dbanon.db import transfer
 
-    kinds = {column.name: column.kind for column in info.columns}
-    try:
+    with _as_drift(info):
         _require_columns(info, policy)
         transfer.require_fit(session, info, policy)
         # What is published masked is not read besides: what is true is held against it.
         rows = transfer.read(session, info, replace(with_subject(policy), masking=()))
-        encoded = encode(rows.columns, policy, kinds=kinds, taxonomies=trees)
-        persons = None
-        if policy.subject is not None:
-            persons = subjects_of(rows.columns, policy, kinds)[0]
-        return _Rows(encoded, persons, rows.keys)
+    return _Source(info, policy, trees, rows)
+
+
+@contextmanager
+def _as_drift(info: TableInfo) -> Iterator[None]:
+    try:
+        yield
     except (PolicyError, TaxonomyError, Unsatisfiable) as error:
         msg = f"{info.name} no longer has what the release was made of: {error}"
         raise DriftError(msg, hint=command("dbanon refresh", info.name)) from None
@@ -272,18 +313,12 @@ class _Shown:
     texts: pa.Table
     exact: pa.Table | None = None
 
-    def released(
-        self,
-        encoded: EncodedTable,
-        policy: Policy,
-        *,
-        persons: NDArray[np.int32] | None = None,
-    ) -> Released:
+    def released(self, rows: _Rows, policy: Policy) -> Released:
         """Return it over the codes of a table."""
         from dbanon.anonymization.released.reading import of_texts
 
         counts = _counts(self.texts)
-        return of_texts(encoded, self.texts, counts, policy=policy, persons=persons)
+        return of_texts(rows.table, self.texts, counts, policy=policy, persons=rows.persons)
 
     @property
     def sizes(self) -> NDArray[np.int64] | None:
@@ -317,9 +352,9 @@ def _everybody(
     people = population.describe(session, info, policy, n_rows=0)
     rules = policy.with_role(Role.QUASI)
     quasi = replace(policy, columns=rules, where=(), subject=None, class_label=None)
-    table = _encoded(session, _keyless(people), quasi, trees).encoded
-    counted = shown.released(table, quasi)
-    return Everybody(persons or table.n_rows, counted, str(people.name))
+    rows = _source(session, _keyless(people), quasi, trees).encoded()
+    counted = shown.released(rows, quasi)
+    return Everybody(persons or rows.table.n_rows, counted, str(people.name))
 
 
 def _readers(session: Session, view: TableName) -> tuple[str, ...]:

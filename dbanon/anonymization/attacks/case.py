@@ -59,7 +59,8 @@ class Case:
 
     rows: (m,) their rows of the source, ascending; coverage: the classes that each may be in;
     crowd: (n_classes,) of how many rows of the source a row of each class may be; unseen: how many
-    were drawn whom no class covers, so that they cannot be in it as they are.
+    were drawn whom no class covers, so that they cannot be in it as they are; untold: why nobody's
+    sensitive values are tried, "" where they are.
     """
 
     released: Released
@@ -68,6 +69,7 @@ class Case:
     coverage: Coverage
     crowd: NDArray[np.float64]
     unseen: int = 0
+    untold: str = ""
 
     @property
     def tried(self) -> int:
@@ -130,7 +132,7 @@ class Case:
     def targets(self) -> Iterator[Target]:
         """Yield the sensitive columns whose values readers see, but those of one value."""
         table = self.released.table
-        for column in self.released.sensitive:
+        for column in () if self.untold else self.released.sensitive:
             place = table.sensitive_names.index(column.name)
             whole = np.bincount(column.codes, weights=column.rows, minlength=column.n_codes)
             if np.count_nonzero(whole) < 2:  # noqa: PLR2004 - who knows one value learns nothing
@@ -150,7 +152,8 @@ class Case:
         """Yield the targets; raises NotTried when there is none."""
         found = list(self.targets())
         if not found:
-            raise NotTried("no sensitive column of several values is published as it is")
+            nothing = "no sensitive column of several values is published as it is"
+            raise NotTried(self.untold or nothing)
         yield from found
 
 
@@ -230,7 +233,12 @@ class AttackOn(Protocol):
 
 
 def draw(
-    released: Released, policy: Policy, *, samples: int, generator: np.random.Generator
+    released: Released,
+    policy: Policy,
+    *,
+    samples: int,
+    generator: np.random.Generator,
+    untold: str = "",
 ) -> Case:
     """Draw persons who are in the release, as far as anybody knows, and find their classes."""
     rows = np.arange(released.table.n_rows)
@@ -240,7 +248,7 @@ def draw(
     if len(rows) > samples:
         rows = np.sort(generator.choice(rows, samples, replace=False))
     crowd = crowd_of(released, most=COUNTED * samples, generator=generator)
-    case = Case(released, policy, rows, covers(released, rows), crowd)
+    case = Case(released, policy, rows, covers(released, rows), crowd, untold=untold)
     return case.of(np.diff(case.coverage.start) > 0)
 
 

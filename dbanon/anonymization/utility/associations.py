@@ -43,12 +43,12 @@ class _Side(NamedTuple):
 
 
 def association(
-    columns: Sequence[tuple[Reading, Bins | Grid | None]], *, least: int = 1
+    columns: Sequence[tuple[Reading, Bins | Grid | None]], *, least: int = 1, told: bool = True
 ) -> Association:
     """Return the matrices of the source and of the release; O(pairs of columns * rows).
 
-    Where the source differs from the release by rows, but by fewer than ``least``, it is not told
-    of: one outlier that is left out moves a correlation far, and so shows what it is.
+    told: whether that of the source may be; one outlier that is left out moves a correlation far,
+    and so shows what it is.
 
     Whoever knows the quasi-identifiers could try who of a class has which value until all figures
     of the source come out, so that these are told in steps of what ``least`` rows weigh, and not at
@@ -59,11 +59,10 @@ def association(
     published: list[list[float | None]] = [[None] * d for _ in range(d)]
     of_source = [_of_codes(*column, least=least) for column in columns]
     reach = [_reach(reading, side) for (reading, _), side in zip(columns, of_source, strict=True)]
-    differ_by_few = any(_differs_by_few(reading, least) for reading, _ in columns)
     of_release = [_of_labels(*column) for column in columns]
     for i, j in combinations(range(d), 2):
         a, b = columns[i][0], columns[j][0]
-        if not differ_by_few:
+        if told:
             exact = _strength(source_pairs(a, b), of_source[i], of_source[j])
             if least > 1:
                 unit = unit_of(least, float(a.rows.sum())) * _doubled(reach[i] * reach[j])
@@ -87,10 +86,6 @@ def association(
 
 def _is_exact(reading: Reading) -> bool:
     return reading.classes is not None
-
-
-def _differs_by_few(reading: Reading, least: int) -> bool:
-    return 0.0 < abs(len(reading.codes) - float(reading.rows.sum())) < least
 
 
 def _frozen(matrix: list[list[float | None]]) -> tuple[tuple[float | None, ...], ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbanon.anonymization.released.held import FEW, differs_by_few
 from dbanon.anonymization.released.small_counts import least_rows
 from dbanon.anonymization.utility.associations import association
 from dbanon.anonymization.utility.classifications import classifications
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.released.cells import Released
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
-    from dbanon.domain.report import Classification, Distribution, QueryError
+    from dbanon.domain.report import Association, Classification, Distribution, QueryError
 
 
 def utility_of(
@@ -32,7 +33,8 @@ def utility_of(
     """Return what a release is worth to its readers.
 
     samples: the most rows of the source that classifiers learn from and are tested on, all else is
-    counted in all rows. What has not begun when somebody asks to stop is left out.
+    counted in all rows. What has not begun when somebody asks to stop is left out, and so is what
+    tells of values of the source where this differs from the release by few rows.
     """
     if not released.table.n_rows or not released.n_classes:
         return Utility()
@@ -42,9 +44,12 @@ def utility_of(
         shown = ((reading, bins) for reading, bins in columns if bins is not None)
         compared = (distribution(*column, least=least) for column in shown)
         distributions = tuple(each for each in compared if _tells(each))
-        associations = (
-            (association(columns, least=least),) if len(columns) > 1 and not stages.stopped else ()
-        )
+        told, several = not differs_by_few(released, policy), len(columns) > 1
+        associations: tuple[Association, ...] = ()
+        if several and not stages.stopped:
+            associations = (association(columns, least=least, told=told),)
+    if not told:
+        return Utility(distributions, associations, not_told=FEW)
     queries: tuple[QueryError, ...] = ()
     if not stages.stopped:
         with stages("queries"):
@@ -53,13 +58,9 @@ def utility_of(
     learned: tuple[Classification, ...] = ()
     if not stages.stopped:
         with stages("classifiers"):
+            how_many = {"samples": samples, "least": least}
             learned = classifications(
-                released,
-                readings,
-                policy=policy,
-                generator=generator,
-                samples=samples,
-                least=least,
+                released, readings, policy=policy, generator=generator, **how_many
             )
     return Utility(distributions, associations, queries, learned)
 

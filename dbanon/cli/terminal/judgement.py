@@ -127,7 +127,7 @@ def utility(found: Utility) -> None:
     if learned:
         title = "Classifiers: accuracy on rows unknown to them"
         console.table(_LEARNED, learned, title=title)
-    for line in found.guessed_in_words:
+    for line in found.remarks:
         console.say(line)
 
 

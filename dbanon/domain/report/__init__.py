@@ -275,17 +275,25 @@ class Risk:
 
 @dataclass(frozen=True, slots=True)
 class Utility:
-    """All that is known of the use of a relation."""
+    """All that is known of the use of a relation.
+
+    not_told: why nothing is that depends on values of rows of the source, "" where it is.
+    """
 
     distributions: tuple[Distribution, ...] = ()
     associations: tuple[Association, ...] = ()
     queries: tuple[QueryError, ...] = ()
     classifications: tuple[Classification, ...] = ()
+    not_told: str = ""
 
     @property
-    def guessed_in_words(self) -> list[str]:
-        """What is said of columns that nothing predicts."""
-        return [one.guessed_in_words for one in self.classifications if not one.is_predicted]
+    def remarks(self) -> list[str]:
+        """What is said of what is not told, and of columns that nothing predicts."""
+        untold = "how columns go together in the source, counts and predictions"
+        return [
+            *([f"not told: {untold}, as {self.not_told}"] if self.not_told else []),
+            *(one.guessed_in_words for one in self.classifications if not one.is_predicted),
+        ]
 
 
 @dataclass(frozen=True, slots=True)

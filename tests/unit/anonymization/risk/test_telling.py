@@ -17,6 +17,7 @@ from dbanon.anonymization.risk.judge import sets_of
 from dbanon.anonymization.risk.telling import Telling
 from dbanon.anonymization.utility.associations import association
 from dbanon.anonymization.utility.distributions import bins_of, distribution
+from dbanon.anonymization.utility.measure import utility_of
 from dbanon.anonymization.utility.queries import query_errors
 from dbanon.anonymization.utility.readings import readings_of
 from dbanon.domain.assignment import LossReport
@@ -97,10 +98,10 @@ def of_learned(published, left_out):
 
 
 def of_columns(published, left_out):
-    released, _ = released_of(published, left_out)
-    columns = [(reading, bins_of(reading)) for reading in readings_of(released)]
-    shown = [pair for pair in columns if pair[1] is not None and pair[0].name != "age"]
-    return [distribution(*pair, least=K) for pair in shown], association(columns, least=K)
+    options = {"generator": np.random.default_rng(1), "samples": 300, "stages": Stages()}
+    told = utility_of(*released_of(published, left_out), **options)
+    shown = [one for one in told.distributions if one.column != "age"]
+    return replace(told, distributions=tuple(shown))
 
 
 def of_sets(published, left_out):

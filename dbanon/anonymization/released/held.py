@@ -1,0 +1,54 @@
+"""The rows of the source that a release is held against."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.anonymization.released.covering import covers
+from dbanon.anonymization.released.small_counts import least_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dbanon.anonymization.released.cells import Released
+    from dbanon.domain.policy import Policy
+
+
+FEW = (
+    "fewer rows of the table than may be told are not in the relation as they are now,"
+    " and this would tell their values"
+)
+"""Why a figure of the source is not told."""
+
+
+def differs_by_few(released: Released, policy: Policy) -> bool:
+    """Whether too few rows to be told differ from the release, in their number or their values."""
+    least, table = least_rows(released, policy), released.table
+    rows = table.n_rows - int(released.size.sum())
+    apart = [abs(rows)]
+    for counts in released.sensitive:
+        now = table.sensitive[:, table.sensitive_names.index(counts.name)]
+        published = np.bincount(counts.codes, counts.rows, minlength=counts.n_codes)
+        more = np.bincount(now, minlength=counts.n_codes) - published
+        apart += [more[more > 0].sum(), -more[more < 0].sum()]
+    return 0 < max(apart) < least
+
+
+def held_rows(released: Released, policy: Policy) -> NDArray[np.int64] | None:
+    """Return the rows that are left when too few to be told are not in the release, None for all.
+
+    Left out, changed or new, they have values of their own. As everybody can see how the others
+    were published, any figure that these take part in would tell of them. Where nobody remembers
+    who was left out, those are that no class covers. O(n log g) for g classes.
+    """
+    least = least_rows(released, policy)
+    if least <= 1:
+        return None
+    if released.classes is not None:
+        is_in = released.classes >= 0
+    else:
+        found = covers(released, np.arange(released.table.n_rows), enough=1)
+        is_in = np.diff(found.start) > 0
+    return np.flatnonzero(is_in) if 0 < len(is_in) - is_in.sum() < least else None

@@ -1,0 +1,104 @@
+"""No report depends on values of persons who are not in a release, if they are fewer than k."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import dbanon
+from dbanon.domain.policy import K_ANONYMITY, ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.table import TableName
+
+pytestmark = pytest.mark.one_server
+
+TABLE = TableName("public", "clinic")
+ROLES = {
+    "id": Role.IDENTIFIER,
+    "age": Role.QUASI,
+    "zip": Role.QUASI,
+    "disease": Role.SENSITIVE,
+    "wage": Role.SENSITIVE,
+}
+ROWS = 150
+
+
+def make_clinic(database):
+    """Publish a table without one person, whose quasi-identifiers no class covers."""
+    drawn = np.random.default_rng(3)
+    wages, diseases = drawn.integers(20, 140, ROWS), drawn.choice([*"ABC"], ROWS, p=[0.6, 0.3, 0.1])
+    columns = [drawn.integers(20, 50, ROWS), drawn.integers(1000, 1010, ROWS), diseases, wages]
+    rows = zip(range(ROWS), *(column.tolist() for column in columns), strict=True)
+    database.execute(
+        "CREATE TABLE clinic (id int PRIMARY KEY, age int, zip int, disease text, wage int)"
+    )
+    for row in [*rows, (1000, 99, 9999, "A", 30)]:
+        database.execute("INSERT INTO clinic VALUES (%s, %s, %s, %s, %s)", row)
+    rules = tuple(ColumnRule(*each) for each in ROLES.items())
+    models = (ModelSpec(K_ANONYMITY, {"k": 5}),)
+    policy = Policy(table=TABLE, columns=rules, models=models, max_suppressed=0.05)
+    dbanon.set_policy(TABLE, policy, settings=database.settings)
+    dbanon.publish(TABLE, settings=database.settings)
+
+
+def change(database, number, values):
+    database.execute(f"UPDATE clinic SET {values} WHERE id = {number}")
+
+
+VALUES = [
+    "disease = 'A', wage = 900",
+    "disease = 'B', wage = 19",
+    "disease = 'C', wage = 100000",
+    "disease = 'D', wage = 75",
+]
+ELSEWHERE = [f"age = {age}, zip = 9{age:03}, {VALUES[age % 4]}" for age in (81, 500)]
+CASES = {
+    "who is left out, and no class covers": (1000, [*VALUES[2:], *ELSEWHERE]),
+    "who is left out, and others hide": (1000, [f"age = 30, zip = 1003, {one}" for one in VALUES]),
+    "who has other values now": (7, VALUES),
+    "who is nowhere now": (7, ELSEWHERE),
+}
+
+
+@pytest.mark.parametrize("who", CASES)
+def test_a_report_does_not_depend_on_the_values_of_one(copied, run, monkeypatch, who):
+    database = copied(make_clinic)
+    monkeypatch.setenv("DBANON_DSN", database.dsn)
+    number, changes = CASES[who]
+    found = []
+    for values in changes:
+        change(database, number, values)
+        found.append(json.loads(run("report", "anon.clinic", "--json").out))
+    if "no class covers" in who:
+        database.execute("DELETE FROM clinic WHERE id = 1000")
+        found.append(json.loads(run("report", "anon.clinic", "--json").out))
+    assert [found[0]] * len(found) == found
+    utility, is_told = found[0]["utility"], "no class covers" in who
+    assert is_told == bool(utility["queries"]) == bool(utility["classifications"])
+    assert is_told != bool(utility["not_told"])
+    assert is_told == any(one["column"] for one in found[0]["risk"]["attacks"])
+
+
+def test_a_plan_does_not_depend_on_the_values_of_who_would_be_left_out(copied):
+    database = copied(make_clinic)
+    published = dbanon.report("anon.clinic", settings=database.settings)
+    found = []
+    for values in VALUES[2:]:
+        change(database, 1000, values)
+        found.append(dbanon.plan_with_report(TABLE, settings=database.settings)[1])
+    first, second = found
+    assert (first.risk, first.utility) == (second.risk, second.utility)
+    assert published.utility.associations == first.utility.associations
+    assert published.utility.queries == first.utility.queries
+
+
+def test_what_is_not_told_is_said(copied, run, monkeypatch, tmp_path):
+    database = copied(make_clinic)
+    monkeypatch.setenv("DBANON_DSN", database.dsn)
+    change(database, 7, VALUES[3])
+    printed = run("report", "anon.clinic", "--html", tmp_path / "page.html").out
+    assert "not told: how columns go together in the source, counts and predictions" in printed
+    assert re.search("not tried: homogeneity, .*this would tell their values", printed)
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert 2 == page.count("Not told, as is said below.")
+    assert "not told: how columns go together" in page
