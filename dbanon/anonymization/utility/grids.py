@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,14 @@ _ROUND = (1.0, 2.0, 5.0, 10.0)
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 and 9999
 _ALL_DECADES = 1000
 _WIDER = 2.5  # of two halves of a step and what rounding adds
+
+
+class _Ends(NamedTuple):
+    """The least and the greatest end that is shown; closed: whether a value may be the greatest."""
+
+    least: float
+    most: float
+    closed: bool
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -97,11 +105,12 @@ def grid_of(reading: Reading) -> Grid | None:
     if shown is None:
         return None
     # The last digits differ by where the source ends.
-    least, most = (float(f"{line.origin + place * line.span:.12g}") for place in shown)
+    least, most = (float(f"{line.origin + place * line.span:.12g}") for place in shown[:2])
+    ends = _Ends(least, most, shown.closed)
     if not np.isfinite([least, most]).all() or most <= least:
         return None
     whole = 2.0 * line.half * line.span
-    values, names = _periods(least, most) if line.is_moment else _steps(least, most, finest=whole)
+    values, names = _periods(ends) if line.is_moment else _steps(ends, finest=whole)
     if len(names) < 2:  # noqa: PLR2004 - one bin tells nothing
         return None
     rows = reading.of_labels
@@ -111,13 +120,20 @@ def grid_of(reading: Reading) -> Grid | None:
     return Grid((*names, *(["NULL"] if null else [])), edges, null)
 
 
-def _shown(reading: Reading, line: Line) -> tuple[float, float] | None:
+def _shown(reading: Reading, line: Line) -> _Ends | None:
     """Return the least and the greatest end that a published label shows."""
     used = reading.of_labels > 0.0
     has_low, has_high = used & ~opened(reading.texts)
     ends = np.concatenate([line.low[has_low] + line.half, line.high[has_high] - line.half])
     ends = ends[np.isfinite(ends)]
-    return (float(ends.min()), float(ends.max())) if len(ends) else None
+    if not len(ends):
+        return None
+    # whole numbers and dates have been given the last one that is inside
+    before = np.array([line.half == 0.0 and (text or "").endswith(")") for text in reading.texts])
+    least, most = float(ends.min()), float(ends.max())
+    inside = has_low & (line.low + line.half == most)
+    inside |= has_high & ~before & (line.high - line.half == most)
+    return _Ends(least, most, bool(inside.any()))
 
 
 def _opened(reading: Reading, names: list[str]) -> list[str]:
@@ -132,20 +148,23 @@ def _opened(reading: Reading, names: list[str]) -> list[str]:
     return [first, *others, last]
 
 
-def _steps(least: float, most: float, *, finest: float) -> tuple[list[float], list[str]]:
+def _steps(ends: _Ends, *, finest: float) -> tuple[list[float], list[str]]:
     """Return the edges of steps of 1, 2 or 5 times a power of ten, and the names of bins."""
+    least, most, closed = ends
     rough = max((most - least) / (MOST - 2), round(finest, 6))
     power = 10.0 ** np.floor(np.log10(rough))
     step = next(power * factor for factor in _ROUND if power * factor >= rough)
-    first, last = int(np.floor(least / step)), int(np.floor(most / step)) + 1
+    first = int(np.floor(least / step))
+    last = int(np.floor(most / step)) + 1 if closed else int(np.ceil(most / step))
     edges = [float(f"{n * step:.12g}") for n in range(first, last + 1)]
     texts = [number_text(edge) for edge in edges]
     return edges, [f"[{a}, {b})" for a, b in pairwise(texts)]
 
 
-def _periods(least: float, most: float) -> tuple[list[float], list[str]]:
+def _periods(ends: _Ends) -> tuple[list[float], list[str]]:
     """Return the days on which periods begin, the shortest that are few enough, and their names."""
-    first, last = (int(day) for day in np.clip(np.floor([least, most]), _FIRST_DAY, _LAST_DAY))
+    days = np.floor(ends.least), np.floor(ends.most) if ends.closed else np.ceil(ends.most) - 1.0
+    first, last = (int(day) for day in np.clip(days, _FIRST_DAY, _LAST_DAY))
     for period in PERIODS:
         begins = _begins(period, first, last, most=MOST)
         if len(begins) <= MOST:

@@ -1,6 +1,6 @@
 """What distributions tell: bins that the release shows, and no small count."""
 
-from datetime import date
+from datetime import UTC, date, datetime
 from itertools import pairwise
 
 import numpy as np
@@ -174,6 +174,26 @@ def test_dates_have_bins_of_periods():
     assert ("2019-Q1", "2021-Q4") == (bins.names[0], bins.names[-1])
     assert [2.0, 1.0] == bins.of_source(reading)[[0, 4]].tolist()
     assert pytest.approx(1.0) == bins.of_release(reading)[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "ends", "last"),
+    [
+        (ColumnKind.FLOAT, [0.5, 19.5], ("0", "10", "20"), "[19, 20)"),
+        (
+            ColumnKind.TIMESTAMPTZ,
+            [datetime(2023, 1, 5, 8, tzinfo=UTC), datetime(2023, 12, 31, 23, tzinfo=UTC)],
+            ("2023-01-01 00:00:00+00", "2023-06-01 00:00:00+00", "2024-01-01 00:00:00+00"),
+            "2023-12",
+        ),
+    ],
+)
+def test_no_bin_begins_where_ranges_end_that_do_not_have_their_end(kind, values, ends, last):
+    labels = [f'["{low}","{high}")' for low, high in pairwise(ends)]
+    _, bins = grid(values, labels, kind=kind)
+    assert last == bins.names[-1]
+    _, bins = grid(values, [labels[0], labels[1].replace(")", "]")], kind=kind)
+    assert last == bins.names[-2]
 
 
 def test_centuries_of_dates_have_few_bins():
