@@ -54,3 +54,10 @@ def _word(name: str) -> str:
         return shlex.quote(name)
     escaped = name.replace("\\", "\\\\").replace("'", "\\'")
     return f"$'{visible(escaped)}'"
+
+
+def unread(path: object, error: OSError | UnicodeDecodeError) -> str:
+    """Say why a file of text cannot be read."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"{path} is not UTF-8 (at byte {error.start})"
+    return f"cannot read {path}: {error.strerror}"

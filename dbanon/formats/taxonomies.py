@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from dbanon.domain.errors import ConfigError, TaxonomyError
 from dbanon.domain.taxonomy import ROOT_LABEL
-from dbanon.domain.text import command
+from dbanon.domain.text import command, unread
 from dbanon.formats.taxonomy_builder import (
     Nodes,
     Problems,
@@ -50,7 +50,7 @@ def read_csv(
     does not end in ``*``. inner_values: what lies above others is a value, too. Raises
     TaxonomyError with every problem by line, ConfigError when the file cannot be read.
     """
-    text = (_read(source) if isinstance(source, Path) else source).removeprefix(_BOM)
+    text = (_read(source, name) if isinstance(source, Path) else source).removeprefix(_BOM)
     delimiter, is_edges = _shape_of(text, form)
     rows, lines = _records(text, delimiter, name=name)
     head = [label.strip().lower() for label in rows[0]] if rows else []
@@ -161,17 +161,15 @@ def render_tree(taxonomy: Taxonomy, *, max_leaves: int = 60) -> list[str]:
     return lines
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, name: str) -> str:
     try:
         return path.read_bytes().decode("utf-8")
     except OSError as error:
-        msg = f"cannot read {path}: {error.strerror}"
-        raise ConfigError(msg) from error
+        hint = command("dbanon taxonomy import", name, options="FILE.csv")
+        raise ConfigError(unread(path, error), hint=hint) from error
     except UnicodeDecodeError as error:
-        msg = f"{path} is not UTF-8 (at byte {error.start})"
-        raise TaxonomyError(
-            msg, hint=command("iconv -f windows-1252 -t utf-8", path, options="> utf8.csv")
-        ) from None
+        hint = command("iconv -f windows-1252 -t utf-8", path, options="> utf8.csv")
+        raise TaxonomyError(unread(path, error), hint=hint) from None
 
 
 def _shape_of(text: str, form: str) -> tuple[str, bool]:

@@ -15,6 +15,7 @@ from dbanon.actions.publication.steps import build, replaced, serve
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.release import ReleaseKind
+from dbanon.domain.text import unread
 from dbanon.formats.datasets import parse
 
 if TYPE_CHECKING:
@@ -39,9 +40,7 @@ def read(path: str | Path) -> Dataset:
     try:
         return parse(Path(path).read_bytes().decode("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"cannot read {path}: {type(error).__name__}", hint="--dataset FILE, of TOML"
-        ) from None
+        raise ConfigError(unread(path, error), hint="--dataset FILE, of TOML") from None
 
 
 def asked(request: Request) -> Request:

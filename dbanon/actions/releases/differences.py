@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.report import Change, Difference
+from dbanon.domain.text import unread
 from dbanon.domain.wording import MEANINGS
 from dbanon.models.base import Bound
 from dbanon.models.registry import MODELS
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+_EARLIER = "dbanon report RELATION --json > before.json, before it is published anew"
 _PARTS = ("checks", "loss", "risk", "utility")
 # What tells the entries of a list apart, in the order in which it is told.
 _NAMES = (
@@ -94,15 +96,12 @@ def read(path: Path) -> dict[str, Any]:
     """Return a report that was written as JSON; raises ConfigError."""
     try:
         document = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read ({error.strerror})") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(unread(path, error), hint=_EARLIER) from None
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict) or not all(part in document for part in _PARTS):
-        raise ConfigError(
-            f"{path} holds no report as JSON",
-            hint=f"dbanon report RELATION --json > {path.name}, before it is published anew",
-        )
+        raise ConfigError(f"{path} holds no report as JSON", hint=_EARLIER)
     return document
 
 
