@@ -13,7 +13,7 @@ _WHOLE_SHARE, _WHOLE = 10, 1_000  # shares and figures from which on decimals sa
 def percent(share: float | None) -> str:
     """Spell a rate or a loss in percent; None is one that may not be told."""
     if share is None:
-        return "few"
+        return "hidden"
     return f"{share:,.0%}" if abs(share) >= _WHOLE_SHARE else f"{share:.2%}"
 
 

@@ -76,8 +76,8 @@ _WORDINGS = (
     _Wording(f"{_APART} distance", r"\1: distance from the source", *_LOST),
     _Wording(f"{_APART} shift", r"\1: shift from the source", *_LOST),
     _Wording("utility associations .+ distance", "associations: from the source", *_LOSS),
-    _Wording(f"{_ERROR} median", r"error of COUNT queries true of \1", *_LOST),
-    _Wording(f"{_ERROR} upper", r"the same, 95th percentile, of \1", *_LOST),
+    _Wording(f"{_ERROR} median", r"median error of COUNT queries true of \1", *_LOST),
+    _Wording(f"{_ERROR} upper", r"95th percentile of errors of COUNT queries true of \1", *_LOST),
     _Wording(rf"{_LEARNING} accuracy \[release\]", r"learned: \1, accuracy", *_USED),
     _Wording(rf"{_LEARNING} auc \[release\]", r"learned: \1, AUC", *_USE),
     *(

@@ -45,8 +45,9 @@ def linkage(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
         raise NotTried("the relation has no quasi-identifiers")
     expected = found_among(case.policy, case.released.persons)
     persons = _some(case, generator)
-    known = "" if case.true_class is not None else "; at most, as nobody remembers who is where"
+    unsure = "" if case.true_class is not None else "; at most, as nobody remembers who is where"
     for name, is_fuzzy in (("linkage by distance", False), ("fuzzy linkage by distance", True)):
+        known = f", with a mistake in what is known{unsure}" if is_fuzzy else unsure
         places = _places(case, persons, generator if is_fuzzy else None)
         words = "takes any of the rows that are nearest" + known
         found = nearest(case, persons, places)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from dbanon.domain.report import Report
 
-_MOST_BINS, _MOST_PAIRS = 12, 10  # of values and columns, before the others are folded
+_MOST_BINS, _MOST_SETS = 12, 10  # of values and columns, before the others are folded
 
 
 def write(report: Report, path: Path) -> None:
@@ -42,16 +42,16 @@ def render(report: Report) -> str:
         beliefs=risk.of_beliefs(found.disclosures, group=group),
         changes=risk.of_changes(found.disclosures, group=group),
         populations=risk.of_populations(found.uniqueness),
-        sets=risk.of_sets(found.unique_sets),
+        sets=risk.of_sets(found.unique_sets).parts(_MOST_SETS),
         attacks=risk.of_attacks(found.attacks),
-        methods=[(risk.called(one), one.words) for one in found.attacks],
+        methods=list(dict.fromkeys((one.name, one.words) for one in found.attacks)),
         lost=utility.of_loss(report.loss),
         metrics=utility.of_metrics(report.loss),
         distributions=[
             utility.of_distribution(one).parts(_MOST_BINS) for one in kept.distributions
         ],
         opened=any(name.endswith(BEYOND) for one in kept.distributions for name in one.bins),
-        associations=[utility.of_association(one).parts(_MOST_PAIRS) for one in kept.associations],
+        associations=[utility.of_association(one).parts(_MOST_SETS) for one in kept.associations],
         queries=utility.of_queries(kept.queries),
         predictions=utility.of_predictions(kept.classifications),
         columns=rules.of_columns(report),

@@ -140,24 +140,31 @@ def _values(found: Sequence[Disclosure], group: str) -> Iterator[Bar]:
     """Yield the surest belief, the column that is guessed best, and that which gains most."""
     if not found:
         return
-    among = f", the worst of {len(found)} sensitive columns" if len(found) > 1 else ""
     surest = max(found, key=lambda one: one.highest)
-    label, about = (
-        f"Surest belief in a value of {surest.column}",
-        f"the greatest share in a {group}",
+    yield Bar(
+        Ink.RISK,
+        surest.highest,
+        percent(surest.highest),
+        label=f"Surest belief in a value of {surest.column}",
+        about=f"the greatest share in a {group}{_first('surest', found)}",
     )
-    yield Bar(Ink.RISK, surest.highest, percent(surest.highest), label=label, about=about + among)
-    best = max(found, key=lambda one: one.guessed)
+    chosen = {max(found, key=lambda one: one.guessed): "best guessed"}
     gains = max(found, key=lambda one: one.guessed - one.baseline)
-    for one in dict.fromkeys((best, gains)):
+    chosen.setdefault(gains, "furthest above a guesser")
+    for one, which in chosen.items():
         yield Bar(
             Ink.RISK,
             one.guessed,
             percent(one.guessed),
             (risks.guesser(one.baseline),),
             label=f"Values of {one.column} guessed right",
-            about=f"by the most frequent value of each {group}{among}",
+            about=f"by the most frequent value of each {group}{_first(which, found)}",
         )
+
+
+def _first(which: str, found: Sequence[Disclosure]) -> str:
+    """Say as what a column was chosen, if there are others."""
+    return f"; of {len(found)} sensitive columns the {which}" if len(found) > 1 else ""
 
 
 def of_loss(report: Report) -> list[Bar]:

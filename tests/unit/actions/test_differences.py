@@ -84,6 +84,15 @@ def test_what_is_achieved_is_safer_by_the_bound_of_its_model(model, change):
     assert change == found.change
 
 
+def test_each_error_of_counts_is_told_by_itself():
+    def counted(error):
+        return {"utility": {"queries": [{"selectivity": 0.05, "median": error, "upper": error}]}}
+
+    words = [one.words for one in compared(counted(0.1), counted(0.2))]
+    queries = "of COUNT queries true of 0.05"
+    assert [f"median error {queries}", f"95th percentile of errors {queries}"] == words
+
+
 def test_rows_left_out_and_their_share_have_other_words():
     def lost(rows, share):
         return {"loss": {"n_suppressed": rows, "metrics": {"suppressed": share}}}

@@ -357,6 +357,10 @@ def test_the_nearest_row_is_that_of_a_person_who_is_published_as_is():
     exact = {(one.name, one.column): one for one in tried(linkage, case)}
     assert 1.0 == exact["linkage by distance", None].rate
     assert exact["fuzzy linkage by distance", None].tried == 4
+    told = {
+        name: "with a mistake in what is known" in one.words for (name, _), one in exact.items()
+    }
+    assert [name.startswith("fuzzy") for name in told] == [*told.values()]
 
 
 def test_who_is_in_a_class_of_two_is_found_every_other_time():

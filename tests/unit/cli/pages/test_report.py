@@ -21,6 +21,7 @@ from dbanon.domain.report import (
     Disclosure,
     Distribution,
     Risk,
+    UniqueSet,
     Utility,
 )
 
@@ -94,7 +95,7 @@ def test_a_page_says_what_a_report_says(report):
         "homogeneity: chapter 31.60% 30.70% to 32.50%",
         "The attacker takes the nearest published record.",
         "age: 2.10% apart",
-        "[85,101) few few",
+        "[85,101) hidden hidden",
         "age, death 0.57 0.51",
         "about 0.50% 14.20% 14.20% 1,240% 1,000",
         "death gradient boosting accuracy 81.00% 79.00% 72.00%",
@@ -157,7 +158,23 @@ def test_a_figure_that_may_not_be_told_has_no_bar(report):
     utility = Utility((Distribution("age", ("[0,9)", "[9,99)"), (None, 0.4), (0.6, None), 0.0),))
     page = Page(render(replace(report, utility=utility)))
     rows = page.text.split("age: 0.00% apart")[1]
-    assert "[0,9) few 60.00% 60.00% [9,99) 40.00% few 40.00%" in rows
+    assert "[0,9) hidden 60.00% 60.00% [9,99) 40.00% hidden 40.00%" in rows
+    assert (
+        "“hidden” is a share of too few rows, or one that would give such a share away" in page.text
+    )
+
+
+def test_sets_of_columns_beyond_ten_are_folded_and_each_attack_is_told_once(report):
+    sets = tuple(UniqueSet((f"c{i}",), 90 - i, 0.5) for i in range(12))
+    tried = [
+        Attack("skewness", column, 90, 3, 0.5, 0.4, 0.6, 0.1, None, "guesses") for column in "ab"
+    ]
+    found = Risk((), (), unique_sets=sets, attacks=tuple(tried))
+    text = Page(render(replace(report, risk=found))).text
+    assert "2 other sets of columns" in text
+    assert text.index("c9") < text.index("2 other sets of columns") < text.index("c11")
+    assert "skewness guesses" in text.split("What each attack does")[1]
+    assert 1 == text.split("What each attack does")[1].count("guesses")
 
 
 def test_it_is_said_how_open_ranges_are_spread_where_there_are_some(report):
@@ -237,7 +254,11 @@ def test_the_first_screen_has_the_worst_of_all_sensitive_columns_and_names_it(re
     bars = of_risk(replace(report, risk=Risk((), (), disclosures=found)))
     assert [("Surest belief in a value of b", 0.97)] == [(one.label, one.share) for one in bars[:1]]
     assert ["a", "b"] == [one.label.split()[2] for one in bars[1:]]
-    assert all("the worst of 2 sensitive columns" in one.about for one in bars)
+    assert [
+        "of 2 sensitive columns the surest",
+        "of 2 sensitive columns the best guessed",
+        "of 2 sensitive columns the furthest above a guesser",
+    ] == [one.about.split("; ")[1] for one in bars]
 
 
 def test_attacks_beyond_what_models_bound_are_on_the_first_screen_with_what_they_assume():
