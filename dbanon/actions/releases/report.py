@@ -19,6 +19,7 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from dbanon.actions.releases.check import Checked
     from dbanon.actions.releases.seeing import Seen
+    from dbanon.anonymization.released.cells import Released
     from dbanon.domain.release import Release
     from dbanon.domain.report.losses import Count, Loss
     from dbanon.domain.table import TableName
@@ -53,9 +54,10 @@ def report(
     population: how many persons the persons of the table are a part of, where the policy names no
     table of them. Needs the rights of the role that publishes.
 
-    Raises ConfigError for what serves no release, DriftError when its source is gone or no longer
-    has what the release was made of, NotPermitted, TableNotFound. A relation that does not hold
-    what it promises has a report, whose ``checks`` say so.
+    Raises ConfigError for what serves no release, and for a population of fewer persons than the
+    table has; DriftError when its source is gone or no longer has what the release was made of,
+    NotPermitted, TableNotFound. A relation that does not hold what it promises has a report,
+    whose ``checks`` say so.
     """
     from dbanon.actions.releases.check import check_one
 
@@ -69,6 +71,7 @@ def report(
         checked = check_one(release.relation, settings=settings)
     _require_rows(checked)
     seen = see(release, settings, stages, persons=asked.population)
+    _require_part(asked.population, seen.released)
     return _judged(release, checked, seen, asked, stages=stages, begun=begun)
 
 
@@ -80,6 +83,17 @@ def _require_sensible(asked: Asked) -> None:
         raise ConfigError("a population has one person at least", hint="--population-size 100000")
     if asked.samples < 1:
         raise ConfigError("at least one row is looked at", hint="--samples 10000")
+
+
+def _require_part(population: int | None, released: Released) -> None:
+    """Raise ConfigError where a population has fewer persons than the table, a part of it."""
+    owners = released.persons
+    known = released.table.n_rows if owners is None else int(owners.max(initial=-1)) + 1
+    if population is not None and population < known:
+        raise ConfigError(
+            f"a population of {population:,} has fewer persons than the table",
+            hint="--population-size 100000: all of whom those of the table are a part",
+        )
 
 
 def _require_alone(release: Release) -> None:

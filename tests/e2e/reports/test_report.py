@@ -340,7 +340,9 @@ def test_a_role_without_rights_is_told_so(patients):
         dbanon.report("anon.patients", settings=Settings(dsn=patients.dsn_as(analyst)))
 
 
-@pytest.mark.parametrize("options", [{"threshold": 0}, {"threshold": 1.0}, {"samples": 0}])
+@pytest.mark.parametrize(
+    "options", [{"threshold": 0}, {"threshold": 1.0}, {"samples": 0}, {"population": 199}]
+)
 def test_senseless_figures_are_refused(patients, options):
     with pytest.raises(ConfigError):
         reported(patients, **options)
