@@ -38,12 +38,11 @@ def distribution(reading: Reading, bins: Bins | Grid, *, least: int) -> Distribu
     multiples of such as readers know, and distances those of the figures that are told.
     """
     exact, published = bins.of_source(reading), bins.of_release(reading)
-    source, names = nearby(exact, published, least=least), bins.names
+    (source, total), names = _of_source(exact, published, least=least), bins.names
     if names[-1] == OTHERS and source[-1] < least:
-        names, exact = names[:-1], exact[:-1]
-        source, published = source[:-1], published[:-1]
+        names, published = names[:-1], published[:-1]
+        source, total = _of_source(exact[:-1], published, least=least)
     secret = hidden(source, least)
-    (total,) = nearby(exact.sum(keepdims=True), published.sum(keepdims=True), least=least)
     unit = unit_of(least, float(published.sum()))
     shares = _told(source / (total or 1.0), unit)
     seen = _told(published / (published.sum() or 1.0), unit)
@@ -55,6 +54,16 @@ def distribution(reading: Reading, bins: Bins | Grid, *, least: int) -> Distribu
         distance=total_variation(shares, seen, secret),
         shift=_shift(shares, seen, secret) if isinstance(bins, Grid) and not bins.null else None,
     )
+
+
+def _of_source(exact: Floats, published: Floats, *, least: int) -> tuple[Floats, float]:
+    """Return counts of the source and their sum, as published where they are near to that.
+
+    Near to the published shares of the sum: where many rows are left out, fewer rows are as many.
+    """
+    (total,) = nearby(exact.sum(keepdims=True), published.sum(keepdims=True), least=least)
+    alike = published * (total / (published.sum() or 1.0))
+    return nearby(exact, alike, least=least), float(total)
 
 
 def _told(shares: Floats, unit: float) -> Floats:

@@ -46,6 +46,17 @@ def test_shares_are_told_to_a_thousandth():
     assert (0.3, None) == as_figures(np.array([0.1 + 0.2, 0.7]), np.array([False, True]))
 
 
+@pytest.mark.parametrize("kept", [1.0, 0.7])
+def test_shares_that_stay_as_many_rows_are_left_out_are_not_apart(kept):
+    letters, rows = "abcd", (40, 30, 20, 10)
+    values = [letter for letter, count in zip(letters, rows, strict=True) for _ in range(count)]
+    published = [round(kept * count) for count in rows]
+    reading = reading_of(values, [*letters], kind=ColumnKind.CATEGORY, rows=published)
+    found = distribution(reading, bins_of(reading), least=10)
+    assert 0.0 == found.distance
+    assert found.published == found.source
+
+
 def test_what_is_hidden_counts_as_one_bin():
     source, published = np.array([0.5, 0.4, 0.1, 0.0]), np.array([0.5, 0.0, 0.3, 0.2])
     secret = np.array([False, False, True, True])
