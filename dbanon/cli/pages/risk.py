@@ -155,7 +155,7 @@ def of_attacks(found: Sequence[Attack]) -> Table:
         "guesser": FIGURE,
         "at most": FIGURE,
         "candidates": FIGURE,
-        "persons": FIGURE,
+        "tried": FIGURE,
     }
     rows = (
         (
@@ -169,7 +169,7 @@ def of_attacks(found: Sequence[Attack]) -> Table:
         )
         for one in found
     )
-    caption = "Attacks on sampled persons: how often the attacker was right"
+    caption = "Attacks on persons, or rows of theirs: how often the attacker was right"
     return Table(caption, heads, tuple(rows))
 
 

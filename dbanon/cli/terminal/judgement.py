@@ -23,10 +23,10 @@ _LEARNED = (
 
 
 _ATTACKED = (
-    *("attack", "column", "persons", "candidates", "right", "95 % from", "to"),
+    *("attack", "column", "tried", "candidates", "right", "95 % from", "to"),
     *("without", "bound"),
 )
-_TRIED = "Attacks on sampled persons: how often they are right"
+_TRIED = "Attacks on persons, or rows of theirs: how often they are right"
 
 
 def risk(found: Risk) -> None:

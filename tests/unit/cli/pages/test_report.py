@@ -92,6 +92,7 @@ def test_a_page_says_what_a_report_says(report):
         "20 to 49 28.79% 2,266 rows 71 2,266",
         "50 or more 37.73%",
         "creatinine, sample_yr, sex 1,211 15.38%",
+        "guesser at most candidates tried",
         "homogeneity: chapter 31.60% 30.70% to 32.50%",
         "The attacker takes the nearest published record.",
         "age: 2.10% apart",
