@@ -106,7 +106,13 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def compare(before: dict[str, Any], now: dict[str, Any]) -> Differences:
-    """Return the figures of which two reports do not say the same."""
+    """Return the figures of which two reports do not say the same; raises ConfigError.
+
+    They are of one table, by whatever policy and under whatever name it was published.
+    """
+    table, other = now.get("table"), before.get("table")
+    if table != other:
+        raise ConfigError(f"the earlier report is of {other}, and not of {table}", hint=_EARLIER)
     old, new = (dict(figures(document)) for document in (before, now))
     names = dict.fromkeys((*new, *old))
     found = [_difference(name, old, new) for name in names if old.get(name) != new.get(name)]

@@ -20,6 +20,12 @@ def compared(before, now):
     return differences.compare(EMPTY | before, EMPTY | now).different
 
 
+def test_reports_of_two_tables_are_not_compared():
+    assert () == compared({"table": "public.visits"}, {"table": "public.visits"})
+    with pytest.raises(ConfigError, match=r"of public.visits, and not of public.patients"):
+        compared({"table": "public.visits"}, {"table": "public.patients"})
+
+
 def attacked(rate, **more):
     one = {"name": "skewness", "column": "disease", "rate": rate, "low": 0.2, "high": 0.4}
     return {"risk": {"attacks": [one | {"expected": 0.5} | more]}}
