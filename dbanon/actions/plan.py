@@ -141,7 +141,7 @@ def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -
         table=policy.table,
         release=None,
         created_at=None,
-        policy=_recoded(policy, dict(prepared.recodings)),
+        policy=bench.recoded,
         checks=CheckReport(found.relation, results),
         loss=told_loss(found.loss, least=bench.least),
         risk=verdict.risk,
@@ -196,12 +196,6 @@ def _alike(prepared: Prepared) -> NDArray[np.int64]:
 
     encoded, group = _encoded(prepared), prepared.outcome.assignment.group
     return np.bincount(joint_codes(encoded.codes[group >= 0]))
-
-
-def _recoded(policy: Policy, recodings: Mapping[str, str]) -> Policy:
-    """Return the policy with the recoding that each quasi-identifier is published by."""
-    rules = (replace(r, recoding=recodings.get(r.column, r.recoding)) for r in policy.columns)
-    return replace(policy, columns=tuple(rules))
 
 
 def _types(found: Plan, prepared: Prepared) -> dict[str, str]:

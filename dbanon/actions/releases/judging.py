@@ -55,6 +55,18 @@ class Bench:
         return least_rows(self.released, self.policy)
 
     @property
+    def recoded(self) -> Policy:
+        """The policy with the recoding that each quasi-identifier is published by."""
+        from dbanon.anonymization.released.reading import recoding_of
+
+        shown = {column.name for column in self.released.columns}
+        quasi = (column for column in self.released.table.quasi if column.name in shown)
+        recodings = {column.name: recoding_of(column) for column in quasi}
+        columns = self.policy.columns
+        rules = (replace(r, recoding=recodings.get(r.column, r.recoding)) for r in columns)
+        return replace(self.policy, columns=tuple(rules))
+
+    @property
     def is_late(self) -> bool:
         """Whether nothing else is to begin."""
         return self.stages.stopped or (self.until is not None and monotonic() > self.until)

@@ -138,7 +138,7 @@ def _judged(
         table=release.table,
         release=release.id,
         created_at=release.created_at,
-        policy=release.policy,
+        policy=bench.recoded,
         checks=checked.report,
         loss=loss,
         hidden=hidden,

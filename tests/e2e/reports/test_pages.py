@@ -66,6 +66,9 @@ def test_the_figures_of_a_plan_are_those_of_the_release_that_follows(copied):
     assert proved == [(one.model, one.column, one.achieved) for one in planned.checks.results]
     assert served.columns.keys() == planned.columns.keys()
     assert served.columns["age"] == planned.columns["age"]
+    recoded = [(rule.column, rule.recoding) for rule in planned.policy.columns]
+    assert recoded == [(rule.column, rule.recoding) for rule in served.policy.columns]
+    assert ("age", "interval") in recoded
 
 
 def test_a_comparison_is_written_as_a_page(copied, run, tmp_path):
