@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import Policy
     from dbanon.models.tally import Tally
 
-COUNTED = 4  # times as many rows as persons are drawn are counted where it is asked of how many
+COUNTED = (
+    100_000  # so many rows are counted, or as many as are drawn, where it is asked of how many
+)
 _HELD, _PILOT = 20_000_000, 20  # pairs of a row and its class at once; rows that tell how many
+_TIMES = 10  # as many rows as are held at once are counted
 
 
 class NotTried(Exception):
@@ -247,7 +250,7 @@ def draw(
     samples = min(samples, at_once(released, rows))
     if len(rows) > samples:
         rows = np.sort(generator.choice(rows, samples, replace=False))
-    crowd = crowd_of(released, most=COUNTED * samples, generator=generator)
+    crowd = crowd_of(released, most=max(samples, COUNTED), generator=generator)
     case = Case(released, policy, rows, covers(released, rows), crowd, untold=untold)
     return case.of(np.diff(case.coverage.start) > 0)
 
@@ -273,10 +276,11 @@ def crowd_of(
     """
     n_rows = released.table.n_rows
     rows = np.arange(n_rows)
+    step = at_once(released, rows)
+    most = min(most, _TIMES * step)
     if n_rows > most:
         rows = np.sort(generator.choice(n_rows, most, replace=False))
     found = np.zeros(released.n_classes, np.int64)
-    step = at_once(released, rows)
     for first in range(0, len(rows), step):
         classes = covers(released, rows[first : first + step]).classes
         found += np.bincount(classes, minlength=released.n_classes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,25 +30,28 @@ if TYPE_CHECKING:
     from dbanon.domain.report import Attack
 
 ATTACKS: Mapping[str, AttackOn] = {
-    "prosecutor": prosecutor,
-    "journalist": journalist,
-    "marketer": marketer,
+    "re-identification, prosecutor": prosecutor,
+    "re-identification, journalist": journalist,
+    "re-identification, marketer": marketer,
     "homogeneity": homogeneity,
     "skewness": skewness,
     "similarity": similarity,
-    "background": background,
-    "linkage": linkage,
-    "definetti": definetti,
+    "background knowledge": background,
+    "linkage by distance": linkage,
+    "deFinetti": definetti,
     "minimality": minimality,
     "membership": membership,
 }
 
-_OF_PERSONS = ("homogeneity", "skewness", "similarity", "background", "linkage", "definetti")
+_UNSURE = {
+    Attacker.JOURNALIST: ("re-identification, journalist", "membership"),
+    Attacker.MARKETER: ("re-identification, marketer",),
+}
+"""What those try who do not know who is in the relation."""
 
 BY: Mapping[Attacker, tuple[str, ...]] = {
-    Attacker.PROSECUTOR: ("prosecutor", *_OF_PERSONS, "minimality"),
-    Attacker.JOURNALIST: ("journalist", "membership"),
-    Attacker.MARKETER: ("marketer",),
+    Attacker.PROSECUTOR: tuple(name for name in ATTACKS if name not in chain(*_UNSURE.values())),
+    **_UNSURE,
 }
 """What each attacker tries."""
 

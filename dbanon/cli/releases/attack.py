@@ -109,7 +109,7 @@ def _show(found: Attempt) -> None:
     if found.attacker is None:
         title = (
             f"{found.relation} (release {found.release}) and {found.other} (release"
-            f" {found.other_release}), attacked by who has both"
+            f" {found.other_release}), attacked by somebody who has both"
         )
     judgement.attacks(found.attacks, title=title)
     if not found.attacks:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dbanon.anonymization.attacks.bounds import one_in
-from dbanon.anonymization.attacks.case import Tries, result
+from dbanon.anonymization.attacks.case import Tries, crowd_of, result
+from dbanon.anonymization.released.cells import Released
+from dbanon.domain.assignment import EncodedTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     from dbanon.anonymization.attacks.case import Case
     from dbanon.anonymization.attacks.together.pair import Pair
     from dbanon.domain.report import Attack
+
+_EVERYBODY = 1_000_000
 
 
 def join(pair: Pair) -> Iterator[Attack]:
@@ -29,7 +34,7 @@ def join(pair: Pair) -> Iterator[Attack]:
         rows = cell_sizes(same, mine).astype(np.float64)
         expected = one_in(pair.least_rows)
     else:
-        rows, expected = in_both(pair.first, pair.second), None
+        rows, expected = in_both(pair), None
     words = "knows a person's rows in both relations, and takes anybody whose rows these may be"
     alone = [1 / case.coverage.sums(case.released.size) for case in (pair.first, pair.second)]
     yield result(
@@ -61,30 +66,30 @@ def cell_sizes(same: list[NDArray[np.int32]], mine: list[NDArray[np.int32]]) -> 
     return np.asarray(counts[np.searchsorted(cells, mine[0] * np.int64(width) + mine[1])])
 
 
-def in_both(first: Case, second: Case) -> NDArray[np.float64]:
+def in_both(pair: Pair) -> NDArray[np.float64]:
     """Return how many persons the likeliest classes of each person cover in both releases, (m,).
 
-    The likeliest class is the one that covers fewest. Counted among those tried, and scaled.
+    The likeliest class is the one that covers fewest. Counted among all who may be in both, or a
+    million of them.
     """
-    covered = [_persons_of(case) for case in (first, second)]
-    likeliest = [_fewest(case) for case in (first, second)]
-    found = np.ones(first.tried)
-    for person in range(first.tried):
-        mine, other = (
-            classes[start[own[person]] : start[own[person] + 1]]
-            for (start, classes), own in zip(covered, likeliest, strict=True)
+    cases = (pair.first, pair.second)
+    classes, place = np.unique(
+        np.column_stack([_fewest(case) for case in cases]), axis=0, return_inverse=True
+    )
+    of_both = [
+        (
+            replace(cells, index=cells.index[classes[:, one]]),
+            replace(quasi, codes=quasi.codes[rows]),
         )
-        found[person] = len(np.intersect1d(mine, other, assume_unique=True))
-    scale = first.released.table.n_rows / max(first.tried + first.unseen, 1)
-    return np.asarray(1 + (found - 1) * scale, np.float64)
-
-
-def _persons_of(case: Case) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the persons whom each class covers, those of class i from the first's entry i on."""
-    person = np.repeat(np.arange(case.tried), np.diff(case.coverage.start))
-    order = np.argsort(case.coverage.classes, kind="stable")
-    counts = np.bincount(case.coverage.classes, minlength=case.released.n_classes)
-    return np.append(0, np.cumsum(counts)), person[order]
+        for one, (case, rows) in enumerate(zip(cases, pair.same, strict=True))
+        for cells, quasi in zip(case.released.columns, case.released.table.quasi, strict=True)
+    ]
+    nothing = np.zeros((len(pair.same[0]), 0), np.int32)
+    table = EncodedTable(tuple(quasi for _, quasi in of_both), nothing, (), len(nothing))
+    cells = tuple(cells for cells, _ in of_both)
+    joined = Released(table, cells, np.ones(len(classes), np.int64), ())
+    crowd = crowd_of(joined, most=_EVERYBODY, generator=np.random.default_rng(0))
+    return crowd[place.ravel()]
 
 
 def _fewest(case: Case) -> NDArray[np.int64]:

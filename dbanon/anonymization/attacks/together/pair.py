@@ -99,7 +99,7 @@ def draw_both(
     samples = min(samples, *(at_once(one.released, one.rows[places]) for one in (first, second)))
     if len(places) > samples:
         places = np.sort(generator.choice(places, samples, replace=False))
-    most = COUNTED * samples
+    most = max(samples, COUNTED)
     cases = [_case(one, places, most, generator) for one in (first, second)]
     seen = np.logical_and.reduce([np.diff(case.coverage.start) > 0 for case in cases])
     mine, other = (case.of(seen) for case in cases)

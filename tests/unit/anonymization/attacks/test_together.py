@@ -30,9 +30,9 @@ def shown(ages, diseases, groups, rows, *, k=1, knows=True, models=()):
     return Shown(released, policy, np.array(rows))
 
 
-def both(first, second, *, is_judged=False):
+def both(first, second, *, is_judged=False, samples=1000):
     generator = np.random.default_rng(1)
-    return draw_both(first, second, is_judged=is_judged, samples=1000, generator=generator)
+    return draw_both(first, second, is_judged=is_judged, samples=samples, generator=generator)
 
 
 def bob_and_david(**options):
@@ -148,10 +148,12 @@ def test_without_a_memory_those_are_counted_whom_both_classes_cover():
     first = shown(ages, values, [0, 0, 0, 1, 1, 1], range(6), knows=False)
     second = shown(ages, values, [0, 0, 1, 1, 2, 2], range(6), knows=False)
     pair = both(first, second)
-    assert [2, 2, 1, 1, 2, 2] == in_both(pair.first, pair.second).tolist()
+    assert [2, 2, 1, 1, 2, 2] == in_both(pair).tolist()
     (found,) = join(pair)
     assert found.expected is None
     assert "at most" in found.words
+    few = both(first, second, samples=2)  # are tried, and all are counted
+    assert np.array([2, 2, 1, 1, 2, 2])[few.first.rows].tolist() == in_both(few).tolist()
 
 
 @given(st.data())
