@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import Policy
 
 
+_AT_ONCE = 500_000
 FEW = (
     "fewer rows of the table than may be told are not in the relation as they are now,"
     " and this would tell their values"
@@ -46,9 +47,14 @@ def held_rows(released: Released, policy: Policy) -> NDArray[np.int64] | None:
     least = least_rows(released, policy)
     if least <= 1:
         return None
-    if released.classes is not None:
-        is_in = released.classes >= 0
-    else:
-        found = covers(released, np.arange(released.table.n_rows), enough=1)
-        is_in = np.diff(found.start) > 0
+    is_in = _covered(released) if released.classes is None else released.classes >= 0
     return np.flatnonzero(is_in) if 0 < len(is_in) - is_in.sum() < least else None
+
+
+def _covered(released: Released) -> NDArray[np.bool_]:
+    """Return whether some class covers each row of the source; block by block."""
+    is_in = np.zeros(released.table.n_rows, np.bool_)
+    for begin in range(0, len(is_in), _AT_ONCE):
+        rows = np.arange(begin, min(begin + _AT_ONCE, len(is_in)))
+        is_in[rows] = np.diff(covers(released, rows, enough=1).start) > 0
+    return is_in
