@@ -216,7 +216,7 @@ def test_what_is_due_after_a_release_is_not_done_by_it(published, monkeypatch):
     change(published)
     dbanon.refresh("patients", settings=published.settings)
     change(published)
-    dbanon.set_schedule("patients", "* * * * *", settings=published.settings)
+    dbanon.set_schedule("patients", "0 * * * *", settings=published.settings)
     published.execute("UPDATE dbanon.schedule SET stored_at = stored_at - interval '1 hour'")
     wait_no_more(published)
     assert ["refreshed"] == work(published)
