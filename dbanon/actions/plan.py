@@ -121,6 +121,7 @@ def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -
     from dbanon.actions.releases.judging import Bench, judged
     from dbanon.anonymization.released.certified import certified
     from dbanon.anonymization.risk.judge import Everybody
+    from dbanon.anonymization.utility.losses import on_shown_scale
     from dbanon.db.printing import printed
     from dbanon.db.proofs import checks
     from dbanon.domain.report import Report
@@ -143,7 +144,7 @@ def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -
         created_at=None,
         policy=bench.recoded,
         checks=CheckReport(found.relation, results),
-        loss=told_loss(found.loss, least=bench.least),
+        loss=told_loss(on_shown_scale(found.loss, released), least=bench.least),
         risk=verdict.risk,
         utility=verdict.utility,
         columns=_types(found, prepared),

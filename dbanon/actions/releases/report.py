@@ -125,7 +125,7 @@ def _judged(
     until = None if asked.time_limit is None else begun + asked.time_limit
     looked = {"samples": asked.samples, "seed": asked.seed}
     bench = Bench(seen.released, release.policy, stages, until=until, **looked)
-    loss, hidden = _loss(release, checked, bench.least)
+    loss, hidden = _loss(release, checked, bench)
     found = judged(
         bench,
         seen.everybody,
@@ -154,14 +154,15 @@ def _judged(
     )
 
 
-def _loss(release: Release, checked: Checked, least: int) -> tuple[Loss, Count]:
+def _loss(release: Release, checked: Checked, bench: Bench) -> tuple[Loss, Count]:
     """Return what was lost, and how many rows are hidden by now: none where nobody counts them."""
+    from dbanon.anonymization.utility.losses import on_shown_scale
+
+    lost, least = on_shown_scale(release.loss, bench.released), bench.least
     published = release.loss.n_rows - release.loss.n_suppressed
     found = (one.n_rows for one in checked.report.results if one.model == K_ANONYMITY)
     shown = next(found, published)
-    return told_loss(release.loss, least=least, shown=shown), told_count(
-        abs(published - shown), least
-    )
+    return told_loss(lost, least=least, shown=shown), told_count(abs(published - shown), least)
 
 
 def _achieved(release: Release, checked: Checked) -> float | None:

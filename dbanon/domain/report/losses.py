@@ -16,6 +16,12 @@ _DIGITS = 6  # beyond these a float differs by how many rows it was counted in
 FINEST = 0.001
 """Shares are no multiples of less."""
 
+_COUNTED_IN_RELEASE = frozenset(
+    {"discernibility", "c-avg", "c-avg-normalized", "cm", "igpl", "suppressed"}
+)
+"""The metrics that readers can count; others are of exact values, of which one person has the last.
+"""
+
 Count = int | str
 """How many rows, or in words what may be told of that."""
 
@@ -24,10 +30,10 @@ Count = int | str
 class Loss:
     """A ``LossReport`` as it is told; n_published: how many rows readers got.
 
-    Where rows are left out, but too few to be told, neither is how many rows the source has, nor
-    any metric, of which most count them; losses are then those of the published rows. Where a live
-    view hides too few, losses are told as shares of these, and no smallest class, by which a reader
-    would find how many.
+    Metrics are those that readers can count. Where rows are left out, but too few to be told,
+    neither is how many rows the source has, nor any metric, of which most count them; losses are
+    then those of the published rows. Where a live view hides too few, losses are told as shares of
+    these, and no smallest class, by which a reader would find how many.
     """
 
     n_rows: Count
@@ -73,7 +79,7 @@ def told_loss(loss: LossReport, *, least: int, shown: int | None = None) -> Loss
     is_fine = not 0 < loss.n_suppressed < least
 
     def of_told(share: float) -> float:
-        exact = share if is_fine else _of_published(share, loss)
+        exact = round(share, _DIGITS) if is_fine else _of_published(share, loss)
         return exact if is_known else told_share(exact, unit=unit_of(least, shown or 0))
 
     columns = {name: of_told(share) for name, share in loss.columns.items()}
@@ -85,7 +91,11 @@ def told_loss(loss: LossReport, *, least: int, shown: int | None = None) -> Loss
         smallest_class=loss.smallest_class if is_known else "not told",
         ncp=of_told(loss.ncp),
         columns=columns,
-        metrics=loss.metrics if is_fine and is_known else {},
+        metrics={
+            name: value
+            for name, value in loss.metrics.items()
+            if is_fine and is_known and name in _COUNTED_IN_RELEASE
+        },
         sensitive_aware=loss.sensitive_aware,
         weighted_ncp=None if loss.weighted_ncp is None else of_told(loss.weighted_ncp),
         n_sampled=_told_part(loss.n_sampled, loss.n_suppressed, least),
