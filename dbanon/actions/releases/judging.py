@@ -95,10 +95,12 @@ def judged(
 
     everybody, threshold, sizes, achieved: as ``risk.judge`` has them.
     """
+    from dbanon.anonymization.attacks.registry import ATTACKS
+    from dbanon.anonymization.released.held import FEW, differs_by_few
     from dbanon.anonymization.risk import judge
     from dbanon.domain.report import Utility
 
-    left_out = []
+    left_out: list[str] = []
     with bench.stages("risk"):
         risk = judge.risk(
             bench.released,
@@ -110,16 +112,10 @@ def judged(
         )
     risk = replace(risk, not_judged=_masked(bench.policy))
     rows = bench.rows
-    if bench.is_late:
-        left_out.append("unique sets")
+    if differs_by_few(bench.released, bench.policy):
+        risk = replace(risk, uniqueness=(), not_tried=dict.fromkeys(ATTACKS, FEW) | _two_needed())
     else:
-        with bench.stages("unique sets"):
-            sets = judge.sets_of(bench.released, rows, least=bench.least)
-        risk = replace(risk, unique_sets=sets)
-    if bench.is_late:
-        left_out.append("attacks")
-    else:
-        risk, late = _attacked(bench, risk)
+        risk, late = _held_against(bench, risk, rows)
         left_out += late
     utility = Utility()
     if bench.is_late:
@@ -127,6 +123,18 @@ def judged(
     else:
         utility = _used(bench)
     return _told(bench, risk, utility, looked=len(rows), left_out=left_out)
+
+
+def _held_against(bench: Bench, risk: Risk, rows: NDArray[np.int64]) -> tuple[Risk, list[str]]:
+    """Return the risk with what rows of the source tell, and that for which there was no time."""
+    from dbanon.anonymization.risk import judge
+
+    if bench.is_late:
+        return risk, ["unique sets", "attacks"]
+    with bench.stages("unique sets"):
+        sets = judge.sets_of(bench.released, rows, least=bench.least)
+    risk = replace(risk, unique_sets=sets)
+    return (risk, ["attacks"]) if bench.is_late else _attacked(bench, risk)
 
 
 def _told(
@@ -154,8 +162,6 @@ def _masked(policy: Policy) -> dict[str, str]:
 def _attacked(bench: Bench, risk: Risk) -> tuple[Risk, list[str]]:
     """Return the risk with attacks, and those for which there was no time."""
     from dbanon.anonymization.attacks.registry import LATE, attack
-    from dbanon.anonymization.attacks.together.registry import ATTACKS_ON_BOTH
-    from dbanon.anonymization.released.held import FEW, differs_by_few
 
     with bench.stages("attacks"):
         found = attack(
@@ -165,12 +171,16 @@ def _attacked(bench: Bench, risk: Risk) -> tuple[Risk, list[str]]:
             seed=bench.seed,
             stages=bench.stages,
             until=bench.until,
-            untold=FEW if differs_by_few(bench.released, bench.policy) else "",
         )
     late = [f"attack {name}" for name, reason in found.not_tried.items() if reason == LATE]
     why = {name: reason for name, reason in found.not_tried.items() if reason != LATE}
-    why |= dict.fromkeys(ATTACKS_ON_BOTH, _OF_TWO)
-    return replace(risk, attacks=found.attacks, not_tried=why), late
+    return replace(risk, attacks=found.attacks, not_tried=why | _two_needed()), late
+
+
+def _two_needed() -> dict[str, str]:
+    from dbanon.anonymization.attacks.together.registry import ATTACKS_ON_BOTH
+
+    return dict.fromkeys(ATTACKS_ON_BOTH, _OF_TWO)
 
 
 def _used(bench: Bench) -> Utility:

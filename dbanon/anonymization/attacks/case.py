@@ -62,8 +62,7 @@ class Case:
 
     rows: (m,) their rows of the source, ascending; coverage: the classes that each may be in;
     crowd: (n_classes,) of how many rows of the source a row of each class may be; unseen: how many
-    were drawn whom no class covers, so that they cannot be in it as they are; untold: why nobody's
-    sensitive values are tried, "" where they are.
+    were drawn whom no class covers, so that they cannot be in it as they are.
     """
 
     released: Released
@@ -72,7 +71,6 @@ class Case:
     coverage: Coverage
     crowd: NDArray[np.float64]
     unseen: int = 0
-    untold: str = ""
 
     @property
     def tried(self) -> int:
@@ -135,7 +133,7 @@ class Case:
     def targets(self) -> Iterator[Target]:
         """Yield the sensitive columns whose values readers see, but those of one value."""
         table = self.released.table
-        for column in () if self.untold else self.released.sensitive:
+        for column in self.released.sensitive:
             place = table.sensitive_names.index(column.name)
             whole = np.bincount(column.codes, weights=column.rows, minlength=column.n_codes)
             if np.count_nonzero(whole) < 2:  # noqa: PLR2004 - who knows one value learns nothing
@@ -155,8 +153,7 @@ class Case:
         """Yield the targets; raises NotTried when there is none."""
         found = list(self.targets())
         if not found:
-            nothing = "no sensitive column of several values is published as it is"
-            raise NotTried(self.untold or nothing)
+            raise NotTried("no sensitive column of several values is published as it is")
         yield from found
 
 
@@ -241,7 +238,6 @@ def draw(
     *,
     samples: int,
     generator: np.random.Generator,
-    untold: str = "",
 ) -> Case:
     """Draw persons who are in the release, as far as anybody knows, and find their classes."""
     rows = np.arange(released.table.n_rows)
@@ -251,7 +247,7 @@ def draw(
     if len(rows) > samples:
         rows = np.sort(generator.choice(rows, samples, replace=False))
     crowd = crowd_of(released, most=max(samples, COUNTED), generator=generator)
-    case = Case(released, policy, rows, covers(released, rows), crowd, untold=untold)
+    case = Case(released, policy, rows, covers(released, rows), crowd)
     return case.of(np.diff(case.coverage.start) > 0)
 
 

@@ -76,17 +76,15 @@ def attack(
     seed: int,
     stages: Stages,
     until: float | None = None,
-    untold: str = "",
 ) -> Attacked:
     """Try attacks on persons of the source; the same seed draws the same persons.
 
-    until: by the monotonic clock, when no other attack begins; untold: why none is on sensitive
-    values, "" where they are.
+    until: by the monotonic clock, when no other attack begins.
     """
     if not released.columns:
         return Attacked((), dict.fromkeys(names, "quasi-identifiers are shown as they are"))
     generator = np.random.default_rng(seed)
-    case = draw(released, policy, samples=samples, generator=generator, untold=untold)
+    case = draw(released, policy, samples=samples, generator=generator)
     if not case.tried:
         nobody = "no person of the table can be in the relation as it is"
         return Attacked((), dict.fromkeys(names, nobody))

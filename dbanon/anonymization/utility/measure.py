@@ -41,15 +41,15 @@ def utility_of(
     with stages("utility"):
         readings, least = readings_of(released), least_rows(released, policy)
         columns = [(reading, bins_of(reading)) for reading in readings]
-        shown = ((reading, bins) for reading, bins in columns if bins is not None)
+        told, several = not differs_by_few(released, policy), len(columns) > 1
+        shown = ((reading, bins) for reading, bins in columns if told and bins is not None)
         compared = (distribution(*column, least=least) for column in shown)
         distributions = tuple(each for each in compared if _tells(each))
-        told, several = not differs_by_few(released, policy), len(columns) > 1
         associations: tuple[Association, ...] = ()
         if several and not stages.stopped:
             associations = (association(columns, least=least, told=told),)
     if not told:
-        return Utility(distributions, associations, not_told=FEW)
+        return Utility(associations=associations, not_told=FEW)
     queries: tuple[QueryError, ...] = ()
     if not stages.stopped:
         with stages("queries"):

@@ -289,7 +289,8 @@ class Utility:
     @property
     def remarks(self) -> list[str]:
         """What is said of what is not told, and of columns that nothing predicts."""
-        untold = "how columns go together in the source, counts and predictions"
+        untold = "who is unique in the source, how often values are there and how columns go"
+        untold += " together, counts and predictions"
         return [
             *([f"not told: {untold}, as {self.not_told}"] if self.not_told else []),
             *(one.guessed_in_words for one in self.classifications if not one.is_predicted),

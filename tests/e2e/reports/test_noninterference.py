@@ -42,7 +42,7 @@ def make_clinic(database):
 
 
 def change(database, number, values):
-    database.execute(f"UPDATE clinic SET {values} WHERE id = {number}")
+    database.execute(f"UPDATE clinic SET {values} WHERE id IN ({number})")
 
 
 VALUES = [
@@ -52,11 +52,14 @@ VALUES = [
     "disease = 'D', wage = 75",
 ]
 ELSEWHERE = [f"age = {age}, zip = 9{age:03}, {VALUES[age % 4]}" for age in (81, 500)]
+OF_THE_NEXT = "wage = (SELECT wage FROM clinic AS c WHERE c.id = 7 + (clinic.id - 6) % 3)"
 CASES = {
     "who is left out, and no class covers": (1000, [*VALUES[2:], *ELSEWHERE]),
     "who is left out, and others hide": (1000, [f"age = 30, zip = 1003, {one}" for one in VALUES]),
     "who has other values now": (7, VALUES),
     "who is nowhere now": (7, ELSEWHERE),
+    "who is elsewhere now": (7, [f"age = {age}, zip = {1009 - age % 10}" for age in (21, 30, 48)]),
+    "who have the values of each other": ("7, 8, 9", [OF_THE_NEXT] * 2),
 }
 
 
@@ -97,8 +100,8 @@ def test_what_is_not_told_is_said(copied, run, monkeypatch, tmp_path):
     monkeypatch.setenv("DBANON_DSN", database.dsn)
     change(database, 7, VALUES[3])
     printed = run("report", "anon.clinic", "--html", tmp_path / "page.html").out
-    assert "not told: how columns go together in the source, counts and predictions" in printed
-    assert re.search("not tried: homogeneity, .*this would tell their values", printed)
+    assert "how columns go together, counts and predictions, as fewer rows" in printed
+    assert re.search("not tried: re-identification, .*this would tell their values", printed)
     page = (tmp_path / "page.html").read_text("utf-8")
-    assert 2 == page.count("Not told, as is said below.")
-    assert "not told: how columns go together" in page
+    assert 3 == page.count("Not told, as is said below.")
+    assert "not told: who is unique in the source" in page

@@ -200,12 +200,7 @@ def test_few_persons_are_counted_in_no_figure(database, run, monkeypatch, tmp_pa
     database.execute("DELETE FROM public.patients WHERE id = 9")
     document = json.loads(run("report", "anon.patients", "--json").out)
     assert document["sampled"] is None
-    assert {200} == {
-        one["tried"]
-        for one in document["risk"]["attacks"]
-        if one["name"] == "re-identification, prosecutor"
-    }
-    assert all(one["share"] == one["rows"] / 200 for one in document["risk"]["unique_sets"])
+    assert ([], []) == (document["risk"]["attacks"], document["risk"]["unique_sets"])
 
 
 RECODED = ["bounds", "center", "interval-text", "mean", "median", "set", "global", "suppress"]
