@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.sparse import csr_matrix
 
 from dbanon.anonymization.attacks.bounds import found_among
 from dbanon.anonymization.attacks.case import NotTried, Tries, result
+from dbanon.anonymization.utility.readings import line_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +41,8 @@ class Linked(NamedTuple):
 def linkage(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
     """Take any of the rows whose cells are nearest, by values that are known well, and badly.
 
-    Badly known numbers are wrong by 5 % of the range, and one of ten other values is another one.
+    Badly known numbers are wrong by 5 % of what labels show, and one of ten other values is
+    another one.
     """
     if not case.released.columns:
         raise NotTried("the relation has no quasi-identifiers")
@@ -90,7 +93,7 @@ def _places(
 ) -> list[Place]:
     """Return what is known of persons, with errors if a generator makes them."""
     found = []
-    for column in case.released.table.quasi:
+    for cells, column in zip(case.released.columns, case.released.table.quasi, strict=True):
         codes = column.codes[case.rows[persons]].astype(np.int64)
         if len(column.position) == 0:
             if generator is not None and column.size:
@@ -98,7 +101,7 @@ def _places(
                 codes = np.where(wrong, generator.integers(column.size, size=len(codes)), codes)
             found.append((codes, np.zeros(len(codes))))
             continue
-        place = np.append(column.position, np.nan)[codes]
+        place = _of_codes(cells, column)[codes]
         if generator is not None:
             place = place + generator.normal(0, _ERROR, len(place))
         found.append((codes, place))
@@ -156,7 +159,7 @@ def distances(case: Case, places: list[Place]) -> NDArray[np.float64]:
     total = np.zeros((len(places[0][0]), case.released.n_classes))
     table = case.released.table
     for cells, column, place in zip(case.released.columns, table.quasi, places, strict=True):
-        total += of_labels(cells, column, place)[:, cells.index]
+        total += of_labels(_seen(cells, column), column, place)[:, cells.index]
     return total / len(table.quasi)
 
 
@@ -175,6 +178,26 @@ def of_labels(cells: CellColumn, column: EncodedColumn, place: Place) -> NDArray
         found = np.where(np.isnan(found), 1.0, found)
     found[is_null] = np.where(cells.nulls, 0.0, 1.0)
     return found
+
+
+def _of_codes(cells: CellColumn, column: EncodedColumn) -> NDArray[np.float64]:
+    """Return where codes are on the scale of ``_seen``, bands where they begin, (size + 1,)."""
+    line = line_of(column, cells)
+    if line is None:
+        return np.append(column.position, np.nan)
+    return (line.begins + line.half) / (line.reach or 1.0)
+
+
+def _seen(cells: CellColumn, column: EncodedColumn) -> CellColumn:
+    """Return cells with their ends as shares of what labels show, in place of the source's range.
+
+    By that, the distances would tell how far it reaches, which is one person's value.
+    """
+    line = line_of(column, cells)
+    if line is None:
+        return cells
+    reach = line.reach or 1.0
+    return replace(cells, low=line.low / reach, high=line.high / reach)
 
 
 def rows_with(case: Case, target: Target) -> csr_matrix:

@@ -66,9 +66,7 @@ def _of_ranges(reading: Reading, line: Line) -> Floats:
     """
     codes = line.ends - line.begins
     step = 2.0 * line.half if np.nanmax(codes) <= _WIDER * line.half else 0.0
-    used = (reading.of_labels > 0.0) & np.isfinite(line.low)
-    low, high = line.low[used], line.high[used]
-    span = float(np.ptp(np.concatenate([low, high]))) - step if len(low) else 0.0
+    span = line.reach - step
     width = np.nan_to_num(line.high - line.low - step)
     share = np.clip(width / span, 0.0, 1.0) if span > 0.0 else np.zeros(len(width))
     says_nothing = opened(reading.texts).all(axis=0) & np.isfinite(line.low)

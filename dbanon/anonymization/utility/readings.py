@@ -56,6 +56,13 @@ class Line:
     span: float
     is_moment: bool
 
+    @property
+    def reach(self) -> float:
+        """How far it is from the least end of a label to the greatest, 0 where there is none."""
+        ends = np.concatenate([self.low, self.high])
+        ends = ends[np.isfinite(ends)]
+        return float(np.ptp(ends)) if len(ends) else 0.0
+
     def between(self, first: Floats, last: Floats) -> Floats:
         """Return the share of each label from ``first`` to ``last``, (len(first), n_labels)."""
         low, high = self.low, self.high
@@ -177,7 +184,6 @@ def _of_cells(column: EncodedColumn, cells: CellColumn, size: NDArray[np.int64])
     start, members = None, None
     if cells.members is not None:
         start, members = _with_null(cells, column.size)
-    on_line = column.structure is Structure.LINE and column.size > 1
     leaf = np.append(np.arange(column.size), -1) if column.taxonomy is not None else None
     names = tuple(column.values.tolist()) if column.structure is not Structure.LINE else ()
     return Reading(
@@ -193,7 +199,7 @@ def _of_cells(column: EncodedColumn, cells: CellColumn, size: NDArray[np.int64])
         names=(*names, *[None] * (column.size + 1 - len(names))),
         members=members,
         start=start,
-        line=_line(column, cells) if on_line else None,
+        line=line_of(column, cells),
         tree=column.taxonomy,
         leaf=leaf,
         cells=column.cells,
@@ -209,7 +215,10 @@ def _with_null(cells: CellColumn, null: int) -> tuple[NDArray[np.int64], NDArray
     return start + np.concatenate([[0], np.cumsum(cells.nulls)]), members.astype(np.int32)
 
 
-def _line(column: EncodedColumn, cells: CellColumn) -> Line:
+def line_of(column: EncodedColumn, cells: CellColumn) -> Line | None:
+    """Return where labels and codes of a column are, None where they are on no line."""
+    if column.structure is not Structure.LINE or column.size < 2:  # noqa: PLR2004 - one is a point
+        return None
     origin, span, begins = _scale(column)
     half = 0.5 / span if column.kind in _OF_STEPS and span > 0.0 else 0.0
     low, high = cells.low, cells.high

@@ -395,6 +395,18 @@ def test_distances_are_those_of_a_label_and_a_value(data):
                 assert pytest.approx(expected) == found[row, label]
 
 
+@pytest.mark.parametrize("rule", [{"top": 40.0}, {"top": 40.0, "bands": 10.0}])
+def test_the_nearest_rows_do_not_tell_how_far_an_open_band_goes(rule):
+    drawn = np.random.default_rng(4)
+    ages = np.sort(drawn.integers(20, 45, 59)).tolist()
+    sizes, groups = drawn.integers(150, 200, 60).tolist(), [i // 5 for i in range(60)]
+    tries = [
+        tried(linkage, case_of(columns, "hvc" * 20, groups, k=5, rules={"age": rule}))
+        for columns in ({"age": [*ages, last], "size": sizes} for last in (45, 70, 117))
+    ]
+    assert [tries[0]] * 3 == tries
+
+
 # To tell who is there
 
 
