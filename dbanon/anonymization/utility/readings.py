@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.released.cells import CellColumn, Released, SensitiveCounts
-    from dbanon.domain.assignment import EncodedColumn, EncodedTable, SensitiveDomain
+    from dbanon.domain.assignment import Bands, EncodedColumn, EncodedTable, SensitiveDomain
     from dbanon.domain.taxonomy import Taxonomy
 
     Floats = NDArray[np.float64]
@@ -233,7 +233,7 @@ def line_of(column: EncodedColumn, cells: CellColumn) -> Line | None:
         begins, ends = begins - half, begins + half
     else:
         width = column.bands.width / column.position[-1]  # which is scaled by the end of the last
-        begins, ends = begins - half, begins + width - half
+        begins, ends = _of_bands(column.bands, begins - half, begins + width - half, low, high)
     return Line(
         low=low,
         high=np.maximum(high, low),
@@ -244,6 +244,19 @@ def line_of(column: EncodedColumn, cells: CellColumn) -> Line | None:
         span=span,
         is_moment=column.kind.is_moment,
     )
+
+
+def _of_bands(
+    bands: Bands, begins: Floats, ends: Floats, low: Floats, high: Floats
+) -> tuple[Floats, Floats]:
+    """Return where bands begin and end, open ones where the labels from low to high do."""
+    shown = np.concatenate([low, high])
+    shown = shown[np.isfinite(shown)]
+    if len(shown) and not bands.low[0]:
+        begins = np.append(min(shown.min(), ends[0]), begins[1:])
+    if len(shown) and not bands.high[-1]:
+        ends = np.append(ends[:-1], max(shown.max(), begins[-1]))
+    return begins, ends
 
 
 def _closed(cells: CellColumn, low: Floats, high: Floats) -> tuple[Floats, Floats]:

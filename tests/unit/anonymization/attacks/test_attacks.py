@@ -25,6 +25,9 @@ from dbanon.anonymization.attacks.reidentification import journalist, marketer, 
 from dbanon.anonymization.attacks.similarity import near_values, similarity
 from dbanon.anonymization.attacks.skewness import skewness
 from dbanon.anonymization.released.covering import covers
+from dbanon.anonymization.utility.associations import association
+from dbanon.anonymization.utility.distributions import bins_of
+from dbanon.anonymization.utility.readings import readings_of
 from dbanon.domain.assignment import SensitiveDomain
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.progress import Stages
@@ -395,15 +398,21 @@ def test_distances_are_those_of_a_label_and_a_value(data):
                 assert pytest.approx(expected) == found[row, label]
 
 
-@pytest.mark.parametrize("rule", [{"top": 40.0}, {"top": 40.0, "bands": 10.0}])
-def test_the_nearest_rows_do_not_tell_how_far_an_open_band_goes(rule):
+@pytest.mark.parametrize("rule", [{"top": 40.0}, {"top": 40.0, "bands": 10.0}, {"bottom": 22.0}])
+def test_neither_nearest_rows_nor_associations_tell_how_far_an_open_band_goes(rule):
     drawn = np.random.default_rng(4)
     ages = np.sort(drawn.integers(20, 45, 59)).tolist()
     sizes, groups = drawn.integers(150, 200, 60).tolist(), [i // 5 for i in range(60)]
-    tries = [
-        tried(linkage, case_of(columns, "hvc" * 20, groups, k=5, rules={"age": rule}))
-        for columns in ({"age": [*ages, last], "size": sizes} for last in (45, 70, 117))
-    ]
+    everybody = [[*ages, last] for last in (45, 70, 117)] if "top" in rule else []
+    everybody = everybody or [[first, *ages] for first in (19, 2, -80)]
+    tries = []
+    for of_all in everybody:
+        columns = {"age": of_all, "size": sizes}
+        case = case_of(columns, "hvc" * 20, groups, k=5, rules={"age": rule})
+        found = tried(linkage, case)
+        readings = readings_of(case.released)
+        bins = [(reading, bins_of(reading)) for reading in readings]
+        tries.append((found, association(bins, least=1)))
     assert [tries[0]] * 3 == tries
 
 
