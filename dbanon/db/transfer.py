@@ -64,7 +64,7 @@ _REMEDIES = {
 
 
 ROWS_AT_ONCE = 250_000
-_ALL = sql.SQL("true")
+ALL = sql.SQL("true")
 _BEFORE_ALL = "-c search_path=pg_catalog,pg_temp -c quote_all_identifiers=off"
 
 
@@ -152,7 +152,7 @@ def require_fit(session: Session, info: TableInfo, policy: Policy) -> None:
 
 
 def read(
-    session: Session, info: TableInfo, policy: Policy, *, within: sql.Composable = _ALL
+    session: Session, info: TableInfo, policy: Policy, *, within: sql.Composable = ALL
 ) -> SourceRows:
     """Read what is grouped and measured, and the keys, on the transaction's own snapshot.
 
@@ -216,7 +216,7 @@ def count_left_out(session: Session, info: TableInfo, policy: Policy) -> int:
 def selected(policy: Policy, info: TableInfo) -> sql.Composable:
     """Compose that a row meets every condition of the policy; NULL is no yes."""
     if not policy.where:
-        return _ALL
+        return ALL
     parts = (_met(condition, info.column(condition.column)) for condition in policy.where)
     return sql.SQL(" AND ").join(parts)
 

@@ -112,7 +112,8 @@ def judged(
         )
     risk = replace(risk, not_judged=_masked(bench.policy))
     rows = bench.rows
-    if differs_by_few(bench.released, bench.policy):
+    is_told = not differs_by_few(bench.released, bench.policy)
+    if not is_told:
         risk = replace(risk, uniqueness=(), not_tried=dict.fromkeys(ATTACKS, FEW) | _two_needed())
     else:
         risk, late = _held_against(bench, risk, rows)
@@ -121,7 +122,7 @@ def judged(
     if bench.is_late:
         left_out.append("utility")
     else:
-        utility = _used(bench)
+        utility = _used(bench, told=is_told)
     return _told(bench, risk, utility, looked=len(rows), left_out=left_out)
 
 
@@ -183,7 +184,7 @@ def _two_needed() -> dict[str, str]:
     return dict.fromkeys(ATTACKS_ON_BOTH, _OF_TWO)
 
 
-def _used(bench: Bench) -> Utility:
+def _used(bench: Bench, *, told: bool) -> Utility:
     import numpy as np
 
     from dbanon.anonymization.utility.measure import utility_of
@@ -194,4 +195,5 @@ def _used(bench: Bench) -> Utility:
         generator=np.random.default_rng(bench.seed),
         samples=bench.samples,
         stages=bench.stages,
+        told=told,
     )

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from dbanon.domain.errors import (
-    ConfigError,
-    DriftError,
-    PolicyError,
-    TableNotFound,
-    TaxonomyError,
-    Unsatisfiable,
-)
+from dbanon.actions.releases.source import keyless, read_source
+from dbanon.domain.errors import ConfigError, DriftError, TableNotFound
 from dbanon.domain.policy import BUCKET, COUNT, Role
 from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from dbanon.actions.releases.source import Rows, Source
     from dbanon.anonymization.released.cells import Released
     from dbanon.anonymization.risk.judge import Everybody
     from dbanon.db.session import Session
-    from dbanon.db.transfer import SourceRows
     from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
@@ -117,13 +110,12 @@ def _seen(
     persons: int | None,
 ) -> Seen:
     from dbanon.actions.preparation.cautions import of_release
-    from dbanon.anonymization.released.held import held_rows
 
     policy = release.policy.completed(info).with_orders(info)
     trees = _taxonomies(session, release)
     with stages("read"):
         # Nothing is written back, so that no keys are needed.
-        source = _source(session, _keyless(info), policy, trees)
+        source = read_source(session, keyless(info), policy, trees)
         rows = source.encoded()
     with stages("see"):
         if not policy.anatomy:
@@ -133,9 +125,7 @@ def _seen(
         everybody = _everybody(session, info, policy, shown, trees=trees, persons=persons)
         if policy.sample is not None and everybody.counted is None:
             everybody = replace(everybody, counted=released, name=_SAMPLE)
-        held = held_rows(released, policy)
-        if held is not None:
-            released = shown.released(source.encoded(held), policy)
+        released = _held_against(session, release, source, shown, released)
     return Seen(
         released=released,
         everybody=everybody,
@@ -145,6 +135,30 @@ def _seen(
         warnings=tuple(of_release(session, release)),
         sizes=shown.sizes,
     )
+
+
+def _held_against(
+    session: Session, release: Release, source: Source, shown: _Shown, released: Released
+) -> Released:
+    """Return a release held against the rows that are in it, if too few are not to be told.
+
+    Who is not in it is asked of what is remembered only where the rows themselves do not tell.
+    """
+    from dbanon.anonymization.released.held import differs_by_few, held_rows
+    from dbanon.db.histories.turnover import is_shown
+
+    def without_others(source: Source, released: Released) -> Released:
+        held = held_rows(released, source.policy)
+        return released if held is None else shown.released(source.encoded(held), source.policy)
+
+    found = without_others(source, released)
+    if not differs_by_few(found, source.policy):
+        return found
+    within = is_shown(session, release, source.info)
+    if within is None:
+        return found
+    remembered = read_source(session, source.info, source.policy, source.trees, within=within)
+    return without_others(remembered, shown.released(remembered.encoded(), source.policy))
 
 
 def hold(releases: Sequence[Release], settings: Settings, stages: Stages) -> list[Held]:
@@ -176,7 +190,7 @@ def _held(
     policy = release.policy.completed(info).with_orders(info)
     _require_classes(release, info)
     with stages("read"):
-        source = _source(session, policy.keyed(info), policy, _taxonomies(session, release))
+        source = read_source(session, policy.keyed(info), policy, _taxonomies(session, release))
         rows = source.encoded()
     with stages("see"):
         _require_types(info, view, rows.table)
@@ -205,72 +219,6 @@ def _taxonomies(session: Session, release: Release) -> dict[str, Taxonomy]:
     from dbanon.db.metadata import store
 
     return store.load_taxonomies(session, release.taxonomies)
-
-
-class _Rows(NamedTuple):
-    """The rows of a table as codes; persons: whose each is if the policy has subjects."""
-
-    table: EncodedTable
-    persons: NDArray[np.int32] | None
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Source:
-    """The rows of a table as they were read."""
-
-    info: TableInfo
-    policy: Policy
-    trees: Mapping[str, Taxonomy]
-    rows: SourceRows
-
-    def encoded(self, some: NDArray[np.int64] | None = None) -> _Rows:
-        """Encode all rows, or some as if they were all; raises DriftError for what has no code."""
-        from dbanon.actions.preparation.subjects import subjects_of
-        from dbanon.anonymization.encoding.encode import encode
-
-        columns = (self.rows if some is None else self.rows.take(some)).columns
-        kinds = {column.name: column.kind for column in self.info.columns}
-        with _as_drift(self.info):
-            table = encode(columns, self.policy, kinds=kinds, taxonomies=self.trees)
-            persons = None
-            if self.policy.subject is not None:
-                persons = subjects_of(columns, self.policy, kinds)[0]
-        return _Rows(table, persons)
-
-
-def _keyless(info: TableInfo) -> TableInfo:
-    return replace(info, primary_key=())
-
-
-def _source(
-    session: Session, info: TableInfo, policy: Policy, trees: Mapping[str, Taxonomy]
-) -> _Source:
-    """Read the rows of a table; raises DriftError when they no longer fit the release."""
-    from dbanon.actions.preparation.subjects import with_subject
-    from dbanon.db import transfer
-
-    with _as_drift(info):
-        _require_columns(info, policy)
-        transfer.require_fit(session, info, policy)
-        # What is published masked is not read besides: what is true is held against it.
-        rows = transfer.read(session, info, replace(with_subject(policy), masking=()))
-    return _Source(info, policy, trees, rows)
-
-
-@contextmanager
-def _as_drift(info: TableInfo) -> Iterator[None]:
-    try:
-        yield
-    except (PolicyError, TaxonomyError, Unsatisfiable) as error:
-        msg = f"{info.name} no longer has what the release was made of: {error}"
-        raise DriftError(msg, hint=command("dbanon refresh", info.name)) from None
-
-
-def _require_columns(info: TableInfo, policy: Policy) -> None:
-    there = {column.name for column in info.columns}
-    missing = [rule.column for rule in policy.columns if rule.column not in there]
-    if missing:
-        raise PolicyError(f"it has no column {', '.join(map(quote_identifier, missing))}")
 
 
 def _require_types(info: TableInfo, view: TableInfo, encoded: EncodedTable) -> None:
@@ -313,7 +261,7 @@ class _Shown:
     texts: pa.Table
     exact: pa.Table | None = None
 
-    def released(self, rows: _Rows, policy: Policy) -> Released:
+    def released(self, rows: Rows, policy: Policy) -> Released:
         """Return it over the codes of a table."""
         from dbanon.anonymization.released.reading import of_texts
 
@@ -352,7 +300,7 @@ def _everybody(
     people = population.describe(session, info, policy, n_rows=0)
     rules = policy.with_role(Role.QUASI)
     quasi = replace(policy, columns=rules, where=(), subject=None, class_label=None)
-    rows = _source(session, _keyless(people), quasi, trees).encoded()
+    rows = read_source(session, keyless(people), quasi, trees).encoded()
     counted = shown.released(rows, quasi)
     return Everybody(persons or rows.table.n_rows, counted, str(people.name))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,33 +25,34 @@ FEW = (
 
 
 def differs_by_few(released: Released, policy: Policy) -> bool:
-    """Whether too few rows to be told differ from the release, as far as anybody can see that.
+    """Whether too few rows to be told are not in the release, as far as anybody can see that.
 
-    In their number, in how often they have each value, or in that and their number of a class, of
-    the rows that no other class covers. Each of these is no more than how many rows differ.
-    O(g log^2 g + n log n).
+    By how many there are more than it shows, in all, of each value, or of that in a class, of the
+    rows that no other class covers. Who is gone since has no values to tell. Each of these is no
+    more than how many rows are not in it. O(g log^2 g + n log n).
     """
-    table = released.table
-    apart = [abs(table.n_rows - int(released.size.sum())), _misplaced(released)]
+    least, table = least_rows(released, policy), released.table
+    if least <= 1:
+        return False
+    more = [np.array([table.n_rows - int(released.size.sum())]), *_in_classes(released)]
     for counts in released.sensitive:
         now = table.sensitive[:, table.sensitive_names.index(counts.name)]
         published = np.bincount(counts.codes, counts.rows, minlength=counts.n_codes)
-        more = np.bincount(now, minlength=counts.n_codes) - published
-        apart += [int(more[more > 0].sum()), -int(more[more < 0].sum())]
-    return 0 < max(apart) < least_rows(released, policy)
+        more.append(np.bincount(now, minlength=counts.n_codes) - published)
+    return 0 < max(int(each[each > 0].sum()) for each in more) < least
 
 
-def _misplaced(released: Released) -> int:
-    """Return how many rows more than it shows a class has, or more of some value, at the most.
+def _in_classes(released: Released) -> list[NDArray[Any]]:
+    """Return how many rows more than it shows each class has, and of each value in each class.
 
-    Of rows that one class alone covers; none where it is remembered which class each is in.
+    Of rows that one class alone covers; nothing where it is remembered which class each is in.
     """
     if released.classes is not None:
-        return 0
+        return []
     table, only = released.table, _only_classes(released)
     alone = np.flatnonzero(only >= 0)
     classes = only[alone]
-    more = [np.bincount(classes, minlength=released.n_classes) - released.size]
+    more: list[NDArray[Any]] = [np.bincount(classes, minlength=released.n_classes) - released.size]
     for counts in released.sensitive:
         now = table.sensitive[alone, table.sensitive_names.index(counts.name)]
         pairs = np.concatenate(
@@ -62,7 +63,7 @@ def _misplaced(released: Released) -> int:
         )
         change = np.concatenate([-counts.rows, np.ones(len(alone), np.int64)])
         more.append(np.bincount(np.unique(pairs, return_inverse=True)[1], change))
-    return max(int(each[each > 0].sum()) for each in more)
+    return more
 
 
 def _only_classes(released: Released) -> NDArray[np.int64]:

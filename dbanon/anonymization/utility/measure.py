@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbanon.anonymization.released.held import FEW, differs_by_few
+from dbanon.anonymization.released.held import FEW
 from dbanon.anonymization.released.small_counts import least_rows
 from dbanon.anonymization.utility.associations import association
 from dbanon.anonymization.utility.classifications import classifications
@@ -29,19 +29,20 @@ def utility_of(
     generator: np.random.Generator,
     samples: int,
     stages: Stages,
+    told: bool = True,
 ) -> Utility:
     """Return what a release is worth to its readers.
 
     samples: the most rows of the source that classifiers learn from and are tested on, all else is
-    counted in all rows. What has not begun when somebody asks to stop is left out, and so is what
-    tells of values of the source where this differs from the release by few rows.
+    counted in all rows; told: whether anything of the source may be. What has not begun when
+    somebody asks to stop is left out.
     """
     if not released.table.n_rows or not released.n_classes:
         return Utility()
     with stages("utility"):
         readings, least = readings_of(released), least_rows(released, policy)
         columns = [(reading, bins_of(reading)) for reading in readings]
-        told, several = not differs_by_few(released, policy), len(columns) > 1
+        several = len(columns) > 1
         shown = ((reading, bins) for reading, bins in columns if told and bins is not None)
         compared = (distribution(*column, least=least) for column in shown)
         distributions = tuple(each for each in compared if _tells(each))

@@ -1,4 +1,4 @@
-"""Ask whether the persons of a series can still be told by their keys."""
+"""Ask who of the source was published, and whether persons can still be told by their keys."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from dbanon.db.histories.memory import Memory
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
+    from dbanon.domain.release import Release
+    from dbanon.domain.table import TableInfo
 
 _SHOWN = sql.Identifier("pg_temp", "history_shown")
 
@@ -55,6 +57,33 @@ def require_lasting_keys(session: Session, publication: Publication, known: Memo
             hint="name a key or a subject that lasts; or start a series of its own: "
             + command("dbanon publish", table, options="--new-series --recipients-changed"),
         )
+
+
+def is_shown(session: Session, release: Release, info: TableInfo) -> sql.Composed | None:
+    """Compose whether the person of a row of the source is shown by a release.
+
+    None where that is not remembered: of live views, of what was forgotten and of older releases.
+    """
+    known = memory.of_series(session, release.table, release.relation)
+    if release.id not in known.relations:
+        return None
+    first, remembered = known.first(release.relation), sql.Identifier("remembered")
+    own = [n for n, name in known.relations.items() if name == release.relation]
+    names = [sql.Identifier(f"text_{place}") for place in range(len(known.person))]
+    texts = [
+        sql.SQL("{} AS {}").format(text_of(info.column(column), sql.Identifier(column)), name)
+        for column, name in zip(known.person, names, strict=True)
+    ]
+    person = sql.SQL(", ").join(sql.SQL("p.{}").format(name) for name in names)
+    return template(
+        "histories/is_shown",
+        person=template("persons/person_hash", person=person),
+        texts=sql.SQL(", ").join(texts),
+        key=sql.Literal(known.key),
+        relation=sql.Literal(first),
+        releases=sql.Literal([number for number in own if number <= release.id]),
+        shown=memory.shown(release.id, first=first, entries=remembered),
+    )
 
 
 def _count(session: Session, known: Memory, number: int) -> int:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.one_server
 
 TABLE = TableName("public", "clinic")
 ROLES = {
-    "id": Role.IDENTIFIER,
+    "outer_key": Role.IDENTIFIER,
     "age": Role.QUASI,
     "zip": Role.QUASI,
     "disease": Role.SENSITIVE,
@@ -24,13 +24,16 @@ ROWS = 150
 
 
 def make_clinic(database):
-    """Publish a table without one person, whose quasi-identifiers no class covers."""
+    """Publish a table without one person, whose quasi-identifiers no class covers.
+
+    The key has the name of a column of what hashes it.
+    """
     drawn = np.random.default_rng(3)
     wages, diseases = drawn.integers(20, 140, ROWS), drawn.choice([*"ABC"], ROWS, p=[0.6, 0.3, 0.1])
     columns = [drawn.integers(20, 50, ROWS), drawn.integers(1000, 1010, ROWS), diseases, wages]
     rows = zip(range(ROWS), *(column.tolist() for column in columns), strict=True)
     database.execute(
-        "CREATE TABLE clinic (id int PRIMARY KEY, age int, zip int, disease text, wage int)"
+        "CREATE TABLE clinic (outer_key int PRIMARY KEY, age int, zip int, disease text, wage int)"
     )
     for row in [*rows, (1000, 99, 9999, "A", 30)]:
         database.execute("INSERT INTO clinic VALUES (%s, %s, %s, %s, %s)", row)
@@ -42,7 +45,7 @@ def make_clinic(database):
 
 
 def change(database, number, values):
-    database.execute(f"UPDATE clinic SET {values} WHERE id IN ({number})")
+    database.execute(f"UPDATE clinic SET {values} WHERE outer_key IN ({number})")
 
 
 VALUES = [
@@ -52,14 +55,18 @@ VALUES = [
     "disease = 'D', wage = 75",
 ]
 ELSEWHERE = [f"age = {age}, zip = 9{age:03}, {VALUES[age % 4]}" for age in (81, 500)]
-OF_THE_NEXT = "wage = (SELECT wage FROM clinic AS c WHERE c.id = 7 + (clinic.id - 6) % 3)"
+OF_THE_NEXT = (
+    "wage = (SELECT wage FROM clinic AS c WHERE c.outer_key = 7 + (clinic.outer_key - 6) % 3)"
+)
+LIKE = "(age, zip) = (SELECT age, zip FROM clinic WHERE outer_key = {})"
+AMONG_OTHERS = [f"age = 30, zip = 1003, {one}" for one in VALUES]
 CASES = {
-    "who is left out, and no class covers": (1000, [*VALUES[2:], *ELSEWHERE]),
-    "who is left out, and others hide": (1000, [f"age = 30, zip = 1003, {one}" for one in VALUES]),
-    "who has other values now": (7, VALUES),
-    "who is nowhere now": (7, ELSEWHERE),
-    "who is elsewhere now": (7, [f"age = {age}, zip = {1009 - age % 10}" for age in (21, 30, 48)]),
-    "who have the values of each other": ("7, 8, 9", [OF_THE_NEXT] * 2),
+    "who is left out, and no class covers": (1000, [*VALUES[2:], *ELSEWHERE], True),
+    "who is left out, and others hide": (1000, AMONG_OTHERS[2:], True),
+    "who has other values now": (7, VALUES, False),
+    "who is nowhere now": (7, ELSEWHERE, True),
+    "who is elsewhere now": (7, [LIKE.format(one) for one in (21, 30)], False),
+    "who have the values of each other": ("7, 8, 9", [OF_THE_NEXT] * 2, False),
 }
 
 
@@ -67,19 +74,33 @@ CASES = {
 def test_a_report_does_not_depend_on_the_values_of_one(copied, run, monkeypatch, who):
     database = copied(make_clinic)
     monkeypatch.setenv("DBANON_DSN", database.dsn)
-    number, changes = CASES[who]
+    number, changes, is_told = CASES[who]
     found = []
     for values in changes:
         change(database, number, values)
         found.append(json.loads(run("report", "anon.clinic", "--json").out))
     if "no class covers" in who:
-        database.execute("DELETE FROM clinic WHERE id = 1000")
+        database.execute("DELETE FROM clinic WHERE outer_key = 1000")
         found.append(json.loads(run("report", "anon.clinic", "--json").out))
     assert [found[0]] * len(found) == found
-    utility, is_told = found[0]["utility"], "no class covers" in who
+    utility = found[0]["utility"]
     assert is_told == bool(utility["queries"]) == bool(utility["classifications"])
     assert is_told != bool(utility["not_told"])
     assert is_told == any(one["column"] for one in found[0]["risk"]["attacks"])
+
+
+def test_where_nobody_is_remembered_who_is_new_among_others_is_not_told_of(
+    copied, run, monkeypatch
+):
+    database = copied(make_clinic)
+    monkeypatch.setenv("DBANON_DSN", database.dsn)
+    dbanon.publish(TABLE, name="live", kind="view", settings=database.settings)
+    found = []
+    for values in AMONG_OTHERS[2:]:
+        change(database, 1000, values)
+        found.append(json.loads(run("report", "anon.live", "--json").out))
+    assert [found[0]] * len(found) == found
+    assert found[0]["utility"]["not_told"]
 
 
 def test_a_plan_does_not_depend_on_the_values_of_who_would_be_left_out(copied):

@@ -200,7 +200,12 @@ def test_few_persons_are_counted_in_no_figure(database, run, monkeypatch, tmp_pa
     database.execute("DELETE FROM public.patients WHERE id = 9")
     document = json.loads(run("report", "anon.patients", "--json").out)
     assert document["sampled"] is None
-    assert ([], []) == (document["risk"]["attacks"], document["risk"]["unique_sets"])
+    assert {200} == {
+        one["tried"]
+        for one in document["risk"]["attacks"]
+        if one["name"] == "re-identification, prosecutor"
+    }
+    assert all(one["share"] == one["rows"] / 200 for one in document["risk"]["unique_sets"])
 
 
 RECODED = ["bounds", "center", "interval-text", "mean", "median", "set", "global", "suppress"]
@@ -361,6 +366,12 @@ def test_a_person_of_several_rows_is_among_persons(database):
     rows = database.execute("SELECT count(*) FROM anon.patients GROUP BY age, sex, born, weight")
     assert min(n for (n,) in rows) >= 10
     assert found.highest == pytest.approx(1 / 5)
+    database.execute(
+        "INSERT INTO public.patients"
+        " SELECT 1000, age, sex, born, weight, disease, note, 999 FROM public.patients WHERE id = 0"
+    )
+    again = reported(database)  # who is new among others is known by the subject
+    assert ("", True) == (again.utility.not_told, bool(again.risk.attacks))
 
 
 def test_the_rows_of_a_person_hide_no_risk_of_theirs(database):

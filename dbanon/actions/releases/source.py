@@ -1,0 +1,101 @@
+"""The rows of the table of a release, as they are now."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from dbanon.domain.errors import DriftError, PolicyError, TaxonomyError, Unsatisfiable
+from dbanon.domain.table import quote_identifier
+from dbanon.domain.text import command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+    from psycopg.sql import Composable
+
+    from dbanon.db.session import Session
+    from dbanon.db.transfer import SourceRows
+    from dbanon.domain.assignment import EncodedTable
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.table import TableInfo
+    from dbanon.domain.taxonomy import Taxonomy
+
+
+class Rows(NamedTuple):
+    """The rows of a table as codes; persons: whose each is if the policy has subjects."""
+
+    table: EncodedTable
+    persons: NDArray[np.int32] | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Source:
+    """The rows of a table as they were read."""
+
+    info: TableInfo
+    policy: Policy
+    trees: Mapping[str, Taxonomy]
+    rows: SourceRows
+
+    def encoded(self, some: NDArray[np.int64] | None = None) -> Rows:
+        """Encode all rows, or some as if they were all; raises DriftError for what has no code."""
+        from dbanon.actions.preparation.subjects import subjects_of
+        from dbanon.anonymization.encoding.encode import encode
+
+        columns = (self.rows if some is None else self.rows.take(some)).columns
+        kinds = {column.name: column.kind for column in self.info.columns}
+        with _as_drift(self.info):
+            table = encode(columns, self.policy, kinds=kinds, taxonomies=self.trees)
+            persons = None
+            if self.policy.subject is not None:
+                persons = subjects_of(columns, self.policy, kinds)[0]
+        return Rows(table, persons)
+
+
+def keyless(info: TableInfo) -> TableInfo:
+    """Return a table of which no keys are read."""
+    return replace(info, primary_key=())
+
+
+def read_source(
+    session: Session,
+    info: TableInfo,
+    policy: Policy,
+    trees: Mapping[str, Taxonomy],
+    *,
+    within: Composable | None = None,
+) -> Source:
+    """Read the rows of a table; raises DriftError when they no longer fit the release.
+
+    within: what they must meet besides the conditions of the policy.
+    """
+    from dbanon.actions.preparation.subjects import with_subject
+    from dbanon.db import transfer
+
+    with _as_drift(info):
+        _require_columns(info, policy)
+        transfer.require_fit(session, info, policy)
+        # What is published masked is not read besides: what is true is held against it.
+        asked = replace(with_subject(policy), masking=())
+        rows = transfer.read(session, info, asked, within=within or transfer.ALL)
+    return Source(info, policy, trees, rows)
+
+
+@contextmanager
+def _as_drift(info: TableInfo) -> Iterator[None]:
+    try:
+        yield
+    except (PolicyError, TaxonomyError, Unsatisfiable) as error:
+        msg = f"{info.name} no longer has what the release was made of: {error}"
+        raise DriftError(msg, hint=command("dbanon refresh", info.name)) from None
+
+
+def _require_columns(info: TableInfo, policy: Policy) -> None:
+    there = {column.name for column in info.columns}
+    missing = [rule.column for rule in policy.columns if rule.column not in there]
+    if missing:
+        raise PolicyError(f"it has no column {', '.join(map(quote_identifier, missing))}")
