@@ -144,7 +144,7 @@ def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -
         created_at=None,
         policy=bench.recoded,
         checks=CheckReport(found.relation, results),
-        loss=told_loss(on_shown_scale(found.loss, released), least=bench.least),
+        loss=told_loss(on_shown_scale(found.loss, released, least=bench.least), least=bench.least),
         risk=verdict.risk,
         utility=verdict.utility,
         columns=_types(found, prepared),

@@ -158,7 +158,8 @@ def _loss(release: Release, checked: Checked, bench: Bench) -> tuple[Loss, Count
     """Return what was lost, and how many rows are hidden by now: none where nobody counts them."""
     from dbanon.anonymization.utility.losses import on_shown_scale
 
-    lost, least = on_shown_scale(release.loss, bench.released), bench.least
+    least = bench.least
+    lost = on_shown_scale(release.loss, bench.released, least=least)
     published = release.loss.n_rows - release.loss.n_suppressed
     found = (one.n_rows for one in checked.report.results if one.model == K_ANONYMITY)
     shown = next(found, published)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymization.utility.readings import opened, readings_of
+from dbanon.domain.report.losses import told_share, unit_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,11 +26,12 @@ if TYPE_CHECKING:
 _WIDER = 2.5  # of two halves of a step and what rounding adds
 
 
-def on_shown_scale(loss: LossReport, released: Released) -> LossReport:
+def on_shown_scale(loss: LossReport, released: Released, *, least: int) -> LossReport:
     """Return a loss whose lines are as long, and whose sets as large, as all labels together show.
 
-    Labels that stand for a class have no width of their own, and taxonomies are as large as they
-    are: what is lost of such columns stays as it is. A suppressed row loses everything.
+    Taxonomies are as large as they are: what is lost of such columns stays as it is. Labels that
+    stand for a class have no width of their own; what is lost of such columns is told in steps of
+    what ``least`` rows weigh. A suppressed row loses everything.
     """
     points = {column.name for column in released.columns if column.is_point}
     published = loss.n_rows - loss.n_suppressed
@@ -39,6 +41,8 @@ def on_shown_scale(loss: LossReport, released: Released) -> LossReport:
         if reading.name in columns and lost is not None:
             mean = float(reading.of_labels @ lost) / max(float(reading.of_labels.sum()), 1.0)
             columns[reading.name] = (mean * published + loss.n_suppressed) / max(loss.n_rows, 1)
+    for name in points & columns.keys() if least > 1 else ():
+        columns[name] = told_share(columns[name], unit=unit_of(least, published))
     if not columns:
         return loss
     weights = {column.name: column.rule.weight for column in released.table.quasi}

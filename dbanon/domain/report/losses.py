@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import frexp
 from typing import TYPE_CHECKING
 
 from dbanon.domain.assignment import costliest
@@ -19,7 +20,13 @@ FINEST = 0.001
 _COUNTED_IN_RELEASE = frozenset(
     {"discernibility", "c-avg", "c-avg-normalized", "cm", "igpl", "suppressed"}
 )
-"""The metrics that readers can count; others are of exact values, of which one person has the last.
+"""The metrics that readers can count."""
+_OF_EXACT = frozenset(
+    {"suppressed-cells", "md", "sse-ratio", "il1", "il2", "il3", "il4", "il5", "il-overall", "il1s"}
+)
+"""The metrics of exact values, of which by all digits whoever knows the others has the last.
+
+What is left is scaled by the range of the source, whose end is one person's, and is not told.
 """
 
 Count = int | str
@@ -30,10 +37,10 @@ Count = int | str
 class Loss:
     """A ``LossReport`` as it is told; n_published: how many rows readers got.
 
-    Metrics are those that readers can count. Where rows are left out, but too few to be told,
-    neither is how many rows the source has, nor any metric, of which most count them; losses are
-    then those of the published rows. Where a live view hides too few, losses are told as shares of
-    these, and no smallest class, by which a reader would find how many.
+    Where rows are left out, but too few to be told, neither is how many rows the source has, nor
+    any metric, of which most count them; losses are then those of the published rows. Where a live
+    view hides too few, losses are told as shares of these, and no smallest class, by which a reader
+    would find how many.
     """
 
     n_rows: Count
@@ -91,11 +98,7 @@ def told_loss(loss: LossReport, *, least: int, shown: int | None = None) -> Loss
         smallest_class=loss.smallest_class if is_known else "not told",
         ncp=of_told(loss.ncp),
         columns=columns,
-        metrics={
-            name: value
-            for name, value in loss.metrics.items()
-            if is_fine and is_known and name in _COUNTED_IN_RELEASE
-        },
+        metrics=_told_metrics(loss, least) if is_fine and is_known else {},
         sensitive_aware=loss.sensitive_aware,
         weighted_ncp=None if loss.weighted_ncp is None else of_told(loss.weighted_ncp),
         n_sampled=_told_part(loss.n_sampled, loss.n_suppressed, least),
@@ -104,6 +107,19 @@ def told_loss(loss: LossReport, *, least: int, shown: int | None = None) -> Loss
         n_of_nobody=told_count(loss.n_of_nobody, least),
         costliest=costliest(columns),
     )
+
+
+def _told_metrics(loss: LossReport, least: int) -> dict[str, float]:
+    """Return the metrics that are told, those of exact values by their first digits."""
+    unit = unit_of(least, loss.n_rows - loss.n_suppressed)
+    told = {}
+    for name, value in loss.metrics.items():
+        if name in _COUNTED_IN_RELEASE or (name in _OF_EXACT and least <= 1):
+            told[name] = value
+        elif name in _OF_EXACT:
+            step = unit * 2.0 ** frexp(value)[1]
+            told[name] = round(value / step) * step
+    return told
 
 
 def _told_rows(loss: LossReport, few: str, *, is_known: bool) -> Count:

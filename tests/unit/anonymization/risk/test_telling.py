@@ -172,8 +172,10 @@ def test_few_rows_left_out_are_told_by_no_other_figure():
     assert [0.097, 0.097] == pytest.approx([told_loss(one, least=K).ncp for one in lost])
     many = told_loss(loss(100, 7), least=K)
     assert (107, 100, 7) == (many.n_rows, many.n_published, many.n_suppressed)
-    exact = replace(loss(100, 7), metrics={"c-avg": 25.0, "il": 3.25, "sse-ratio": 9.1})
-    assert {"c-avg": 25.0} == told_loss(exact, least=K).metrics
+    exact = replace(loss(100, 7), metrics={"c-avg": 25.0, "il": 3.25, "sse-ratio": 9.1, "il1": 0.0})
+    told = told_loss(exact, least=K).metrics
+    assert {"c-avg": 25.0, "sse-ratio": 8.8, "il1": 0.0} == pytest.approx(told)
+    assert 9.1 == told_loss(exact, least=1).metrics["sse-ratio"]
 
 
 def test_few_rows_that_a_live_view_hides_are_told_by_no_other_figure():
