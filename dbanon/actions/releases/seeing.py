@@ -145,6 +145,7 @@ def _held_against(
     Who is not in it is asked of what is remembered only where the rows themselves do not tell.
     """
     from dbanon.anonymization.released.held import differs_by_few, held_rows
+    from dbanon.anonymization.released.small_counts import least_rows
     from dbanon.db.histories.turnover import is_shown
 
     def without_others(source: Source, released: Released) -> Released:
@@ -158,6 +159,9 @@ def _held_against(
     if within is None:
         return found
     remembered = read_source(session, source.info, source.policy, source.trees, within=within)
+    gone = source.rows.columns.num_rows - remembered.rows.columns.num_rows
+    if gone >= least_rows(released, source.policy):
+        return found  # so many others would be left out with the few
     return without_others(remembered, shown.released(remembered.encoded(), source.policy))
 
 
