@@ -64,6 +64,7 @@ _REMEDIES = {
 
 
 ROWS_AT_ONCE = 250_000
+Within = sql.Composable  # what rows must meet besides the conditions of a policy
 ALL = sql.SQL("true")
 _BEFORE_ALL = "-c search_path=pg_catalog,pg_temp -c quote_all_identifiers=off"
 
@@ -151,9 +152,7 @@ def require_fit(session: Session, info: TableInfo, policy: Policy) -> None:
         )
 
 
-def read(
-    session: Session, info: TableInfo, policy: Policy, *, within: sql.Composable = ALL
-) -> SourceRows:
+def read(session: Session, info: TableInfo, policy: Policy, *, within: Within = ALL) -> SourceRows:
     """Read what is grouped and measured, and the keys, on the transaction's own snapshot.
 
     within: what rows must meet besides. Rows that do not meet the policy's conditions are left out

@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
-    from psycopg.sql import Composable
 
     from dbanon.db.session import Session
-    from dbanon.db.transfer import SourceRows
+    from dbanon.db.transfer import SourceRows, Within
     from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableInfo
@@ -67,7 +66,7 @@ def read_source(
     policy: Policy,
     trees: Mapping[str, Taxonomy],
     *,
-    within: Composable | None = None,
+    within: Within | None = None,
 ) -> Source:
     """Read the rows of a table; raises DriftError when they no longer fit the release.
 
