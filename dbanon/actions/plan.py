@@ -159,12 +159,12 @@ def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -
 
 def _released(prepared: Prepared) -> Released:
     """Return what readers would see, held against the rows that a report of it would look at."""
-    from dbanon.anonymization.released.held import held_rows
+    from dbanon.anonymization.released.held import standing
     from dbanon.anonymization.released.reading import of_outcome
 
     policy, outcome, persons = prepared.policy, prepared.outcome, _persons(prepared)
     released = of_outcome(_encoded(prepared), outcome, policy, persons=persons)
-    held = held_rows(released, policy)
+    held = standing(released, policy).held
     if held is None or prepared.encoded_alone is None:
         return released
     assignment = replace(outcome.assignment, group=outcome.assignment.group[held])

@@ -38,7 +38,10 @@ class Judged:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Bench:
-    """What is judged, and by how much of it: ``until`` by the monotonic clock."""
+    """What is judged, and by how much of it: ``until`` by the monotonic clock.
+
+    is_told: whether anything of the source may be.
+    """
 
     released: Released
     policy: Policy
@@ -46,6 +49,7 @@ class Bench:
     samples: int = SAMPLES
     seed: int = 0
     until: float | None = None
+    is_told: bool = True
 
     @property
     def least(self) -> int:
@@ -96,7 +100,7 @@ def judged(
     everybody, threshold, sizes, achieved: as ``risk.judge`` has them.
     """
     from dbanon.anonymization.attacks.registry import ATTACKS
-    from dbanon.anonymization.released.held import FEW, differs_by_few
+    from dbanon.anonymization.released.held import FEW
     from dbanon.anonymization.risk import judge
     from dbanon.domain.report import Utility
 
@@ -112,8 +116,7 @@ def judged(
         )
     risk = replace(risk, not_judged=_masked(bench.policy))
     rows = bench.rows
-    is_told = not differs_by_few(bench.released, bench.policy)
-    if not is_told:
+    if not bench.is_told:
         risk = replace(risk, uniqueness=(), not_tried=dict.fromkeys(ATTACKS, FEW) | _two_needed())
     else:
         risk, late = _held_against(bench, risk, rows)
@@ -122,7 +125,7 @@ def judged(
     if bench.is_late:
         left_out.append("utility")
     else:
-        utility = _used(bench, told=is_told)
+        utility = _used(bench)
     return _told(bench, risk, utility, looked=len(rows), left_out=left_out)
 
 
@@ -184,7 +187,7 @@ def _two_needed() -> dict[str, str]:
     return dict.fromkeys(ATTACKS_ON_BOTH, _OF_TWO)
 
 
-def _used(bench: Bench, *, told: bool) -> Utility:
+def _used(bench: Bench) -> Utility:
     import numpy as np
 
     from dbanon.anonymization.utility.measure import utility_of
@@ -195,5 +198,5 @@ def _used(bench: Bench, *, told: bool) -> Utility:
         generator=np.random.default_rng(bench.seed),
         samples=bench.samples,
         stages=bench.stages,
-        told=told,
+        told=bench.is_told,
     )

@@ -123,8 +123,8 @@ def _judged(
 ) -> Report:
     """Return the report; parts for which there is no time are left out, and named."""
     until = None if asked.time_limit is None else begun + asked.time_limit
-    looked = {"samples": asked.samples, "seed": asked.seed}
-    bench = Bench(seen.released, release.policy, stages, until=until, **looked)
+    looked = (asked.samples, asked.seed, until, seen.is_told)
+    bench = Bench(seen.released, release.policy, stages, *looked)
     loss, hidden = _loss(release, checked, bench)
     found = judged(
         bench,

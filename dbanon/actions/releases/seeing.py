@@ -39,10 +39,12 @@ _SAMPLE = "the table, of which a sample is published"
 class Seen:
     """What readers see, and what stands beside it.
 
-    sizes: the rows that they cannot tell apart where these are no classes.
+    is_told: whether anything of the source may be; sizes: the rows that they cannot tell apart
+    where these are no classes.
     """
 
     released: Released
+    is_told: bool
     everybody: Everybody
     columns: dict[str, str]
     readers: tuple[str, ...]
@@ -125,9 +127,10 @@ def _seen(
         everybody = _everybody(session, info, policy, shown, trees=trees, persons=persons)
         if policy.sample is not None and everybody.counted is None:
             everybody = replace(everybody, counted=released, name=_SAMPLE)
-        released = _held_against(session, release, source, shown, released)
+        released, is_told = _held_against(session, release, source, shown, released)
     return Seen(
         released=released,
+        is_told=is_told,
         everybody=everybody,
         columns={column.name: column.type for column in view.columns},
         readers=_readers(session, view.name),
@@ -139,29 +142,34 @@ def _seen(
 
 def _held_against(
     session: Session, release: Release, source: Source, shown: _Shown, released: Released
-) -> Released:
+) -> tuple[Released, bool]:
     """Return a release held against the rows that are in it, if too few are not to be told.
+
+    And whether anything of these may be told.
 
     Who is not in it is asked of what is remembered only where the rows themselves do not tell.
     """
-    from dbanon.anonymization.released.held import differs_by_few, held_rows
+    from dbanon.anonymization.released.held import standing
     from dbanon.anonymization.released.small_counts import least_rows
     from dbanon.db.histories.turnover import is_shown
 
-    def without_others(source: Source, released: Released) -> Released:
-        held = held_rows(released, source.policy)
-        return released if held is None else shown.released(source.encoded(held), source.policy)
+    def without_others(source: Source, released: Released) -> tuple[Released, bool]:
+        held, is_told = standing(released, source.policy)
+        if held is not None:
+            released = shown.released(source.encoded(held), source.policy)
+            is_told = standing(released, source.policy).is_told
+        return released, is_told
 
-    found = without_others(source, released)
-    if not differs_by_few(found, source.policy):
-        return found
+    found, is_told = without_others(source, released)
+    if is_told:
+        return found, True
     within = is_shown(session, release, source.info)
     if within is None:
-        return found
+        return found, False
     remembered = read_source(session, source.info, source.policy, source.trees, within=within)
     gone = source.rows.columns.num_rows - remembered.rows.columns.num_rows
     if gone >= least_rows(released, source.policy):
-        return found  # so many others would be left out with the few
+        return found, False  # so many others would be left out with the few
     return without_others(remembered, shown.released(remembered.encoded(), source.policy))
 
 
