@@ -170,7 +170,7 @@ def _first(which: str, found: Sequence[Disclosure]) -> str:
 def of_loss(report: Report) -> list[Bar]:
     """Return what analysts miss; shorter is better."""
     ncp = report.loss.ncp
-    about = "of the quasi-identifiers; 100% would say nothing"
+    about = "of all that labels show together; 100% would say nothing"
     detail = _lost(ncp, "Detail lost (NCP)", about)
     return [detail, *_apart(report.utility), *_counts(report.utility), *_learned(report.utility)]
 
