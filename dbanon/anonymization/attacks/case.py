@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import Policy
     from dbanon.models.tally import Tally
 
-COUNTED = (
-    100_000  # so many rows are counted, or as many as are drawn, where it is asked of how many
-)
+COUNTED = 100_000  # rows at least among which is counted of how many a row may be
 _HELD, _PILOT = 20_000_000, 20  # pairs of a row and its class at once; rows that tell how many
 _TIMES = 10  # as many rows as are held at once are counted
 
