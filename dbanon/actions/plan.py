@@ -275,6 +275,9 @@ def _loaded(
 
 
 def _planned(session: Session, prepared: Prepared, request: Request) -> Plan:
+    from dbanon.actions.publication.steps import masked
+
+    prepared = masked(session, prepared)  # what a publication cannot mask, no plan can
     publication = _publication(prepared, request)
     return Plan(
         policy=prepared.policy,

@@ -24,6 +24,7 @@ from dbanon.formats.values.coded import (
     one_chunk,
     spelled,
     with_codes,
+    with_columns,
     with_numbers,
 )
 
@@ -228,13 +229,9 @@ def _named(rows: SourceRows) -> Iterator[tuple[str, pa.ChunkedArray]]:
 
 def _replaced(rows: SourceRows, columns: Columns, masked: Collection[str]) -> SourceRows:
     """Return the rows with the masked ones of these columns."""
-
-    def of(table: pa.Table) -> pa.Table:
-        named = zip(table.column_names, table.columns, strict=True)
-        return pa.table({name: columns[name] if name in masked else own for name, own in named})
-
-    kept = None if rows.kept is None else of(rows.kept)
-    return replace(rows, columns=of(rows.columns), kept=kept)
+    changed = {name: columns[name] for name in masked}
+    kept = None if rows.kept is None else with_columns(rows.kept, changed)
+    return replace(rows, columns=with_columns(rows.columns, changed), kept=kept)
 
 
 def _persons(rows: SourceRows, policy: Policy) -> _Persons:

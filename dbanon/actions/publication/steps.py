@@ -66,7 +66,7 @@ def build(
     by which other tables remember the same persons; hashed: by which those of the rows that were
     prepared are hashed already.
     """
-    prepared = _masked(session, prepared)
+    prepared = masked(session, prepared)
     publication = _publication(session, prepared, request)
     publication = replace(publication, withdrawn=withdrawn, key=key or hashed, hashed=hashed)
     if prepared.policy.pseudonym is not None:
@@ -86,7 +86,7 @@ def build(
     return Built(publication, prepared, candidate, previous, report, composition)
 
 
-def _masked(session: Session, prepared: Prepared) -> Prepared:
+def masked(session: Session, prepared: Prepared) -> Prepared:
     """Return what was prepared with the values that are masked within classes."""
     from dbanon.actions.preparation.masking import mask_classes
 

@@ -41,10 +41,10 @@ class RareToOther(ValueMasking):
         column, size = codes[:, 0], int(n_values[0])
         present = column >= 0
         pairs = np.unique(np.column_stack([column[present], rows.person[present]]), axis=0)
-        counts = np.bincount(pairs[:, 0], minlength=size)
-        order = np.argsort(counts, kind="stable")
+        values, counts = np.unique(pairs[:, 0], return_counts=True)
+        order = values[np.argsort(counts, kind="stable")]
         n_rare = int((counts < self.persons).sum())
-        while 0 < n_rare < size and len(_persons(pairs, order[:n_rare])) < self.persons:
+        while 0 < n_rare < len(values) and len(_persons(pairs, order[:n_rare])) < self.persons:
             n_rare += 1
         rare = np.isin(column, order[:n_rare])
         return np.where(rare, size, column).astype(np.int32)[:, None]

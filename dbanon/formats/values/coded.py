@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from dbanon.formats.values.numbers import numbers, written
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from dbanon.domain.table import ColumnInfo
@@ -20,6 +22,17 @@ if TYPE_CHECKING:
 def one_chunk(column: pa.ChunkedArray) -> pa.DictionaryArray:
     """Return a dictionary-encoded column as one array."""
     return column.unify_dictionaries().combine_chunks()
+
+
+def with_columns(table: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
+    """Return a table with these columns in place of its own of the same names.
+
+    A table without columns keeps its rows, which ``pa.table({})`` does not have.
+    """
+    for place, name in enumerate(table.column_names):
+        if name in columns:
+            table = table.set_column(place, name, columns[name])
+    return table
 
 
 def codes_of(column: pa.DictionaryArray) -> NDArray[np.int32]:
@@ -80,22 +93,23 @@ def with_numbers(
 ) -> pa.DictionaryArray:
     """Return a column with other numbers where they differ; NaN is NULL.
 
-    Values that are one number become one of them: what a method makes alike is shown alike.
+    Values that are one number become the first of them in the order of texts: what a method makes
+    alike is shown alike. So is a number that is a value of the column already, with all its digits:
+    fewer would show which rows have the value of another.
     """
-    changed = np.flatnonzero(before != after)
-    distinct, new = np.unique(after[changed], return_inverse=True)
     values = column.dictionary
-    codes = np.append(_first_of_number(values, info), -1)[codes_of(column)]
-    codes[changed] = np.where(np.isnan(after[changed]), -1, len(values) + new)
-    spelled = written(distinct[~np.isnan(distinct)], info, values)
-    return with_codes(codes.astype(np.int32), pa.concat_arrays([values, spelled]))
-
-
-def _first_of_number(values: pa.Array, info: ColumnInfo) -> NDArray[np.int64]:
-    """Return of each value the place of the first, in their order, that is the same number."""
     order = pc.sort_indices(values).to_numpy().astype(np.int64)
-    found = numbers(values, info.kind)[order]
-    _, first, number = np.unique(found, return_index=True, return_inverse=True)
-    place = np.empty(len(values), np.int64)
-    place[order] = order[first[number]]
-    return place
+    found = numbers(values, info.kind)
+    known, first = np.unique(found[order], return_index=True)
+    known, place = np.append(known, np.nan), np.append(order[first], -1)
+    codes = np.append(place[np.searchsorted(known, found)], -1)[codes_of(column)]
+    changed = np.flatnonzero(before != after)
+    distinct, number = np.unique(after[changed], return_inverse=True)
+    at = np.searchsorted(known, distinct)
+    is_known = known[at] == distinct
+    is_new = ~is_known & ~np.isnan(distinct)
+    chosen = np.where(is_known, place[at], -1)
+    chosen[is_new] = len(values) + np.arange(np.count_nonzero(is_new))
+    codes[changed] = chosen[number]
+    spelled = written(distinct[is_new], info, values)
+    return with_codes(codes.astype(np.int32), pa.concat_arrays([values, spelled]))

@@ -98,7 +98,8 @@ def _moments(found: NDArray[np.float64], kind: ColumnKind, of: pa.DataType) -> p
     start = datetime(1970, 1, 1, tzinfo=UTC)
     moments = (start + timedelta(seconds=second) for second in whole.tolist())
     zone = "+00" if kind is ColumnKind.TIMESTAMPTZ else ""
-    return pa.array([f"{m:%Y-%m-%d %H:%M:%S}"[-19:].rjust(19, "0") + zone for m in moments])
+    spelled = [f"{m:%Y-%m-%d %H:%M:%S}"[-19:].rjust(19, "0") + zone for m in moments]
+    return pa.array(spelled, pa.string())
 
 
 def _greatest(declared: str, decimals: int) -> float | None:

@@ -289,6 +289,53 @@ def test_other_parameters_draw_other_noise(people, tmp_path):
     assert abs(correlated) < 0.2
 
 
+def test_permutation_needs_no_sensitive_column(people, tmp_path):
+    policy = POLICY.replace(", l = 2", "").replace('"sensitive"', '"insensitive"')
+    define(people, tmp_path, "permutation", STEPS["permutation"], policy)
+    dbanon.plan(TABLE, settings=people.settings)
+    release = dbanon.publish(TABLE, settings=people.settings)
+    assert rows_proved(release) == ROWS
+    assert [(True,)] == people.execute(TRUE["permutation"])
+    ((different,),) = people.execute(
+        "SELECT count(*) FROM anon.people AS a JOIN public.people AS s USING (ref)"
+        " WHERE (a.income, a.region) IS DISTINCT FROM (s.income, s.region)"
+    )
+    assert different > 200
+
+
+def test_plan_fails_where_publish_would_mask_within_classes_in_vain(people, tmp_path, monkeypatch):
+    def fail(*_):
+        raise dbanon.PolicyError("no order for these")
+
+    monkeypatch.setattr("dbanon.anonymization.masking.swapping.Permutation.mask", fail)
+    define(people, tmp_path, "permutation", STEPS["permutation"])
+    for command in (dbanon.publish, dbanon.plan):
+        with pytest.raises(dbanon.PolicyError, match="no order for these"):
+            command(TABLE, settings=people.settings)
+
+
+@pytest.mark.parametrize(
+    ("method", "step"),
+    [
+        ("sullivan", 'columns = ["height"]\nshare = 0.3'),
+        ("top-coding", 'columns = ["height"]\npersons = 30'),
+    ],
+)
+@pytest.mark.parametrize("of", ["float8", "numeric"])
+def test_values_of_the_column_keep_all_their_digits(people, tmp_path, method, step, of):
+    """Else the digits show which rows have their own value."""
+    people.execute(
+        f"ALTER TABLE public.people ALTER height TYPE {of}"
+        " USING (150::float8 + sqrt(id * 13 % 997))::text::numeric + 1e-13"
+    )
+    define(people, tmp_path, method, step)
+    dbanon.publish(TABLE, settings=people.settings)
+    source = set(people.execute("SELECT height::text FROM public.people"))
+    shown = set(people.execute("SELECT height::text FROM anon.people"))
+    assert shown - source == set()
+    assert any(len(text) > 15 for (text,) in shown)
+
+
 def test_noise_stays_within_the_type(people, tmp_path):
     people.execute(
         "ALTER TABLE public.people ALTER income TYPE numeric(3, 1) USING 90 + id % 10 * 0.9"

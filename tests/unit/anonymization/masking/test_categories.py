@@ -51,6 +51,26 @@ def test_values_of_enough_persons_stay_unless_the_rare_need_company():
     assert [0, 0, 1, 1, 2, 2] == masked([0, 0, 1, 1, 2, 2])
 
 
+@given(ROWS, st.integers(1, 6))
+def test_values_that_no_row_has_make_no_difference_to_the_rare_ones(drawn, least):
+    """Rows that are masked apart lack values of others."""
+    codes = np.array([row[0] for row in drawn], np.int32)[:, None]
+    rows = rows_of(len(drawn), persons=[row[3] for row in drawn])
+    present = np.unique(codes[codes >= 0])
+    dense = np.append(np.searchsorted(present, codes[:, 0]), -1)[:-1].astype(np.int32)
+    dense = np.where(codes[:, 0] < 0, -1, dense)[:, None]
+    alone = RareToOther(least).mask(dense, np.array([len(present)]), rows)
+    found = RareToOther(least).mask(codes, np.array([6]), rows)
+    names = np.array([*present, 6, -1])
+    assert names[alone[:, 0]].tolist() == found[:, 0].tolist()
+
+
+def test_values_of_five_persons_stay_beside_values_that_are_absent():
+    codes = np.array([1, 1, 1, 1, 1], np.int32)[:, None]
+    found = RareToOther(3).mask(codes, np.array([3]), rows_of(5))
+    assert [1, 1, 1, 1, 1] == found[:, 0].tolist()
+
+
 def test_pram_has_its_transition_matrix_and_counts_can_be_corrected():
     codes = np.repeat(np.arange(4, dtype=np.int32), [60_000, 30_000, 9_000, 1_000])[:, None]
     found = Pram(0.7).mask(codes, np.array([4]), rows_of(len(codes), seed=3))

@@ -6,6 +6,7 @@ from dbanon.domain.table import ColumnInfo, ColumnKind
 from dbanon.formats.values.coded import numbers_of, with_numbers
 
 DECIMAL = ColumnInfo("x", "numeric", "numeric", ColumnKind.DECIMAL)
+MOMENT = ColumnInfo("x", "timestamp", "timestamp", ColumnKind.TIMESTAMP)
 WHOLE = ColumnInfo("x", "bigint", "int8", ColumnKind.INTEGER)
 
 
@@ -30,6 +31,10 @@ def test_values_that_are_one_number_are_one_value(info, texts, expected):
     """Else a mean or a tail that is the number of all of them leaves each as it was."""
     assert expected == unchanged(texts, info)
     assert expected[::-1] == unchanged(texts[::-1], info)
+
+
+def test_moments_that_stay_are_what_they_were():
+    assert ["2024-01-01 00:00:00"] == unchanged(["2024-01-01 00:00:00"], MOMENT)
 
 
 def test_numbers_that_are_none_any_more_are_null():
