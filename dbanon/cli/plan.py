@@ -12,7 +12,7 @@ import typer
 from dbanon.cli import comparison, forecast, options
 from dbanon.cli.notation import percent
 from dbanon.cli.options import publication
-from dbanon.cli.pages import files as pages
+from dbanon.cli.pages import rendering
 from dbanon.cli.pages import report as page
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.interrupts import OnInterrupt, interruptible
@@ -146,7 +146,7 @@ def _require_alone(what: str | Path, others: object, *, html: Path | None) -> No
         msg = f"is of one table: dbanon plan TABLE --html {shlex.quote(str(html))}"
         raise typer.BadParameter(msg, param_hint="--html")
     if html:
-        pages.require(html, example="plan.html")
+        rendering.require(html, example="plan.html")
 
 
 def _tell_of(html: Path | None) -> None:

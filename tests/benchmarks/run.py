@@ -64,6 +64,7 @@ def compare(names: str) -> None:
     which = ("--algorithms", names) if names else ()
     measure("demo", "--dataset", "adult")
     say(measure("plan", "adult", "--compare", *which).output)
+    PICTURE.unlink(missing_ok=True)
     measure("plan", "adult", "--compare", *which, "--plot", str(PICTURE))
     say(f"{PICTURE} written")
 

@@ -98,7 +98,8 @@ class Cluster:
         except (OSError, ValueError) as error:
             raise ConfigError(
                 f"no scheduler of Dask answers at {self.address}",
-                hint="dask scheduler, and dask worker ADDRESS; the same versions everywhere",
+                hint="dask scheduler --host 127.0.0.1 --dashboard-address 127.0.0.1:0, and a dask"
+                " worker of the same version",
             ) from error
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from dbanon.cli import files
 from dbanon.cli.notation import number, percent
-from dbanon.cli.pages import files
 from dbanon.cli.pages.figures import FIGURE, ROOM, WORDS, Bar, Ink, Table
 from dbanon.cli.pages.rendering import rendered
 
@@ -87,7 +87,7 @@ class Line:
 
 def write(found: Comparison, path: Path) -> None:
     """Write the page of a comparison; the same one gives the same file."""
-    files.write(render(found), path)
+    files.write(render(found).encode(), path, files.PAGE)
 
 
 def render(found: Comparison) -> str:

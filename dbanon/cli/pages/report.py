@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbanon.cli.pages import files, risk, rules, summary, utility
+from dbanon.cli import files
+from dbanon.cli.pages import risk, rules, summary, utility
 from dbanon.cli.pages.rendering import rendered
 from dbanon.cli.terminal.report import anatomy, asked
 from dbanon.domain.report import BEYOND
@@ -20,7 +21,7 @@ _MOST_BINS, _MOST_SETS = 12, 10  # of values and columns, before the others are 
 
 def write(report: Report, path: Path) -> None:
     """Write the page of a report; the same report gives the same file."""
-    files.write(render(report), path)
+    files.write(render(report).encode(), path, files.PAGE)
 
 
 def render(report: Report) -> str:

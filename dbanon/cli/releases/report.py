@@ -10,7 +10,7 @@ import typer
 from dbanon.actions.releases.judging import SAMPLES, THRESHOLD
 from dbanon.cli import options
 from dbanon.cli.notation import counted
-from dbanon.cli.pages import files
+from dbanon.cli.pages import rendering
 from dbanon.cli.pages import report as page
 from dbanon.cli.releases import differences
 from dbanon.cli.terminal import console
@@ -101,7 +101,7 @@ def report(
     from dbanon.actions.releases.report import report as action
 
     if html:
-        files.require(html, example="report.html")
+        rendering.require(html, example="report.html")
     before = None if against is None else read(against)
     settings = options.settings(dsn, owner=owner)
     with console.watched(timings=False, steps=9, progress=progress) as stages:

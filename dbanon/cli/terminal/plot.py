@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from contextlib import contextmanager
+from importlib.metadata import version
+from io import BytesIO
 from itertools import cycle
 from typing import TYPE_CHECKING
 
+from dbanon.cli import files
 from dbanon.domain.errors import ConfigError
-from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from dbanon.actions.releases.history import Chapter, History
     from dbanon.domain.table import TableName
 
-_KINDS = (".png", ".svg", ".pdf")
 # Okabe and Ito's colours, which the colour-blind tell apart; a yellow line on white nobody sees.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "h")
@@ -32,12 +33,7 @@ _MOST_NUMBERED = 24  # releases whose numbers there is room for
 
 def require(path: Path, *, example: str) -> None:
     """Raise ConfigError when nothing could be drawn there, before anything is computed."""
-    if path.suffix.lower() not in _KINDS:
-        raise ConfigError(f"cannot draw {path}", hint=f"--plot {example}, or .png, or .pdf")
-    if not path.absolute().parent.is_dir():
-        raise ConfigError(
-            f"there is no folder {path.absolute().parent}", hint=command("mkdir -p", path.parent)
-        )
+    files.require(path, files.DRAWING, example=example)
     try:
         import matplotlib as mpl  # noqa: F401 - only whether it is there
     except ModuleNotFoundError:
@@ -99,13 +95,20 @@ def _written(path: Path, *, height: float) -> Iterator[Figure]:
         figure = Figure(figsize=(8.0, height), layout="constrained")
         FigureCanvasAgg(figure)
         yield figure
-        undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-        try:
-            figure.savefig(path, dpi=150, metadata=undated.get(path.suffix.lower()))
-        except OSError as error:
-            raise ConfigError(
-                f"cannot write {path}: {error.strerror}", hint=f"--plot another/{path.name}"
-            ) from None
+        suffix, content = path.suffix.lower(), BytesIO()
+        figure.savefig(content, format=suffix[1:], dpi=150, metadata=_metadata(suffix))
+        files.write(content.getvalue(), path, files.DRAWING)
+
+
+def _metadata(suffix: str) -> dict[str, str | None]:
+    """Name dbanon, by which its drawings are known, and no date."""
+    name = f"dbanon {version('dbanon')}"
+    found: dict[str, dict[str, str | None]] = {
+        ".svg": {"Creator": name, "Date": None},
+        ".pdf": {"Creator": name, "CreationDate": None},
+        ".png": {"Software": name},
+    }
+    return found[suffix]
 
 
 def _lines(axes: Axes, found: Comparison) -> None:

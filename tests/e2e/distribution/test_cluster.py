@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tables import make_patients, patients_policy, rows_proved
@@ -19,9 +19,6 @@ import dbanon
 from dbanon.actions.distribution.cluster import Cluster
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.table import TableName
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytest.importorskip("distributed")
 pytestmark = [pytest.mark.one_server, pytest.mark.slow]
@@ -34,6 +31,7 @@ ALONE = {
     "dashboard_address": "127.0.0.1:0",
 }
 TABLE = TableName("public", "patients")
+GUIDE = "docs/guides/several-machines.md"
 ANEW = ("--new-series", "--recipients-changed")
 
 # Tells which process has begun a block, and keeps it busy until there is a second file.
@@ -199,6 +197,33 @@ def test_a_lost_scheduler_publishes_nothing_and_the_former_release_is_served(
     assert "the scheduler of Dask was lost" in capfd.readouterr().err
     assert (shown(database), private_tables(database)) == before
     assert database.execute("SELECT count(*) FROM dbanon.release") == [(1,)]
+
+
+def test_the_commands_of_the_guide_listen_on_the_loopback_interface_only(tmp_path):
+    psutil = pytest.importorskip("psutil")
+    file, guide = tmp_path / "scheduler.json", Path(__file__).parents[3] / GUIDE
+    lines = guide.read_text(encoding="utf-8").splitlines()
+    scheduling = next(line.split() for line in lines if line.startswith("dask scheduler"))
+    working = next(line.split() for line in lines if line.startswith("dask worker"))
+
+    def listening(process):
+        family = (process, *process.children(recursive=True))
+        connections = [one for member in family for one in member.net_connections("inet")]
+        return [one.laddr for one in connections if one.status == psutil.CONN_LISTEN]
+
+    def until(process, ports):
+        latest = time.monotonic() + 60
+        while len(found := listening(psutil.Process(process.pid))) < ports:
+            assert time.monotonic() < latest
+            time.sleep(0.1)
+        return found
+
+    anywhere = ("--port", "0", "--scheduler-file", str(file))
+    with started("distributed.cli.dask_scheduler", *scheduling[2:], *anywhere) as scheduler:
+        address = address_in(file)
+        with started("distributed.cli.dask_worker", address, *working[3:], "--no-nanny") as worker:
+            found = [*until(scheduler, 2), *until(worker, 2)]
+    assert {"127.0.0.1"} == {address.ip for address in found}
 
 
 def address_in(file: Path) -> str:

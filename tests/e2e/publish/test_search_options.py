@@ -94,7 +94,7 @@ def test_a_plan_tells_the_search(run):
         (("--compare", "--param", "size=3"), "none of auto", "--algorithms"),
         (("--compare", "--k", "1000"), "fewer than k", "lower --k"),
         (("--algorithms", "mdva"), "did you mean mdav", "choose one of"),
-        (("--plot", "loss.gif"), "cannot draw loss.gif", "--plot loss.svg"),
+        (("--plot", "loss.gif"), "loss.gif is no drawing", "--plot loss.svg"),
         (("--plot", "nowhere/loss.svg"), "there is no folder", "mkdir -p nowhere"),
     ],
 )

@@ -89,8 +89,23 @@ def test_nothing_but_refusals_gives_empty_axes(figures, tmp_path):
 
 def test_a_file_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "loss.svg").mkdir()
-    with pytest.raises(ConfigError, match="cannot write"):
+    with pytest.raises(ConfigError, match="is no file"):
         plot.draw_comparison(comparison(*RESULTS), tmp_path / "loss.svg")
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
+def test_a_drawing_is_known_as_one_of_dbanon_and_nothing_else_is(tmp_path, suffix):
+    path, other = tmp_path / f"loss.{suffix}", tmp_path / f"other.{suffix}"
+    for found in (comparison(RESULTS[-1]), comparison(*RESULTS)):
+        plot.draw_comparison(found, path)
+    plot.draw_comparison(comparison(*RESULTS), tmp_path / f"again.{suffix}")
+    assert path.read_bytes() == (tmp_path / f"again.{suffix}").read_bytes()
+    figure = Figure()
+    figure.savefig(other)
+    before = other.read_bytes()
+    with pytest.raises(ConfigError, match="is a file that is no drawing of dbanon"):
+        plot.draw_history(TWO_VIEWS, other)
+    assert before == other.read_bytes()
 
 
 def test_settings_in_the_current_folder_draw_nothing(tmp_path):

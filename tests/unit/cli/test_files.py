@@ -1,24 +1,34 @@
-"""Files of pages: written whole, in place of what was there."""
+"""Files of pages and drawings: written whole, in place of their own kind only."""
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dbanon.cli.pages.files import require, write
-from dbanon.cli.pages.report import render
+from dbanon.cli import files
+from dbanon.cli.files import DRAWING, PAGE
+from dbanon.cli.pages.rendering import require
+from dbanon.cli.terminal import plot
 from dbanon.domain.errors import ConfigError
 
 MARK = '<meta name="generator" content="dbanon 0.1.0">'
 BEFORE = f"<!DOCTYPE html>\n{MARK}"
+DRAWN = {
+    ".svg": b"<?xml><dc:title>dbanon 0.1.0</dc:title>",
+    ".png": b"\x89PNG Software\0dbanon 0.1.0",
+    ".pdf": b"%PDF-1.4 /Creator (dbanon 0.1.0)",
+}
 
 
-def test_a_page_takes_the_place_of_the_one_before(tmp_path, report):
+def write(text, path):
+    files.write(text.encode(), path, PAGE)
+
+
+def test_a_page_takes_the_place_of_the_one_before(tmp_path):
     path = tmp_path / "report.html"
-    now = render(replace(report, readers=("m\u00e9decins",)))
-    write(render(report), path)
+    now = f"{BEFORE}m\u00e9decins"
+    write(BEFORE, path)
     write(now, path)
     assert path.read_bytes() == now.encode()
     assert list(tmp_path.iterdir()) == [path]
@@ -80,14 +90,37 @@ def test_what_was_there_stays_when_the_page_cannot_be_written(tmp_path, monkeypa
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_page_has_the_rights_of_any_new_file(tmp_path):
-    path = tmp_path / "report.html"
-    before = os.umask(0o027)
+@pytest.mark.parametrize("suffix", DRAWN)
+def test_a_drawing_takes_the_place_of_one_and_of_nothing_else(tmp_path, suffix):
+    path, other = tmp_path / f"loss{suffix}", tmp_path / "kept"
+    files.write(DRAWN[suffix], path, DRAWING)
+    files.write(DRAWN[suffix] + b" now", path, DRAWING)
+    assert DRAWN[suffix] + b" now" == path.read_bytes()
+    path.unlink()
+    other.write_bytes(DRAWN[suffix].replace(b"dbanon", b"another"))
+    path.symlink_to(other)
+    for refused in (
+        lambda: plot.require(path, example="loss.svg"),
+        lambda: files.write(DRAWN[suffix], path, DRAWING),
+    ):
+        with pytest.raises(ConfigError, match="is a file that is no drawing of dbanon") as found:
+            refused()
+        assert f"--plot another/loss{suffix}" == found.value.hint
+    assert b"another" in other.read_bytes()
+
+
+@pytest.mark.parametrize(("name", "kind"), [("report.html", PAGE), ("loss.svg", DRAWING)])
+def test_only_its_owner_may_read_a_file_that_may_hold_counts_of_the_source(tmp_path, name, kind):
+    path = tmp_path / name
+    before = os.umask(0o000)
     try:
-        write("now", path)
+        files.write(BEFORE.encode() if kind is PAGE else DRAWN[".svg"], path, kind)
+        assert path.stat().st_mode & 0o777 == 0o600
+        path.chmod(0o644)
+        files.write(b"now", path, kind)
     finally:
         os.umask(before)
-    assert path.stat().st_mode & 0o777 == 0o640
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_notes_that_quote_a_page_stay_as_they_are(tmp_path):

@@ -1,0 +1,126 @@
+"""The files that commands write: pages and drawings, each in place of its own kind only."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from dbanon.domain.errors import ConfigError
+from dbanon.domain.text import command
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import NoReturn
+
+
+class Signature(NamedTuple):
+    """How a file of dbanon begins, and the mark that is within its first bytes."""
+
+    start: bytes
+    mark: bytes
+    within: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """A kind of file, the option that names one, and the signature of each suffix."""
+
+    noun: str
+    option: str
+    signatures: Mapping[str, Signature]
+
+
+_HTML = Signature(b"<!DOCTYPE html>", b'<meta name="generator" content="dbanon ', 1024)
+PAGE = FileKind("page", "--html", {".html": _HTML, ".htm": _HTML})
+DRAWING = FileKind(
+    "drawing",
+    "--plot",
+    {
+        ".svg": Signature(b"<?xml", b"<dc:title>dbanon ", 4096),
+        ".png": Signature(b"\x89PNG", b"Software\0dbanon ", 1024),
+        ".pdf": Signature(b"%PDF-", b"/Creator (dbanon ", 1 << 20),  # which PDF has at its end
+    },
+)
+_OWNER_ONLY = 0o600  # a file may hold counts of the source
+
+
+def require(path: Path, kind: FileKind, *, example: str) -> None:
+    """Raise ConfigError when no such file could be written there, before anything is computed."""
+    if path.suffix.lower() not in kind.signatures:
+        suffixes = ", ".join(kind.signatures)
+        raise ConfigError(
+            f"{path} is no {kind.noun}, which ends in one of {suffixes}",
+            hint=f"{kind.option} {example}",
+        )
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise ConfigError(f"there is no folder {folder}", hint=command("mkdir -p", path.parent))
+    _target(path, kind)
+
+
+def _target(path: Path, kind: FileKind) -> Path:
+    """Return where a file is written: by a link to its own kind too, never over another file."""
+    if path.is_symlink() and not path.exists():
+        raise _taken(path, kind, "is a link to nothing")
+    if path.exists() and not path.is_file():
+        raise _taken(path, kind, "is no file")
+    try:
+        is_other = path.exists() and not _is_own(path, kind)
+    except OSError as error:
+        reason = f"cannot be read ({error.strerror}), and stays as it is"
+        raise _taken(path, kind, reason) from None
+    if is_other:
+        reason = f"is a file that is no {kind.noun} of dbanon, and stays as it is"
+        raise _taken(path, kind, reason)
+    return Path(os.path.realpath(path))
+
+
+def _is_own(path: Path, kind: FileKind) -> bool:
+    signature = kind.signatures[path.suffix.lower()]
+    with path.open("rb") as file:
+        head = file.read(signature.within)
+    return head.startswith(signature.start) and signature.mark in head
+
+
+def _taken(path: Path, kind: FileKind, reason: str) -> ConfigError:
+    return ConfigError(f"{path} {reason}", hint=f"{kind.option} another/{path.name}")
+
+
+def write(content: bytes, path: Path, kind: FileKind) -> None:
+    """Write a file, whole or not at all, in place of its own kind only; for its owner alone."""
+    target = _target(path, kind)
+    draft = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}")
+    try:
+        number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
+        with open(number, "wb") as file:  # noqa: PTH123 - of a file that is open
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        _place(draft, target, is_new=not (target.exists() and _is_own(path, kind)))
+    except OSError as error:
+        _refuse(path, kind, error)
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def _place(draft: Path, target: Path, *, is_new: bool) -> None:
+    """Rename a draft to a file of its kind, or to a new name; raises FileExistsError otherwise."""
+    if is_new:
+        target.touch(_OWNER_ONLY, exist_ok=False)  # not by a link, which some file systems lack
+    try:
+        draft.replace(target)
+    except OSError:
+        if is_new:
+            target.unlink()
+        raise
+
+
+def _refuse(path: Path, kind: FileKind, error: OSError) -> NoReturn:
+    raise ConfigError(
+        f"cannot write {path}: {error.strerror}", hint=f"{kind.option} another/{path.name}"
+    ) from None
