@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import EncodedTable, ValueColumn
     from dbanon.domain.taxonomy import Taxonomy
 
+# What Arrow and the libraries of data frames raise for what cannot be converted.
+_NOT_ARROW = (pa.ArrowException, OverflowError, TypeError, ValueError)
+
 
 def anonymize(
     data: Any,  # noqa: ANN401 - whatever exports an Arrow stream
@@ -67,8 +70,8 @@ def anonymize(
     rows apart if asked; population: everybody, with the quasi-identifiers, for models that count
     one.
     Only the columns named are returned, in a random order of rows. Raises PolicyError for columns
-    that are missing, named twice or of a type that cannot be generalized, and Unsatisfiable when
-    no partition of the rows meets k, l and the models.
+    that are missing, named twice or of a type that cannot be generalized, and for values that Arrow
+    cannot hold; and Unsatisfiable when no partition of the rows meets k, l and the models.
     """
     trees = taxonomies or {}
     columns = _quasi_columns(quasi, set(trees) - set(sensitive), recodings or {}, weights or {})
@@ -148,7 +151,11 @@ def _select(
 
     No dictionary or metadata of the table tells of other rows.
     """
-    table = data if isinstance(data, pa.Table) else pa.table(data)
+    for name in names:
+        if not isinstance(name, str):
+            msg = f"columns are named by texts, and one of the names is of type {_type(name)}"
+            raise PolicyError(msg, hint="data.columns = data.columns.map(str)")
+    table = data if isinstance(data, pa.Table) else _table(data)
     for name in names:
         if table.column_names.count(name) != 1 or names.count(name) != 1:
             msg = f"column {quote_identifier(name)} is missing or named more than once"
@@ -162,6 +169,31 @@ def _select(
             column = column.cast(column.type.value_type)
         plain[name] = column
     return pa.table(plain), orders
+
+
+def _table(data: Any) -> pa.Table:  # noqa: ANN401 - any Arrow stream
+    """Return data as a table; raises PolicyError for what Arrow cannot hold, without its words.
+
+    They quote values.
+    """
+    try:
+        return pa.table(data)
+    except _NOT_ARROW:
+        pass
+    hint = "cast the column first, to texts or floats"
+    for name, values in data.items() if _is_pandas(data) or isinstance(data, dict) else ():
+        try:
+            pa.array(values)
+        except _NOT_ARROW:
+            msg = f"column {quote_identifier(str(name))} holds values of several types, integers"
+            msg = f"{msg} beyond 64 bits, or others that Arrow cannot hold"
+            raise PolicyError(msg, hint=hint) from None
+    msg = f"{_type(data)} is no table of columns of equal length that have different names"
+    raise PolicyError(msg, hint="pass a data frame, an Arrow table or a dict of columns")
+
+
+def _type(value: object) -> str:
+    return type(value).__name__
 
 
 def _order(column: pa.ChunkedArray, name: str) -> tuple[str, ...] | None:

@@ -10,7 +10,7 @@ from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dbanon.domain.table import TableName
 
@@ -19,12 +19,17 @@ _KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table", "p"
 
 @dataclass(frozen=True, slots=True)
 class ColumnShape:
-    """One column; ``number`` orders columns by age and outlives a new name."""
+    """One column; ``number`` orders columns by age and outlives a new name.
+
+    ``labels`` are those of an enum in order, None for any other type and in what older versions
+    noted.
+    """
 
     name: str
     number: int
     type: str
     nullable: bool
+    labels: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +68,13 @@ class Baseline:
     def from_document(cls, document: Mapping[str, Any]) -> Baseline:
         """Read a document of JSON that ``dataclasses.asdict`` has made of one."""
         shape = dict(document["shape"])
-        columns = tuple(ColumnShape(**column) for column in shape.pop("columns"))
+        columns = tuple(_column(**column) for column in shape.pop("columns"))
         key = tuple(shape.pop("key"))
         return cls(Shape(**shape, key=key, columns=columns), dict(document["taxonomies"]))
+
+
+def _column(*, labels: Sequence[str] | None = None, **rest: Any) -> ColumnShape:  # noqa: ANN401
+    return ColumnShape(**rest, labels=None if labels is None else tuple(labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +120,7 @@ def compare(
         *_of_family(before.shape, now.shape, review),
         *_of_definition(before.shape, now.shape, review),
         *_of_columns(before.shape, now.shape, review, drops_rest=drops_rest),
+        *_of_labels(before.shape, now.shape, table, store),
         *_of_key(before.shape, now.shape, review),
         *_of_taxonomies(before, now, review),
     ]
@@ -186,13 +196,43 @@ def _of_columns(before: Shape, now: Shape, review: str, *, drops_rest: bool) -> 
     yield from _of_order(before, now, review)
 
 
+def _of_labels(before: Shape, now: Shape, table: TableName, store: str) -> Iterator[Change]:
+    """Yield the enums that lack labels, or have them in another order; new labels are values."""
+    for old in before.columns:
+        present = now.column(old.name)
+        if old.labels is None or present is None or present.labels is None:
+            continue
+        known = set(old.labels)
+        if tuple(label for label in present.labels if label in known) != old.labels:
+            gone = len(known.difference(present.labels))
+            reason = (
+                f"has an enum of which {gone} labels were renamed"
+                if gone
+                else ("has an enum whose labels are in another order now")
+            )
+            publish = command("dbanon publish", table, options="--new-series --recipients-changed")
+            hint = f"rename them back; or {store}, then {publish}, as releases keep the old names"
+            yield Change(old.name, reason, hint)
+
+
 def _of_order(before: Shape, now: Shape, review: str) -> Iterator[Change]:
-    """Yield the columns that bear the names of others: two that traded, or one made anew."""
+    """Yield the columns that bear the names of others: two that traded, or one made again.
+
+    A number grows only when a column is made again, or the view that it is of: a dump and restore
+    leave out the numbers of dropped columns.
+    """
+    reason = "is another column than before under the same name"
+    if now.definition is None:
+        numbers = {column.name: column.number for column in now.columns}
+        made_again = [c.name for c in before.columns if numbers.get(c.name, 0) > c.number]
+        if made_again:
+            yield from (Change(name, reason, review) for name in made_again)
+            return
     old = [column.name for column in before.columns if now.column(column.name) is not None]
     new = [column.name for column in now.columns if before.column(column.name) is not None]
     for name, other in zip(old, new, strict=True):
         if name != other:
-            yield Change(name, "is another column than before under the same name", review)
+            yield Change(name, reason, review)
 
 
 def _of_key(before: Shape, now: Shape, review: str) -> Iterator[Change]:

@@ -18,6 +18,20 @@ viewed (oid) AS (
       JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
       JOIN pg_class AS c ON d.refclassid = 'pg_class'::regclass AND c.oid = d.refobjid
      WHERE c.relkind IN ('v', 'm')
+),
+-- The types of the columns, each with those below its domains and arrays.
+type (typid, below) AS (
+    SELECT a.atttypid, a.atttypid
+      FROM pg_attribute AS a
+     WHERE a.attrelid = %(relation)s
+       AND a.attnum > 0
+       AND NOT a.attisdropped
+    UNION
+    SELECT y.typid, CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.typelem END
+      FROM type AS y
+      JOIN pg_type AS t ON t.oid = y.below
+     WHERE t.typtype = 'd'
+        OR t.typcategory = 'A'
 )
 SELECT jsonb_build_object(
            'relkind', c.relkind,
@@ -46,6 +60,10 @@ SELECT jsonb_build_object(
                                            'name', a.attname,
                                            'number', a.attnum,
                                            'type', format_type(a.atttypid, a.atttypmod),
+                                           'labels', (SELECT jsonb_agg(e.enumlabel ORDER BY e.enumsortorder)
+                                                        FROM type AS y
+                                                        JOIN pg_enum AS e ON e.enumtypid = y.below
+                                                       WHERE y.typid = a.atttypid),
                                            'nullable', NOT a.attnotnull) ORDER BY a.attnum)
                                   FROM pg_attribute AS a
                                  WHERE a.attrelid = c.oid

@@ -143,6 +143,49 @@ def test_values_that_would_not_survive_are_refused_without_being_told(values):
     assert "9223372036854775808" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        [10**30, 1],
+        [2**64, 1],
+        [1, "secret"],
+        [[1, "secret"], []],
+        [Decimal("1e400"), Decimal(1)],
+        [1j, 2j],
+    ],
+)
+@pytest.mark.parametrize("make", [dict, pd.DataFrame])
+def test_values_that_arrow_cannot_hold_are_refused_without_being_told(make, values):
+    with pytest.raises(PolicyError, match="column x holds values of several types") as caught:
+        anonymize(make({"y": [1, 2], "x": values}), k=2, quasi=["y"])
+    assert all(text not in str(caught.value) for text in ("secret", "1000", str(2**64)))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"x": [1, 2], "y": [1]},
+        [{"x": 1}, {"x": 2}],
+        None,
+        pd.Series([1, 2], name="x"),
+        pd.DataFrame([[1, 2, 3]], columns=["x", "y", "y"]),
+    ],
+)
+def test_what_is_no_table_is_refused(data):
+    with pytest.raises(PolicyError, match="is no table of columns"):
+        anonymize(data, k=2, quasi=["x"])
+
+
+@pytest.mark.parametrize("label", [0, ("x", "y"), None])
+def test_a_column_that_no_text_names_is_refused(label):
+    frame = pd.DataFrame({label: [1, 2]})
+    with pytest.raises(PolicyError, match="columns are named by texts") as caught:
+        anonymize(frame, k=2, quasi=[label])
+    frame.columns = frame.columns.map(str)
+    assert "data.columns = data.columns.map(str)" == caught.value.hint
+    assert len(anonymize(frame, k=2, quasi=[str(label)])) == 2
+
+
 def test_too_few_rows_are_unsatisfiable():
     with pytest.raises(Unsatisfiable):
         published(k=N + 1)

@@ -41,6 +41,38 @@ def test_a_restored_table_whose_columns_are_numbered_anew_has_not_changed():
     assert [] == reasons(columns=columns)
 
 
+def test_the_last_column_made_again_is_another_one():
+    columns = (*SHAPE.columns[:2], replace(SHAPE.columns[2], number=5))
+    assert ['column "odd name" is another column than before under the same name'] == reasons(
+        columns=columns
+    )
+
+
+def test_columns_of_a_view_that_was_made_again_are_compared_by_their_order():
+    before = Baseline(replace(SHAPE, relkind="v", definition="a"))
+    columns = tuple(replace(column, number=i) for i, column in enumerate(SHAPE.columns, 5))
+    now = Baseline(replace(before.shape, columns=columns))
+    assert [] == compare(before, now, table=TABLE)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "expected"),
+    [
+        (("a", "b"), ("a", "c"), ["column age has an enum of which 1 labels were renamed"]),
+        (("a", "b"), ("b", "a"), ["column age has an enum whose labels are in another order now"]),
+        (("a", "b"), ("a", "c", "b"), []),
+        (None, ("a", "b"), []),
+    ],
+)
+def test_labels_that_were_renamed_are_a_change_and_new_ones_are_values(before, now, expected):
+    def shape(labels):
+        columns = (SHAPE.columns[0], replace(SHAPE.columns[1], labels=labels))
+        return Baseline.from_document(asdict(Baseline(replace(SHAPE, columns=columns))))
+
+    changes = compare(shape(before), shape(now), table=TABLE)
+    assert expected == [str(change) for change in changes]
+
+
 def test_every_column_is_named_as_sql_would():
     assert ['column "odd name" was dropped'] == reasons(columns=SHAPE.columns[:2])
 
