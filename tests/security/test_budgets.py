@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import dbanon
-from dbanon.domain.errors import PolicyError, Unsatisfiable
+from dbanon.domain.errors import ConfigError, NotPermitted, PolicyError, Unsatisfiable
 from dbanon.formats import policies
 
 pytestmark = pytest.mark.one_server
@@ -68,12 +68,33 @@ def test_a_person_who_has_several_rows_of_a_view_by_now_is_not_counted(people, l
     assert not is_counted(people, "anon.stayed")
 
 
-def test_a_person_who_has_several_rows_by_another_policy_is_not_counted(people):
+@pytest.mark.parametrize("name", ["by_file", "whole_file"])  # before the other policy, and after it
+def test_a_person_who_has_several_rows_by_another_policy_is_not_counted(people, name):
     people.execute("UPDATE public.people SET file = id / 20")
-    store(people, "people", 'subject = "file"', name="by_file")
+    store(people, "people", 'subject = "file"', name=name)
     with pytest.raises(PolicyError, match="persons may have several rows"):
         count(people)
     assert not is_counted(people, "anon.people")
+
+
+def test_nothing_is_counted_for_a_reader_who_can_read_the_source_by_now(people):
+    analyst = people.role("analyst")
+    dbanon.grant("anon.people", [analyst], settings=people.settings)
+    people.execute(f"GRANT SELECT ON public.people TO {analyst}")
+    with pytest.raises(NotPermitted, match=r"can read public\.people"):
+        count(people)
+    assert not is_counted(people, "anon.people")
+    assert people.execute("SELECT FROM dbanon.spending") == []
+
+
+def test_nothing_is_counted_next_to_a_view_that_shows_something_else_by_now(people):
+    people.execute(
+        "CREATE OR REPLACE VIEW anon.people AS SELECT 'F'::text AS sex FROM public.people"
+    )
+    with pytest.raises(ConfigError, match=r"anon\.people is not what was published"):
+        count(people)
+    assert not is_counted(people, "anon.people")
+    assert people.execute("SELECT FROM dbanon.spending") == []
 
 
 def test_an_account_of_no_number_has_nothing_left(people):

@@ -34,6 +34,26 @@ SELECT s.person_id, {columns}
   JOIN {groups} AS g USING (group_id)
 """
 
+# Persons who are like those who are there, with all of their rows.
+NEWCOMERS = {
+    "persons": """
+INSERT INTO public.persons
+SELECT person_id + 1000, first_name, last_name, 'n' || ssn, birth_date, death_date, sex, race,
+       marital_status, street, city, zip
+  FROM public.persons
+""",
+    "encounters": """
+INSERT INTO public.encounters
+SELECT encounter_id + 10000, person_id + 1000, started, ended, encounter_class, total_cost
+  FROM public.encounters
+""",
+    "conditions": """
+INSERT INTO public.conditions
+SELECT condition_id + 10000, encounter_id + 10000, person_id + 1000, icd_code, description
+  FROM public.conditions
+""",
+}
+
 
 def known(database, release, *, table, key, quasi, kept=()):
     """Return the published rows of a table: the person, and a value of each column by its name."""
@@ -189,36 +209,70 @@ def test_values_of_one_table_are_masked_as_its_policy_says(database):
     assert ("masked by pram" in words, "masked by permutation" in words) == (True, True)
 
 
-def test_the_database_refuses_persons_who_are_alike_in_each_table_and_not_in_all(
-    database, monkeypatch
-):
-    """Rows of somebody are put into another class of one table, which still has k persons."""
+@pytest.fixture(params=range(len(TABLES)), ids=TABLES)
+def moved(request, monkeypatch):
+    """Put the rows of somebody into another class of one table, which still has k persons.
+
+    Is a list of whether the class that was left has k persons, too.
+    """
     from dbanon.anonymization import linked
 
-    search = linked.run_linked
-    load(database, health)
-    store_policies(database)
-    seen = {}
+    search, part, spare = linked.run_linked, request.param, []
 
-    def moved(persons, policy, tables, **options):
+    def move(persons, policy, tables, **options):
         outcomes = search(persons, policy, tables, **options)
-        subjects, group = tables[1].subjects, outcomes[2].assignment.group.copy()
+        group = outcomes[part].assignment.group.copy()
+        subjects = tables[part - 1].subjects if part else np.arange(len(group))
         pairs = np.unique(np.column_stack([group, subjects])[group >= 0], axis=0)
         sizes = np.bincount(pairs[:, 0])
         largest = int(sizes.argmax())
-        seen["spare"] = sizes[largest] > K
+        spare.append(sizes[largest] > K)
         somebody = pairs[pairs[:, 0] == largest][0, 1]
         group[subjects == somebody] = (largest + 1) % len(sizes)
-        assignment = Assignment(group, outcomes[2].assignment.n_groups)
-        return [*outcomes[:2], replace(outcomes[2], assignment=assignment)]
+        assignment = Assignment(group, outcomes[part].assignment.n_groups)
+        outcomes[part] = replace(outcomes[part], assignment=assignment)
+        return outcomes
 
-    monkeypatch.setattr(linked, "run_linked", moved)
-    with pytest.raises(CheckFailed) as failed:
-        dbanon.publish_dataset(CLINIC, k=K, settings=database.settings)
-    assert seen["spare"]
+    with monkeypatch.context() as patch:
+        patch.setattr(linked, "run_linked", move)
+        yield spare
+
+
+def require_alone(failed, spare):
+    """Require that somebody was found who is like k others in each table and like nobody in all."""
+    assert [True] == spare
     by_itself = [r for r in failed.value.report.results if r.column == "person_id"]
     together = [r for r in failed.value.report.results if r.column == "person_id by all tables"]
     assert min(r.achieved for r in by_itself) >= K
     assert min(r.achieved for r in together) == 1
+
+
+def test_the_database_refuses_persons_who_are_alike_in_each_table_and_not_in_all(database, moved):
+    load(database, health)
+    store_policies(database)
+    with pytest.raises(CheckFailed) as failed:
+        dbanon.publish_dataset(CLINIC, k=K, settings=database.settings)
+    require_alone(failed, moved)
     assert dbanon.list_releases(settings=database.settings) == []
     assert database.execute("SELECT to_regclass('anon.persons')") == [(None,)]
+
+
+def publish_clinic(database):
+    load(database, health)
+    store_policies(database)
+    dbanon.publish_dataset(CLINIC, k=K, settings=database.settings)
+
+
+@pytest.fixture
+def clinic(copied):
+    return copied(publish_clinic)
+
+
+def test_nor_may_such_persons_come_with_a_refresh(clinic, moved):
+    for table in TABLES:
+        clinic.execute(NEWCOMERS[table])
+    before = clinic.execute("SELECT count(*) FROM anon.persons")
+    with pytest.raises(CheckFailed) as failed:
+        dbanon.refresh("persons", settings=clinic.settings)
+    require_alone(failed, moved)
+    assert before == clinic.execute("SELECT count(*) FROM anon.persons")

@@ -158,8 +158,8 @@ def test_persons_who_are_told_apart_otherwise_do_not_get_the_same_pseudonyms(per
     assert first == look(persons, "anon.persons", "age")
 
 
-def publish_three(database):
-    """Publish three tables of persons together, with pseudonyms."""
+def make_three(database):
+    """Make three tables of persons with a policy each, whose readers see pseudonyms."""
     database.execute(
         "CREATE TABLE public.people (id int PRIMARY KEY, age int);"
         "CREATE TABLE public.visits (id serial PRIMARY KEY, person int NOT NULL, year int);"
@@ -173,6 +173,10 @@ def publish_three(database):
         grouped = "" if table == "people" else 'subject = "person"\nrows_per_subject = "group"\n'
         head = f'table = "public.{table}"\npseudonym = "who"\n{grouped}'
         store(database, table, f"{head}[columns]\n{columns}")
+
+
+def publish_three(database):
+    make_three(database)
     dbanon.publish_dataset(dataset_of(TABLES), k=K, settings=database.settings)
     seen = [look(database, f"anon.{table}", QUASI[table]) for table in TABLES]
     assert fewest(*seen) >= K
@@ -212,6 +216,15 @@ def test_a_table_alone_is_not_joined_with_the_dataset_that_it_was_in(dataset, ta
     with pytest.raises(CheckFailed, match="which is not published together with it"):
         dbanon.publish(table, k=K, settings=dataset.settings)
     assert dataset.execute(f"SELECT to_regclass('anon.{table}')") == [(None,)]
+
+
+def test_a_dataset_is_not_joined_with_a_table_that_was_published_alone(database):
+    """The last release in the ledger is one of before, too."""
+    make_three(database)
+    dbanon.publish("people", k=K, settings=database.settings)
+    with pytest.raises(CheckFailed, match="how many rows each has in every release"):
+        dbanon.publish_dataset(dataset_of(TABLES), k=K, settings=database.settings)
+    assert [(None,)] == database.execute("SELECT to_regclass('anon.visits')")
 
 
 def test_a_dataset_for_others_has_other_pseudonyms(dataset):

@@ -144,6 +144,22 @@ def test_somebody_who_comes_back_is_not_gone(patients):
     assert 1 == refresh(patients).growth.deferred
 
 
+def test_of_two_who_are_gone_the_one_who_comes_back_is_not_gone(patients):
+    leave(patients, LEAVER, LEAVER + 1)
+    refresh(patients)
+    assert [(2,)] == remembered(patients)
+    wait(patients, 29)
+    patients.execute(
+        "INSERT INTO public.patients SELECT * FROM public.gone WHERE id = %s", (LEAVER,)
+    )
+    refresh(patients)
+    assert [(1,)] == remembered(patients)
+    leave(patients, LEAVER)
+    refresh(patients)
+    wait(patients, 2)
+    assert 1 == refresh(patients).growth.overdue
+
+
 def test_a_moment_that_is_yet_to_come_puts_nothing_off(patients):
     leave(patients, LEAVER)
     refresh(patients)
