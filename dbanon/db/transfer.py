@@ -244,9 +244,14 @@ def _is_masked(policy: Policy) -> bool:
 
 
 def _kept(info: TableInfo, policy: Policy) -> list[str]:
-    """Return what is published as it is, and the subject, as far as it is no part of the key."""
+    """Return what is published as it is, and the subject, as far as it is no part of the key.
+
+    What is computed when it is read is kept, too, if means of it are to be proved.
+    """
     shown = {Role.SENSITIVE, Role.INSENSITIVE, *([Role.QUASI] if policy.anatomy else [])}
     kept = {rule.column for rule in policy.columns if rule.role in shown} | {policy.subject}
+    if info.is_computed:
+        kept |= {rule.column for rule in policy.means}
     return [c.name for c in info.columns if c.name in kept and c.name not in info.primary_key]
 
 

@@ -25,6 +25,9 @@ class Role(StrEnum):
     INSENSITIVE = "insensitive"
 
 
+_OF_INTEGERS, _OF_FRACTIONS = 1, 3  # decimals of a mean
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnRule:
     """The role of one column, and for a quasi-identifier how it is published.
@@ -77,6 +80,12 @@ class ColumnRule:
         ends = PAIRS.get(self.recoding or "") if self.role is Role.QUASI else None
         return (self.column,) if ends is None else tuple(f"{self.column}{end}" for end in ends)
 
+    def decimals(self, kind: ColumnKind) -> int:
+        """Return how many decimals the means of a column of numbers have."""
+        if self.digits is not None:
+            return max(self.digits, 0)
+        return _OF_INTEGERS if kind is ColumnKind.INTEGER else _OF_FRACTIONS
+
     def structure(self, kind: ColumnKind) -> Structure:
         """Return what the values of the column are to each other; kind: that of its type."""
         if self.taxonomy is not None:
@@ -102,6 +111,9 @@ PAIRS: Mapping[str, tuple[str, str]] = {
     CENTER: ("_center", "_radius"),
 }
 """The recodings that publish two columns, and what their names end with."""
+
+MEANS = frozenset({"mean", "midpoint"})
+"""The recodings that compute a number or a moment from the values of a class."""
 
 PREFIX, GLOBAL, FULL_DOMAIN, DATE_PART = "prefix", "global", "full-domain", "date-part"
 """Recodings that more than their own room knows of."""
@@ -277,6 +289,17 @@ class Policy:
         if self.anatomy:
             return (BUCKET,)
         return tuple(name for rule in self.with_role(Role.QUASI) for name in rule.published_as)
+
+    @property
+    def means(self) -> tuple[ColumnRule, ...]:
+        """The columns that are published as means or midpoints, which lie within their classes."""
+        masked = {name for step in self.masking for name in step.columns}
+        return tuple(
+            rule
+            for rule in self.with_role(Role.QUASI)
+            if rule.recoding in MEANS
+            and not (self.anatomy or rule.restore_variance or rule.column in masked)
+        )
 
     def masked(self, column: str) -> tuple[MaskingStep, ...]:
         """Return the steps that change the values of a column."""

@@ -212,7 +212,7 @@ def _publication(session: Session, prepared: Prepared, request: Request) -> Publ
 
 def _write(session: Session, publication: Publication, prepared: Prepared) -> Publication:
     """Write the groups, and return the publication as the source is read from now on."""
-    from dbanon.db.proofs import keys
+    from dbanon.db.proofs import keys, means
     from dbanon.db.releases import relations, release_rows
 
     publication = release_rows.staged(session, publication, prepared.source)
@@ -226,6 +226,7 @@ def _write(session: Session, publication: Publication, prepared: Prepared) -> Pu
         values=prepared.outcome.values,
     )
     keys.require_unique(session, publication)
+    means.require_within(session, publication)
     return publication
 
 

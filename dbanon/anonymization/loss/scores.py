@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from dbanon.domain.assignment import EncodedColumn
     from dbanon.kernels.arrays import Floats
 
 
+_EXACT = 2.0**53
 _DIGITS = 12  # what only rounding tells apart is equal, on every machine
 
 
@@ -35,14 +38,24 @@ def ordinal_places(column: EncodedColumn) -> Floats:
 
 def standardized(column: EncodedColumn) -> Floats:
     """Return the z-scores of the rows' values times the root of the weight, NaN for NULL."""
-    values = column.values.astype(np.float64)
-    # Scores do not depend on the scale; a power of two changes no digit and keeps squares finite.
-    _, exponent = np.frexp(np.abs(values).max(initial=0.0))
-    values = np.ldexp(values, -exponent)
-    numbers = np.append(values, np.nan)[column.codes]
+    numbers = np.append(_scaled(column.values), np.nan)[column.codes]
     present = numbers[~np.isnan(numbers)]
     spread = present.std() if present.size else 0.0
     if spread == 0.0:
         return np.where(np.isnan(numbers), np.nan, 0.0)
     scores: Floats = (numbers - present.mean()) / spread * column.rule.weight**0.5
     return scores
+
+
+def _scaled(values: NDArray[Any]) -> Floats:
+    """Return sorted values on some scale and from some origin, of which scores do not depend.
+
+    A power of two changes no digit and keeps squares finite; integers of more digits than a float64
+    has are distances from the least.
+    """
+    if values.dtype.kind != "f" and np.abs(values.astype(np.float64)).max(initial=0.0) > _EXACT:
+        # unsigned differences of int64 do not overflow
+        return (values.view(np.uint64) - values[:1].view(np.uint64)).astype(np.float64)
+    numbers = values.astype(np.float64)
+    _, exponent = np.frexp(np.abs(numbers).max(initial=0.0))
+    return np.asarray(np.ldexp(numbers, -exponent), np.float64)

@@ -9,6 +9,7 @@ import numpy as np
 
 from dbanon.anonymization.loss.scores import first_component
 from dbanon.anonymization.masking.interfaces import NumberMasking
+from dbanon.anonymization.means import group_means, stretched
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
 
@@ -61,33 +62,19 @@ def require_groups(k: int) -> None:
 def aggregate(
     values: NDArray[np.float64], assignment: Assignment, *, restore_variance: bool = False
 ) -> NDArray[np.float64]:
-    """Replace the values of each group by their means; O(n p).
+    """Replace the values of each group by their means; O(p n log n).
 
     values: (n, p) without NaN, no row suppressed. Means keep the mean of a column and shrink its
     variance; ``restore_variance`` stretches each column to its old mean and deviation. That moves
     group values away from the means of their members, but members still share them.
     """
-    size = np.bincount(assignment.group, minlength=assignment.n_groups)
     masked = np.empty(values.shape)
-    for j in range(values.shape[1]):
-        # sums of distances from the mean lose fewer digits than sums of values
-        mean = values[:, j].mean()
-        sums = np.bincount(assignment.group, values[:, j] - mean, assignment.n_groups)
-        masked[:, j] = mean + (sums / size)[assignment.group]
+    for column, result in zip(values.T, masked.T, strict=True):
+        means = group_means(column, assignment.group, n_groups=assignment.n_groups)
         if restore_variance:
-            masked[:, j] = _stretch(masked[:, j], mean, spread=values[:, j].std())
+            means = stretched(means, column, assignment.group)
+        result[:] = means[assignment.group]
     return masked
-
-
-def _stretch(
-    column: NDArray[np.float64], mean: np.float64, *, spread: np.float64
-) -> NDArray[np.float64]:
-    offsets = column - column.mean()
-    deviation = offsets.std()
-    if deviation > 0.0:
-        offsets *= spread / deviation
-    stretched: NDArray[np.float64] = mean + offsets
-    return stretched
 
 
 def _groups(points: Floats, k: int, by: str) -> Assignment:

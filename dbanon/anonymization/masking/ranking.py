@@ -9,6 +9,7 @@ import numpy as np
 
 from dbanon.anonymization.masking.interfaces import NumberMasking
 from dbanon.anonymization.masking.microaggregation import require_groups
+from dbanon.anonymization.means import group_means
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,6 +55,6 @@ def individual_ranking(values: NDArray[np.float64], k: int) -> NDArray[np.float6
         order = present[np.argsort(column[present], kind="stable")]
         n_blocks = max(len(order) // k, 1)
         block = np.minimum(np.arange(len(order)) // k, n_blocks - 1)
-        means = np.bincount(block, weights=column[order]) / np.bincount(block)
+        means = group_means(column[order], block, n_groups=n_blocks if len(order) else 0)
         result[order] = means[block]
     return masked

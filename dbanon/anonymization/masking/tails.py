@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from dbanon.anonymization.masking.interfaces import NumberMasking
+from dbanon.anonymization.means import mean_of
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class TopCoding(NumberMasking):
         start = _start(column, rows.person, self.persons)
         start = start if self.at is None else min(start, self.at)
         tail = column >= start
-        coded = column[tail].mean() if self.shown == "mean" else start
+        coded = mean_of(column[tail].tolist()) if self.shown == "mean" else start
         return np.where(tail, coded, column)[:, None]
 
 

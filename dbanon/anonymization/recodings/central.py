@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dbanon.anonymization.encoding.text import value_texts
+from dbanon.anonymization.means import (
+    group_means,
+    group_totals,
+    mean_of,
+    shifts,
+    stretched,
+)
 from dbanon.anonymization.recodings.groups import column_boxes, value_column
 from dbanon.domain.table import ColumnKind, Structure
 
@@ -16,7 +25,7 @@ if TYPE_CHECKING:
 
     from dbanon.domain.assignment import Assignment, EncodedColumn, ValueColumn
 
-_DIGITS_OF_INTEGERS, _DIGITS_OF_FRACTIONS = 1, 3
+_MICROSECONDS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,40 +33,49 @@ class Mean:
     """The mean of the values that are there, at limited precision; NULL when none is.
 
     Numbers have ``digits`` decimals (1 for integers, 3 for others unless the rule says so), dates
-    the nearest day, timestamps the nearest second. Where the rule restores the variance, means are
+    the nearest day, timestamps the nearest second. A mean is no further outside of the values of
+    its class than this rounding takes it. Where the rule restores the variance, means are
     stretched to that of the values (Domingo-Ferrer et al., DMKD 2005).
     """
 
     accepts = frozenset({Structure.LINE})
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
-        """Return a mean for every group; O(n) and one text for each distinct mean."""
+        """Return a mean for every group; O(n log n) and one text for each group."""
         present = (assignment.group >= 0) & (column.codes < column.size)
-        group = assignment.group[present]
-        scale = _Scale(column)
-        count = np.bincount(group, minlength=assignment.n_groups)
-        offsets = scale.offsets[column.codes[present]]
-        total = np.bincount(group, weights=offsets, minlength=assignment.n_groups)
-        some = count > 0
-        of_groups = total[some] / count[some]
-        if column.rule.restore_variance and len(offsets):
-            of_groups = _stretched(of_groups, count[some], offsets)
-        means, place_of_some = np.unique(of_groups, return_inverse=True)
-        place = np.full(assignment.n_groups, len(means))
-        place[some] = place_of_some
-        labels = [*_mean_texts(column, scale.values(means)), *([] if some.all() else [None])]
-        return _with_box_loss(column, assignment, recoding="mean", labels=labels, place=place)
+        group, some = np.unique(assignment.group[present], return_inverse=True)
+        values = column.values[column.codes[present]]
+        if values.dtype.kind == "f":
+            means = group_means(values, some, n_groups=len(group))
+            if column.rule.restore_variance and len(values):
+                means = stretched(means, values, some)
+            texts = _float_texts(column, means.tolist())
+        else:
+            texts = _integer_means(column, values.astype(np.int64), some)
+        return _of_some(column, assignment, recoding="mean", group=group, texts=texts)
 
 
-def _stretched(
-    means: NDArray[np.float64], count: NDArray[np.int64], values: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return means at distances from that of all by which the values have their variance."""
-    scale = np.abs(values).max() or 1.0  # offsets may be so large that their squares are none
-    middle = values.mean()
-    within = np.sqrt(((values / scale - middle / scale) ** 2).sum())
-    between = np.sqrt((count * (means / scale - middle / scale) ** 2).sum())
-    return np.asarray(middle + (means - middle) * (within / between if between > 0.0 else 1.0))
+def _integer_means(
+    column: EncodedColumn, values: NDArray[np.int64], group: NDArray[np.int64]
+) -> list[str]:
+    """Return the mean of each group of integers; stretched, if the rule says so."""
+    n_groups = int(group.max(initial=-1)) + 1
+    times, unit = _precision(column)
+    totals, count = group_totals(values, group, n_groups=n_groups, times=times)
+    if not column.rule.restore_variance or not n_groups:
+        return _texts_of_units(column, _rounded(totals, count * unit))
+    sums = (totals // times).astype(object)
+    least = np.minimum.reduceat(values[np.argsort(group, kind="stable")], np.cumsum(count) - count)
+    # unsigned differences of int64 do not overflow
+    offsets = (values.view(np.uint64) - least.view(np.uint64)[group]).astype(np.float64)
+    own = ((sums - least.astype(object) * count) / count).astype(np.float64)
+    between = (sums * len(values) - sums.sum() * count.astype(object)) / (count * len(values))
+    moved = shifts(offsets - own[group], between.astype(np.float64), count)
+    means = [
+        (Fraction(total, n) + Fraction(shift)) * times / unit
+        for total, n, shift in zip(sums.tolist(), count.tolist(), moved.tolist(), strict=True)
+    ]
+    return _texts_of_units(column, np.array([round(mean) for mean in means], object))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +88,22 @@ class Midpoint:
     accepts = frozenset({Structure.LINE})
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
-        """Return a middle for every group; O(n log n) and one text for each distinct one."""
+        """Return a middle for every group; O(n log n) and one text for each group."""
         keys, count = _present_keys(column, assignment)
-        some, last = count > 0, np.cumsum(count) - 1
-        scale = _Scale(column)
-        lo, hi = (keys[place[some]] % (column.size + 1) for place in (last - count + 1, last))
-        middles = scale.offsets[lo] + (scale.offsets[hi] - scale.offsets[lo]) / 2.0
-        distinct, place_of_some = np.unique(middles, return_inverse=True)
-        place = np.full(assignment.n_groups, len(distinct))
-        place[some] = place_of_some
-        labels = [*_mean_texts(column, scale.values(distinct)), *([] if some.all() else [None])]
-        return _with_box_loss(column, assignment, recoding="midpoint", labels=labels, place=place)
+        group = np.flatnonzero(count)
+        last = np.cumsum(count)[group] - 1
+        codes = (keys[place] % (column.size + 1) for place in (last - count[group] + 1, last))
+        least, greatest = (column.values[code] for code in codes)
+        if least.dtype.kind == "f":
+            pairs = zip(least.tolist(), greatest.tolist(), strict=True)
+            texts = _float_texts(column, [mean_of(pair) for pair in pairs])
+        else:
+            times, unit = _precision(column)
+            ends = np.concatenate([least, greatest]).astype(np.int64)
+            pair = np.tile(np.arange(len(group)), 2)
+            totals, two = group_totals(ends, pair, n_groups=len(group), times=times)
+            texts = _texts_of_units(column, _rounded(totals, two * unit))
+        return _of_some(column, assignment, recoding="midpoint", group=group, texts=texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,43 +176,60 @@ def _with_box_loss(
     )
 
 
-class _Scale:
-    """Distances from the least value, so scaled that no sum of them overflows.
+def _of_some(
+    column: EncodedColumn,
+    assignment: Assignment,
+    *,
+    recoding: str,
+    group: NDArray[np.int32] | NDArray[np.int64],
+    texts: list[str],
+) -> ValueColumn:
+    """Give some groups a text each, and all others NULL."""
+    place = np.full(assignment.n_groups, len(texts))
+    place[group] = np.arange(len(texts))
+    labels = [*texts, *([] if len(group) == assignment.n_groups else [None])]
+    return _with_box_loss(column, assignment, recoding=recoding, labels=labels, place=place)
 
-    offsets: (size,) float64.
+
+def _float_texts(column: EncodedColumn, means: list[float]) -> list[str]:
+    """Return numbers with the decimals of a mean, rounded from their shortest texts.
+
+    So they compare with the values of the column as these do, whatever their size.
     """
-
-    def __init__(self, column: EncodedColumn) -> None:
-        values = column.values
-        self._exponent = 0
-        if values.dtype.kind == "f":
-            # a power of two changes no digit; two bits less leave room for a difference
-            self._exponent = int(np.frexp(np.abs(values).max(initial=0.0))[1]) + 2
-            values = np.ldexp(values, -self._exponent)
-            self.offsets = values - values[:1]
-        else:
-            numbers = values.astype(np.int64)
-            # unsigned differences of int64 do not overflow
-            steps = numbers.view(np.uint64) - numbers[:1].view(np.uint64)
-            self.offsets = steps.astype(np.float64)
-            values = numbers
-        self._origin = float(values[0]) if column.size else 0.0
-
-    def values(self, offsets: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the values at these distances."""
-        return np.ldexp(self._origin + offsets, self._exponent)
+    digits = column.rule.decimals(column.kind)
+    return [f"{Decimal(repr(mean)):z.{digits}f}" for mean in means]
 
 
-def _digits(column: EncodedColumn) -> int:
-    if column.rule.digits is not None:
-        return max(column.rule.digits, 0)
-    return _DIGITS_OF_INTEGERS if column.kind is ColumnKind.INTEGER else _DIGITS_OF_FRACTIONS
-
-
-def _mean_texts(column: EncodedColumn, means: NDArray[np.float64]) -> list[str]:
+def _precision(column: EncodedColumn) -> tuple[int, int]:
+    """Return by what to multiply a mean of integers, or divide it, to have whole units of it."""
     if column.values.dtype.kind == "M":
-        unit = 1.0 if column.kind is ColumnKind.DATE else 1e6
-        rounded = (np.rint(means / unit) * unit).astype(np.int64)
-        return value_texts(column.kind, rounded.view(column.values.dtype))
-    digits = _digits(column)
-    return [f"{mean:z.{digits}f}" for mean in means.tolist()]
+        return 1, 1 if column.kind is ColumnKind.DATE else _MICROSECONDS
+    return 10 ** column.rule.decimals(column.kind), 1
+
+
+def _rounded(numerator: NDArray[Any], denominator: NDArray[np.int64]) -> NDArray[Any]:
+    """Return the nearest integers, of two the even one; denominator > 0."""
+    whole = numerator // denominator
+    rest = 2 * (numerator - whole * denominator)
+    up = (rest > denominator) | ((rest == denominator) & (whole % 2 == 1))
+    return np.asarray(whole + up.astype(np.int64))
+
+
+def _texts_of_units(column: EncodedColumn, units: NDArray[Any]) -> list[str]:
+    """Return whole days, seconds or units of the last decimal as values; each text once."""
+    distinct, place = np.unique(units, return_inverse=True)
+    if column.values.dtype.kind == "M":
+        moments = distinct.astype(np.int64) * _precision(column)[1]
+        texts = value_texts(column.kind, moments.view(column.values.dtype))
+    else:
+        digits = column.rule.decimals(column.kind)
+        texts = [_fixed(number, digits) for number in distinct.tolist()]
+    return [texts[i] for i in place.tolist()]
+
+
+def _fixed(units: int, digits: int) -> str:
+    """Return a number of units of 10**-digits with that many decimals."""
+    if not digits:
+        return str(units)
+    text = str(abs(units)).rjust(digits + 1, "0")
+    return f"{'-' if units < 0 else ''}{text[:-digits]}.{text[-digits:]}"

@@ -56,10 +56,12 @@ def staged(session: Session, publication: Publication, source: SourceRows) -> Pu
     """Return the publication as it reads a temporary copy of the source from now on.
 
     Only an owner publishes live, and what is drafted was read already, but for the subject. Of a
-    source whose rows are computed when it is read, the copy holds what was read.
+    source whose rows are computed when it is read, the copy holds what was read, from which means
+    are proved.
     """
     drafted = publication.drafted and publication.policy.subject is None
-    if publication.kind is ReleaseKind.VIEW or drafted:
+    proved = publication.info.is_computed and bool(publication.policy.means)
+    if publication.kind is ReleaseKind.VIEW or (drafted and not proved):
         return publication
     create, fill_it = _stage_statements(publication)
     session.pg.execute(create)
@@ -116,6 +118,8 @@ def _stage_statements(publication: Publication) -> tuple[sql.Composed, sql.Compo
     names = {*info.primary_key, *publication.kept, *([] if subject is None else [subject])}
     if publication.policy.anatomy:
         names |= {rule.column for rule in publication.policy.with_role(Role.SENSITIVE)}
+    if info.is_computed:
+        names |= {rule.column for rule in publication.policy.means}
     columns = sql.SQL(", ").join(
         sql.SQL("s.{0}::{1} AS {0}").format(
             sql.Identifier(column.name), sql.Identifier(column.base_schema, column.base_type)

@@ -414,3 +414,13 @@ def test_a_class_that_publishes_null_is_compared_in_nothing():
     assert found["il1"] == pytest.approx((0.8 + 0.5 + 0.5 + 0.4) / 6)
     assert found["il2"] == pytest.approx((4 / 7) / 2)
     assert all(np.isfinite(value) for value in found.values())
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_the_squared_error_of_integers_of_many_digits_is_that_of_their_differences(sign):
+    ids = [0, 0, 0, 1, 1, 1]
+    plain, far = (
+        published_by(encoded({"x": [start + step for step in (0, 1, 3, 5, 8, 9)]}), ids)
+        for start in (0, sign * 2**62)
+    )
+    assert plain["sse-ratio"] == pytest.approx(far["sse-ratio"])

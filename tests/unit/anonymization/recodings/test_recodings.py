@@ -306,7 +306,7 @@ def test_a_midpoint_is_the_middle_of_the_least_and_the_greatest_value():
     assert ["2"] == labels("midpoint", column_of([1, 4], digits=0), 0, 0)
     days = [date(2020, 1, 1), date(2020, 1, 9), date(2020, 1, 2)]
     assert ["2020-01-05"] == labels("midpoint", column_of(days), 0, 0, 0)
-    assert ["0.0"] == labels("midpoint", column_of([-(2**63), 2**63 - 1]), 0, 0)
+    assert ["-0.5"] == labels("midpoint", column_of([-(2**63), 2**63 - 1]), 0, 0)
 
 
 @pytest.mark.parametrize(
