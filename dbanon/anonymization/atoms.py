@@ -173,17 +173,19 @@ def unsafe(
     columns: Collection[str],
     least: int,
     subjects: NDArray[np.int32] | None = None,
-) -> NDArray[np.bool_]:
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which atoms are not to be shown with columns that no release showed of them.
 
-    Whoever has the earlier releases can tell the rows of an atom from those that it is merged with,
-    by the values that both show. So an atom has to have ``least`` persons, and to meet what is
-    asked of these columns by itself. atoms: as for ``run_by_atoms``; (a,).
+    Whoever has the earlier releases can distinguish the rows of an atom from those that it is
+    merged with, by the values that both show. So an atom has to have ``least`` persons, and to meet
+    the models of these columns by itself. atoms: as for ``run_by_atoms``; (a,) each: those that are
+    too small, which readers know, and those whose values do not meet the models, which they do not.
     """
     rows = np.flatnonzero(atoms >= 0)
     groups = atoms[rows]
     owners = rows.astype(np.int32) if subjects is None else subjects[rows]
-    bad: NDArray[np.bool_] = persons_of(groups, owners) < least
+    small: NDArray[np.bool_] = persons_of(groups, owners) < least
+    bad = np.zeros_like(small)
     demands = [
         demand
         for demand in all_demands(encoded, policy)
@@ -197,4 +199,4 @@ def unsafe(
         if subjects is not None and measure is not None:
             values = encoded.sensitive[rows, demand.column or 0]
             bad |= ~demand.model.meets(achieved_by_persons(measure, groups, owners, values))
-    return bad
+    return small, bad

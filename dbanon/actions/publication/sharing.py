@@ -10,14 +10,14 @@ from dbanon.actions.preparation.prepare import Prepared, in_force, read_source, 
 from dbanon.domain.errors import ConfigError, Unsatisfiable
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role
 from dbanon.domain.release import ReleaseKind, Sharing
-from dbanon.domain.table import ColumnKind
+from dbanon.domain.table import ColumnKind, quote_identifier
 from dbanon.domain.text import command
 from dbanon.models.parameters import COLUMNS
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import is_plain, sensitive_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import numpy as np
     import pyarrow as pa
@@ -60,7 +60,8 @@ def share(
 
     Returns None when nothing is remembered to compare with, when the release starts a series of its
     own, or when it cannot be made of atoms.
-    Raises Unsatisfiable when no union of atoms meets the policy, and what ``prepare`` raises.
+    Raises Unsatisfiable when no union of atoms meets the policy, or a new column cannot be shown of
+    all atoms, and what ``prepare`` raises.
     """
     from dbanon.actions.preparation.cautions import of_rows, require_none
     from dbanon.actions.preparation.loading import notes
@@ -233,7 +234,11 @@ def _safe(
     policy: Policy,
     persons: NDArray[np.int32],
 ) -> NDArray[np.int32]:
-    """Return the atoms without those of whom columns would be shown for the first time, in vain."""
+    """Return the atoms without those too small to be shown with columns new to them.
+
+    Raises Unsatisfiable when some do not meet the models in such a column: to withhold these would
+    disclose to readers of the earlier releases whose values are alike.
+    """
     import numpy as np
 
     from dbanon.anonymization.atoms import unsafe
@@ -249,7 +254,7 @@ def _safe(
         if not len(rows):
             continue
         numbers, dense = np.unique(atom[rows], return_inverse=True)
-        bad = unsafe(
+        small, alike = unsafe(
             source.encoded.take(rows),
             policy,
             dense.astype(np.int32),
@@ -257,8 +262,22 @@ def _safe(
             least=policy.k,  # which this release promises of what it is the first to show
             subjects=None if source.subjects is None else source.subjects[rows],
         )
-        found[np.isin(atom, numbers[bad])] = -1
+        if (alike & ~small).any():
+            n_alike = len(np.unique(persons[rows[(alike & ~small)[dense]]]))
+            raise _alike(policy, sorted(new), n_alike)
+        found[np.isin(atom, numbers[small])] = -1
     return found
+
+
+def _alike(policy: Policy, columns: Sequence[str], n_persons: int) -> Unsatisfiable:
+    """Return the error of columns that cannot be added to what was published of some persons."""
+    names = ", ".join(map(quote_identifier, columns))
+    other = command("dbanon publish", policy.table, options="--new-series --recipients-changed")
+    return Unsatisfiable(
+        f"{names} was not published before, and {n_persons} of those published together with others"
+        " are too much alike in it: a release without them would disclose that",
+        hint=f"take the column out of the policy; or for other readers: {other}",
+    )
 
 
 def _merged(

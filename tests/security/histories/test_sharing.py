@@ -156,19 +156,31 @@ def test_an_old_release_of_the_same_relation_is_coarsened(patients):
     assert len(cells(before, members(patients, second))) == first.loss.n_classes
 
 
-def test_a_column_that_was_never_shown_is_shown_of_whoever_is_safe_by_it(patients):
-    patients.execute(
-        "UPDATE public.patients SET note = CASE WHEN age < 40 THEN 'no' ELSE id::text END"
-    )
+def test_a_new_column_in_which_some_classes_are_alike_is_refused_whichever_these_are(patients):
     one = other_policy(patients, "one", quasi=["age"], sensitive=["disease"])
     two = other_policy(patients, "two", quasi=["sex"], sensitive=["disease", "note"], l=2)
-    first, second = publish(patients, policy=one), publish(patients, policy=two)
-    before, now = members(patients, first), members(patients, second)
-    notes = shown(before, values_of(patients, "note"))
-    safe = {p for p, own in before.items() if len(notes[own]) >= 2}
-    assert safe == now.keys()
-    assert 0 < len(safe) < 200 == len(before)
-    assert 200 - len(safe) == second.sharing.withheld
+    before = members(patients, publish(patients, policy=one))
+    for alike in ("age < 40", "age >= 40"):
+        patients.execute(
+            f"UPDATE public.patients SET note = CASE WHEN {alike} THEN 'no' ELSE id::text END"
+        )
+        notes = shown(before, values_of(patients, "note"))
+        of_alike = [p for p, own in before.items() if len(notes[own]) < 2]
+        assert 0 < len(of_alike) < 200
+        with pytest.raises(Unsatisfiable, match=f"{len(of_alike)} of those published") as raised:
+            publish(patients, policy=two)
+        assert "note" in str(raised.value)
+        assert "--new-series --recipients-changed" in raised.value.hint
+        found = patients.execute("SELECT to_regclass('anon.patients_two') IS NULL")
+        assert [(True,)] == found
+
+
+def test_a_new_column_is_shown_of_everybody_if_no_class_is_alike_in_it(patients):
+    one = other_policy(patients, "one", quasi=["age"], sensitive=["disease"])
+    two = other_policy(patients, "two", quasi=["sex"], sensitive=["disease", "note"], l=2)
+    publish(patients, policy=one)
+    second = publish(patients, policy=two)
+    assert (200, 0) == (second.sharing.kept, second.sharing.withheld)
     assert () == second.composition.failed
 
 
