@@ -186,8 +186,23 @@ class Assignment:
 class LabelNode(NamedTuple):
     """A label with the one above it, and its place among the others.
 
-    parent: None for the root; level: how many steps below the root it is; values_below: how many
-    values it stands for, 0 for a value.
+    parent: None for the root; level: how many steps below the root it is; listed: how many values
+    of a stored taxonomy it stands for, itself if it is one; is_value: whether it is a value.
+    """
+
+    label: str
+    parent: str | None
+    level: int
+    listed: int
+    is_value: bool
+
+
+class LabelRow(NamedTuple):
+    """A row of the relation of labels.
+
+    values_below: the values of the stored taxonomy below the label and those published that it
+    lacks, 0 for a value. Without a stored taxonomy: the values published below the label, and one
+    more for each published label at or below it that is no value, for whatever it hides.
     """
 
     label: str
@@ -231,6 +246,28 @@ class ValueColumn:
         return replace(
             self, index=index.astype(np.int32), labels=labels, loss=self.loss[used], nodes=nodes
         )
+
+
+def label_rows(column: ValueColumn) -> list[LabelRow]:
+    """Return what readers look up of the published labels and of those above them.
+
+    It follows from the published labels and from the stored taxonomy alone.
+    """
+    parents = {node.label: node.parent for node in column.nodes}
+    is_stored = any(node.listed for node in column.nodes)
+    below = {node.label: node.listed for node in column.nodes}
+    published = frozenset(column.labels)
+    for node in column.nodes:
+        hides = not is_stored and not node.is_value and node.label in published
+        if hides or (node.is_value and not node.listed):
+            label: str | None = node.label
+            while label is not None:
+                below[label] += 1
+                label = parents[label]
+    return [
+        LabelRow(node.label, node.parent, node.level, 0 if node.is_value else below[node.label])
+        for node in column.nodes
+    ]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -22,7 +22,8 @@ class Taxonomy:
 
     labels: (n_nodes,) str; parent: (n_nodes,) int32, -1 for the root; depth: (n_nodes,) int32;
     leaf_lo, leaf_hi: (n_nodes,) int32, inclusive leaf numbers; leaves: (n_leaves,) int32, the
-    node of each leaf.
+    node of each leaf; added: (n_leaves,) bool, the leaves that were taken from the rows of a source
+    and not from a stored taxonomy, None for none.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Taxonomy:
     leaf_hi: NDArray[np.int32]
     leaves: NDArray[np.int32]
     version: int = 0
+    added: NDArray[np.bool_] | None = None
 
     @property
     def n_leaves(self) -> int:

@@ -12,6 +12,8 @@ from bisect import bisect_left
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dbanon.anonymization.encoding.tree_cells import numbered
 
 if TYPE_CHECKING:
@@ -105,6 +107,7 @@ def _grown(taxonomy: Taxonomy, places: Mapping[int, Sequence[str]]) -> Taxonomy:
     parent: list[int] = []
     depth: list[int] = []
     found: list[int] = []
+    added: list[bool] = []
     place_of: dict[int, int] = {-1: -1}
     for node, label in enumerate(taxonomy.labels):
         place_of[node] = len(labels)
@@ -115,8 +118,9 @@ def _grown(taxonomy: Taxonomy, places: Mapping[int, Sequence[str]]) -> Taxonomy:
         for text, upper in more:
             if node in leaves:
                 found.append(len(labels))
+                added.append(text is not label)
             labels.append(text)
             parent.append(upper)
             depth.append(int(taxonomy.depth[node]))
     grown = numbered(taxonomy.name, labels, parent=parent, depth=depth, leaves=found)
-    return replace(grown, version=taxonomy.version)
+    return replace(grown, version=taxonomy.version, added=np.array(added, np.bool_))

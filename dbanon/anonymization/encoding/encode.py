@@ -381,4 +381,5 @@ def _flat_taxonomy(name: str, texts: Sequence[str]) -> Taxonomy:
         leaf_lo=np.append(np.int32(0), leaf),
         leaf_hi=np.append(np.int32(n_leaves - 1), leaf),
         leaves=leaf + np.int32(1),
+        added=np.ones(n_leaves, np.bool_),
     )

@@ -54,6 +54,7 @@ def _grown(taxonomy: Taxonomy) -> Taxonomy:
         leaf_lo=_longer(taxonomy.leaf_lo, [last_leaf] * height),
         leaf_hi=_longer(leaf_hi, [last_leaf] * height),
         leaves=_longer(taxonomy.leaves, [first + height - 1]),
+        added=np.append(np.zeros(last_leaf, np.bool_), True),
     )
 
 

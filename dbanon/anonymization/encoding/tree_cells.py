@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -67,12 +68,11 @@ def prefix_tree(
     """Return a tree of the first 1, 2 .. ``length`` characters of some texts, and its cells.
 
     A text of at most ``length`` characters is a cell of its own; all that begin with one of
-    ``pooled`` are one cell below the root, labelled with zeros. Labels are filled up with stars to
-    the length of the texts if all have the same, and have one star otherwise, for how long a text
-    is would be known of it. joined: whether a text and those that begin with it have a node of
-    their own, which would tell of a cell how long its text is. O(m log m + m * length).
+    ``pooled`` are one cell below the root, labelled with zeros. A label has one star, whatever the
+    lengths of the texts, so that no text has an influence on the labels of others. joined: whether
+    a text and those that begin with it have a node of their own, which would disclose of a cell how
+    long its text is. O(m log m + m * length).
     """
-    width = len(texts[0]) if len({len(text) for text in texts}) == 1 else 0
     begun: set[str] = set()
     if joined:
         begun.update(text[:n] for text in texts for n in range(1, min(len(text), length + 1)))
@@ -80,10 +80,9 @@ def prefix_tree(
     def above(text: str) -> tuple[str, ...]:
         """Return the labels of the nodes from below the root down to above a text."""
         if text[:length] in pooled:
-            zeros = "0" * length
-            return (zeros.ljust(width, "*") if width else f"{zeros}*",)
+            return (f"{'0' * length}*",)
         deepest = min(length, len(text) - (text not in begun))  # 1301 and 13012 are below 1301*
-        return tuple(text[:n].ljust(max(width, n + 1), "*") for n in range(1, deepest + 1))
+        return tuple(f"{text[:n]}*" for n in range(1, deepest + 1))
 
     labels, parent, depth = [ROOT_LABEL], [-1], [0]
     leaves: list[int] = []
@@ -101,6 +100,7 @@ def prefix_tree(
         leaves.append(path.pop())
         before = upper
     taxonomy = numbered(name, labels, parent=parent, depth=depth, leaves=leaves)
+    taxonomy = replace(taxonomy, added=np.ones(len(leaves), np.bool_))
     alone = [len(labels[leaf]) <= length and labels[leaf] not in pooled for leaf in leaves]
     nodes = taxonomy.leaves
     return taxonomy, np.where(np.array(alone, bool), nodes, taxonomy.parent[nodes])

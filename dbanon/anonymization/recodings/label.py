@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -55,27 +56,44 @@ class Label:
 
 
 def with_all_above(taxonomy: Taxonomy, nodes: NDArray[np.int64]) -> tuple[LabelNode, ...]:
-    """Return some nodes and those above them, which say no more of the values than they do."""
-    found = set(nodes.tolist())
+    """Return the labels of some nodes and those above them, which disclose no more of the values.
+
+    A label that recurs from a node to its child is one. The node of all that begins with a value is
+    left out where it is none of ``nodes`` and has nothing but that value below it here: whether
+    there is one depends on values that are not among them. O(nodes x height).
+    """
+    labels, parent = taxonomy.labels, taxonomy.parent
+    place: dict[str, int] = {}
+    above: dict[str, str | None] = {}
     for node in nodes.tolist():
-        above = int(taxonomy.parent[node])
-        while above >= 0 and above not in found:
-            found.add(above)
-            above = int(taxonomy.parent[above])
-    return tuple(
-        LabelNode(
-            taxonomy.labels[node],
-            taxonomy.labels[above] if (above := int(taxonomy.parent[node])) >= 0 else None,
-            int(taxonomy.depth[node]),
-            _values_below(taxonomy, node),
-        )
-        for node in sorted(found)
-    )
+        while node >= 0:
+            label, upper = labels[node], int(parent[node])
+            if upper < 0 or labels[upper] != label:
+                place[label] = node
+                above[label] = labels[upper] if upper >= 0 else None
+            node = upper  # noqa: PLW2901
+    published, below = {labels[node] for node in nodes.tolist()}, Counter(above.values())
+    if taxonomy.added is not None and taxonomy.added.all():
+        kept = published | {labels[0]}
+        for label in published:
+            begins = f"{label}*"
+            if above[label] == begins and below[begins] == 1 and begins not in kept:
+                above[label] = above.pop(begins)
+    level: dict[str | None, int] = {None: -1}
+    found = []
+    for label in sorted(above, key=place.__getitem__):
+        level[label] = level[above[label]] + 1
+        listed, is_value = _listed(taxonomy, place[label])
+        found.append(LabelNode(label, above[label], level[label], listed, is_value))
+    return tuple(found)
 
 
-def _values_below(taxonomy: Taxonomy, node: int) -> int:
+def _listed(taxonomy: Taxonomy, node: int) -> tuple[int, bool]:
+    """Return how many values of a stored taxonomy are below a node, and whether it is a value."""
     first, last = int(taxonomy.leaf_lo[node]), int(taxonomy.leaf_hi[node])
-    return 0 if int(taxonomy.leaves[first]) == node else last - first + 1
+    added = 0 if taxonomy.added is None else int(taxonomy.added[first : last + 1].sum())
+    is_value = taxonomy.labels[taxonomy.leaves[first]] == taxonomy.labels[node]
+    return last - first + 1 - added, is_value
 
 
 def common_ancestors(

@@ -15,7 +15,7 @@ from dbanon.db.locks import patiently
 from dbanon.db.queries import identifiers, relation, template
 from dbanon.db.releases import views
 from dbanon.db.releases.beside.relations import LABELS
-from dbanon.domain.assignment import LabelNode
+from dbanon.domain.assignment import LabelRow, label_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import ValueColumn
     from dbanon.domain.table import TableName
 
-_COLUMNS = ("column_name", *LabelNode._fields)
+_COLUMNS = ("column_name", *LabelRow._fields)
 
 
 def statements(publication: Publication) -> list[sql.Composed]:
@@ -65,5 +65,5 @@ def _fill(session: Session, name: TableName, columns: Iterable[ValueColumn]) -> 
     copy = sql.SQL("COPY {} ({}) FROM STDIN").format(relation(name), identifiers(_COLUMNS))
     with session.pg.cursor().copy(copy) as rows:
         for column in columns:
-            for node in column.nodes:
-                rows.write_row((column.name, *node))
+            for row in label_rows(column):
+                rows.write_row((column.name, *row))

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from dbanon.anonymization.pipeline import accepts
 from dbanon.anonymization.recodings.value_set import array_element
 from dbanon.anonymization.registry import RECODINGS, default_recoding
-from dbanon.domain.assignment import Assignment
+from dbanon.domain.assignment import Assignment, label_rows
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import ColumnKind
+from dbanon.formats.taxonomy_builder import from_levels
 
 MOMENT = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -281,13 +282,13 @@ def test_a_label_comes_with_all_that_is_above_it_and_nothing_beside_or_below():
     column = column_of([*"bcef", None], taxonomy="letters")
     result = RECODINGS["label"].publish(column, groups(0, 0, 1, 1, 2))
     assert ("P", "Y", None) == result.labels
-    assert result.nodes == (
+    assert [
         ("*", None, 0, 7),
         ("P", "*", 1, 2),
         ("U", "*", 1, 4),
         ("X", "U", 2, 2),
         ("Y", "X", 3, 2),
-    )
+    ] == label_rows(result)
     assert () == RECODINGS["set"].publish(column, groups(0, 0, 1, 1, 2)).nodes
 
 
@@ -358,13 +359,13 @@ def test_a_date_part_loses_the_days_it_stands_for():
 def test_a_prefix_is_what_all_values_begin_with():
     places = ["13053", "13068", "13068", "13053", "14853", "14850", "02139"]
     column = column_of(places, recoding="prefix")
-    assert ["130**", "1485*", "02139"] == labels("prefix", column, 0, 0, 0, 0, 1, 1, 2)
-    assert ["1****", "*"] == labels("prefix", column, 0, 0, 0, 0, 0, 1, 1)
+    assert ["130*", "1485*", "02139"] == labels("prefix", column, 0, 0, 0, 0, 1, 1, 2)
+    assert ["1*", "*"] == labels("prefix", column, 0, 0, 0, 0, 0, 1, 1)
     codes = ["I10", "I10.1", "E11", None]
     column = column_of(codes, recoding="prefix")
     assert ["I10*", "E11", None] == labels("prefix", column, 0, 0, 1, 2)  # one begins the other
     longest = ["x" * 40 + "a", "x" * 40 + "b"]
-    assert ["x" * 16 + "*" * 25] == labels("prefix", column_of(longest, recoding="prefix"), 0, 0)
+    assert ["x" * 16 + "*"] == labels("prefix", column_of(longest, recoding="prefix"), 0, 0)
 
 
 def test_a_prefix_with_a_taxonomy_is_refused():
@@ -564,3 +565,47 @@ def test_labels_are_distinct_and_true_of_every_member(recoding, table, data):
         for rows, label in zip(naive.members(assignment), result.index.tolist(), strict=True):
             codes = column.codes[rows].tolist()
             assert is_true(column, recoding, result.labels[label], codes)
+
+
+OF_ROWS = [
+    ("flat", {}, ["heart", "heart", "lung", "lung"], "liver"),
+    ("prefix", {"recoding": "prefix"}, ["02138", "02138", "02139", "02139"], "0213912"),
+    ("prefix", {"recoding": "prefix"}, ["0213", "0213", "0214", "0215"], "02139"),
+    ("floor", {"at_least": 3}, ["02138", "02139", "03601", "03601"], "021391"),
+    ("other", {"taxonomy": "letters", "on_new_value": "other"}, ["b", "c", "b", "e"], "new"),
+]
+
+
+@pytest.mark.parametrize(("made_of", "rule", "values", "unpublished"), OF_ROWS)
+def test_what_is_not_published_has_no_part_in_labels_or_in_what_is_above_them(
+    made_of, rule, values, unpublished
+):
+    def shown(values, ids):
+        column = column_of(values, **rule)
+        recoding = rule.get("recoding", "label")
+        result = RECODINGS[recoding].publish(column, groups(*ids))
+        return [result.labels[i] for i in result.index], set(label_rows(result))
+
+    assert shown(values, [0, 0, 1, 1]) == shown([*values, unpublished], [0, 0, 1, 1, -1]), made_of
+
+
+def test_a_label_of_no_stored_taxonomy_counts_the_published_values_and_one_more_for_the_rest():
+    column = column_of(["021", "022", "023", "03", "04"], recoding="prefix")
+    result = RECODINGS["prefix"].publish(column, groups(0, 1, 1, 2, 2))
+    assert ["021", "02*", "0*"] == [result.labels[i] for i in result.index]
+    assert [("*", None, 0, 3), ("0*", "*", 1, 3), ("02*", "0*", 2, 2), ("021", "02*", 3, 0)] == (
+        label_rows(result)
+    )
+
+
+def test_a_label_that_recurs_is_one_row():
+    places = from_levels("places", [("Asia", "Asia", "*"), ("Rome", "Europe", "*")])
+    rules = {"x": {"taxonomy": "places"}}
+    column = encoded({"x": ["Asia", "Rome"]}, rules=rules, taxonomies=[places]).quasi[0]
+    result = RECODINGS["label"].publish(column, groups(0, 1))
+    assert [
+        ("*", None, 0, 2),
+        ("Asia", "*", 1, 0),
+        ("Europe", "*", 1, 1),
+        ("Rome", "Europe", 2, 0),
+    ] == label_rows(result)
