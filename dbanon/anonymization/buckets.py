@@ -25,13 +25,13 @@ def run_in_buckets(
     subjects: NDArray[np.int32] | None,
     *,
     l: int,
-    seed: int,
+    draws: NDArray[np.uint64],
     stages: Stages,
 ) -> Outcome:
     """Deal the persons of a table with one sensitive column into buckets of l values at least.
 
-    subjects: (n,) the person of each row, None where each row is one. A bucket publishes its
-    number and nothing else, and no quasi-identifier loses anything.
+    subjects: (n,) the person of each row, None where each row is one; draws: as ``deal`` takes
+    them. A bucket publishes its number and nothing else, and no quasi-identifier loses anything.
 
     Raises PolicyError when a person has several rows, Unsatisfiable as ``deal`` does.
     """
@@ -42,7 +42,7 @@ def run_in_buckets(
         )
         raise PolicyError(msg, hint="publish a view with one row a person, or leave anatomy out")
     with stages("cluster"):
-        assignment = deal(encoded.sensitive[:, 0], l=l, seed=seed)
+        assignment = deal(encoded.sensitive[:, 0], draws, l=l)
     n_groups = assignment.n_groups
     number = ValueColumn(
         name=BUCKET,

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from dbanon.anonymization.encoding.encode import encode
 from dbanon.anonymization.encoding.population import encode_population
 from dbanon.anonymization.pipeline import run
+from dbanon.domain.chance import shuffled
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import (
     K_ANONYMITY,
@@ -272,7 +273,8 @@ def _cast(column: pa.ChunkedArray, target: pa.DataType, name: str) -> pa.Chunked
 def _publish(table: pa.Table, outcome: Outcome) -> pa.Table:
     """Replace the quasi-identifiers, leave out suppressed rows and forget the order of the rest."""
     group = outcome.assignment.group
-    rows = np.random.default_rng().permutation(np.flatnonzero(group >= 0))
+    shown = np.flatnonzero(group >= 0)
+    rows = shown[shuffled(len(shown))]
     published = {column.name: _texts(column, group[rows]) for column in outcome.values.columns}
     for name in table.column_names:
         if name not in published:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dbanon.actions.doctor.findings import Finding, Level, failure
+from dbanon.actions.preparation.fingerprint import is_dealt_by_seed
 from dbanon.actions.preparation.loading import (
     changes,
     gained_rights,
@@ -101,6 +102,10 @@ def _served(
     if release.policy.anatomy and BUCKETS.find(session, release.relation) is None:
         problem = "its sensitive values are gone, or others can change them"
         yield failure(subject, problem, repair)
+    if is_dealt_by_seed(release):
+        problem = "its buckets were dealt by a seed: the order of the table reveals exact values"
+        publish = command("dbanon publish", release.table, options="--new-series")
+        yield failure(subject, problem, f"dbanon release drop {release.id}, then {publish}")
     for problem in identity.strangers(session, published, release.data_id):
         yield failure(subject, problem, "let this role or the owner of the database own it")
     for relation in (source, published):

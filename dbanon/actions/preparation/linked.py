@@ -101,7 +101,7 @@ def prepare_linked(
 
     members = members_of(loaded, request)
     make_algorithm(members[0].policy, stages=stages)
-    read = read_linked(session, members, request, stages, strict=strict)
+    read = read_linked(session, members, stages, strict=strict)
     persons, policy = read.sources[0].encoded, members[0].policy
     outcomes = run_linked(persons, policy, read.tables, seed=request.seed, stages=stages)
     require_each(read.tables, outcomes[1:])
@@ -111,7 +111,6 @@ def prepare_linked(
 def read_linked(
     session: Session,
     members: Sequence[Member],
-    request: Request,
     stages: Stages,
     *,
     strict: bool = False,
@@ -131,7 +130,7 @@ def read_linked(
         require_none([caution for found in warnings for caution in found])
     tables = []
     for i, member in enumerate(members[1:], 1):
-        sources[i], linked = _linked(sources[0], sources[i], member, seed=request.seed)
+        sources[i], linked = _linked(sources[0], sources[i], member)
         tables.append(linked)
     return LinkedSource(members, sources, tables, warnings)
 
@@ -283,11 +282,10 @@ def _apart(
     return tuple(rule for rule in own.columns if rule.column not in names)
 
 
-def _linked(persons: Source, source: Source, member: Member, *, seed: int) -> tuple[Source, Linked]:
+def _linked(persons: Source, source: Source, member: Member) -> tuple[Source, Linked]:
     """Find the person of each row, and let go of rows whose persons are not published."""
     import numpy as np
 
-    from dbanon.actions.preparation.subjects import draws
     from dbanon.anonymization.linked import Linked
 
     subjects = _places(source, persons)
@@ -302,8 +300,8 @@ def _linked(persons: Source, source: Source, member: Member, *, seed: int) -> tu
         source = replace(source.take(rows), n_of_nobody=left_out)
         subjects = subjects[rows]
     drawn = np.zeros(len(subjects), np.uint64)
-    if member.policy.rows_per_subject is not None:
-        drawn = draws(source.rows.keys, subjects, seed=seed)
+    if source.draws is not None:
+        drawn = source.draws[:, 0]
     return source, Linked(source.encoded, member.policy, subjects, drawn)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
@@ -12,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dbanon.actions.preparation.chance import persons_of
 from dbanon.anonymization.masking.categories import RareToOther
 from dbanon.anonymization.masking.interfaces import Rows
 from dbanon.anonymization.registry import make_masking
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from dbanon.actions.preparation.chance import Persons
     from dbanon.anonymization.masking.interfaces import Masking, NumberMasking, ValueMasking
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
@@ -83,22 +84,14 @@ def _masked(
     methods = [(step, method) for step, method in methods if method.within_class is within_class]
     if not methods or not len(rows.keys):
         return rows
-    key = hmac.digest(store.sampling_key(session), b"masking", "sha256")
+    key = store.secret_for(session, "masking")
     columns = {name: one_chunk(column) for name, column in _named(rows)}
-    persons, order = _persons(rows, policy), _by_key(rows.keys)
+    persons, order = persons_of(rows, policy), _by_key(rows.keys)
     for step, method in methods:
         within = [codes_of(columns[name]) for name in step.within]
         parts = _parts([apart, *within], order)
         columns |= _Application(step, method, key, policy, persons, parts).of(columns, info)
     return _replaced(rows, columns, {name for step, _ in methods for name in step.columns})
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Persons:
-    """The person of each row, (n,), and each person spelled as JSON."""
-
-    number: NDArray[np.int64]
-    spelled: Sequence[str]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -109,7 +102,7 @@ class _Application:
     method: Masking
     key: bytes
     policy: Policy
-    persons: _Persons
+    persons: Persons
     parts: Sequence[NDArray[np.int64]]
 
     def of(self, columns: Columns, info: TableInfo) -> Columns:
@@ -232,18 +225,6 @@ def _replaced(rows: SourceRows, columns: Columns, masked: Collection[str]) -> So
     changed = {name: columns[name] for name in masked}
     kept = None if rows.kept is None else with_columns(rows.kept, changed)
     return replace(rows, columns=with_columns(rows.columns, changed), kept=kept)
-
-
-def _persons(rows: SourceRows, policy: Policy) -> _Persons:
-    if policy.subject is None:
-        keys = zip(*(column.to_pylist() for column in rows.keys.columns), strict=True)
-        spelled = [json.dumps([*map(str, key)]) for key in keys]
-        return _Persons(np.arange(len(spelled)), spelled)
-    tables = [table for table in (rows.columns, rows.kept, rows.keys) if table is not None]
-    found = next(t.column(policy.subject) for t in tables if policy.subject in t.column_names)
-    column = one_chunk(found if pa.types.is_dictionary(found.type) else found.dictionary_encode())
-    spelled = [json.dumps([str(value)]) for value in column.dictionary.to_pylist()]
-    return _Persons(codes_of(column).astype(np.int64), [*spelled, "[]"])
 
 
 def _by_key(keys: pa.Table) -> NDArray[np.int64]:

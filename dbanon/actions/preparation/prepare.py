@@ -88,7 +88,8 @@ class Source:
     population: of the models that count one; n_filtered: rows that do not meet the policy's
     conditions; n_not_drawn: those that do, of persons who are not in its sample;
     n_of_nobody: those of persons who are not among those of the dataset; quasi: the
-    quasi-identifiers that were asked for, as read.
+    quasi-identifiers that were asked for, as read; draws: (n, c) secret numbers of each row, if the
+    policy deals persons or chooses rows by them.
     """
 
     rows: SourceRows
@@ -102,6 +103,7 @@ class Source:
     n_not_drawn: int = 0
     n_of_nobody: int = 0
     quasi: pa.Table | None = None
+    draws: NDArray[np.uint64] | None = None
 
     def take(self, rows: NDArray[np.int64]) -> Source:
         """Return some rows, all of each person, on the scales of the whole."""
@@ -119,6 +121,7 @@ class Source:
             subjects=subjects,
             owners=owners,
             quasi=None if self.quasi is None else self.quasi.take(pa.array(rows)),
+            draws=None if self.draws is None else self.draws[rows],
         )
 
 
@@ -225,6 +228,7 @@ def read_source(
     linked: whether its rows belong to persons of another table, however many each has; quasi: the
     quasi-identifiers that are needed as read, too.
     """
+    from dbanon.actions.preparation.chance import draws
     from dbanon.actions.preparation.subjects import several_a_person, subjects_of
     from dbanon.anonymization.encoding.encode import encode
     from dbanon.db import transfer
@@ -241,6 +245,7 @@ def read_source(
             encoded = encode(source.columns, ordered, kinds=kinds, taxonomies=loaded.taxonomies)
             owned = subjects_of(source.columns, policy, kinds) if several else (None, None)
             asked = source.columns.select(quasi) if quasi else None
+            drawn = draws(session, source, policy, owned[0])
             source = transfer.without_quasi(source, policy)
         population = _read_population(session, info, policy, encoded, stages)
     return Source(
@@ -254,6 +259,7 @@ def read_source(
         n_filtered=transfer.count_left_out(session, info, policy),
         n_not_drawn=n_not_drawn,
         quasi=asked,
+        draws=drawn,
     )
 
 
@@ -287,7 +293,7 @@ def _read(
     from dbanon.actions.preparation.subjects import with_subject
     from dbanon.db import transfer
 
-    owned = several or policy.sample is not None or bool(policy.masking)
+    owned = several or policy.sample is not None or bool(policy.masking) or policy.anatomy
     source = transfer.read(session, info, with_subject(policy) if owned else policy)
     source, n_not_drawn = draw(session, source, policy)
     return mask(session, source, policy, info), n_not_drawn
@@ -295,7 +301,6 @@ def _read(
 
 def search(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Outcome:
     """Group the rows, or the persons where some have several; by anatomy, deal them to buckets."""
-    from dbanon.actions.preparation.subjects import draws
     from dbanon.anonymization.buckets import run_in_buckets
     from dbanon.anonymization.occurrences import run_by_occurrence
     from dbanon.anonymization.persons import run_by_subject
@@ -303,12 +308,16 @@ def search(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Outc
 
     encoded, subjects, population = source.encoded, source.subjects, source.population
     if policy.anatomy:
-        return run_in_buckets(encoded, subjects, l=level(policy) or 1, seed=seed, stages=stages)
+        assert source.draws is not None  # noqa: S101 - they are read for such a policy
+        return run_in_buckets(
+            encoded, subjects, l=level(policy) or 1, draws=source.draws, stages=stages
+        )
     if subjects is None:
         return run(encoded, policy, seed=seed, stages=stages, population=population)
     if policy.rows_per_subject is None:
         return run_by_subject(encoded, policy, subjects, seed=seed, stages=stages)
-    drawn = draws(source.rows.keys, subjects, seed=seed)
+    assert source.draws is not None  # noqa: S101 - they are read for such a policy
+    drawn = source.draws[:, 0]
     return run_by_occurrence(
         encoded, policy, subjects, drawn, seed=seed, stages=stages, population=population
     )

@@ -59,27 +59,6 @@ def with_subject(policy: Policy) -> Policy:
     return replace(policy, columns=tuple(columns))
 
 
-def draws(keys: pa.Table, subjects: NDArray[np.int32], *, seed: int) -> NDArray[np.uint64]:
-    """Return a number of each row by which to choose among those of its person.
-
-    It depends on the row's key and on the seed alone: rows that come or go leave the others where
-    they are, so that a refresh chooses as before. Who has one row only is given 0.
-    """
-    import hashlib
-
-    import numpy as np
-
-    several = np.flatnonzero(np.bincount(subjects)[subjects] > 1)
-    chosen = keys.take(several)
-    salt = seed.to_bytes(8, "big", signed=False)
-    drawn = np.zeros(len(subjects), np.uint64)
-    drawn[several] = [
-        int.from_bytes(hashlib.blake2b(repr(key).encode(), key=salt, digest_size=8).digest())
-        for key in zip(*(column.to_pylist() for column in chosen.columns), strict=True)
-    ]
-    return drawn
-
-
 def subjects_of(
     columns: pa.Table, policy: Policy, kinds: Mapping[str, ColumnKind]
 ) -> tuple[NDArray[np.int32], pa.Array]:

@@ -99,7 +99,7 @@ def grow_together(
 
     previous = [replaced(session, one.info, request) for one in loaded]
     of_tables = members_of(loaded, request)
-    read = read_linked(session, of_tables, request, stages, strict=gate.strict)
+    read = read_linked(session, of_tables, stages, strict=gate.strict)
     served = _served(read, present)
     with stages("compare"):
         stay = _stand(session, read, served, present, leavers=leavers)

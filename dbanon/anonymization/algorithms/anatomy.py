@@ -11,6 +11,8 @@ from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import Unsatisfiable
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from dbanon.kernels.arrays import Int32s, Int64s
 
 
@@ -23,14 +25,16 @@ def greatest_level(values: Int32s) -> int:
     return len(values) // int(np.bincount(values).max()) if len(values) else 0
 
 
-def deal(values: Int32s, *, l: int, seed: int) -> Assignment:
+def deal(values: Int32s, draws: NDArray[np.uint64], *, l: int) -> Assignment:
     """Return buckets of at least l persons, all of different values; nobody is left out.
 
-    values: as in ``greatest_level``. While l values have persons left, one random person of each of
-    the l most frequent values is a new bucket, ties going to the lower code. Then fewer than l
-    persons are left, no two of one value, and each joins a random bucket without this value. The
-    numbers of the buckets are shuffled, or they would be in falling order of how frequent their
-    values are. Algorithm Anatomize of the paper; O(n log m) for m values.
+    values: as in ``greatest_level``; draws: (n, 3) random numbers of the persons. They are secret:
+    with them and the values, anybody could repeat the deal. While l values have persons left, one
+    random person of each of the l most frequent values is a new bucket, ties going to the lower
+    code. Then fewer than l persons are left, no two of one value, and each joins a random bucket
+    without this value. Buckets are numbered by the least third number of their persons, or they
+    would be in falling order of how frequent their values are. Algorithm Anatomize of the paper;
+    O(n log n).
 
     Raises Unsatisfiable when l is above ``greatest_level``.
     """
@@ -42,15 +46,13 @@ def deal(values: Int32s, *, l: int, seed: int) -> Assignment:
             " so some bucket would have it twice"
         )
         raise Unsatisfiable(msg, hint=f"--l {greatest}" if greatest > 1 else "leave out anatomy")
-    random = np.random.default_rng(seed)
-    order = random.permutation(len(values))
-    order = order[np.argsort(values[order], kind="stable")]  # by value, at random within each
+    order = np.lexsort((draws[:, 0], values))  # by value, at random within each
     group = np.empty(len(values), np.int32)
     dealt, left, n_groups = _rounds(np.bincount(values), l)
     group[order] = dealt
     for place in left:
-        _join(group, values, order[place], n_groups=n_groups, random=random)
-    return Assignment(random.permutation(n_groups).astype(np.int32)[group], n_groups)
+        _join(group, values, order[place], n_groups=n_groups, draw=draws[order[place], 1])
+    return Assignment(_numbered(group, draws[:, 2], n_groups), n_groups)
 
 
 def _rounds(counts: Int64s, l: int) -> tuple[Int32s, list[int], int]:
@@ -73,11 +75,19 @@ def _rounds(counts: Int64s, l: int) -> tuple[Int32s, list[int], int]:
     return bucket, sorted(place[value] for _, value in heap), n_groups
 
 
-def _join(
-    group: Int32s, values: Int32s, person: int, *, n_groups: int, random: np.random.Generator
-) -> None:
+def _join(group: Int32s, values: Int32s, person: int, *, n_groups: int, draw: np.uint64) -> None:
     """Put somebody who is left into a random bucket without the value."""
     free = np.ones(n_groups, np.bool_)
     others = group[values == values[person]]
     free[others[others >= 0]] = False
-    group[person] = random.choice(np.flatnonzero(free))
+    places = np.flatnonzero(free)
+    group[person] = places[int(draw) % len(places)]
+
+
+def _numbered(group: Int32s, draws: NDArray[np.uint64], n_groups: int) -> Int32s:
+    """Return the buckets in the order of the least of these numbers in each."""
+    least = np.full(n_groups, np.iinfo(np.uint64).max)
+    np.minimum.at(least, group, draws)
+    number = np.empty(n_groups, np.int32)
+    number[np.argsort(least, kind="stable")] = np.arange(n_groups, dtype=np.int32)
+    return number[group]

@@ -6,10 +6,12 @@ compares releases is left with a valid class of those who went, and with one of 
 
 from __future__ import annotations
 
+import hmac
 import random
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from dbanon.db.metadata import store
 from dbanon.db.queries import query
 
 if TYPE_CHECKING:
@@ -39,18 +41,21 @@ def find(
     if not parts:
         return {}
     asked = {"parts": list(parts), "columns": list(required)}
+    key = store.secret_for(session, "companions")
     members: dict[int, list[Candidate]] = {part: [] for part in parts}
     for part, *candidate in session.pg.execute(query("standing/candidates"), asked):
         members[part].append(Candidate(*candidate))
-    drawn = {part: draw(found, k, required) for part, found in members.items()}
+    drawn = {part: draw(found, k, required, key=key) for part, found in members.items()}
     return {part: [one.person for one in found] for part, found in drawn.items() if found}
 
 
-def draw(members: Sequence[Candidate], k: int, required: Mapping[str, int]) -> list[Candidate]:
+def draw(
+    members: Sequence[Candidate], k: int, required: Mapping[str, int], *, key: bytes
+) -> list[Candidate]:
     """Return about as few as can be who make those who are gone a valid class, and leave one.
 
     They are drawn until they fit, each set of so many being as likely as any other: a choice by
-    value would lead back from who went to who had left. What draws is known to the hashes alone, so
+    value would lead back from who went to who had left. The secret key and the members decide, so
     that a plan and the refresh that follows it draw the same. Empty where nobody is found.
     """
     gone = [one for one in members if one.is_gone]
@@ -58,7 +63,8 @@ def draw(members: Sequence[Candidate], k: int, required: Mapping[str, int]) -> l
     columns = [_Column.of(gone, others, i, least) for i, least in enumerate(required.values())]
     if not all(column.can_be_split for column in columns):
         return []
-    chance = random.Random(sum(one.person.int for one in members))  # noqa: S311 - see above
+    persons = b"".join(sorted(one.person.bytes for one in members))
+    chance = random.Random(hmac.digest(key, persons, "sha256"))  # noqa: S311 - the seed is secret
     for size in _sizes(max(k - len(gone), 1), len(others) - k):
         for _ in range(_DRAWS):
             drawn = chance.sample(others, size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from dataclasses import asdict
 from functools import partial
 from itertools import groupby
@@ -250,6 +251,11 @@ def sampling_key(session: Session) -> bytes:
             " dbanon.sampling_key DEFAULT VALUES",
         )
     return bytes(found)
+
+
+def secret_for(session: Session, purpose: str) -> bytes:
+    """Return the secret by which one kind of chance is drawn, which tells nothing of the others."""
+    return hmac.digest(sampling_key(session), purpose.encode(), "sha256")
 
 
 def of_table(table: sa.Table, name: TableName) -> list[sa.ColumnElement[bool]]:

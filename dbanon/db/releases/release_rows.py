@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from psycopg import sql
 from dbanon.db import identity
 from dbanon.db.queries import template
 from dbanon.db.transfer import ROWS_AT_ONCE, copy_statement, write
+from dbanon.domain.chance import shuffled
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
@@ -170,11 +170,6 @@ def fill(
         kept = source.columns.select(publication.kept)
         draft = _draft(kept, group, _draft_columns(publication))
         write(session, publication.draft, draft, columns=_draft_columns(publication))
-
-
-def shuffled(size: int) -> NDArray[np.int64]:
-    """Return the numbers below ``size`` in an order that nobody can foretell or work out."""
-    return np.argsort(np.frombuffer(os.urandom(8 * size), np.uint64))
 
 
 def _parts(size: int) -> Iterator[slice]:

@@ -23,6 +23,7 @@ SELECT bucket, count(*) FROM anon.patients GROUP BY bucket ORDER BY bucket"""
 COUNTS = """
 SELECT bucket, sum(count)::int FROM anon.patients_sensitive GROUP BY bucket ORDER BY bucket"""
 MOST = "SELECT bucket, max(count) FROM anon.patients_sensitive GROUP BY bucket"
+OTHER_KEY = "UPDATE dbanon.sampling_key SET key = sha256('another')"
 VERIFY = "SELECT model, sensitive, required, classes, row_count, verdict FROM dbanon.verify(%s)"
 
 
@@ -193,9 +194,45 @@ def test_the_same_rows_are_published_again_in_the_same_buckets(patients):
 
 def test_other_buckets_of_the_same_persons_are_refused(patients):
     first = publish(patients)
+    patients.execute(OTHER_KEY)
     with pytest.raises(dbanon.CheckFailed, match=f"release {first.id} is served on"):
-        publish(patients, seed=1)
+        publish(patients)
     assert patients.execute(SIZES) == patients.execute(COUNTS)
+
+
+def test_nobody_without_the_secret_key_can_repeat_the_deal(patients):
+    """Whoever could would find exact values by the order of the source and the buckets."""
+    publish(patients)
+    buckets = "SELECT note, bucket FROM anon.patients ORDER BY note"
+    shown = patients.execute(buckets)
+    fresh = {"new_series": True, "recipients_changed": True}
+    for seed in (0, 1):  # which decides nothing
+        publish(patients, seed=seed, **fresh)
+        assert shown == patients.execute(buckets)
+    patients.execute(OTHER_KEY)
+    publish(patients, **fresh)
+    other = patients.execute(buckets)
+    alike = sum(one == two for one, two in zip(shown, other, strict=True))
+    assert alike < 20  # of 200 persons, about 3 by chance
+
+
+def test_a_release_that_was_dealt_by_a_seed_is_named_until_it_is_published_again(patients):
+    release = publish(patients)
+    findings = dbanon.doctor(settings=patients.settings)
+    assert [] == [found for found in findings if found.level == "failure"]
+    patients.execute(OTHER_KEY)
+    patients.execute(
+        "UPDATE dbanon.release SET fingerprint = regexp_replace(fingerprint, '^.*: ', '')"
+    )
+    (found,) = [f for f in dbanon.doctor(settings=patients.settings) if f.level == "failure"]
+    assert "anon.patients" == found.subject
+    assert "dealt by a seed" in found.message
+    drop, then = f"dbanon release drop {release.id}", "dbanon publish public.patients --new-series"
+    assert f"{drop}, then {then}" == found.hint
+    dbanon.drop_release(release.id, settings=patients.settings)
+    publish(patients, new_series=True)
+    findings = dbanon.doctor(settings=patients.settings)
+    assert [] == [found for found in findings if found.level == "failure"]
 
 
 def test_nothing_is_written_by_a_dry_run_nor_by_a_plan(patients):

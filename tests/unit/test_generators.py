@@ -1,0 +1,110 @@
+"""What draws random numbers, and what for: a generator that anybody can repeat hides nobody."""
+
+import re
+from enum import Enum
+from pathlib import Path
+
+import dbanon
+
+ROOT = Path(dbanon.__file__).parents[1]
+
+
+class Purpose(Enum):
+    """What random numbers decide."""
+
+    SEARCH = "which groups are tried"
+    REPORT = "which rows, queries and guesses a report or an attack looks at"
+    DEMO = "made-up rows"
+    WAIT = "how long a worker waits"
+    NAME = "a name that nobody else takes"
+    HIDING = "who is published, next to whom, in which order, and with which noise"
+
+
+ALLOWED = {
+    "dbanon/actions/distribution/cluster.py": (Purpose.NAME, {"uuid4"}),
+    "dbanon/actions/jobs/worker.py": (Purpose.WAIT, {"random."}),
+    "dbanon/actions/releases/judging.py": (Purpose.REPORT, {"default_rng"}),
+    "dbanon/actions/server.py": (Purpose.DEMO, {"default_rng"}),
+    "dbanon/anonymization/algorithms/clustering/clarans.py": (Purpose.SEARCH, {"default_rng"}),
+    "dbanon/anonymization/algorithms/clustering/growth.py": (Purpose.SEARCH, {"default_rng"}),
+    "dbanon/anonymization/algorithms/clustering/k_means.py": (Purpose.SEARCH, {"random_state"}),
+    "dbanon/anonymization/algorithms/clustering/k_medoids.py": (Purpose.SEARCH, {"default_rng"}),
+    "dbanon/anonymization/algorithms/clustering/one_pass_k_means.py": (
+        Purpose.SEARCH,
+        {"default_rng"},
+    ),
+    "dbanon/anonymization/algorithms/microaggregation/microaggregation.py": (
+        Purpose.SEARCH,
+        {"default_rng"},
+    ),
+    "dbanon/anonymization/algorithms/partitioning/utility_based.py": (
+        Purpose.SEARCH,
+        {"default_rng"},
+    ),
+    "dbanon/anonymization/attacks/registry.py": (Purpose.REPORT, {"default_rng"}),
+    "dbanon/anonymization/attacks/together/join.py": (Purpose.REPORT, {"default_rng"}),
+    "dbanon/anonymization/attacks/together/registry.py": (Purpose.REPORT, {"default_rng"}),
+    "dbanon/anonymization/auto/distribution_cuts.py": (Purpose.SEARCH, {"default_rng"}),
+    "dbanon/anonymization/auto/peel.py": (Purpose.SEARCH, {"default_rng"}),
+    "dbanon/anonymization/auto/rounds.py": (Purpose.SEARCH, {"default_rng"}),
+    "dbanon/anonymization/masking/geometric.py": (Purpose.HIDING, {"secrets."}),
+    "dbanon/anonymization/utility/classifiers.py": (Purpose.REPORT, {"random_state"}),
+    "dbanon/cli/pages/files.py": (Purpose.NAME, {"secrets."}),
+    # Seeded by the secret key, as tests/unit/db/test_companions.py holds.
+    "dbanon/db/histories/companions.py": (Purpose.HIDING, {"random."}),
+    "dbanon/domain/chance.py": (Purpose.HIDING, {"urandom"}),
+    "dbanon/kernels/auto/carving.py": (Purpose.SEARCH, {"make_dice"}),
+    "dbanon/kernels/auto/improve.py": (Purpose.SEARCH, {"make_dice"}),
+    "dbanon/kernels/auto/pools.py": (Purpose.SEARCH, {"make_dice"}),
+    "dbanon/kernels/random.py": (Purpose.SEARCH, {"make_dice"}),
+    "sql/queries/histories/create_key.sql": (Purpose.HIDING, {"gen_random_uuid"}),
+    "sql/templates/beside/create_buckets.sql": (Purpose.HIDING, {"gen_random_uuid"}),
+    "sql/templates/releases/extend_release.sql": (Purpose.HIDING, {"gen_random_uuid"}),
+    "sql/templates/releases/release_rows.sql": (Purpose.HIDING, {"gen_random_uuid"}),
+}
+SECRET = {"urandom", "secrets.", "gen_random_uuid"}
+IN_PYTHON = re.compile(
+    r"default_rng|\b(?:uuid[14]|make_dice|random_state|urandom|SystemRandom|RandomState"
+    r"|SeedSequence|PCG64|MT19937|Philox)\b|\b(?:np\.random|(?<![\w.])random|secrets)\.(?=\w)"
+)
+IN_SQL = re.compile(
+    r"gen_random_\w+|uuid_generate_\w+|(?i:\b(?:set)?seed\b|\brandom\w*\(|tablesample)"
+)
+
+
+def generators(path):
+    """Return the names of what draws random numbers in a file, but for annotations and comments."""
+    text = path.read_text()
+    if path.suffix == ".sql":
+        text = re.sub(r"--.*", "", text)
+        return {found[0].lower() for found in IN_SQL.finditer(text)}
+    text = re.sub(r"np\.random\.(Generator|default_rng)", r"\1", text)
+    text = re.sub(r'"""(?s:.*?)"""|#.*', "", text)
+    found = {match[0] for match in IN_PYTHON.finditer(text)}
+    return found if re.search(r"^import random$", text, re.MULTILINE) else found - {"random."}
+
+
+def found():
+    """Return the generators of each file that has some."""
+    files = [*(ROOT / "dbanon").rglob("*.py"), *(ROOT / "sql").rglob("*.sql")]
+    each = {path.relative_to(ROOT).as_posix(): generators(path) for path in sorted(files)}
+    return {path: names for path, names in each.items() if names}
+
+
+def test_every_generator_is_listed_with_what_it_is_for():
+    assert {path: names for path, (_, names) in ALLOWED.items()} == found()
+
+
+def test_what_hides_persons_draws_from_the_system_or_from_the_secret_key():
+    hiding = {path: names for path, (for_, names) in ALLOWED.items() if for_ is Purpose.HIDING}
+    assert hiding.pop("dbanon/db/histories/companions.py") == {"random."}
+    assert hiding
+    assert all(names <= SECRET for names in hiding.values())
+
+
+def test_a_seed_reaches_searches_reports_and_nothing_else():
+    """The rows of a person, the buckets of anatomy and masked values are drawn without one."""
+    for name in ("chance", "masking", "sampling", "subjects", "bucketed"):
+        text = (ROOT / f"dbanon/actions/preparation/{name}.py").read_text()
+        assert not re.search(r"\bseed\b", text), name
+    assert "seed" not in (ROOT / "dbanon/anonymization/buckets.py").read_text()
