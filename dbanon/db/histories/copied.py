@@ -15,7 +15,7 @@ from dbanon.domain.text import command
 from dbanon.formats.values import combinations
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
     from uuid import UUID
 
     from dbanon.db.releases.publication import Publication
@@ -84,7 +84,9 @@ def require_same_members(session: Session, publication: Publication, key: UUID |
 def extend(
     session: Session, publication: Publication, previous: Entry | None, *, key: UUID | None
 ) -> Publication:
-    """Take classes out of the former copy and add the new ones; every other row stays untouched.
+    """Take classes out of the former copy and add the new ones; other classes stay untouched.
+
+    All rows of a class that gains or loses some are written again, in random order.
 
     key: by which its persons are remembered. Whom it shows no more is in ``history_departed``.
     Returns the publication with the number of the copy. Raises DatabaseError when the former copy
@@ -99,10 +101,21 @@ def extend(
     former = replace(publication, former=previous.data_id)
     for statement in immutability.open_statements(former.release):
         session.pg.execute(statement)
-    if session.pg.execute(query("standing/has_departed")).fetchone() != (False,):
+    quasi = [sql.Identifier(name) for name, _ in former.recodings]
+    changed = [_labels(quasi, sql.SQL("{} AS s").format(former.groups), stored=True)]
+    has_departed = session.pg.execute(query("standing/has_departed")).fetchone() != (False,)
+    if has_departed:
         _take_out(session, former, withdrawn=publication.withdrawn or (), key=key)
-    for statement in relations.copy_statements(former, "releases/refill_release"):
+        changed.append(_labels(quasi, template("histories/left", release=former.release)))
+    slots = {
+        "quasi": sql.SQL(", ").join(sql.SQL("s.{}").format(name) for name in quasi),
+        "alike": sql.SQL(", ").join(sql.SQL("n.{}").format(name) for name in quasi),
+        "changed": sql.SQL("\n UNION ALL\n").join(changed),
+    }
+    for statement in relations.copy_statements(former, "releases/extend_release", **slots):
         session.pg.execute(statement)
+    if has_departed:
+        session.pg.execute(sql.SQL("DROP TABLE {}").format(_COPIED))
     for statement in immutability.close_statements(former.release):
         session.pg.execute(statement)
     return former
@@ -131,4 +144,17 @@ def _take_out(
     )
     for statement in (found, withdraw, part):
         session.pg.execute(statement)
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(_COPIED))
+
+
+def _labels(
+    quasi: Sequence[sql.Identifier], relation: sql.Composable, *, stored: bool = False
+) -> sql.Composed:
+    """Select what rows ``s`` of a relation show of their classes, with NULL as their place.
+
+    stored: whether it is the table of groups, which has other names for it.
+    """
+    columns = [
+        sql.SQL("s.{}").format(sql.Identifier(f"q{i}") if stored else name)
+        for i, name in enumerate(quasi, 1)
+    ]
+    return sql.SQL("SELECT {}, NULL::tid FROM {}").format(sql.SQL(", ").join(columns), relation)

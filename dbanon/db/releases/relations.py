@@ -93,12 +93,15 @@ def serve_statements(publication: Publication) -> Iterator[sql.Composed]:
     yield from seen_statements(publication)
 
 
-def copy_statements(publication: Publication, name: str) -> Iterator[sql.Composed]:
-    """Yield what fills the private copy, by the template of that name."""
+def copy_statements(
+    publication: Publication, name: str, **slots: sql.Composable
+) -> Iterator[sql.Composed]:
+    """Yield what fills the private copy, by the template of that name with these slots besides."""
     if publication.drafted:
         # Else PostgreSQL expects many groups of one number, and sorts the rows to join them.
         yield sql.SQL("ANALYZE {} (group_id)").format(publication.groups)
-    yield template(name, release=publication.release, served=served_rows(publication))
+    served = served_rows(publication)
+    yield template(name, release=publication.release, served=served, **slots)
     if publication.drafted:
         yield sql.SQL("DROP TABLE {}").format(publication.draft)
 

@@ -1,0 +1,136 @@
+"""What the order of rows tells of a release that was refreshed."""
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+
+import pytest
+
+import dbanon
+from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.table import TableName
+
+TABLE = TableName("public", "people")
+ROWS = "SELECT ward, disease, note FROM anon.people"
+ADD = """
+    INSERT INTO public.people
+    SELECT i, chr(97 + i % 6), 'd' || i / 6 % 4, 'note ' || i FROM generate_series({}, {}) AS i"""
+
+
+@pytest.fixture
+def people(database):
+    """Publish six wards of 20 persons each, of which each is a class."""
+    database.execute(
+        "CREATE TABLE public.people (id int PRIMARY KEY, ward text, disease text, note text)"
+    )
+    database.execute(ADD.format(0, 119))
+    rules = (
+        ColumnRule("id", Role.IDENTIFIER),
+        ColumnRule("ward", Role.QUASI),
+        ColumnRule("disease", Role.SENSITIVE),
+        ColumnRule("note", Role.INSENSITIVE),
+    )
+    models = (ModelSpec("k-anonymity", {"k": 5}), ModelSpec("l-diversity", {"l": 2}))
+    policy = Policy(TABLE, rules, models=models, algorithm="mondrian", max_suppressed=0.0)
+    dbanon.set_policy(TABLE, policy, settings=database.settings)
+    dbanon.publish(TABLE, settings=database.settings)
+    return database
+
+
+def refresh(database):
+    (found,) = dbanon.refresh(TABLE, leavers="retire", settings=database.settings)
+    assert found.growth is not None
+    return found.growth
+
+
+def ordered(database):
+    """Return the rows of each ward in the order in which readers get them."""
+    found = defaultdict(list)
+    for ward, *row in database.execute(ROWS):
+        found[ward].append(tuple(row))
+    return found
+
+
+def moved(before, after):
+    """Return the wards of which rows that are in both stand in another order."""
+    wards = set()
+    for ward, rows in after.items():
+        both = {*before[ward]} & {*rows}
+        if [row for row in before[ward] if row in both] != [row for row in rows if row in both]:
+            wards.add(ward)
+    return wards
+
+
+def test_newcomers_stand_among_those_of_their_class_who_were_there(people):
+    before = ordered(people)
+    assert {20} == {len(rows) for rows in before.values()}
+    people.execute(ADD.format(200, 259) + " WHERE i % 6 < 2")
+    assert 20 == refresh(people).births
+    after = ordered(people)
+    for ward in "ab":
+        old = {*before[ward]}
+        assert (30, 20) == (len(after[ward]), len(old & {*after[ward]}))
+        is_old = [row in old for row in after[ward]]
+        assert True in is_old[20:]
+        assert False in is_old[:20]
+
+
+def test_who_stays_in_a_class_that_others_left_stands_in_another_order(people):
+    before = ordered(people)
+    people.execute("DELETE FROM public.people WHERE ward = 'c' AND id < 48")
+    assert 8 == refresh(people).left
+    after = ordered(people)
+    assert 12 == len(after["c"])
+    assert {"c"} == moved(before, after)
+
+
+def test_rows_left_of_a_class_stand_in_another_order_where_the_values_alone_tell_them_apart(people):
+    policy = dbanon.load_policy(TABLE, settings=people.settings)
+    rules = [rule for rule in policy.columns if rule.column != "note"]
+    hidden = replace(policy, columns=(*rules, ColumnRule("note", Role.IDENTIFIER)))
+    dbanon.set_policy(TABLE, hidden, settings=people.settings)
+    people.execute(ADD.format(120, 719))
+    dbanon.publish(TABLE, new_series=True, recipients_changed=True, settings=people.settings)
+    values = "SELECT disease FROM anon.people WHERE ward = '{}'"
+    before = {ward: people.execute(values.format(ward)) for ward in "bc"}
+    people.execute("DELETE FROM public.people WHERE ward = 'c' AND id < 300")
+    found = refresh(people)
+    assert (50, 0) == (found.left, found.withdrawn)
+    after = {ward: people.execute(values.format(ward)) for ward in "bc"}
+    assert before["b"] == after["b"]
+    assert (120, 70) == (len(before["c"]), len(after["c"]))
+    rest = iter(before["c"])
+    assert not all(value in rest for value in after["c"])
+
+
+def test_the_order_shows_which_classes_changed_as_their_rows_do_and_no_more(people):
+    """Somebody who has both releases learns nothing from the order of their rows."""
+    before = ordered(people)
+    people.execute(ADD.format(300, 389) + " WHERE i % 6 IN (1, 4)")
+    people.execute("DELETE FROM public.people WHERE ward = 'd' AND id < 60")
+    refresh(people)
+    after = ordered(people)
+    wards = {*before, *after}
+    changed = {ward for ward in wards if Counter(before[ward]) != Counter(after[ward])}
+    assert {"b", "d", "e"} == changed == moved(before, after)
+    # Of a class that changed, no place of a row says whether the row was there before.
+    for ward in changed & {*"be"}:
+        last = [row in before[ward] for row in after[ward][-15:]]
+        assert {True, False} == {*last}
+
+
+def test_classes_that_are_equal_by_null_and_by_several_columns_are_one(people):
+    people.execute("ALTER TABLE public.people ADD age int")
+    policy = dbanon.load_policy(TABLE, settings=people.settings)
+    rules = (*policy.columns, ColumnRule("age", Role.QUASI, recoding="suppress"))
+    changed = Policy(TABLE, rules, models=policy.models, algorithm="mondrian", max_suppressed=0.0)
+    dbanon.set_policy(TABLE, changed, settings=people.settings)
+    dbanon.publish(TABLE, new_series=True, recipients_changed=True, settings=people.settings)
+    before = ordered(people)
+    people.execute(
+        "INSERT INTO public.people SELECT i, 'a', 'd' || i % 4, 'note ' || i, NULL"
+        " FROM generate_series(200, 209) AS i"
+    )
+    refresh(people)
+    after = ordered(people)
+    assert 30 == len(after["a"])
+    assert {"a"} == moved(before, after)
