@@ -228,9 +228,7 @@ def read_source(
     linked: whether its rows belong to persons of another table, however many each has; quasi: the
     quasi-identifiers that are needed as read, too.
     """
-    from dbanon.actions.preparation.chance import draws
-    from dbanon.actions.preparation.subjects import several_a_person, subjects_of
-    from dbanon.anonymization.encoding.encode import encode
+    from dbanon.actions.preparation.subjects import several_a_person
     from dbanon.db import transfer
 
     info = loaded.info
@@ -239,26 +237,43 @@ def read_source(
         several = linked or several_a_person(session, policy, info, kind)
         transfer.require_fit(session, info, policy)
         with stages("read"), _loading_kernels():
-            source, n_not_drawn = _read(session, info, policy, several=several)
-        with stages("encode"):
-            kinds, ordered = {c.name: c.kind for c in info.columns}, policy.with_orders(info)
-            encoded = encode(source.columns, ordered, kinds=kinds, taxonomies=loaded.taxonomies)
-            owned = subjects_of(source.columns, policy, kinds) if several else (None, None)
-            asked = source.columns.select(quasi) if quasi else None
-            drawn = draws(session, source, policy, owned[0])
-            source = transfer.without_quasi(source, policy)
-        population = _read_population(session, info, policy, encoded, stages)
+            rows, n_not_drawn = _read(session, info, policy, several=several)
+        source = _encoded(session, loaded, policy, rows, stages, several=several, quasi=quasi)
+    n_filtered = transfer.count_left_out(session, info, policy)
+    return replace(source, n_filtered=n_filtered, n_not_drawn=n_not_drawn)
+
+
+def _encoded(
+    session: Session,
+    loaded: Loaded,
+    policy: Policy,
+    rows: SourceRows,
+    stages: Stages,
+    *,
+    several: bool,
+    quasi: Sequence[str],
+) -> Source:
+    """Return rows as algorithms see them."""
+    from dbanon.actions.preparation.chance import draws
+    from dbanon.actions.preparation.subjects import subjects_of
+    from dbanon.anonymization.encoding.encode import encode
+    from dbanon.db import transfer
+
+    info = loaded.info
+    with stages("encode"):
+        kinds, ordered = {c.name: c.kind for c in info.columns}, policy.with_orders(info)
+        encoded = encode(rows.columns, ordered, kinds=kinds, taxonomies=loaded.taxonomies)
+        subjects, owners = subjects_of(rows.columns, policy, kinds) if several else (None, None)
+        drawn = draws(session, rows, policy, subjects)
     return Source(
-        rows=source,
+        rows=transfer.without_quasi(rows, policy),
         encoded=encoded,
         taxonomies={name: tree.version for name, tree in loaded.taxonomies.items()},
         trees=trees_of(ordered, loaded.taxonomies),
-        subjects=owned[0],
-        owners=owned[1],
-        population=population,
-        n_filtered=transfer.count_left_out(session, info, policy),
-        n_not_drawn=n_not_drawn,
-        quasi=asked,
+        subjects=subjects,
+        owners=owners,
+        population=_read_population(session, info, policy, encoded, stages),
+        quasi=rows.columns.select(quasi) if quasi else None,
         draws=drawn,
     )
 
