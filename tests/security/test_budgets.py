@@ -5,7 +5,14 @@ from dataclasses import replace
 import pytest
 
 import dbanon
-from dbanon.domain.errors import ConfigError, NotPermitted, PolicyError, Unsatisfiable
+from dbanon.db.releases.beside import counts
+from dbanon.domain.errors import (
+    ConfigError,
+    DatabaseError,
+    NotPermitted,
+    PolicyError,
+    Unsatisfiable,
+)
 from dbanon.formats import policies
 
 pytestmark = pytest.mark.one_server
@@ -95,6 +102,43 @@ def test_nothing_is_counted_next_to_a_view_that_shows_something_else_by_now(peop
         count(people)
     assert not is_counted(people, "anon.people")
     assert people.execute("SELECT FROM dbanon.spending") == []
+
+
+def test_a_person_of_several_rows_that_no_policy_names_is_not_counted(people):
+    people.execute(
+        "CREATE TABLE public.visits (id int PRIMARY KEY, patient_id int NOT NULL, sex text);"
+        "INSERT INTO public.visits SELECT i, i / 2, 'F' FROM generate_series(0, 79) AS i"
+    )
+    store(people, "visits")
+    dbanon.publish("visits", settings=people.settings)
+    with pytest.raises(PolicyError, match="80 rows, 40 persons by column patient_id"):
+        count(people, "anon.visits")
+    assert not is_counted(people, "anon.visits")
+
+
+def test_nothing_is_counted_by_a_transaction_that_reads_something_else(people, monkeypatch):
+    people.execute("CREATE TABLE public.other (id int)")
+    publish = counts.publish
+
+    def read_and_publish(session, *arguments, **options):
+        session.pg.execute("TABLE public.other")
+        publish(session, *arguments, **options)
+
+    monkeypatch.setattr(counts, "publish", read_and_publish)
+    with pytest.raises(DatabaseError, match="was opened in place of what was to be read"):
+        count(people)
+    assert not is_counted(people, "anon.people")
+    assert people.execute("SELECT FROM dbanon.spending") == []
+
+
+def test_only_rows_that_meet_the_conditions_are_counted(people):
+    people.execute(
+        "INSERT INTO public.people SELECT i, 'M', i::text FROM generate_series(41, 2040) AS i"
+    )
+    store(people, "people", 'where = [{ column = "sex", is = "=", value = "F" }]')
+    count(people)
+    found = dict(people.execute("SELECT sex, persons FROM anon.people_counts"))
+    assert found["M"] < 1000  # nobody, with noise
 
 
 def test_an_account_of_no_number_has_nothing_left(people):

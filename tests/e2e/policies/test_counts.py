@@ -1,6 +1,7 @@
 """Counts with noise from the policy to what an analyst reads, and to the last of the budget."""
 
 import json
+import re
 from dataclasses import replace
 from decimal import Decimal
 
@@ -139,6 +140,19 @@ def test_columns_of_unknown_values_are_refused(patients, by, refused):
     with pytest.raises(PolicyError, match=refused):
         count(patients, *by)
     assert spent(patients) == 0
+
+
+def test_counts_are_no_finer_than_the_floor_of_a_column(patients):
+    settings = patients.settings
+    dbanon.derive_taxonomy("births", "born", table="patients", kind="dates", settings=settings)
+    policy = dbanon.load_policy("patients", settings=settings)
+    floor = {"taxonomy": "births", "at_least": 3}
+    rules = tuple(replace(r, **floor) if r.column == "born" else r for r in policy.columns)
+    store(patients, policy.table, columns=rules)
+    count(patients, "born")
+    labels = patients.execute("SELECT born FROM anon.patients_counts WHERE born IS NOT NULL")
+    assert len(labels) > 1
+    assert all(re.fullmatch(r"\d{4}|\d{3}0-\d{3}9", label) for (label,) in labels)
 
 
 def test_a_value_that_the_policy_lacks_is_refused_without_being_named(patients):
