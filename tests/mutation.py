@@ -65,10 +65,39 @@ _REACH = [
     "tests/security/readers/test_rights_of_readers.py",
     "tests/security/readers/test_inside_statements.py",
 ]
+_COUNTS = ["tests/security/test_budgets.py", "tests/e2e/policies/test_counts.py"]
+_PSEUDONYMS = ["tests/security/histories/test_pseudonyms.py"]
+_JOINT = ["tests/db/proofs/test_linked.py", "tests/security/test_linked_tables.py"]
+_OVERLAYS = ["tests/db/histories/test_overlay.py"]
+_TOLD = [
+    "tests/unit/anonymization/released/test_small_counts.py",
+    "tests/unit/anonymization/risk/test_telling.py",
+]
 TARGETS = {
     "dbanon/db/rights.py": ["tests/e2e/test_grant.py", "tests/security/readers/test_access.py"],
     "dbanon/db/proofs/checks.py": _PROOF,
     "dbanon/db/releases/copies.py": ["tests/e2e/interruptions/test_idle_readers.py"],
+    "dbanon/actions/releases/counting.py": _COUNTS,
+    "dbanon/actions/publication/pseudonyms.py": _PSEUDONYMS,
+    "dbanon/anonymization/released/held.py": _TOLD,
+    "dbanon/anonymization/released/small_counts.py": _TOLD,
+    "dbanon/anonymization/risk/telling.py": _TOLD,
+    "dbanon/db/histories/companions.py": ["tests/unit/db/test_companions.py"],
+    "dbanon/db/histories/joint.py": [*_JOINT, "tests/security/histories/test_linked_releases.py"],
+    "dbanon/db/proofs/linked.py": _JOINT,
+    "sql/functions/check_anatomy.sql": ["tests/e2e/policies/test_anatomy.py"],
+    "sql/queries/leavers/discard.sql": ["tests/security/histories/leavers/test_erasure.py"],
+    "sql/queries/leavers/find.sql": ["tests/security/histories/leavers/test_erasure.py"],
+    "sql/queries/overlays/count_cells.sql": [*_JOINT, *_OVERLAYS],
+    "sql/queries/pseudonyms/known_by_key.sql": _PSEUDONYMS,
+    "sql/templates/histories/shown.sql": _OVERLAYS,
+    "sql/templates/overlays/cells.sql": _OVERLAYS,
+    "sql/templates/overlays/compare.sql": _OVERLAYS,
+    "sql/templates/overlays/intersect.sql": _OVERLAYS,
+    "sql/templates/overlays/link.sql": _JOINT,
+    "sql/templates/overlays/linked_cells.sql": _JOINT,
+    "sql/templates/proofs/cell_members.sql": _JOINT,
+    "sql/templates/proofs/prove_cells.sql": _JOINT,
     "dbanon/db/models/functions.py": [
         "tests/db/proofs/test_checks.py",
         "tests/db/proofs/test_model_checks.py",

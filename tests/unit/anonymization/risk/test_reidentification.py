@@ -5,10 +5,11 @@ from math import log
 import naive.risk
 import numpy as np
 import pytest
+from builders import encoded, grouped, policy_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.risk.judge import Everybody
+from dbanon.anonymization.risk.judge import Everybody, risk
 from dbanon.anonymization.risk.reidentification import (
     RELATION,
     UNKNOWN,
@@ -39,8 +40,8 @@ def of(sizes, *, threshold=0.2, **options):
 def test_risks_of_tables_counted_by_hand(sizes, expected):
     found = of(sizes)
     assert set(Attacker) == set(found)
-    for risk in found.values():
-        assert expected == pytest.approx(risk)
+    for figures in found.values():
+        assert expected == pytest.approx(figures)
 
 
 def test_a_population_lowers_what_the_journalist_finds():
@@ -109,3 +110,13 @@ def test_who_of_a_population_is_not_in_the_relation_counts_in_multiples_of_k():
     sizes = np.array([5, 5, 6, 6, 7])
     found = of_counts(np.array([5, 9, 7, 11, 18]), sizes, least=5)
     assert [5, 5, 6, 11, 17] == pytest.approx((1 / found).tolist())
+
+
+@pytest.mark.parametrize(("achieved", "highest"), [(None, 1 / 4), (2.0, 1 / 2), (4.0, 1 / 4)])
+def test_no_class_is_taken_to_have_more_persons_than_were_counted_of_the_smallest(
+    achieved, highest
+):
+    policy = policy_of(["sex"], [], k=2)
+    released = grouped(encoded({"sex": ["f"] * 4 + ["m"] * 6}, {}), [0] * 4 + [1] * 6, policy)
+    found = risk(released, Everybody(), threshold=0.2, achieved=achieved).reidentification
+    assert {highest} == {one.highest for one in found}

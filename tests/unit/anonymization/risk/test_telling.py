@@ -206,6 +206,12 @@ def test_of_an_attack_nobody_gets_how_few_it_is_right_or_wrong_of(tried, right):
     assert (told.tried, told.baseline) == (other.tried, other.baseline) or tried == 6
 
 
+def test_a_population_of_a_few_persons_more_than_the_release_is_not_told_of():
+    few, many = (Uniqueness("z", 100 + more, 0.5, 0.25) for more in (K - 1, K))
+    told = Telling(100, K).risk(Risk((), (), uniqueness=(few, many)), n_rows=1).uniqueness
+    assert [many.population] == [one.population for one in told]
+
+
 def test_who_is_as_good_as_a_guesser_is_told_to_be():
     """Both are rounded up; of whom a value is named is not told, nor of how many."""
     equal = attack(7_874, 0.1234 * 7_874, baseline=0.1234, named=(40, 3, 1))
