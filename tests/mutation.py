@@ -85,7 +85,7 @@ TARGETS = {
     "dbanon/db/histories/companions.py": ["tests/unit/db/test_companions.py"],
     "dbanon/db/histories/joint.py": [*_JOINT, "tests/security/histories/test_linked_releases.py"],
     "dbanon/db/proofs/linked.py": _JOINT,
-    "sql/functions/check_anatomy.sql": ["tests/e2e/policies/test_anatomy.py"],
+    "sql/functions/check_anatomy.sql": ["tests/db/proofs/test_check_anatomy.py"],
     "sql/queries/leavers/discard.sql": ["tests/security/histories/leavers/test_erasure.py"],
     "sql/queries/leavers/find.sql": ["tests/security/histories/leavers/test_erasure.py"],
     "sql/queries/overlays/count_cells.sql": [*_JOINT, *_OVERLAYS],
