@@ -9,23 +9,24 @@ from typing import TYPE_CHECKING
 from dbanon.actions.preparation import drafts
 from dbanon.actions.preparation.loading import load, no_policy
 from dbanon.domain.deeds import Deed
+from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import DEFAULT_NAME, Event, Role, StoredPolicy, policy_option
 from dbanon.domain.progress import Stages
-from dbanon.domain.table import TableName
+from dbanon.domain.table import ColumnKind, TableName, quote_identifier
 from dbanon.domain.text import command
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from dbanon.db.session import Session
     from dbanon.domain.caution import Caution
-    from dbanon.domain.errors import PolicyError
     from dbanon.domain.policy import Difference, Policy, Version
     from dbanon.domain.release import Release
     from dbanon.domain.table import TableInfo
     from dbanon.domain.taxonomy import Taxonomy
 
+_MOST_VALUES = 1_000  # of a column are looked up in its taxonomy
 Given = str | Path
 """A stored policy by its name, or a file by its path."""
 
@@ -113,8 +114,10 @@ def _checked(
     """Return a table and the policy that was found to fit it."""
     from dbanon.actions.preparation.cautions import require_none
 
-    info, given, _ = _fitted(session, given, table)
-    found = _cautions(session, given.completed(info), info) if strict or warn is not None else []
+    info, given, known = _fitted(session, given, table)
+    found = []
+    if strict or warn is not None:
+        found = _cautions(session, given.completed(info), info, known=known)
     if strict:
         require_none(found)
     elif warn is not None:
@@ -147,13 +150,38 @@ def _fitted(
     return info, policy, known
 
 
-def _cautions(session: Session, policy: Policy, info: TableInfo) -> list[Caution]:
+def _cautions(
+    session: Session, policy: Policy, info: TableInfo, *, known: Mapping[str, Taxonomy]
+) -> list[Caution]:
     from dbanon.actions.preparation.cautions import of_table
     from dbanon.db import identity
 
     found = of_table(session, policy, info)
+    if info.oid in session.admitted:
+        _require_own_taxonomies(session, policy, info, known)
     identity.require_admitted(session)
     return found
+
+
+def _require_own_taxonomies(
+    session: Session, policy: Policy, info: TableInfo, known: Mapping[str, Taxonomy]
+) -> None:
+    """Raise PolicyError for a taxonomy that has no value of its column, as far as is looked."""
+    from dbanon.db import catalog
+
+    texts = {column.name for column in info.columns if column.kind is ColumnKind.CATEGORY}
+    readable = catalog.readable_columns(session, info, texts)
+    for rule in policy.columns:
+        if rule.taxonomy is None or rule.on_new_value is not None or rule.column not in readable:
+            continue
+        values = catalog.distinct_values(session, info, rule.column, _MOST_VALUES)
+        if values and {value.rstrip() for value in values}.isdisjoint(known[rule.taxonomy].labels):
+            name = quote_identifier(rule.column)
+            raise PolicyError(
+                f"taxonomy {rule.taxonomy} has no value of column {name}: it seems to be that of"
+                " another column",
+                hint="dbanon taxonomy list; then name the taxonomy of this column",
+            )
 
 
 def _name(table: str | TableName) -> TableName:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _QUOTABLE = frozenset({"08", "0A", "25", "28", "2B", "3D", "3F", "42", "53", "54", "55", "57"})
 
 # A failed connection has no SQLSTATE: in English it says one of these.
+_NO_CONNECT = re.compile("does not have CONNECT privilege")
 _FULL = re.compile("too many (clients|connections)|connection slots are reserved")
 
 _AGAIN = "run the command again"
@@ -57,6 +58,8 @@ def connection_failure(error: psycopg.Error) -> DatabaseError:
     """Explain why no session could be opened."""
     reason = " ".join(str(error).split())
     hint = "check --dsn or DBANON_DSN; without either, dbanon server status"
+    if _NO_CONNECT.search(reason):
+        hint = "let the owner of the database GRANT CONNECT ON DATABASE ... to this role"
     if _FULL.search(reason):
         hint = "close other sessions, or raise max_connections or the limit of the role"
     return DatabaseError(f"cannot connect: {reason}", hint=hint)
@@ -89,8 +92,26 @@ def statement_failure(
     return kind(message, hint=hint)
 
 
-def reading_failure(state: str | None) -> DatabaseError:
-    """Explain why the rows of a table could not be read, by the SQLSTATE."""
+def pooler_failure() -> DatabaseError:
+    """Explain why what was set for a session is gone."""
+    return DatabaseError(
+        "the settings of this session are gone: a pooler gives each transaction another session of"
+        " the server",
+        hint=_POOLER,
+    )
+
+
+def reading_failure(state: str | None, text: str) -> DatabaseError:
+    """Explain why the rows of a table could not be read, by the SQLSTATE or the driver's words.
+
+    The words are not quoted: they may hold values.
+    """
+    if state == "53300" or (state is None and _FULL.search(text)):
+        return DatabaseError(
+            "the table is read by a second connection, and the server refused it: too many"
+            " connections of this role or database",
+            hint="ALTER ROLE ... CONNECTION LIMIT 3, or more; or close other sessions",
+        )
     if state == "22021":
         return DatabaseError(
             "the table holds text that is not UTF-8, and the database knows no encoding of it",

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from dbanon.db.failures import connection_failure, statement_failure
+from dbanon.db.failures import connection_failure, pooler_failure, statement_failure
 from dbanon.db.queries import query, template
 from dbanon.domain import deeds
 from dbanon.domain.deeds import Fate
@@ -93,11 +93,18 @@ class Session:
         if deed is not None:
             self.deeds.begin(deed)
         with self.sa.begin() as transaction:
+            self._require_settings()
             yield
             if keep:
                 self._commit(transaction, deed)
             else:
                 transaction.rollback()
+
+    def _require_settings(self) -> None:
+        """Raise DatabaseError when the session lost its settings; takes no snapshot."""
+        row = self.pg.execute("SHOW search_path").fetchone()
+        if row is None or row[0] != _SETTINGS["search_path"]:
+            raise pooler_failure()
 
     def _commit(self, transaction: RootTransaction, deed: Deed | None) -> None:
         """Commit; when no answer comes, ask over another connection what became of it."""

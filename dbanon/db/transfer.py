@@ -341,7 +341,7 @@ def _reader(session: Session, snapshot: str) -> Iterator[AdbcConnection]:
             yield connection
             connection.rollback()
     except adbc_driver_manager.Error as error:
-        raise reading_failure(getattr(error, "sqlstate", None)) from None
+        raise reading_failure(getattr(error, "sqlstate", None), str(error)) from None
 
 
 def _reader_settings(session: Session, snapshot: str) -> Iterator[str]:

@@ -38,7 +38,8 @@ class Shape:
 
     ``key`` is the primary key; ``foreign_parts`` tells whether some of its rows are in foreign
     tables; ``owner`` is None in what older versions noted; ``definition`` is a digest of that of a
-    view and of all views below it. Names and types only, which a dump and restore keep.
+    view and of all views below it. Names and types, which a dump and restore keep; ``oid`` and
+    ``owner_oid``, which it does not keep, only make messages clearer.
     """
 
     relkind: str
@@ -51,6 +52,13 @@ class Shape:
     foreign_parts: bool
     owner: str | None = None
     definition: str | None = None
+    oid: int | None = None
+    owner_oid: int | None = None
+
+    def is_like(self, other: Shape) -> bool:
+        """Whether it has the same columns of the same numbers, and is of the same kind."""
+        columns = [[(c.name, c.number, c.type) for c in one.columns] for one in (self, other)]
+        return self.relkind == other.relkind and columns[0] == columns[1]
 
     def column(self, name: str) -> ColumnShape | None:
         """Return the column of that name, or None."""
@@ -147,6 +155,10 @@ def _of_owner(before: Shape, now: Shape, store: str) -> Iterator[Change]:
     if before.owner is not None and now.owner is not None and before.owner != now.owner:
         old, new = quote_identifier(before.owner), quote_identifier(now.owner)
         hint = f"find out whether it is the same table; then {store}"
+        if before.owner_oid is not None and before.owner_oid == now.owner_oid:
+            hint = f"if ALTER ROLE {old} RENAME TO {new} was meant: {store}"
+            yield Change(None, f"its owner {old} seems to be called {new} now", hint)
+            return
         yield Change(None, f"it belongs to {new} now, and belonged to {old}", hint)
 
 

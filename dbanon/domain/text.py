@@ -59,5 +59,19 @@ def _word(name: str) -> str:
 def unread(path: object, error: OSError | UnicodeDecodeError) -> str:
     """Say why a file of text cannot be read."""
     if isinstance(error, UnicodeDecodeError):
+        if _is_utf_16(error):
+            return f"{path} is UTF-16, and not UTF-8"
         return f"{path} is not UTF-8 (at byte {error.start})"
     return f"cannot read {path}: {error.strerror}"
+
+
+def converted(path: object, error: OSError | UnicodeDecodeError) -> str | None:
+    """Return the command that makes a file UTF-8; None if it could not be read at all."""
+    if not isinstance(error, UnicodeDecodeError):
+        return None
+    encoding = "utf-16" if _is_utf_16(error) else "windows-1252"
+    return command(f"iconv -f {encoding} -t utf-8", path, options="> converted")
+
+
+def _is_utf_16(error: UnicodeDecodeError) -> bool:
+    return error.object[:2] in {b"\xff\xfe", b"\xfe\xff"}

@@ -25,7 +25,9 @@ def flaws(entries: Iterable[str], *, of_column: bool) -> Iterator[str]:
     for entry in entries:
         code, reason = _parts(entry)
         if code not in list(Code):
-            yield f"names no warning that there is{did_you_mean(code, list(Code))}"
+            codes_there = ", ".join(one for one in Code if one.of_column == of_column)
+            near = did_you_mean(code, list(Code))
+            yield f"names no warning that there is{near}; those that it may name are {codes_there}"
         elif not reason:
             yield f'gives no reason: "{code}: why"'
         elif Code(code).of_column != of_column:

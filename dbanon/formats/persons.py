@@ -32,15 +32,15 @@ class Persons:
 
     reason: what makes it seem so; is_sure: whether that is a word for a person, else it is only
     like a key that several rows share; n_rows, n_values: how many rows and different values it
-    has, None where the current role may not count them; nullable: whether it may be NULL.
+    has, None where the current role may not count them; n_null: rows of nobody.
     """
 
     column: str
     reason: str
     is_sure: bool
-    nullable: bool
     n_rows: int | None = None
     n_values: int | None = None
+    n_null: int = 0
 
     @property
     def figure(self) -> str:
@@ -82,18 +82,15 @@ def find(
     A word for a person is a sure sign, as soon as a value repeats. A key of something else may
     stand for persons when each of its values has a few rows.
     """
-    found = [p for c in _candidates(info, keys) if (p := _counted(info, c, stats)) is not None]
+    found = [p for c in _candidates(info, keys) if (p := _counted(c, stats)) is not None]
     return max(found, key=lambda p: (p.is_sure, p.n_values or 0), default=None)
 
 
-def _counted(
-    info: TableInfo, candidate: _Candidate, stats: Mapping[str, ColumnStats]
-) -> Persons | None:
+def _counted(candidate: _Candidate, stats: Mapping[str, ColumnStats]) -> Persons | None:
     """Return what the counts make of a candidate; what could not be counted is suspected."""
-    nullable = info.is_table and info.column(candidate.column).nullable
     known = stats.get(candidate.column)
     if known is None:
-        return Persons(*candidate, nullable) if candidate.is_sure else None
+        return Persons(*candidate) if candidate.is_sure else None
     filled = known.n_rows - known.n_null
     if not 0 < known.n_distinct < filled:
         return None
@@ -101,7 +98,7 @@ def _counted(
         known.n_distinct >= _FEWEST and _FEWEST_ROWS <= filled / known.n_distinct <= _MOST_ROWS
     ):
         return None
-    return Persons(*candidate, nullable, known.n_rows, known.n_distinct)
+    return Persons(*candidate, known.n_rows, known.n_distinct, known.n_null)
 
 
 def _candidates(info: TableInfo, keys: Sequence[ForeignKey]) -> Iterator[_Candidate]:

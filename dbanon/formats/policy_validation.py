@@ -228,8 +228,6 @@ def _of_subject(policy: Policy, info: TableInfo) -> Iterator[str]:
         yield f"{named} does not exist{did_you_mean(policy.subject, names)}"
         return
     column = info.column(policy.subject)
-    if column.nullable and info.is_table:  # of anything else it is counted when it is read
-        yield f"{named} may be NULL, and NULL counts as no person: make it NOT NULL"
     if not column.has_equality:
         yield f"{named} is of type {column.type}, which has no equality to count persons by"
     for rule in policy.columns:

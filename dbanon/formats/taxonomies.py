@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from dbanon.domain.errors import ConfigError, TaxonomyError
 from dbanon.domain.taxonomy import ROOT_LABEL
-from dbanon.domain.text import command, unread
+from dbanon.domain.text import command, converted, unread
 from dbanon.formats.taxonomy_builder import (
     Nodes,
     Problems,
@@ -168,8 +168,7 @@ def _read(path: Path, name: str) -> str:
         hint = command("dbanon taxonomy import", name, options="FILE.csv")
         raise ConfigError(unread(path, error), hint=hint) from error
     except UnicodeDecodeError as error:
-        hint = command("iconv -f windows-1252 -t utf-8", path, options="> utf8.csv")
-        raise TaxonomyError(unread(path, error), hint=hint) from None
+        raise TaxonomyError(unread(path, error), hint=converted(path, error)) from None
 
 
 def _shape_of(text: str, form: str) -> tuple[str, bool]:

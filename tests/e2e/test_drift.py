@@ -19,6 +19,8 @@ KEY = "ALTER TABLE public.patients DROP CONSTRAINT patients_pkey"
 NO_KEY_NULL = "ALTER TABLE public.patients ALTER id DROP NOT NULL"
 ASIDE = "ALTER TABLE public.patients RENAME TO aside"
 BACK = "ALTER TABLE public.aside RENAME TO patients"
+MOVE = "ALTER TABLE public.patients SET SCHEMA clinic"
+RENAME_BACK = "ALTER TABLE public.people RENAME TO patients"
 TRADE = (
     "ALTER TABLE public.patients RENAME disease TO note2;"
     "ALTER TABLE public.patients RENAME note TO disease;"
@@ -103,7 +105,7 @@ CHANGES = {
         "ALTER TABLE public.patients NO INHERIT public.above; DROP TABLE public.above",
         "it has a parent now, whose readers can read it",
     ),
-    "gone": (ASIDE, BACK, "public.patients is gone"),
+    "renamed": (ASIDE, BACK, "public.patients is called public.aside now"),
     "a newer taxonomy": (
         NEWER,
         "DELETE FROM dbanon.taxonomy WHERE version = 2",
@@ -253,6 +255,55 @@ def test_a_column_made_again_is_not_the_old_one(served, name):
     assert [] == [f for f in dbanon.doctor(settings=served.settings) if f.exit_code]
 
 
+@pytest.mark.one_server
+@pytest.mark.parametrize(
+    ("change", "name", "back"),
+    [
+        (
+            "ALTER TABLE public.patients RENAME TO people",
+            "public.people",
+            RENAME_BACK,
+        ),
+        (
+            f"CREATE SCHEMA clinic; {MOVE}; ALTER TABLE clinic.patients RENAME TO people",
+            "clinic.people",
+            f"ALTER TABLE clinic.people SET SCHEMA public; {RENAME_BACK}",
+        ),
+    ],
+)
+def test_a_table_that_was_renamed_is_found_and_the_way_back_is_named(served, change, name, back):
+    served.execute(change)
+    for text in said(served):
+        assert f"public.patients is called {name} now; anon.patients is served on" in text
+    with pytest.raises(dbanon.DriftError) as caught:
+        dbanon.publish(SOURCE, settings=served.settings)
+    assert f"{back}, and go on; or dbanon release drop 1" == caught.value.hint
+    served.execute(back)
+    assert rows_proved(dbanon.publish(SOURCE, settings=served.settings)) == 200
+
+
+@pytest.mark.one_server
+def test_another_table_is_not_taken_for_the_one_that_is_gone(served):
+    served.execute(f"{ASIDE}; ALTER TABLE public.aside DROP note, ADD note text")
+    for text in said(served):
+        assert "public.patients is gone" in text
+
+
+@pytest.mark.one_server
+def test_an_owner_who_was_renamed_is_named(served):
+    admin, owner = served.admin(), served.role("owner_drift")
+    publisher = served.execute("SELECT current_user")[0][0]
+    admin.execute(f"GRANT {owner} TO {publisher}; ALTER TABLE public.patients OWNER TO {owner}")
+    policy = dbanon.load_policy(SOURCE, settings=served.settings)
+    dbanon.set_policy(SOURCE, policy, settings=served.settings)
+    admin.execute(f"ALTER ROLE {owner} RENAME TO renamed_drift")
+    try:
+        for text in said(served):
+            assert "its owner owner_drift seems to be called renamed_drift now" in text
+    finally:
+        admin.execute(f"ALTER ROLE renamed_drift RENAME TO {owner}")
+
+
 def publish_with_an_enum(database):
     table = make_patients(database)
     database.execute(
@@ -356,3 +407,18 @@ def test_commands_exit_with_the_code_of_drift(served, monkeypatch, capsys):
     assert 2 == sum(finding["exit_code"] == 4 for finding in json.loads(out))
     code, out, _ = run("check", "anon.patients", "--json")
     assert code in {0, None}
+
+
+@pytest.mark.one_server
+def test_a_taxonomy_of_another_column_is_refused_when_the_policy_is_set(database, tmp_path):
+    policy = define(database, tmp_path)
+    columns = [
+        replace(rule, taxonomy="sexes") if rule.column == "disease" else rule
+        for rule in policy.columns
+    ]
+    other = replace(policy, columns=tuple(columns))
+    with pytest.raises(dbanon.PolicyError, match="sexes has no value of column disease: it seems"):
+        dbanon.set_policy(SOURCE, other, warn=lambda _: None, settings=database.settings)
+    assert policy == dbanon.set_policy(
+        SOURCE, policy, warn=lambda _: None, settings=database.settings
+    )

@@ -74,6 +74,27 @@ def test_the_draft_of_a_policy_names_the_subject_and_passes_strict(charges, run)
     assert dbanon.load_policy("charges", settings=database.settings).subject == "person_id"
 
 
+def test_a_subject_that_may_be_null_and_is_not_is_suggested_and_published(charges, run):
+    database, file = charges
+    database.execute("ALTER TABLE public.charges ALTER person_id DROP NOT NULL")
+    file.write_text(dbanon.suggest_policy("charges", settings=database.settings))
+    assert dbanon.set_policy("charges", file, settings=database.settings).subject == "person_id"
+    release = dbanon.publish("charges", k=5, settings=database.settings)
+    assert release.policy.subject == "person_id"
+    with pytest.raises(dbanon.ConfigError, match=r"person_id of .* may become NULL"):
+        dbanon.publish("charges", k=5, kind="view", name="live", settings=database.settings)
+    shown = database.execute("SELECT count(*) FROM anon.charges")
+    database.execute("UPDATE public.charges SET person_id = NULL WHERE row_id = 1")
+    for ask in (dbanon.publish, dbanon.plan):
+        with pytest.raises(dbanon.PolicyError, match="column person_id has 1 NULLs"):
+            ask("charges", k=5, settings=database.settings)
+    with pytest.raises(dbanon.DriftError, match="column person_id has 1 NULLs"):
+        dbanon.refresh("charges", settings=database.settings)
+    assert shown == database.execute("SELECT count(*) FROM anon.charges")
+    text = dbanon.suggest_policy("charges", settings=database.settings)
+    assert ', once its 1 NULLs are filled or left out by where\n# subject = "person_id"' in text
+
+
 def test_a_reason_says_that_rows_are_meant(charges, run):
     _, file = charges
     file.write_text('allow = ["no-subject: a row is what somebody is judged for"]\n' + POLICY)

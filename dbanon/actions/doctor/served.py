@@ -76,7 +76,7 @@ def _described(session: Session, release: Release) -> Iterator[Finding]:
     try:
         source = catalog.describe(session, release.table)
     except TableNotFound:
-        drift = gone(release)
+        drift = gone(session, release)
         yield Finding(Level.FAILURE, subject, str(drift), drift.hint, drift.exit_code)
         return
     yield from _served(session, release, published, source)

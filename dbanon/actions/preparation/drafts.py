@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dbanon.actions.preparation.request import Request
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import DEFAULT_NAME, Policy
-from dbanon.domain.text import command, unread
+from dbanon.domain.text import command, converted, unread
 
 if TYPE_CHECKING:
     from dbanon.actions.preparation.request import Options
@@ -58,7 +58,8 @@ def _read(path: str | Path) -> Policy:
         held = sys.stdin.buffer.read() if str(path) == _STDIN else Path(path).read_bytes()
         text = held.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(unread(path, error), hint="dbanon policy suggest TABLE") from None
+        hint = converted(path, error) or "dbanon policy suggest TABLE"
+        raise ConfigError(unread(path, error), hint=hint) from None
     return policies.parse(text, policies.Known(ALGORITHMS, MODELS, RECODINGS, MASKING))
 
 

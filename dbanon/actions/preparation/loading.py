@@ -17,7 +17,7 @@ from dbanon.domain.errors import (
     TaxonomyError,
 )
 from dbanon.domain.policy import DROP, Role, policy_option
-from dbanon.domain.table import TableName
+from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def find_source(session: Session, where: TableName) -> TableInfo:
         schemas = session.search_path if where.schema is None else (where.schema,)
         for schema in schemas:
             for entry in ledger.served_entries(session, table=TableName(schema, where.name)):
-                raise gone(entry) from None
+                raise gone(session, entry) from None
         raise error from None
 
 
@@ -150,12 +150,32 @@ def looking(session: Session, *finds: Callable[[], TableInfo]) -> Iterator[list[
         identity.require_admitted(session)
 
 
-def gone(release: Entry) -> DriftError:
-    """Return the error that the source of a served release is gone."""
+def gone(session: Session, release: Entry) -> DriftError:
+    """Return the error that the source of a served release is gone, or has another name."""
+    from dbanon.db.metadata import store
+
+    now = store.present_name(session, release.table, release.policy_name)
+    if now is not None:
+        return DriftError(
+            f"{release.table} is called {now} now; {release.relation} is served on"
+            f" (release {release.id})",
+            hint=f"{_back(release.table, now)}, and go on; or dbanon release drop {release.id}",
+        )
     return DriftError(
         f"{release.table} is gone; {release.relation} is served on (release {release.id})",
         hint=f"dbanon release drop {release.id}",
     )
+
+
+def _back(name: TableName, now: TableName) -> str:
+    """Return the statements that give a table the name that it had."""
+    steps, schema = [], quote_identifier(name.schema or "")
+    if now.schema != name.schema:
+        steps.append(f"ALTER TABLE {now} SET SCHEMA {schema}")
+    if now.name != name.name:
+        moved = TableName(name.schema, now.name)
+        steps.append(f"ALTER TABLE {moved} RENAME TO {quote_identifier(name.name)}")
+    return "; ".join(steps)
 
 
 def require_own_relation(loaded: Loaded, relation: TableName) -> None:

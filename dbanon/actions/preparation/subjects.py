@@ -25,15 +25,22 @@ if TYPE_CHECKING:
 
 
 def several_a_person(session: Session, policy: Policy, info: TableInfo, kind: ReleaseKind) -> bool:
-    """Whether some person owns several rows.
+    """Whether some person owns several rows, or some row is nobody's, which its reader refuses.
 
-    Raises ConfigError for a live view under a model whose guards count rows, which then differ from
-    persons. Distinct values are as many of both, for guards hide a class with a person of two.
+    Raises ConfigError for a live view whose subject may become NULL, or under a model whose guards
+    count rows, which then differ from persons. Distinct values are as many of both, for guards hide
+    a class with a person of two.
     """
     from dbanon.db import catalog
 
     if policy.subject is None:
         return False
+    if kind is ReleaseKind.VIEW and info.column(policy.subject).nullable:
+        raise ConfigError(
+            f"subject column {quote_identifier(policy.subject)} of {info.name} may become NULL"
+            " while a live view shows it, and NULL counts as no person",
+            hint="publish it with --as table, or make the column NOT NULL",
+        )
     if info.is_computed:
         return True  # it may be otherwise when it is read
     rows, subjects = catalog.count_subjects(session, info, policy.subject)
@@ -70,7 +77,7 @@ def subjects_of(
         raise PolicyError(
             f"subject column {quote_identifier(policy.subject or '')} has {column.null_count:,}"
             " NULLs, and NULL counts as no person",
-            hint="leave these rows out of the view, or name another subject",
+            hint="fill them, leave these rows out by where = [...], or name another subject",
         )
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)

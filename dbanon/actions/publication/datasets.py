@@ -15,7 +15,7 @@ from dbanon.actions.publication.steps import build, replaced, serve
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.text import unread
+from dbanon.domain.text import converted, unread
 from dbanon.formats.datasets import parse
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ def read(path: str | Path) -> Dataset:
     try:
         return parse(Path(path).read_bytes().decode("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(unread(path, error), hint="--dataset FILE, of TOML") from None
+        hint = converted(path, error) or "--dataset FILE, of TOML"
+        raise ConfigError(unread(path, error), hint=hint) from None
 
 
 def asked(request: Request) -> Request:

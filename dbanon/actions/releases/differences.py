@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.report import Change, Difference
-from dbanon.domain.text import unread
+from dbanon.domain.text import converted, unread
 from dbanon.domain.wording import MEANINGS
 from dbanon.models.base import Bound
 from dbanon.models.registry import MODELS
@@ -95,9 +95,9 @@ _ACHIEVED = re.compile(r"checks results \[([^,\]]+)(.*)\] (achieved|required)")
 def read(path: Path) -> dict[str, Any]:
     """Return a report that was written as JSON; raises ConfigError."""
     try:
-        document = json.loads(path.read_text("utf-8"))
+        document = json.loads(path.read_text("utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(unread(path, error), hint=_EARLIER) from None
+        raise ConfigError(unread(path, error), hint=converted(path, error) or _EARLIER) from None
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict) or not all(part in document for part in _PARTS):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
+import psycopg
 from psycopg import sql
 
 from dbanon import resources
@@ -20,6 +21,7 @@ from dbanon.db.queries import query, template
 from dbanon.db.session import connect
 from dbanon.domain.errors import NotPermitted, SchemaOutOfDate
 from dbanon.domain.table import quote_identifier
+from dbanon.domain.text import command as shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -77,12 +79,25 @@ def _install(session: Session) -> Installed:
         )
     for schema in (SCHEMA, DATA_SCHEMA):
         if session.pg.execute(query("catalog/schema_exists"), (schema,)).fetchone() is None:
-            session.pg.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+            _create_schema(session, schema)
     _upgrade(session, lost=None if known == revision else revision)
     _grant_on(session, mend_tables(session))
     for statement in _function_statements():
         session.pg.execute(statement)
     return Installed(changed=True, former=revision)
+
+
+def _create_schema(session: Session, schema: str) -> None:
+    """Create a schema of the metadata; raises NotPermitted with what a DBA is to run."""
+    role = (session.pg.execute("SELECT current_user").fetchone() or ("",))[0]
+    try:
+        session.pg.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+    except psycopg.errors.InsufficientPrivilege:
+        raise NotPermitted(
+            f"{quote_identifier(role)} may not create schemas in this database",
+            hint=f"let the owner of the database run: {shell(f'{_INIT} --role', role)}; or what"
+            f" {shell(f'{_INIT} --print-sql --role', role)} prints",
+        ) from None
 
 
 def _upgrade(session: Session, *, lost: str | None) -> None:

@@ -199,6 +199,21 @@ def baseline(session: Session, info: TableInfo, known: Mapping[str, Taxonomy]) -
     return Baseline.from_document({"shape": row[0], "taxonomies": versions})
 
 
+def present_name(session: Session, table: TableName, name: str) -> TableName | None:
+    """Return what a table that a policy was made for is called now, None if nothing says."""
+    found = session.sa.execute(sa.select(m.policy.c.baseline).where(*_named(table, name))).scalar()
+    before = None if found is None else Baseline.from_document(found).shape
+    if before is None or before.oid is None:
+        return None
+    asked = {"relation": before.oid}
+    shape = session.pg.execute(query("catalog/table_shape"), asked).fetchone()
+    called = session.pg.execute(query("catalog/name_of_relation"), asked).fetchone()
+    if shape is None or called is None:
+        return None
+    now = Baseline.from_document({"shape": shape[0], "taxonomies": {}}).shape
+    return TableName(*called) if now.is_like(before) else None
+
+
 def list_policies(
     session: Session, *, on_unreadable: Callable[[PolicyError], None]
 ) -> list[tuple[Policy, datetime]]:

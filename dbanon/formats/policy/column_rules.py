@@ -19,6 +19,7 @@ _FLOORS = ("at_least", "bands", "top", "bottom")
 _FLAGS = ("keep", "restore_variance")
 _LAST = ("snap", "digits", "rare", "on_new_value")
 _OF_QUASI = ("recoding", "weight", *_FLOORS, "pooled", *_FLAGS, *_LAST)
+_MASKING = frozenset({"mask", "masked", "masking", "method", "noise"})
 _OF_VALUES = ("taxonomy", "order")
 
 
@@ -47,7 +48,7 @@ def read(
     on_new_value = section.text("on_new_value", among=ON_NEW_VALUE)
     if role is not None and role != Role.QUASI:
         _refuse_recoding(section, of_values=role == Role.SENSITIVE)
-    section.close()
+    _close(section)
     if name is None or role is None:
         return None
     return ColumnRule(
@@ -64,6 +65,14 @@ def read(
         **floors,
         **flags,
     )
+
+
+def _close(section: Section) -> None:
+    """Report keys that there are not; those of masking with where they belong."""
+    for key in _MASKING.intersection(section.values):
+        section.asked.add(key)
+        section.report(key, "is no key of a column: a masking step is a table [[masking]]")
+    section.close()
 
 
 def document(rule: ColumnRule) -> dict[str, object]:

@@ -103,8 +103,8 @@ def _subject(persons: Persons | None, roles: Mapping[str, Role], differing: Sequ
     unless = []
     if not persons.is_sure:
         unless.append("if these are persons")
-    if persons.nullable:
-        unless.append("once the column is NOT NULL")
+    if persons.n_null:
+        unless.append(f"once its {persons.n_null:,} NULLs are filled or left out by where")
     if roles[persons.column] is not Role.IDENTIFIER:
         unless.append("with the role identifier")
     why = f"{persons.figure} ({persons.reason})" + ", " * bool(unless) + " and ".join(unless)

@@ -34,6 +34,8 @@ type (typid, below) AS (
         OR t.typcategory = 'A'
 )
 SELECT jsonb_build_object(
+           'oid', c.oid::bigint,
+           'owner_oid', c.relowner::bigint,
            'relkind', c.relkind,
            'owner', pg_get_userbyid(c.relowner),
            'row_security', c.relrowsecurity,

@@ -19,6 +19,15 @@ READERS = {
 
 
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_a_file_of_utf_16_is_named_as_that_with_what_converts_it(read, tmp_path):
+    path = tmp_path / "windows.txt"
+    path.write_text("table = 1", encoding="utf-16")
+    with pytest.raises(DbanonError, match=r"windows\.txt is UTF-16, and not UTF-8") as caught:
+        read(path)
+    assert caught.value.hint.startswith("iconv -f utf-16 -t utf-8 ")
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 @pytest.mark.parametrize(
     ("name", "said"),
     [

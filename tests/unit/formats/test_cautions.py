@@ -215,11 +215,17 @@ def test_what_is_allowed_is_a_warning_that_there_is_with_a_reason(entries, of_co
     assert all(map(str.startswith, found, expected))
 
 
+@pytest.mark.parametrize("of_column", [True, False])
+def test_an_unknown_warning_is_refused_with_those_that_there_are(of_column):
+    (found,) = flaws(["zzz: why"], of_column=of_column)
+    assert ("near-unique" in found) == of_column
+    assert ("k-of-one" in found) != of_column
+
+
 VISITORS = Persons(
     column="person_id",
     reason="named like the number of a person",
     is_sure=True,
-    nullable=False,
     n_rows=8376,
     n_values=1152,
 )

@@ -141,8 +141,8 @@ def test_persons_who_may_not_be_counted_are_suspected():
     assert "this role may not count them" in persons.figure
 
 
-def drafted(info, *keys, pairs=None, **distinct):
-    stats = {name: ColumnStats(ROWS, 0, count) for name, count in distinct.items()}
+def drafted(info, *keys, pairs=None, nulls=0, **distinct):
+    stats = {name: ColumnStats(ROWS, nulls, count) for name, count in distinct.items()}
     persons = find(info, keys, stats)
     suggested = suggest(info, stats, persons)
     return draft(info, suggested, persons, differing=differing(suggested, persons, pairs or {}))
@@ -167,9 +167,11 @@ def test_a_draft_leaves_to_its_reader_what_is_not_sure():
     assert parse(text).subject is None
     assert ", if these are persons" in text
     assert '\n# subject = "case_no"\n' in text
-    text = drafted(table_of("person_id", nullable=["person_id"]), person_id=599)
+    info = table_of("person_id", nullable=["person_id"])
+    assert parse(drafted(info, person_id=599)).subject == "person_id"
+    text = drafted(info, person_id=599, nulls=7)
     assert parse(text).subject is None
-    assert ', once the column is NOT NULL\n# subject = "person_id"\n' in text
+    assert ', once its 7 NULLs are filled or left out by where\n# subject = "person_id"\n' in text
 
 
 def test_a_draft_names_what_others_know_and_rows_of_a_person_differ_in():

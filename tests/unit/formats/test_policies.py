@@ -298,3 +298,13 @@ def test_what_is_not_toml_is_refused(text):
 def test_a_stored_document_is_not_trusted(change, problem):
     document = to_document(Policy(TableName(None, "t"), (ColumnRule("a", Role.QUASI),)))
     assert problem in problems_of(lambda: from_document(document | change))
+
+
+@pytest.mark.parametrize("key", ["mask", "masking"])
+def test_a_column_that_is_to_be_masked_is_pointed_to_the_steps(key):
+    text = f'table = "t"\n[columns]\nage = {{ role = "quasi", {key} = "noise" }}\n'
+    with pytest.raises(PolicyError) as caught:
+        parse(text)
+    said = f"columns.age.{key}: is no key of a column: a masking step is a table [[masking]]"
+    assert said in str(caught.value)
+    assert "unknown key" not in str(caught.value)
