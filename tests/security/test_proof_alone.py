@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from psycopg import sql
 from tables import make_patients, patients_policy
 
 import dbanon
@@ -9,6 +10,7 @@ from dbanon.actions.preparation import prepare
 from dbanon.anonymization.loss.metrics import publication, report
 from dbanon.anonymization.pipeline import Outcome, published_values
 from dbanon.anonymization.registry import METRICS
+from dbanon.db.proofs import checks
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.checks import Verdict
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
@@ -141,6 +143,22 @@ def test_classes_of_like_numbers_are_refused(database, monkeypatch):
     hand_over(monkeypatch, by_two)
     for kind in ("table", "view"):
         assert failures(database, table, kind=kind) == {("k-e-anonymity", "wage")}
+
+
+@pytest.mark.parametrize(
+    ("failing", "condition"), [("v.failing_classes", "v.model <> 'k-anonymity'"), ("1", "true")]
+)
+def test_an_answer_that_leaves_out_a_model_or_contradicts_itself_is_none(
+    patients, monkeypatch, failing, condition
+):
+    answer = (
+        "SELECT v.model, v.sensitive, v.parameters, v.required, v.achieved, v.classes,"
+        f" {failing}, v.row_count, v.verdict FROM dbanon.verify({{}}) AS v WHERE {condition}"
+    )
+    monkeypatch.setattr(checks, "verification", sql.SQL(answer).format)
+    with pytest.raises(dbanon.DatabaseError, match="did not answer for what was to be published"):
+        dbanon.publish("patients", settings=patients.settings)
+    assert patients.execute("SELECT to_regclass('anon.patients')") == [(None,)]
 
 
 def make_visits(database):

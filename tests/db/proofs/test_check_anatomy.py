@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 CHECK = (
@@ -40,6 +40,7 @@ VALUES = st.tuples(
 )
 
 
+@example([(0, "x", 1), (0, "x", 2), (0, "y", 1)], None, 2)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(VALUES, min_size=1, max_size=9), st.none() | st.integers(0, 2), st.integers(1, 3))
 def test_no_value_is_on_more_than_one_in_l_of_a_bucket(connection, held, other, l):
