@@ -14,3 +14,19 @@ $function$;
 
 COMMENT ON FUNCTION dbanon.share(anyarray, anyelement) IS
     'The share of a class that has the wanted value, if all values of the published set are equally likely.';
+
+-- It counts elements, which the planner does not take in, so it sets a search path.
+CREATE OR REPLACE FUNCTION dbanon.share(published text[], wanted text[])
+RETURNS double precision
+LANGUAGE sql
+IMMUTABLE
+PARALLEL SAFE
+SECURITY INVOKER
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT coalesce(count(*) FILTER (WHERE p.value = ANY (wanted))::float8 / nullif(count(*), 0), 0)
+      FROM unnest(published) AS p (value)
+$function$;
+
+COMMENT ON FUNCTION dbanon.share(text[], text[]) IS
+    'The share of a class that has one of the wanted values, if all values of the published set are equally likely.';

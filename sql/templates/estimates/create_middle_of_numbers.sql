@@ -12,4 +12,4 @@ AS $function$
 $function$;
 
 COMMENT ON FUNCTION dbanon.middle({range}) IS
-    'The middle of a published range; NULL if an end of it is open.';
+    'The middle of a published range; NULL if an end of it is open. For plots: an average of middles is biased if values are skewed, so publish means with the recoding mean.';

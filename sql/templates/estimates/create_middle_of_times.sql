@@ -16,4 +16,4 @@ AS $function$
 $function$;
 
 COMMENT ON FUNCTION dbanon.middle({range}) IS
-    'The middle of a published range; NULL if an end of it is open or infinite.';
+    'The middle of a published range; NULL if an end of it is open or infinite. For plots: an average of middles is biased if values are skewed, so publish means with the recoding mean.';
