@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
+_FEWEST_OF_SHIFT = 300  # of fewer rows the rounding of shares moves more than the release does
+
+
 def bins_of(reading: Reading) -> Bins | Grid | None:
     """Return bins that show nothing which the release does not, None where these tell nothing."""
     bins = grid_of(reading) if reading.line is not None else categories_of(reading)
@@ -44,6 +47,7 @@ def distribution(reading: Reading, bins: Bins | Grid, *, least: int) -> Distribu
         source, total = _of_source(exact[:-1], published, least=least)
     secret = hidden(source, least)
     unit = unit_of(least, float(published.sum()))
+    has_shift = isinstance(bins, Grid) and not bins.null and published.sum() >= _FEWEST_OF_SHIFT
     shares = _told(source / (total or 1.0), unit)
     seen = _told(published / (published.sum() or 1.0), unit)
     return Distribution(
@@ -52,7 +56,7 @@ def distribution(reading: Reading, bins: Bins | Grid, *, least: int) -> Distribu
         source=as_figures(shares, secret),
         published=as_figures(seen, np.zeros(len(seen), np.bool_)),
         distance=total_variation(shares, seen, secret),
-        shift=_shift(shares, seen, secret) if isinstance(bins, Grid) and not bins.null else None,
+        shift=_shift(shares, seen, secret) if has_shift else None,
     )
 
 

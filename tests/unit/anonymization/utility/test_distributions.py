@@ -165,16 +165,23 @@ def test_whole_numbers_are_spread_over_whole_numbers():
     assert "[10, 12)" == bins.names[0]
     assert [2.0] * 20 == bins.of_source(reading).tolist()
     assert [0.1] * 20 == [pytest.approx(mass) for mass in bins.of_release(reading)]
+    reading, bins = grid([*range(10, 50)] * 8, ["[10,29]", "[30,49]"] * 150)
     found = distribution(reading, bins, least=1)
     assert (0.0, 0.0) == (found.distance, found.shift)
 
 
-def test_a_shift_is_how_far_rows_move_over_all_bins():
+@pytest.mark.parametrize(("rows", "shift"), [(298, None), (300, 0.25)])
+def test_a_shift_is_how_far_rows_move_over_all_bins_if_there_are_enough(rows, shift):
+    reading, bins = grid([10, 10, 10, 30] * 75, ["[10,10]", "[30,30]"] * (rows // 2))
+    assert shift == distribution(reading, bins, least=1).shift
+
+
+def test_a_distance_is_half_the_sum_of_all_differences():
     reading, bins = grid([10, 10, 10, 30], ["[10,10]", "[30,30]"])
     found = distribution(reading, bins, least=1)
     assert (0.75, 0.25) == (found.source[0], found.source[-1])
     assert (0.5, 0.5) == (found.published[0], found.published[-1])
-    assert (0.25, 0.25) == (found.distance, found.shift)
+    assert 0.25 == found.distance
 
 
 def test_dates_have_bins_of_periods():
