@@ -33,3 +33,8 @@ def counted(count: Count) -> str:
 def strength(value: float | None) -> str:
     """Spell a correlation, or an area under a curve."""
     return "-" if value is None else f"{value:.2f}"
+
+
+def at_most(share: float, *, is_bound: bool) -> str:
+    """Return a share in percent, as a bound if it is one."""
+    return f"at most {percent(share)}" if is_bound else percent(share)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from dbanon.actions.releases.judging import SAMPLES, THRESHOLD, Bench, judged
 from dbanon.actions.releases.seeing import see, served
+from dbanon.domain.checks import CheckReport
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import K_ANONYMITY
 from dbanon.domain.progress import Stages
@@ -139,7 +140,7 @@ def _judged(
         release=release.id,
         created_at=release.created_at,
         policy=bench.recoded,
-        checks=checked.report,
+        checks=_checks(release, checked),
         loss=loss,
         hidden=hidden,
         risk=found.risk,
@@ -164,6 +165,17 @@ def _loss(release: Release, checked: Checked, bench: Bench) -> tuple[Loss, Count
     found = (one.n_rows for one in checked.report.results if one.model == K_ANONYMITY)
     shown = next(found, published)
     return told_loss(lost, least=least, shown=shown), told_count(abs(published - shown), least)
+
+
+def _checks(release: Release, checked: Checked) -> CheckReport:
+    """Return the checks of now, and of then those of persons, which only the publication proved."""
+    again = {(one.model, one.column) for one in checked.results}
+    of_persons = (
+        replace(one, column=f"{one.column}, when published")
+        for one in release.checks.results
+        if one.column is not None and (one.model, one.column) not in again
+    )
+    return CheckReport(release.relation, (*checked.results, *of_persons))
 
 
 def _achieved(release: Release, checked: Checked) -> float | None:

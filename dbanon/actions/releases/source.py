@@ -81,7 +81,28 @@ def read_source(
         # What is published masked is not read besides: what is true is held against it.
         asked = replace(with_subject(policy), masking=())
         rows = transfer.read(session, info, asked, within=within or transfer.ALL)
-    return Source(info, policy, trees, rows)
+    return Source(info, policy, trees, _in_order(rows, policy.subject))
+
+
+def _in_order(rows: SourceRows, subject: str | None) -> SourceRows:
+    """Return rows in the order of what they hold, the subject last.
+
+    Figures are drawn by the place of a row, and its place in the table depends on others.
+    """
+    import numpy as np
+    import pyarrow.compute as pc
+
+    from dbanon.anonymization.encoding.encode import distinct_values
+
+    names = sorted(rows.columns.column_names, key=lambda name: (name == subject, name))
+    if not names:
+        return rows
+    ranks = []
+    for name in names:
+        place, distinct = distinct_values(rows.columns.column(name))
+        rank = pc.rank(distinct, tiebreaker="dense").to_numpy()
+        ranks.append(np.append(rank, 0)[place])  # 0 for NULL, whose place is -1
+    return rows.take(np.lexsort(ranks[::-1]))
 
 
 @contextmanager

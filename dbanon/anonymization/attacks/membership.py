@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from dbanon.domain.report import Attack
 
 _EVEN = 0.5
+FEW = "fewer than k rows were left out, or none"
+"""Why it is not tried; whether any were is not disclosed."""
 
 
 def membership(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
@@ -26,13 +28,10 @@ def membership(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
     """
     classes = case.released.classes
     if classes is None:
-        nobody = "was left out" if case.is_complete else "remembers who was left out"
-        raise NotTried(f"nobody {nobody}")
+        raise NotTried(FEW if case.is_complete else "nobody remembers who was left out")
     left_out, shown = np.flatnonzero(classes < 0), np.flatnonzero(classes >= 0)
-    if not len(left_out) or not len(shown):
-        raise NotTried("nobody was left out")
-    if len(left_out) < case.least:  # the persons tried would be twice as many
-        raise NotTried("fewer than k rows were left out, and how many is not told")
+    if not len(left_out) or not len(shown) or len(left_out) < case.least:
+        raise NotTried(FEW)
     size = min(len(left_out), len(shown), case.tried)
     rows = np.concatenate(
         [np.sort(generator.choice(some, size, replace=False)) for some in (left_out, shown)]

@@ -7,7 +7,7 @@ records at random is right with 1/n.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,10 +44,12 @@ def risks(
     """
     found = 1.0 / np.maximum(sizes if heads is None else heads, 1)
     of_population = found if population is None else population
+    is_bound = heads is not None and not np.array_equal(heads, sizes)
+    judge = partial(_risk, threshold=threshold, is_bound=is_bound)
     return (
-        _risk(Attacker.PROSECUTOR, sizes, found, threshold=threshold, basis=RELATION),
-        _risk(Attacker.JOURNALIST, sizes, of_population, threshold=threshold, basis=basis),
-        _risk(Attacker.MARKETER, sizes, of_population, threshold=threshold, basis=basis),
+        judge(Attacker.PROSECUTOR, sizes, found, basis=RELATION),
+        judge(Attacker.JOURNALIST, sizes, of_population, basis=basis),
+        judge(Attacker.MARKETER, sizes, of_population, basis=basis),
     )
 
 
@@ -58,6 +60,7 @@ def _risk(
     *,
     threshold: float,
     basis: str,
+    is_bound: bool,
 ) -> Reidentification:
     n_rows = max(int(sizes.sum()), 1)
     return Reidentification(
@@ -67,6 +70,7 @@ def _risk(
         above=float(sizes[found > threshold].sum() / n_rows),
         threshold=threshold,
         basis=basis,
+        is_bound=is_bound,
     )
 
 

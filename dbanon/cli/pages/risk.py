@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbanon.cli.notation import number, percent
+from dbanon.cli.notation import at_most, number, percent
 from dbanon.cli.pages.figures import FIGURE, ROOM, WORDS, Bar, Ink, Mark, Noted, Sign, Table
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def of_records(found: Sequence[Reidentification]) -> Table:
         (
             one.attacker,
             percent(one.highest),
-            percent(one.average),
-            percent(one.above),
+            at_most(one.average, is_bound=one.is_bound),
+            at_most(one.above, is_bound=one.is_bound),
             percent(one.threshold),
             one.basis,
         )

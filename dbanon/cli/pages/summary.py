@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dbanon.cli.notation import counted, number, percent
+from dbanon.cli.notation import at_most, counted, number, percent
 from dbanon.cli.pages import risk as risks
 from dbanon.cli.pages.figures import FIGURE, WORDS, Bar, Ink, Noted, Ruling, Table
 from dbanon.domain.checks import Verdict
@@ -125,11 +125,12 @@ def _records(report: Report) -> Iterator[Bar]:
     for one in report.risk.reidentification[:1]:
         knows = _FINDS if report.policy.anatomy else _KNOWS[one.attacker]
         marks = (risks.bound(one.threshold, "threshold"),)
-        for label, share in (("easiest to find", one.highest), ("on average", one.average)):
+        average = ("on average", one.average, one.is_bound)
+        for label, share, is_bound in (("easiest to find", one.highest, False), average):
             yield Bar(
                 Ink.RISK,
                 share,
-                percent(share),
+                at_most(share, is_bound=is_bound),
                 marks,
                 label=f"Record {label}",
                 about=knows,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbanon.cli.notation import number, percent, strength
+from dbanon.cli.notation import at_most, number, percent, strength
 from dbanon.cli.terminal import console
 
 if TYPE_CHECKING:
@@ -34,7 +34,10 @@ def risk(found: Risk) -> None:
     rows = [
         (
             one.attacker.value,
-            *map(percent, (one.highest, one.average, one.above, one.threshold)),
+            percent(one.highest),
+            at_most(one.average, is_bound=one.is_bound),
+            at_most(one.above, is_bound=one.is_bound),
+            percent(one.threshold),
             one.basis,
         )
         for one in found.reidentification

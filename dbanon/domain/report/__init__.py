@@ -44,7 +44,8 @@ class Reidentification:
 
     highest: of the record that is easiest to find; average: over records; above: the share of
     records found with a probability over ``threshold``; basis: what the records were counted
-    among: the relation, a population table, or the estimator of a population.
+    among: the relation, a population table, or the estimator of a population; is_bound: whether
+    ``average`` and ``above`` are upper bounds, since the persons of each class are not known.
     """
 
     attacker: Attacker
@@ -53,6 +54,7 @@ class Reidentification:
     above: float
     threshold: float
     basis: str
+    is_bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,24 @@ def test_a_report_does_not_depend_on_the_values_of_one(copied, run, monkeypatch,
     assert is_told == any(one["column"] for one in found[0]["risk"]["attacks"])
 
 
+@pytest.mark.parametrize("of", [[], ["--samples", "60"]])
+def test_a_report_does_not_depend_on_where_rows_are_read(copied, run, monkeypatch, of):
+    database = copied(make_clinic)
+    monkeypatch.setenv("DBANON_DSN", database.dsn)
+    found = [json.loads(run("report", "anon.clinic", "--json", *of).out)]
+    change(database, "3, 60, 90", "wage = wage")
+    database.execute("DELETE FROM clinic WHERE outer_key = 1000")
+    found.append(json.loads(run("report", "anon.clinic", "--json", *of).out))
+    database.execute("CREATE TABLE copied AS SELECT * FROM clinic; TRUNCATE clinic")
+    database.execute("INSERT INTO clinic VALUES (1000, 99, 9999, 'A', 30)")
+    database.execute("INSERT INTO clinic SELECT * FROM copied ORDER BY wage, disease DESC")
+    found.append(json.loads(run("report", "anon.clinic", "--json", *of).out))
+    assert [found[0]] * 3 == found
+    assert found[0]["utility"]["queries"]
+    nobody = {found[n]["risk"]["not_tried"]["membership"] for n in range(3)}
+    assert {"fewer than k rows were left out, or none"} == nobody
+
+
 def test_where_nobody_is_remembered_who_is_new_among_others_is_not_told_of(
     copied, run, monkeypatch
 ):

@@ -374,7 +374,7 @@ def test_a_person_of_several_rows_is_among_persons(database):
     assert ("", True) == (again.utility.not_told, bool(again.risk.attacks))
 
 
-def test_the_rows_of_a_person_hide_no_risk_of_theirs(database):
+def test_the_rows_of_a_person_hide_no_risk_of_theirs(database, run, monkeypatch, tmp_path):
     """Of five persons of ten rows each any is found with 1 of 5, though fifty rows are alike."""
     table = make_patients(database, rows=100)
     database.execute(
@@ -388,6 +388,12 @@ def test_the_rows_of_a_person_hide_no_risk_of_theirs(database):
     dbanon.set_policy(table, policy, settings=database.settings)
     dbanon.publish(table, settings=database.settings)
     found = reported(database, threshold=0.15)
+    proved = {(one.model, one.column) for one in found.checks.results}
+    assert ("k-anonymity", "person, when published") in proved
+    assert all(one.is_bound for one in found.risk.reidentification)
+    monkeypatch.setenv("DBANON_DSN", database.dsn)
+    run("report", "anon.patients", "--html", tmp_path / "page.html")
+    assert "at most 20.00%" in (tmp_path / "page.html").read_text("utf-8")
     for one in found.risk.reidentification:
         assert one.average == pytest.approx(1 / 5)
         assert (one.highest, one.above) == (pytest.approx(1 / 5), 1.0)
