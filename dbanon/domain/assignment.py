@@ -53,6 +53,8 @@ class EncodedColumn:
     ``values`` and ``position`` are where they begin. In a taxonomy ``cells`` is (size,) int32, the
     node that is the cell of each leaf; all rows of a cell have the code of its first leaf, and
     ``values`` is the label of the cell of each leaf.
+
+    greatest: the greatest integer of the type of a column of integers, None of others.
     """
 
     rule: ColumnRule
@@ -64,6 +66,7 @@ class EncodedColumn:
     taxonomy: Taxonomy | None = None
     bands: Bands | None = None
     cells: NDArray[np.int32] | None = None
+    greatest: int | None = None
 
     @property
     def has_floor(self) -> bool:

@@ -9,6 +9,7 @@ from dbanon.actions.publication.pseudonyms import require_judged
 from dbanon.actions.publication.series import compare, key_of_persons
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.errors import ConfigError, DatabaseError
+from dbanon.domain.policy import K_ANONYMITY
 from dbanon.domain.release import Release, ReleaseKind
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.request import Request
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
+    from dbanon.domain.assignment import LossReport
     from dbanon.domain.checks import CheckReport
     from dbanon.domain.composition import Composition, Gate
     from dbanon.domain.progress import Stages
@@ -319,6 +321,7 @@ def _prove(
     from dbanon.db.releases.guarantee import promise_of
 
     report = checks.verify(session, published, promise_of(publication))
+    _require_same_classes(publication, report, prepared.outcome.loss)
     if publication.withdrawn is None and not publication.policy.anatomy:
         # else they are proved by what is remembered of all rows, or each has one row
         report = prove_subjects(session, publication, report, several=prepared.several)
@@ -333,3 +336,19 @@ def _prove(
             hint=command("dbanon plan", publication.info.name),
         )
     return report
+
+
+def _require_same_classes(publication: Publication, report: CheckReport, loss: LossReport) -> None:
+    """Raise DatabaseError if the database counts other classes than the loss was measured of.
+
+    The loss of a release that keeps classes of the one before has none of its own.
+    """
+    if publication.withdrawn is not None or publication.policy.anatomy:
+        return
+    (found,) = [result.classes for result in report.results if result.model == K_ANONYMITY]
+    if found != loss.n_classes:
+        raise DatabaseError(
+            f"{publication.view} has {found:,} classes in the database, and its loss is that of"
+            f" {loss.n_classes:,}; nothing was published",
+            hint="this is a defect of dbanon; other recodings of the columns may avoid it",
+        )

@@ -177,7 +177,12 @@ def _encode_column(
         values, code_of = np.unique(ordered_values(place, distinct, rule), return_inverse=True)
         position = _positions(values)
     codes = _codes(place, code_of, len(values))
-    return EncodedColumn(rule, kind, codes, len(values), values, position, bands=bands)
+    greatest = None
+    if pa.types.is_integer(distinct.type):
+        greatest = 2 ** (distinct.type.bit_width - 1) - 1
+    return EncodedColumn(
+        rule, kind, codes, len(values), values, position, bands=bands, greatest=greatest
+    )
 
 
 def _encode_tree(

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from dbanon.anonymization.encoding.text import value_texts
-from dbanon.anonymization.recodings.cells import cells_literal, cells_text
+from dbanon.anonymization.ranges import ends_of_literal, literal_of, seen_in_pairs
+from dbanon.anonymization.recodings.cells import cells_literal, cells_text, range_literal
 from dbanon.anonymization.recodings.groups import column_boxes, distinct_pairs, value_column
 from dbanon.anonymization.recodings.snap import snap_bounds
-from dbanon.domain.table import ColumnKind, Structure
+from dbanon.domain.policy import PAIRS
+from dbanon.domain.table import Structure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
 
     from dbanon.domain.assignment import Assignment, EncodedColumn, ValueColumn
 
-_TIMES = frozenset({ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
-
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -30,7 +30,9 @@ class Interval:
 
     Both bounds are inclusive; those of a column that has a floor are the ends of cells. A group of
     NULLs publishes NULL; one that mixes NULL and values publishes the range of everything, which
-    says nothing of either. ``bounds`` is the same, of which readers are served the two bounds.
+    says nothing of either. ``bounds`` is the same, of which readers are served the two bounds, and
+    ``center``, of which they are served the middle and the radius: of these, ranges that readers
+    cannot tell apart are one label, that of all of them.
     """
 
     recoding: str = "interval"
@@ -38,17 +40,38 @@ class Interval:
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
         """Return a range for every group; O(n) and one text for each distinct range."""
-        quote = '"' if column.kind in _TIMES else ""
+
+        def served(label: str | None) -> str | None:
+            return _as_read(column, self.recoding, label) if self.recoding in PAIRS else label
+
         if column.bands is not None:
-            of_cells = partial(cells_literal, column.bands, quote=quote)
             return _publish_cells(
-                column, assignment, recoding=self.recoding, literal=of_cells, mixed="(,)"
+                column,
+                assignment,
+                recoding=self.recoding,
+                literal=partial(cells_literal, column, column.bands),
+                mixed="(,)",
+                served=served,
             )
+        return _publish(
+            column,
+            assignment,
+            recoding=self.recoding,
+            literal=partial(range_literal, column),
+            mixed="(,)",
+            served=served,
+        )
 
-        def literal(lo: str, hi: str) -> str:
-            return f"[{quote}{lo}{quote},{quote}{hi}{quote}]"
 
-        return _publish(column, assignment, recoding=self.recoding, literal=literal, mixed="(,)")
+def _as_read(column: EncodedColumn, recoding: str, label: str | None) -> str:
+    """Return the literal that readers of two columns see in place of a label."""
+    ends = ends_of_literal(column.kind, label or "(,)")
+    seen = seen_in_pairs(column.kind, recoding, ends)
+    if (seen.least, seen.most) == (None, None):
+        return "(,)"
+    if not column.kind.is_moment and label and (seen.least, seen.most) == (ends.least, ends.most):
+        return label  # with all its digits
+    return literal_of(column.kind, seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +94,10 @@ class IntervalText:
         return _publish(column, assignment, recoding="interval-text", literal=literal, mixed="*")
 
 
+def _same(label: str | None) -> str | None:
+    return label
+
+
 def _publish(
     column: EncodedColumn,
     assignment: Assignment,
@@ -78,6 +105,7 @@ def _publish(
     recoding: str,
     literal: Callable[[str, str], str],
     mixed: str,
+    served: Callable[[str | None], str | None] = _same,
 ) -> ValueColumn:
     boxes = column_boxes(column, assignment)
     lo, hi, place = distinct_pairs(boxes, column.size)
@@ -86,6 +114,7 @@ def _publish(
     lows, highs, widths = _bounds(column, lo[ranges], hi[ranges])
     for i, low, high in zip(ranges.tolist(), lows, highs, strict=True):
         labels[i] = literal(low, high)
+    labels = [*map(served, labels)]
     loss = boxes.loss
     if widths is not None:
         wider = np.where(lo < hi, 1.0, 0.0)
@@ -101,11 +130,14 @@ def _publish_cells(
     recoding: str,
     literal: Callable[[int, int], str],
     mixed: str,
+    served: Callable[[str | None], str | None] = _same,
 ) -> ValueColumn:
     boxes = column_boxes(column, assignment)
     lo, hi, place = distinct_pairs(boxes, column.size)
     labels = [
-        (None if low == column.size else mixed) if high == column.size else literal(low, high)
+        served(
+            (None if low == column.size else mixed) if high == column.size else literal(low, high)
+        )
         for low, high in zip(lo.tolist(), hi.tolist(), strict=True)
     ]
     return value_column(

@@ -7,15 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dbanon.anonymization.ranges import ends_of_literal, number_of
 from dbanon.anonymization.released.cells import CellColumn, Members
-from dbanon.anonymization.released.line import (
-    NAN,
-    Cell,
-    Line,
-    ends_of_literal,
-    ends_of_text,
-    number_of,
-)
+from dbanon.anonymization.released.line import NAN, Cell, Line, ends_of_text
 from dbanon.domain.policy import DATE_PART, GLOBAL, PAIRS
 from dbanon.domain.table import Structure
 

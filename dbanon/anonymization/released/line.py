@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymization.encoding.text import number_text, value_texts
+from dbanon.anonymization.ranges import DAY, Ends, number_of
 from dbanon.anonymization.released.periods import period_days
-from dbanon.domain.policy import BOUNDS, CENTER
+from dbanon.domain.policy import BOUNDS
 from dbanon.domain.table import ColumnKind
 
 if TYPE_CHECKING:
@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 NAN = float("nan")
 """The place of what is not on the scale."""
 
-_DAY = 86_400_000_000
-_LITERAL = re.compile(r'[\[(]"?([^",]*)"?,"?([^",]*)"?([\])])')
 _TEXT = re.compile(r"\[(.*), (.*)([\])])")
 _INTERVAL = re.compile(r"(?:(-?\d+) days? ?)?(?:(\d+):(\d\d):(\d\d(?:\.\d+)?))?")
-_OF_STEPS = {ColumnKind.INTEGER: 1, ColumnKind.DATE: _DAY}
 
 
 class Cell(NamedTuple):
@@ -34,34 +31,6 @@ class Cell(NamedTuple):
     low: float = NAN
     high: float = NAN
     nulls: bool = False
-
-
-class Ends(NamedTuple):
-    """The ends of a range, None where it is open; closed: whether the upper one belongs to it."""
-
-    least: float | None
-    most: float | None
-    closed: bool = True
-
-
-def number_of(kind: ColumnKind, text: str) -> int | float:
-    """Return a value as a number: moments as microseconds since 1970; raises ValueError."""
-    if kind.is_moment:
-        return int(np.datetime64(text.removesuffix("+00"), "us").astype(np.int64))
-    if kind is ColumnKind.INTEGER:
-        try:
-            return int(text)
-        except ValueError:
-            return float(text)  # a mean
-    return float(text)
-
-
-def ends_of_literal(kind: ColumnKind, label: str) -> Ends:
-    """Read a literal of a range type."""
-    found = _LITERAL.fullmatch(label)
-    assert found is not None  # noqa: S101 - PostgreSQL and the recodings write no other
-    least, most = (number_of(kind, text) if text else None for text in found.groups()[:2])
-    return Ends(least, most, found[3] == "]")
 
 
 def ends_of_text(kind: ColumnKind, label: str) -> Ends:
@@ -84,7 +53,7 @@ def _span(kind: ColumnKind, text: str) -> tuple[int | float, int | float]:
     if days is None:
         return number_of(kind, text), number_of(kind, text)
     first, last = (int(day.astype("datetime64[us]").astype(np.int64)) for day in days)
-    return first, last if kind is ColumnKind.DATE else last + _DAY - 1
+    return first, last if kind is ColumnKind.DATE else last + DAY - 1
 
 
 def ends_of_pair(kind: ColumnKind, recoding: str, pair: tuple[str | None, str | None]) -> Ends:
@@ -103,37 +72,11 @@ def _radius(kind: ColumnKind, text: str) -> int | float:
     if not kind.is_moment:
         return float(text)
     if kind is ColumnKind.DATE:
-        return int(text) * _DAY
+        return int(text) * DAY
     found = _INTERVAL.fullmatch(text)
     assert found is not None  # noqa: S101 - the session sets how intervals are written
     days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
-    return round(days * _DAY + (hours * 3600 + minutes * 60 + seconds) * 1e6)
-
-
-def seen_in_pairs(kind: ColumnKind, recoding: str, ends: Ends) -> Ends:
-    """Return the range that readers of two columns see in place of a range."""
-    least, most, closed = ends
-    step = _OF_STEPS.get(kind)
-    if most is not None and not closed and step is not None:
-        most -= step
-    if recoding == CENTER and kind is ColumnKind.DATE and least is not None and most is not None:
-        least -= (most - least) % (2 * _DAY)  # of an odd number of days
-    return Ends(least, most)
-
-
-def literal_of(kind: ColumnKind, ends: Ends) -> str:
-    """Write a range whose ends belong to it as ``ends_of_literal`` reads it."""
-    least, most = ("" if end is None else _text(kind, end) for end in ends[:2])
-    return f"[{least},{most}]"
-
-
-def _text(kind: ColumnKind, number: float) -> str:
-    if not kind.is_moment:
-        return number_text(number)
-    moment = np.array([number], np.int64).view("datetime64[us]")
-    if kind is ColumnKind.DATE:
-        moment = moment.astype("datetime64[D]")
-    return value_texts(kind, moment)[0]
+    return round(days * DAY + (hours * 3600 + minutes * 60 + seconds) * 1e6)
 
 
 class Line:

