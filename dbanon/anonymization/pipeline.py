@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
     from dbanon.domain.progress import Stages
 
 
+_HEAVIEST = 1e100  # sums and squares of such weights are finite
 _WEIGHED = 5_000
 """The most classes of which recodings are weighed."""
 
@@ -254,8 +254,8 @@ def _check_policy(encoded: EncodedTable, policy: Policy) -> None:
         msg = f"max_suppressed = {policy.max_suppressed} is not a fraction in [0, 1)"
         raise PolicyError(msg, hint="0.02 allows two rows of a hundred to be left out")
     for column in encoded.quasi:
-        if not (math.isfinite(column.rule.weight) and column.rule.weight >= 0):
-            msg = f"column {quote_identifier(column.name)}: a weight is a number of at least 0"
+        if not 0.0 <= column.rule.weight <= _HEAVIEST:
+            msg = f"column {quote_identifier(column.name)}: a weight is a number from 0 to 1e100"
             raise PolicyError(msg, hint="leave the weight out to use 1")
 
 

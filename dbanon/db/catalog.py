@@ -135,44 +135,22 @@ def meant(name: TableName, there: Sequence[TableName]) -> str | None:
     return f"did you mean {names}?" if names else None
 
 
+_COLUMN = (
+    *("name", "type", "base_type", "base_schema", "nullable", "comment", "generated", "identity"),
+    *("labels", "user_defined", "has_equality", "is_domain", "is_virtual", "shown"),
+    *("foreign_collation", "loose_collation"),
+)  # the fields of a column, as the query returns them
+
+
 def _columns(session: Session, oid: int) -> tuple[ColumnInfo, ...]:
     rows = session.pg.execute(query("catalog/columns"), {"relation": oid}).fetchall()
+    found = (dict(zip(_COLUMN, row, strict=True)) for row in rows)
     return tuple(
         ColumnInfo(
-            name=name,
-            type=declared,
-            base_type=base,
-            base_schema=base_schema,
-            kind=_kind(base, base_schema, labels),
-            nullable=nullable,
-            comment=comment,
-            generated=generated,
-            identity=identity,
-            labels=tuple(labels or ()),
-            user_defined=user_defined,
-            has_equality=has_equality,
-            is_domain=is_domain,
-            is_virtual=is_virtual,
-            shown=shown,
-            foreign_collation=foreign_collation,
+            **own | {"labels": tuple(own["labels"] or ())},
+            kind=_kind(own["base_type"], own["base_schema"], own["labels"]),
         )
-        for (
-            name,
-            declared,
-            base,
-            base_schema,
-            nullable,
-            comment,
-            generated,
-            identity,
-            labels,
-            user_defined,
-            has_equality,
-            is_domain,
-            is_virtual,
-            shown,
-            foreign_collation,
-        ) in rows
+        for own in found
     )
 
 

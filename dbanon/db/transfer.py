@@ -63,6 +63,15 @@ _REMEDIES = {
 }
 
 
+_WRITTEN_DIFFERENTLY = """\
+SELECT count(*)
+  FROM (SELECT
+          FROM {source}
+         WHERE {selected}
+         GROUP BY {value}
+        HAVING count(DISTINCT ({text}) COLLATE pg_catalog."C") > 1) AS v"""
+
+
 ROWS_AT_ONCE = 250_000
 Within = sql.Composable  # what rows must meet besides the conditions of a policy
 ALL = sql.SQL("true")
@@ -149,6 +158,39 @@ def require_fit(session: Session, info: TableInfo, policy: Policy) -> None:
         raise PolicyError(
             "; ".join(problems),
             hint="round or replace them in a generated column, or give the column another role",
+        )
+
+
+def require_one_text(session: Session, info: TableInfo, policy: Policy) -> None:
+    """Raise PolicyError naming every sensitive column with equal values that differ as texts.
+
+    The search counts values by their texts, the database by the equality of their type: it would
+    count fewer.
+    """
+    problems = []
+    for rule in policy.with_role(Role.SENSITIVE):
+        column = info.column(rule.column)
+        if column.is_equal_by_text or not column.has_equality:
+            continue
+        name = sql.Identifier(column.name)
+        statement = sql.SQL(_WRITTEN_DIFFERENTLY).format(
+            source=identity.readable(session, info),
+            selected=selected(policy, info),
+            value=name,
+            text=text_of(column, name),
+        )
+        with identity.harmless(session):
+            (count,) = session.pg.execute(statement).fetchone() or (0,)
+        if count:
+            problems.append(
+                f"column {quote_identifier(column.name)} ({column.type}) has {count:,} values that"
+                " are written in several ways and equal all the same"
+            )
+    if problems:
+        raise PolicyError(
+            "; ".join(problems),
+            hint="publish a generated column that writes each in one way, as justify_interval(),"
+            " lower() and trim_scale() do, or give the column another role",
         )
 
 

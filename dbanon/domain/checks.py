@@ -60,6 +60,17 @@ class CheckReport:
             return Verdict.FAILED
         return Verdict.PASSED if found == {Verdict.PASSED} else Verdict.NOT_CHECKED
 
+    @property
+    def shortfalls(self) -> tuple[str, ...]:
+        """What each model that failed requires, and how far the worst class is from it."""
+        return tuple(
+            f"{result.model}{f' of {result.column}' if result.column else ''} requires"
+            f" {result.required:g}, the worst class has {result.achieved:g}"
+            f" ({result.failing_classes:,} of {result.classes:,} classes fail)"
+            for result in self.results
+            if result.verdict is Verdict.FAILED
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Verification:

@@ -168,6 +168,16 @@ class Structure(StrEnum):
     TREE = "tree"
 
 
+# Types of PostgreSQL, and arrays of them. All others may write equal values in several ways, as
+# interval does: '1 day' and '24:00:00'; or may begin to.
+_EQUAL_BY_TEXT = frozenset(
+    {"bool", "int2", "int4", "int8", "oid", "money", "bit", "varbit", "bytea", "uuid", "pg_lsn"}
+    | {"text", "varchar", "bpchar", "char", "name", "inet", "cidr", "macaddr", "macaddr8"}
+    | {"date", "time", "timetz", "timestamp", "timestamptz"}
+    | {"int4range", "int8range", "daterange", "tsrange", "tstzrange"}
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnInfo:
     """One column.
@@ -176,7 +186,7 @@ class ColumnInfo:
     type below all domains, ``base_schema`` its schema; ``labels`` the labels of an enum in order.
     ``is_virtual`` is a generated column that is computed on reading. ``shown`` is the built-in type
     in which its values are published, None for its own. ``foreign_collation``: it has one that is
-    not PostgreSQL's.
+    not PostgreSQL's. ``loose_collation``: texts that differ may be equal by its collation.
     """
 
     name: str
@@ -195,6 +205,19 @@ class ColumnInfo:
     is_virtual: bool = False
     shown: str | None = None
     foreign_collation: bool = False
+    loose_collation: bool = False
+
+    @property
+    def is_equal_by_text(self) -> bool:
+        """Whether values that are published are equal if and only if they are read as one text.
+
+        Numbers are read without trailing zeros, and types of users are published as texts.
+        """
+        if self.loose_collation:
+            return False
+        published = self.base_type if self.base_schema == "pg_catalog" else self.shown or "text"
+        name = published.removeprefix("_")
+        return name in _EQUAL_BY_TEXT or published in {"numeric", "float4", "float8"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,6 +108,7 @@ def _read(
         require_valid(loaded, policy)
         _require_single(session, policy, loaded.info, request)
         transfer.require_fit(session, loaded.info, policy)
+        transfer.require_one_text(session, loaded.info, policy)
         with stages("read"):
             return _domains(session, loaded, policy)
 

@@ -236,6 +236,7 @@ def read_source(
         require_valid(loaded, policy)
         several = linked or several_a_person(session, policy, info, kind)
         transfer.require_fit(session, info, policy)
+        transfer.require_one_text(session, info, policy)
         with stages("read"), _loading_kernels():
             rows, n_not_drawn = _read(session, info, policy, several=several)
         source = _encoded(session, loaded, policy, rows, stages, several=several, quasi=quasi)

@@ -166,7 +166,8 @@ def proved_together(session: Session, built: Sequence[Built]) -> list[Built]:
     for one in proved:
         if not one.report.passed:
             raise CheckFailed(
-                f"{one.publication.view} did not hold of its persons; nothing was published",
+                f"{one.publication.view} did not hold of its persons:"
+                f" {'; '.join(one.report.shortfalls)}; nothing was published",
                 one.report,
                 hint="dbanon publish --dry-run, asking for less",
             )

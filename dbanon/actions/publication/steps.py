@@ -330,10 +330,12 @@ def _prove(
     )
     report = replace(report, relation=publication.view)
     if not report.passed:
+        reasons = "; ".join(report.shortfalls) or "some models could not be checked"
         raise CheckFailed(
-            f"{publication.view} did not hold in the database; nothing was published",
+            f"{publication.view} did not hold in the database: {reasons}; nothing was published",
             report,
-            hint=command("dbanon plan", publication.info.name),
+            hint=f"{command('dbanon doctor')}, whether the check functions are those of dbanon; if"
+            " they are, the search and the database count differently, which is a defect of dbanon",
         )
     return report
 

@@ -309,14 +309,7 @@ def explain(report: CheckReport) -> str:
             f"{report.relation}: {', '.join(unseen)} was not checked, which only a role that reads"
             " the population and the ledger can; all else holds"
         )
-    reasons = [
-        f"{result.model}{f' of {result.column}' if result.column else ''} requires"
-        f" {result.required:g}, the worst class has {result.achieved:g}"
-        f" ({result.failing_classes:,} of {result.classes:,} classes fail)"
-        for result in report.results
-        if result.verdict is Verdict.FAILED
-    ]
-    return f"{report.relation} does not hold what it promises: {'; '.join(reasons)}"
+    return f"{report.relation} does not hold what it promises: {'; '.join(report.shortfalls)}"
 
 
 def describe(relation: str | TableName, *, settings: Settings | None = None) -> Described:

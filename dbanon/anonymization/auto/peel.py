@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -80,7 +81,7 @@ def _tree_levels(column: EncodedColumn, shares: NDArray[np.float64]) -> list[Lev
 def lattice(space: Space) -> list[list[Level]] | None:
     """Return the levels of every column, thinned to MAX_NODES nodes; None when that is too few."""
     levels = [column_levels(column) for column in space.columns]
-    while np.prod([float(len(chain)) for chain in levels]) > MAX_NODES:
+    while prod(len(chain) for chain in levels) > MAX_NODES:
         longest = max(range(len(levels)), key=lambda j: len(levels[j]))
         chain = levels[longest]
         if len(chain) <= 3:  # noqa: PLR2004 - values, one step between, everything

@@ -81,7 +81,11 @@ SELECT a.attname,
                  FROM pg_collation AS l
                 WHERE l.oid = a.attcollation
                   AND l.collnamespace <> 'pg_catalog'::regnamespace
-                  AND l.collisdeterministic)
+                  AND l.collisdeterministic),
+       EXISTS (SELECT
+                 FROM pg_collation AS l
+                WHERE l.oid = a.attcollation
+                  AND NOT l.collisdeterministic)
   FROM base AS b
   JOIN content AS c ON c.attnum = b.attnum
   JOIN pg_type AS t ON t.oid = b.typid AND t.typtype <> 'd'

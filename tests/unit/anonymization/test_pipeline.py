@@ -62,6 +62,7 @@ def test_every_algorithm_can_be_named(algorithm):
         ({"rules": {"age": {"recoding": "label"}}}, "cannot publish column age", "interval"),
         ({"rules": {"sex": {"recoding": "mean"}}}, "cannot publish column sex", "label"),
         ({"rules": {"sex": {"weight": -1.0}}}, "sex: a weight", "leave"),
+        ({"rules": {"sex": {"weight": 1e308}}}, "sex: a weight is a number from 0 to", "leave"),
         ({"k": 0}, "k must be at least 1", "takes k"),
         ({"l": 0}, "l must be at least 1", "takes l"),
         ({"max_suppressed": 1.0}, "max_suppressed = 1.0", "0.02"),
