@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from psycopg import sql
 
-from dbanon.db import catalog
+from dbanon.db import catalog, schemas
 from dbanon.db.releases import relations, views
 from dbanon.db.releases.publication import Publication
 from dbanon.db.session import connect
@@ -90,7 +90,7 @@ def serve(database: Database, policy: Policy, rows: Sequence[Sequence[object]]) 
         )
         for statement in relations.serve_statements(publication):
             session.pg.execute(statement)
-        views.ensure_schema(session, VIEW)
+        schemas.ensure(session, VIEW.schema)
         views.replace(session, VIEW, relations.view_statement(publication))
         session.pg.execute(relations.comment_statement(publication))
     return publication

@@ -314,17 +314,17 @@ def _render(session: Session, publication: Publication, request: Request) -> Ite
 
     The one that proves it is a comment: without rows a release is not read, but refused.
     """
-    from dbanon.db import rights
+    from dbanon.db import rights, schemas
     from dbanon.db.printing import printed
     from dbanon.db.proofs import checks
-    from dbanon.db.releases import relations, release_rows, views
+    from dbanon.db.releases import relations, release_rows
     from dbanon.db.releases.beside import buckets, labels
 
     statements = [
         *relations.build_statements(publication),
         *release_rows.copy_statements(publication),
         *relations.serve_statements(publication),
-        *views.schema_statements(session, publication.view),
+        *schemas.statements(session, publication.view.schema or "public"),
         relations.view_statement(publication),
         relations.comment_statement(publication),
         *relations.wording_statements(publication),

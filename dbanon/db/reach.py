@@ -96,27 +96,38 @@ class Reach(NamedTuple):
         return _REMEDIES.get(self.kind, "take the right from {acting}").format(acting=acting)
 
 
+def targets_of(
+    session: Session, *, published: int, sources: Sequence[int]
+) -> list[Mapping[str, object]]:
+    """Return what all ways to each source of a release start from, which takes longest to find."""
+    with session.sparing_memory():
+        return [_subject(session, published=published, source=source) for source in sources]
+
+
 def private_reach(session: Session, *, published: int, sources: Sequence[int]) -> list[Reach]:
     """Return every way by which a reader of a release also gets at what it hides.
 
     sources: the tables that it shows something of. Of a live view that includes to look at it
     between two rows of one statement.
     """
+    return reach_of(session, targets_of(session, published=published, sources=sources))
+
+
+def reach_of(session: Session, targets: Iterable[Mapping[str, object]]) -> list[Reach]:
+    """Return what ``private_reach`` does, of what ``targets_of`` found in this transaction."""
     found: set[Reach] = set()
     with session.sparing_memory():
-        for source in sources:
-            subject = _subject(session, published=published, source=source)
+        for subject in targets:
             ways = _WAYS + (_WAYS_OF_LIVE_VIEWS if subject["live"] else ())
             found.update(_found(session, ways, subject))
     return sorted(found, key=_severity)
 
 
-def signs_of_reach(session: Session, *, published: int, sources: Sequence[int]) -> list[Reach]:
+def signs_of(session: Session, targets: Iterable[Mapping[str, object]]) -> list[Reach]:
     """Return what looks like such a way, though the catalogs do not know whether it is one."""
     found: set[Reach] = set()
     with session.sparing_memory():
-        for source in sources:
-            subject = _subject(session, published=published, source=source)
+        for subject in targets:
             found.update(_found(session, _SIGNS, subject))
     return sorted(found, key=_severity)
 

@@ -94,8 +94,8 @@ class Composition:
 
     ``releases`` were compared; ``unknown`` could not be: they were published live, by an older
     version, or with persons known by other columns, or what was remembered of them is gone. Of
-    these, ``live`` are about to be served live. Of those ``altered``, what is remembered is not
-    what it was when the last of them was published.
+    these, ``live`` are live views. Of those ``altered``, what is remembered is not what it was when
+    the last of them was published.
     ``against`` holds the newest release of all against every one before, whatever their relations.
     ``beside`` are the other tables of its dataset, if their releases are judged with its own.
     ``small`` counts the cells of fewer persons than the greatest k of all releases: k is asked of a
@@ -120,8 +120,13 @@ class Composition:
 
     @property
     def holds(self) -> bool:
-        """Whether everything held of all releases, none of which is unknown or was altered."""
-        return not (self.failed or self.unknown or self.altered)
+        """Whether everything held of all releases, live views left out, and none was altered."""
+        return not (self.failed or self._lost or self.altered)
+
+    @property
+    def _lost(self) -> tuple[int, ...]:
+        """The releases that should be remembered and are not: all that are unknown but live."""
+        return tuple(number for number in self.unknown if number not in self.live)
 
     def is_worse_than(self, before: Composition) -> bool:
         """Whether more cells are small, or fail of some release, model and column, than before.
@@ -141,8 +146,8 @@ class Composition:
             worst = max(self.against, key=lambda one: (one.severity, one.release), default=None)
             lines += [str(worst)] if worst is not None and any(worst.severity) else []
             lines.append(self._of_all)
-        if lost := [number for number in self.unknown if number not in self.live]:
-            numbers = ", ".join(map(str, lost))
+        if self._lost:
+            numbers = ", ".join(map(str, self._lost))
             lines.append(
                 f"release {numbers} of {self.table} left nothing to compare with: comparing may"
                 " reveal individuals"
@@ -228,9 +233,22 @@ def require_safe(found: Iterable[Composition]) -> None:
     """Raise CheckFailed when comparing releases reveals more than each promises, or may do so."""
     for one in found:
         if one.warnings:
-            results = tuple(cell.result for cell in one.failed)
-            raise CheckFailed(
-                "\n  ".join(one.warnings),
-                CheckReport(one.table, results),
-                hint=command("dbanon history", one.table),
-            )
+            raise _unsafe(one)
+
+
+def require_held(found: Iterable[Composition]) -> None:
+    """Raise CheckFailed when releases together break what one promises, or cannot be counted.
+
+    Live views are never remembered, so what they show is no reason.
+    """
+    for one in found:
+        if not one.holds:
+            raise _unsafe(one)
+
+
+def _unsafe(found: Composition) -> CheckFailed:
+    return CheckFailed(
+        "\n  ".join(found.warnings),
+        CheckReport(found.table, tuple(cell.result for cell in found.failed)),
+        hint=command("dbanon history", found.table),
+    )

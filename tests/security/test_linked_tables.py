@@ -16,6 +16,7 @@ from data.schemas.loading import load
 from psycopg import sql
 
 import dbanon
+from dbanon.db import reach
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.policy import GROUP
@@ -276,3 +277,17 @@ def test_nor_may_such_persons_come_with_a_refresh(clinic, moved):
         dbanon.refresh("persons", settings=clinic.settings)
     require_alone(failed, moved)
     assert before == clinic.execute("SELECT count(*) FROM anon.persons")
+
+
+def test_doctor_asks_each_question_of_reach_once(clinic, monkeypatch):
+    asked, original = [], vars(reach)["_rows"]
+
+    def rows(session, name, where):
+        if name == "reach/private":
+            asked.append((where["published"], where["source"]))
+        return original(session, name, where)
+
+    monkeypatch.setattr(reach, "_rows", rows)
+    dbanon.doctor(settings=clinic.settings)
+    assert Counter(dict.fromkeys(asked, 1)) == Counter(asked)
+    assert 9 == len(asked)

@@ -15,6 +15,7 @@ from dbanon.actions.preparation.loading import (
     misfits,
     notes,
     strays,
+    targets_of,
 )
 from dbanon.domain.checks import Verdict
 from dbanon.domain.errors import DbanonError, DriftError, PolicyError, TableNotFound
@@ -22,7 +23,7 @@ from dbanon.domain.release import ReleaseKind
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dbanon.db.session import Session
     from dbanon.domain.drift import Change
@@ -80,8 +81,9 @@ def _described(session: Session, release: Release) -> Iterator[Finding]:
         yield Finding(Level.FAILURE, subject, str(drift), drift.hint, drift.exit_code)
         return
     yield from _served(session, release, published, source)
-    yield from _drifted(session, release, source)
-    yield from _suspected(session, release, published)
+    targets = targets_of(session, release)
+    yield from _drifted(session, release, source, targets)
+    yield from _suspected(session, release, targets)
 
 
 def _served(
@@ -251,7 +253,9 @@ def _strays(session: Session, release: Release) -> Iterator[Finding]:
         identity.require_admitted(session)
 
 
-def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:
+def _drifted(
+    session: Session, release: Release, source: TableInfo, targets: Sequence[Mapping[str, object]]
+) -> Iterator[Finding]:
     """Yield what changed about the source, and would keep it from being published again."""
     subject = str(release.relation)
     try:
@@ -260,7 +264,7 @@ def _drifted(session: Session, release: Release, source: TableInfo) -> Iterator[
     except PolicyError as error:
         yield Finding(Level.FAILURE, subject, str(error), error.hint, DriftError.exit_code)
         return
-    yield from _as_drift(release, source, [*gained_rights(session, release), *found])
+    yield from _as_drift(release, source, [*gained_rights(session, release, targets), *found])
     for note in notes(loaded):
         yield Finding(Level.OK, subject, f"{source.name} changed: {note.message}", note.hint)
 
@@ -273,13 +277,13 @@ def _as_drift(release: Release, source: TableInfo, changes: Iterable[Change]) ->
         )
 
 
-def _suspected(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
+def _suspected(
+    session: Session, release: Release, targets: Sequence[Mapping[str, object]]
+) -> Iterator[Finding]:
     """Yield what may lead readers to what is hidden, for somebody to look at."""
     from dbanon.db import reach
-    from dbanon.db.releases import views
 
-    sources = views.oids_of(session, release.sources)
-    for sign in reach.signs_of_reach(session, published=published.oid, sources=sources):
+    for sign in reach.signs_of(session, targets):
         yield Finding(Level.WARNING, str(release.relation), str(sign), sign.remedy)
 
 

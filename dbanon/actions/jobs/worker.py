@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dbanon.actions.jobs.attempts import Outcome
     from dbanon.actions.jobs.metrics import Metrics
     from dbanon.db.jobs.queue import Job
+    from dbanon.db.jobs.schedules import Agenda
     from dbanon.db.session import Session
     from dbanon.domain.table import TableName
 
@@ -84,8 +85,14 @@ class _Worker:
     on_note: Callable[[str], None]
     vitals: Vitals = field(default_factory=Vitals)
     metrics: Metrics | None = None
+    _agenda: Agenda = field(init=False)
     _lost: int = 0
     _told: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        from dbanon.db.jobs.schedules import Agenda
+
+        self._agenda = Agenda()
 
     def run(self) -> None:
         while not self.stop.is_set():
@@ -134,21 +141,21 @@ class _Worker:
 
     def _next(self, session: Session) -> tuple[Job | None, float]:
         """Take a job, or return for how many seconds there may be nothing to do."""
-        from dbanon.db.jobs import queue, schedules
+        from dbanon.db.jobs import queue
 
         with session.transaction():
             now = queue.now(session)
-            unread = schedules.enter_due(session, now)
+            unread = self._agenda.enter_due(session, now)
         for error in unread:
             self._note_once(str(error))
         with session.transaction():
             job = queue.take(session, now)
         with session.transaction():
             standing = queue.standing(session)
-            due = [one.next(now) for one in schedules.schedules(session)]
         if self.metrics is not None:
             self.metrics.show(standing)
-        later = [moment for moment in (*due, *(one.not_before for one in standing)) if moment]
+        pauses = (one.not_before for one in standing)
+        later = [moment for moment in (self._agenda.coming, *pauses) if moment]
         seconds = [(moment - now).total_seconds() for moment in later if moment > now]
         return job, min([POLL_SECONDS, *(second + 0.05 for second in seconds)])
 

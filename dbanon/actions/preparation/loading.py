@@ -21,7 +21,7 @@ from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from dbanon.db.metadata.store import Stored
     from dbanon.db.session import Session
@@ -202,7 +202,9 @@ def require_unchanged(session: Session, loaded: Loaded, relation: TableName) -> 
     if not served:
         return
     replaced = next((entry for entry in served if entry.relation == relation), None)
-    found = [*changes(loaded), *(gained_rights(session, replaced) if replaced else ())]
+    found = [*changes(loaded)]
+    if replaced:
+        found += gained_rights(session, replaced, targets_of(session, replaced))
     if found:
         kind = AccessDrift if any(change.of_rights for change in found) else DriftError
         release = replaced or served[0]
@@ -234,16 +236,25 @@ def notes(loaded: Loaded) -> Iterator[Caution]:
             yield note
 
 
-def gained_rights(session: Session, release: Entry) -> Iterator[Change]:
-    """Yield who can read a release and, by now, gets at what it hides."""
+def targets_of(session: Session, release: Entry) -> list[Mapping[str, object]]:
+    """Return what all ways to what a release hides start from, nothing if its view is gone."""
     from dbanon.db import reach
     from dbanon.db.releases import views
 
     published = views.oid_of(session, release.relation)
     if published is None:
-        return
+        return []
     sources = views.oids_of(session, release.sources)
-    for found in reach.private_reach(session, published=published, sources=sources):
+    return reach.targets_of(session, published=published, sources=sources)
+
+
+def gained_rights(
+    session: Session, release: Entry, targets: Iterable[Mapping[str, object]]
+) -> Iterator[Change]:
+    """Yield who can read a release and, by now, gets at what it hides; targets: its own."""
+    from dbanon.db import reach
+
+    for found in reach.reach_of(session, targets):
         revoke = command("dbanon revoke", release.relation, options="ROLE")
         hint = f"{found.remedy}, or {revoke}"
         yield Change(None, f"{found}, and may read {release.relation}", hint, of_rights=True)

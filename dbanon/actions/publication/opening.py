@@ -29,7 +29,7 @@ def publishing(
 ) -> Iterator[tuple[Session, list[Loaded]]]:
     """Open the one transaction of a publication, alone on its tables, each loaded in this order."""
     from dbanon.actions.preparation.loading import find_source
-    from dbanon.db import identity
+    from dbanon.db import identity, schemas
     from dbanon.db.metadata.migrate import require_current
     from dbanon.db.releases import turns, withdrawal
     from dbanon.db.releases.live import guards
@@ -43,8 +43,12 @@ def publishing(
         live = [info for info, request in asked if request.kind is ReleaseKind.VIEW]
         for info in live:
             guards.require_owner(session, info)
-        views = [str(request.view(info.name)) for info, request in asked]
-        deed = Deed(", ".join(views), "published")
+        views = [request.view(info.name) for info, request in asked]
+        deed = Deed(", ".join(map(str, views)), "published")
+        if keep:  # committed at once, so that publications into a new schema do not wait
+            with session.transaction():
+                for schema in sorted({view.schema or "public" for view in views}):
+                    schemas.ensure(session, schema)
         with turns.alone(session, found, exclude_writers=bool(live), keep=keep, deed=deed):
             session.allow_memory()
             loaded = [_loaded(session, info, request) for info, request in asked]

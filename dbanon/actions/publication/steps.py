@@ -269,14 +269,14 @@ def _build(
 
 def _serve(session: Session, built: Built, release: Release, *, grants: Sequence[str]) -> None:
     """Let readers have what was proved. It comes last: they may have to wait until the end."""
-    from dbanon.db import catalog, identity, rights
+    from dbanon.db import catalog, identity, rights, schemas
     from dbanon.db.locks import Held
     from dbanon.db.releases import relations, views
     from dbanon.db.releases.beside import buckets, counts, labels
 
     publication, previous = built.publication, built.previous
     view = publication.view
-    views.ensure_schema(session, view)
+    schemas.ensure(session, view.schema or "public")  # of a dry run, which made none before
     create = relations.view_statement(publication)
     written = views.comments(session, view)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbanon.domain.composition import require_safe
+from dbanon.domain.composition import require_held
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import least_deadline
 from dbanon.domain.table import TableName
@@ -155,7 +155,8 @@ def check_history(
 
     Those of a dataset are judged together, too.
 
-    Raises CheckFailed when that is less than each of them promises, or is not known.
+    Raises CheckFailed when that is less than each of them promises, or is not known. Live views are
+    not counted: they are in the warnings of what is returned.
     """
     from dbanon.db.histories import overlay
     from dbanon.db.metadata.migrate import require_current
@@ -169,7 +170,7 @@ def check_history(
         pairs = _relations(session, _served(session, relation))
         found = [overlay.recall(session, table, relation=one) for table, one in pairs]
         found += _together(session, _served(session, relation))
-    require_safe(found)
+    require_held(found)
     return found
 
 

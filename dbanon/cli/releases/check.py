@@ -83,7 +83,8 @@ def check(
         asked = {"quasi": quasi or (), "sensitive": sensitive or ()}
         _show(check_one(relation, k=k, l=l, **asked, settings=settings), json=json, quiet=quiet)
     if history:
-        check_history(relation, settings=settings)
+        for one in check_history(relation, settings=settings):
+            report.composition(one)
 
 
 def _show(found: Checked, *, json: bool, quiet: bool) -> None:

@@ -49,6 +49,12 @@ def remember(
     """
     if not starts_series:
         return _remembered(session, publication, series_of=series_of, continues=True)
+    before = memory.of_series(session, publication.info.name, publication.view)
+    if not before.relations:  # nothing to compare it with
+        compared = _comparable(session, before, {publication.id: publication.policy})
+        found = _remembered(session, publication, starts_series=True)
+        unknown, live = compared.unknown - {publication.id}, compared.live - {publication.id}
+        return replace(found, unknown=tuple(sorted(unknown)), live=tuple(sorted(live)))
     with session.pg.transaction(force_rollback=True):
         found = _remembered(session, publication)
     _remembered(session, publication, starts_series=True)
@@ -100,8 +106,7 @@ def recall(
     kept = compared.base.get(newest)
     if of_cells is not None and kept is not None and not found.agrees(kept):
         compared = replace(compared, altered={*compared.altered, newest})
-    new = tuple(sorted(compared.unknown & (live or {}).keys()))
-    return replace(_composition(compared, found, of_cells), live=new)
+    return _composition(compared, found, of_cells)
 
 
 def recall_before(session: Session, publication: Publication) -> Composition:
@@ -150,13 +155,15 @@ def _as_asked(
 class _Compared:
     """The releases to compare, each with its policy, and those that cannot be.
 
-    altered: those of which something else is remembered than when one was published; base: what was
-    found when each was published; changed: the rows that each changed.
+    live: those that are live views; altered: those of which something else is remembered than when
+    one was published; base: what was found when each was published; changed: the rows that each
+    changed.
     """
 
     known: Memory
     policies: Mapping[int, Policy]
     unknown: set[int]
+    live: set[int]
     altered: set[int]
     base: Mapping[int, Figures]
     changed: Mapping[int, int]
@@ -181,7 +188,8 @@ def _comparable(session: Session, known: Memory, new: Mapping[int, Policy]) -> _
     }
     altered = damaged & known.relations.keys() & policies.keys()
     unknown = policies.keys() - of_known.keys() - altered if len(policies) > 1 else set()
-    return _Compared(known, of_known, unknown, altered, base, changed)
+    live = {*new, *ledger.live_releases(session, known.table)} - known.relations.keys()
+    return _Compared(known, of_known, unknown, unknown & live, altered, base, changed)
 
 
 def _counted(
@@ -305,6 +313,7 @@ def _composition(
         results=(),
         against=(),
         altered=tuple(sorted(compared.altered)),
+        live=tuple(sorted(compared.live)),
     )
     if of_cells is None or len(found.releases) == 1:
         return composition

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from psycopg.rows import dict_row
@@ -23,13 +22,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When a table is refreshed; nothing that was due before ``stored_at`` is."""
+    """When a table is refreshed; nothing that was due before ``stored_at`` is.
+
+    ``entered`` is the newest due time that is a job already.
+    """
 
     table: TableName
     cron: str
     zone: str
     stored_at: datetime
     stored_by: str
+    entered: datetime | None = field(default=None, compare=False)
 
     def last(self, now: datetime) -> datetime | None:
         """Return the newest time that is due by now, None if there is none yet.
@@ -70,32 +73,64 @@ def remove(session: Session, table: TableName) -> None:
     session.pg.execute(query("jobs/remove"), queue.named(table))
 
 
-def enter_due(session: Session, now: datetime) -> list[ConfigError]:
-    """Enter the newest time of each schedule that is due as a job, unless it is one.
+@dataclass(slots=True)
+class Agenda:
+    """When each schedule is due next, so that those that are not due need no look at their cron.
 
-    What was missed before it while nobody looked is not made up for. Returns why schedules could
-    not be read.
+    ``_next`` has no schedule whose cron is to be read: a new or changed one, or one that is due.
     """
-    unread = []
-    for schedule in schedules(session):
-        try:
-            due = schedule.last(now)
-        except ConfigError as error:
-            unread.append(
-                ConfigError(f"the schedule of {schedule.table}: {error}", hint=error.hint)
-            )
-            continue
-        if due is not None:
-            _enter(session, schedule.table, due, now=now)
-    return unread
+
+    _next: dict[Schedule, datetime] = field(default_factory=dict)
+    _looked: datetime | None = None
+
+    def enter_due(self, session: Session, now: datetime) -> list[ConfigError]:
+        """Enter the newest time of each schedule that is due as a job, unless it is one.
+
+        What was missed before it while nobody looked is not made up for. Returns why schedules
+        could not be read.
+        """
+        if self._looked is not None and now < self._looked:  # the clock was set back
+            self._next.clear()
+        self._looked, unread, known = now, [], {}
+        for schedule in schedules(session):
+            coming = self._next.get(schedule)
+            if coming is None or coming <= now:
+                try:
+                    due, coming = schedule.last(now), schedule.next(now)
+                except ConfigError as error:
+                    text = f"the schedule of {schedule.table}: {error}"
+                    unread.append(ConfigError(text, hint=error.hint))
+                    continue
+                if due is not None and not self._is_entered(session, schedule, due):
+                    continue
+            if coming is not None:
+                known[schedule] = coming
+        self._next = known
+        return unread
+
+    def _is_entered(self, session: Session, schedule: Schedule, due: datetime) -> bool:
+        """Whether a due time is a job by now."""
+        now = self._looked or due
+        return due == schedule.entered or _enter(session, schedule.table, due, now=now)
+
+    @property
+    def coming(self) -> datetime | None:
+        """The first time that any schedule is due after the last look, None if none is."""
+        return min(self._next.values(), default=None)
 
 
-def _enter(session: Session, table: TableName, due: datetime, *, now: datetime) -> None:
-    """Enter a time that is due, unless somebody has just asked for a refresh and not committed."""
+def _enter(session: Session, table: TableName, due: datetime, *, now: datetime) -> bool:
+    """Enter a time that is due; return False if somebody asks for a refresh and has not committed.
+
+    No worker waits for that: it is entered when it is looked at next.
+    """
 
     def enter() -> None:
         values = {**queue.named(table), "due": due, "now": now}
         session.pg.execute(query("jobs/enter_due"), values)
 
-    with suppress(locks.Held):  # no worker waits for that: it is entered when it is looked at next
+    try:
         locks.patiently(session, enter, on=(), budget=0)
+    except locks.Held:
+        return False
+    return True

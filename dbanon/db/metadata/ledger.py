@@ -145,6 +145,14 @@ def policies_by_release(
     return {number: read.get(text) or _read(text) for number, text in texts.items()}
 
 
+def live_releases(session: Session, table: TableName) -> set[int]:
+    """Return the numbers of all releases of a table that were published as live views."""
+    c = m.release.c
+    is_live = c.kind == ReleaseKind.VIEW
+    rows = session.sa.execute(sa.select(c.release_id).where(*of_table(m.release, table), is_live))
+    return {number for (number,) in rows}
+
+
 def _text(document: Mapping[str, Any]) -> str:
     return json.dumps(document, sort_keys=True)
 

@@ -13,6 +13,7 @@ import psycopg
 from psycopg import sql
 
 from dbanon import resources
+from dbanon.db import schemas
 from dbanon.db.metadata.damage import mend_tables, missing
 from dbanon.db.metadata.tables import DATA_SCHEMA, REVISION, SCHEMA
 from dbanon.db.models import functions
@@ -134,8 +135,7 @@ def grant_everyday(session: Session, role: str, *, views: str) -> None:
             f"schema {quote_identifier(views)} is that of the extension {quote_identifier(row[0])}",
             hint=f"{_INIT} --role ... --schema another_one, and DBANON_SCHEMA for what comes then",
         )
-    if session.pg.execute(query("catalog/schema_exists"), (views,)).fetchone() is None:
-        session.pg.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(views)))
+    schemas.ensure(session, views)
     session.pg.execute(_everyday_rights(role, views))
 
 
@@ -174,13 +174,13 @@ def _schema_statements(
     *, role: str | None, owner: str | None, views: str
 ) -> Iterator[sql.Composed]:
     """Yield what makes the schemas, for the owner if there is one, and begins to act as it."""
-    schemas = [SCHEMA, DATA_SCHEMA]
+    names = [SCHEMA, DATA_SCHEMA]
     if role is not None or owner is not None:
-        schemas.append(views)
+        names.append(views)
     whose: sql.Composable = sql.SQL("")
     if owner is not None:
         whose = sql.SQL(" AUTHORIZATION {}").format(sql.Identifier(owner))
-    for name in schemas:
+    for name in names:
         yield sql.SQL("CREATE SCHEMA {}{}").format(sql.Identifier(name), whose)
     if owner is not None:
         yield sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(owner))

@@ -171,18 +171,6 @@ def _assert_barrier(session: Session, view: TableName) -> None:
         raise DatabaseError(f"{view} was created without security_barrier")
 
 
-def schema_statements(session: Session, view: TableName) -> Iterator[sql.Composed]:
-    """Yield what creates the schema of a view, nothing if it is there."""
-    if session.pg.execute(query("catalog/schema_exists"), (view.schema,)).fetchone() is None:
-        yield sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(view.schema or "public"))
-
-
-def ensure_schema(session: Session, view: TableName) -> None:
-    """Create the schema of a view unless it is there."""
-    for statement in schema_statements(session, view):
-        session.pg.execute(statement)
-
-
 def drop(session: Session, view: TableName, *, data_id: int) -> None:
     """Drop a view of the private tables of that number; what is in its place by now stays.
 

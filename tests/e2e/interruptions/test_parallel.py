@@ -1,11 +1,15 @@
 """Two that do one thing at once: one waits for the other, and both succeed."""
 
 import threading
+import time
 
 import pytest
 import sqlalchemy as sa
+from tables import define_patients, make_patients, patients_policy
 
 import dbanon
+from dbanon.actions import publish
+from dbanon.db import rights
 from dbanon.db.metadata import migrate, store
 from dbanon.domain.deeds import Deed
 from dbanon.formats import taxonomies
@@ -82,3 +86,63 @@ def test_many_leaves_are_stored_and_read_back(database):
         assert 1 == store.add_taxonomy(session, taxonomy)
         found = store.load_taxonomies(session, {"large": 1})["large"]
     assert (100_000, taxonomy.labels) == (found.n_leaves, found.labels)
+
+
+@pytest.mark.one_server
+def test_first_publications_into_one_new_schema_at_once_both_succeed(database, monkeypatch):
+    for name in ("patients", "visitors"):
+        table = make_patients(database, name=name)
+        dbanon.set_policy(table, patients_policy(table), settings=database.settings)
+    entered, names = threading.Barrier(2), iter(["patients", "visitors"])
+    original = publish.prepare
+
+    def prepare(*arguments, **options):
+        entered.wait(30)  # both searches run while neither publication has committed
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(publish, "prepare", prepare)
+
+    def work():
+        return str(dbanon.publish(next(names), schema="fresh", settings=database.settings).relation)
+
+    results, errors = at_once(work, 2)
+    assert [] == errors
+    assert ["fresh.patients", "fresh.visitors"] == sorted(results)
+
+
+@pytest.mark.one_server
+def test_two_roles_are_given_a_new_schema_at_once(database, monkeypatch):
+    roles = [database.role(name) for name in ("first", "second")]
+    waiting = iter(roles)
+    entered, original = threading.Barrier(2), vars(migrate)["_everyday_rights"]
+
+    def require_roles(session, asked):
+        entered.wait(30)
+
+    def everyday_rights(role, views):
+        time.sleep(0.5)  # the other one asks for the schema before this one commits
+        return original(role, views)
+
+    monkeypatch.setattr(rights, "require_roles", require_roles)
+    monkeypatch.setattr(migrate, "_everyday_rights", everyday_rights)
+    _, errors = at_once(
+        lambda: dbanon.init(database.settings, role=next(waiting), schema="fresh"), 2
+    )
+    assert [] == errors
+    with database.connect() as connection:
+        found = [
+            connection.execute(
+                "SELECT has_schema_privilege(%s, 'fresh', 'CREATE')", (role,)
+            ).fetchone()[0]
+            for role in roles
+        ]
+    assert [True, True] == found
+
+
+@pytest.mark.one_server
+def test_a_dry_run_makes_no_schema(database):
+    define_patients(database)
+    dbanon.publish("patients", schema="fresh", dry_run=True, settings=database.settings)
+    with database.connect() as connection:
+        found = connection.execute("SELECT to_regnamespace('fresh')").fetchone()
+    assert (None,) == found

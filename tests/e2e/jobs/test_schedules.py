@@ -11,7 +11,7 @@ import pytest
 from tables import serve_patients
 
 import dbanon
-from dbanon.db.jobs import queue
+from dbanon.db.jobs import queue, schedules
 from dbanon.db.session import connect
 
 pytestmark = pytest.mark.one_server
@@ -505,3 +505,34 @@ def test_a_reader_who_may_touch_the_jobs_is_named(published):
     published.execute(f"GRANT INSERT ON dbanon.job TO {analyst}")
     found = [f for f in dbanon.doctor(settings=published.settings) if f.level != "ok"]
     assert any(analyst in f.message for f in found)
+
+
+def test_only_what_is_due_is_entered(published, clock, monkeypatch):
+    entered, original = [], vars(schedules)["_enter"]
+    monkeypatch.setattr(
+        schedules, "_enter", lambda *a, **kw: entered.append(str(a[1])) or original(*a, **kw)
+    )
+    for i in range(6):
+        published.execute(
+            "INSERT INTO dbanon.schedule (table_schema, table_name, cron, zone, stored_at)"
+            " VALUES ('public', %s, %s, 'UTC', %s)",
+            (f"t{i}", f"{10 * i} * * * *", CLOCK - timedelta(hours=9)),
+        )
+
+    def looks(agenda):
+        entered.clear()
+        with connect(published.settings, writes=True) as session, session.transaction():
+            assert [] == agenda.enter_due(session, queue.now(session))
+        return list(entered)
+
+    agenda = schedules.Agenda()
+    assert [f"public.t{i}" for i in range(6)] == looks(agenda)
+    assert CLOCK + timedelta(minutes=10) == agenda.coming
+    assert [] == looks(agenda)
+    assert [] == looks(schedules.Agenda())  # nor does another worker enter them again
+    clock(0.25)
+    assert ["public.t1"] == looks(agenda)
+    published.execute("UPDATE dbanon.schedule SET cron = '12 * * * *' WHERE table_name = 't5'")
+    assert ["public.t5"] == looks(agenda)
+    clock(-1)
+    assert [f"public.t{i}" for i in range(6)] == sorted(looks(agenda))

@@ -10,6 +10,7 @@ import pytest
 from tables import make_patients, patients_policy
 
 import dbanon
+from dbanon.db.histories import memory
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 
@@ -189,7 +190,35 @@ def test_live_views_are_said_to_be_compared_with_nothing(patients):
     assert "release 2 of public.patients is a live view" in warning
     assert "no release before or after is compared with it" in warning
     (later,) = publish(patients, name="others").composition.warnings
-    assert "release 2 of public.patients left nothing to compare with" in later
+    assert "release 2 of public.patients is a live view" in later
+
+
+def test_a_history_is_checked_beside_live_views_which_are_named(patients, monkeypatch):
+    publish(patients)
+    publish(patients, name="live", kind="view")
+    publish(patients, name="others")
+    (found,) = dbanon.check_history("anon.patients", settings=patients.settings)
+    assert ((1, 3), (2,), True) == (found.releases, found.unknown, found.holds)
+    (warning,) = found.warnings
+    assert "release 2 of public.patients is a live view" in warning
+    patients.execute("DELETE FROM public.patients WHERE id = 17")
+    monkeypatch.setattr("dbanon.actions.publish.share", lambda *_, **__: None)
+    monkeypatch.setattr("dbanon.actions.publication.series._require_no_worse", lambda *_: None)
+    publish(patients)
+    with pytest.raises(CheckFailed, match="reveals individuals"):
+        dbanon.check_history("anon.patients", settings=patients.settings)
+
+
+@pytest.mark.parametrize(("earlier", "expected"), [(0, 1), (1, 2)])
+def test_a_new_series_is_remembered_once_unless_there_is_something_to_compare_with(
+    patients, monkeypatch, earlier, expected
+):
+    for _ in range(earlier):
+        publish(patients)
+    times, original = [], memory.remember
+    monkeypatch.setattr(memory, "remember", lambda *a, **kw: times.append(a) or original(*a, **kw))
+    publish(patients, new_series=True, recipients_changed=True)
+    assert expected == len(times)
 
 
 def test_nobody_but_who_publishes_can_read_what_is_remembered(patients):

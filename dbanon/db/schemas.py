@@ -1,0 +1,35 @@
+"""Create the schemas that relations are put in."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from dbanon.db.queries import query
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dbanon.db.session import Session
+
+
+def statements(session: Session, name: str) -> Iterator[sql.Composed]:
+    """Yield what creates a schema, nothing if it exists."""
+    if session.pg.execute(query("catalog/schema_exists"), (name,)).fetchone() is None:
+        yield sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name))
+
+
+def ensure(session: Session, name: str) -> None:
+    """Create a schema unless it exists; if another session creates it now, wait for that one.
+
+    To see what the other one has committed takes READ COMMITTED, so a transaction that has one
+    snapshot needs the schema before it begins.
+    """
+    session.unless_overtaken(partial(_create, session, name))
+
+
+def _create(session: Session, name: str) -> None:
+    for statement in statements(session, name):
+        session.pg.execute(statement)
