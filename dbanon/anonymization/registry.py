@@ -186,6 +186,12 @@ def depends_on_all(policy: Policy) -> bool:
     return any(make_masking(step).whole for step in policy.masking)
 
 
+def masks_among_rows(policy: Policy) -> bool:
+    """Whether values are masked before rows are grouped, in a way that depends on other rows."""
+    methods = [make_masking(step) for step in policy.masking]
+    return any(method.whole and not method.within_class for method in methods)
+
+
 def within_classes(policy: Policy) -> bool:
     """Whether some values are masked within the classes."""
     return any(make_masking(step).within_class for step in policy.masking)

@@ -315,6 +315,29 @@ class LossReport:
     n_not_drawn: int = 0
     n_of_nobody: int = 0
 
+    def among(self, whole: LossReport) -> LossReport:
+        """Return the loss among all rows of a whole, of which the rows beyond these are left out.
+
+        Metrics stay those of these rows.
+        """
+        beyond = whole.n_rows - self.n_rows
+        if not beyond:
+            return self
+
+        def mean(loss: float) -> float:
+            return (loss * self.n_rows + beyond) / whole.n_rows
+
+        weighted = None if self.weighted_ncp is None else mean(self.weighted_ncp)
+        return replace(
+            self,
+            n_rows=whole.n_rows,
+            n_suppressed=self.n_suppressed + beyond,
+            n_sampled=max(self.n_sampled, whole.n_sampled),
+            ncp=mean(self.ncp),
+            columns={name: mean(loss) for name, loss in self.columns.items()},
+            weighted_ncp=weighted,
+        )
+
     @property
     def asked(self) -> float:
         """The certainty penalty that a search was asked to keep low: weighted where weights are."""

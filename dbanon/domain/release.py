@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -161,6 +161,12 @@ class Sharing:
     waiting: int
     withheld: int
     frozen: int
+
+    def of_all(self, first: Sharing) -> Sharing:
+        """Return the counts with the rows that were left out since ``first`` was counted."""
+        waiting = first.births + first.waiting - self.births
+        withheld = first.kept + first.withheld - self.kept
+        return replace(self, waiting=waiting, withheld=withheld)
 
     def __str__(self) -> str:
         """Return the counts in one clause."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.bucketed import require_generalized
-from dbanon.domain.errors import ConfigError, PolicyError
+from dbanon.domain.errors import ConfigError, PolicyError, Unsatisfiable
 from dbanon.domain.policy import K_ANONYMITY, ModelSpec, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import ColumnKind, quote_identifier
@@ -105,7 +105,19 @@ def prepare_linked(
     persons, policy = read.sources[0].encoded, members[0].policy
     outcomes = run_linked(persons, policy, read.tables, seed=request.seed, stages=stages)
     require_each(read.tables, outcomes[1:])
+    require_masked_alone(read, outcomes)
     return read.prepared(outcomes)
+
+
+def require_masked_alone(read: LinkedSource, outcomes: Sequence[Outcome]) -> None:
+    """Raise Unsatisfiable where values of rows that are left out would decide masked ones."""
+    for member, source, outcome in zip(read.members, read.sources, outcomes, strict=True):
+        if source.unmasked is not None and outcome.assignment.n_suppressed:
+            raise Unsatisfiable(
+                f"{outcome.assignment.n_suppressed:,} rows of {member.info.name} would be left out,"
+                " and values of other rows are masked by theirs",
+                hint="--max-suppressed 0, or mask by rounding, which looks at no other row",
+            )
 
 
 def read_linked(
@@ -130,7 +142,7 @@ def read_linked(
         require_none([caution for found in warnings for caution in found])
     tables = []
     for i, member in enumerate(members[1:], 1):
-        sources[i], linked = _linked(sources[0], sources[i], member)
+        sources[i], linked = _linked(session, sources[0], sources[i], member, stages)
         tables.append(linked)
     return LinkedSource(members, sources, tables, warnings)
 
@@ -282,10 +294,13 @@ def _apart(
     return tuple(rule for rule in own.columns if rule.column not in names)
 
 
-def _linked(persons: Source, source: Source, member: Member) -> tuple[Source, Linked]:
+def _linked(
+    session: Session, persons: Source, source: Source, member: Member, stages: Stages
+) -> tuple[Source, Linked]:
     """Find the person of each row, and let go of rows whose persons are not published."""
     import numpy as np
 
+    from dbanon.actions.preparation.prepare import among
     from dbanon.anonymization.linked import Linked
 
     subjects = _places(source, persons)
@@ -297,7 +312,11 @@ def _linked(persons: Source, source: Source, member: Member) -> tuple[Source, Li
             hint="its subject refers to the key of the persons",
         )
     if left_out:
-        source = replace(source.take(rows), n_of_nobody=left_out)
+        if source.unmasked is None:
+            source = source.take(rows)
+        else:
+            source = among(session, member.loaded, member.own, source, rows, stages=stages)
+        source = replace(source, n_of_nobody=left_out)
         subjects = subjects[rows]
     drawn = np.zeros(len(subjects), np.uint64)
     if source.draws is not None:

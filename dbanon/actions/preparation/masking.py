@@ -16,6 +16,7 @@ from dbanon.anonymization.masking.categories import RareToOther
 from dbanon.anonymization.masking.interfaces import Rows
 from dbanon.anonymization.registry import make_masking
 from dbanon.domain.errors import PolicyError
+from dbanon.domain.policy import Role
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.values.coded import (
     codes_of,
@@ -46,13 +47,24 @@ _NUMBERS = 8  # that one hash gives
 _BYTES = 8
 
 
-def mask(session: Session, rows: SourceRows, policy: Policy, info: TableInfo) -> SourceRows:
+def mask(
+    session: Session,
+    rows: SourceRows,
+    policy: Policy,
+    info: TableInfo,
+    *,
+    fresh: NDArray[np.bool_] | None = None,
+) -> SourceRows:
     """Return the rows with the values that are masked before they are grouped.
 
-    rows: with the subject, if the policy has one. Raises PolicyError for values that a method
-    cannot mask, and DatabaseError when the secret key is gone by which chance is drawn.
+    rows: with the subject, if the policy has one; fresh: (n,) the rows of persons who were never
+    published, if others were. Their values are masked apart from those of the others, which readers
+    know already: otherwise the difference would give the value of a single new person.
+
+    Raises PolicyError for values that a method cannot mask, and DatabaseError when the secret key
+    is gone by which chance is drawn.
     """
-    apart = np.zeros(len(rows.keys), np.int64)
+    apart = np.zeros(len(rows.keys), np.int64) if fresh is None else fresh.astype(np.int64)
     return _masked(session, rows, policy, info, apart=apart, within_class=False)
 
 
@@ -89,7 +101,8 @@ def _masked(
     persons, order = persons_of(rows, policy), _by_key(rows.keys)
     for step, method in methods:
         within = [codes_of(columns[name]) for name in step.within]
-        parts = _parts([apart, *within], order)
+        own = apart if within_class or _shows_values(step, policy) else np.zeros_like(apart)
+        parts = _parts([own, *within], order)
         columns |= _Application(step, method, key, policy, persons, parts).of(columns, info)
     return _replaced(rows, columns, {name for step, _ in methods for name in step.columns})
 
@@ -209,6 +222,12 @@ class _Application:
             blocks.append(np.frombuffer(bytes(digests), "<u8").reshape(len(texts), -1))
         drawn = np.hstack(blocks) >> np.uint64(11)
         return np.asarray((drawn.astype(np.float64) + 0.5) / 2.0**53)
+
+
+def _shows_values(step: MaskingStep, policy: Policy) -> bool:
+    """Whether a step masks values that are published row by row, not as classes."""
+    quasi = {rule.column for rule in policy.with_role(Role.QUASI)}
+    return not quasi.issuperset(step.columns)
 
 
 def _named(rows: SourceRows) -> Iterator[tuple[str, pa.ChunkedArray]]:

@@ -16,6 +16,7 @@ from dbanon.domain.errors import (
     DriftError,
     PolicyError,
     TaxonomyError,
+    Unsatisfiable,
 )
 from dbanon.domain.policy import K_ANONYMITY, Role
 from dbanon.domain.release import ReleaseKind
@@ -89,7 +90,8 @@ class Source:
     conditions; n_not_drawn: those that do, of persons who are not in its sample;
     n_of_nobody: those of persons who are not among those of the dataset; quasi: the
     quasi-identifiers that were asked for, as read; draws: (n, c) secret numbers of each row, if the
-    policy deals persons or chooses rows by them.
+    policy deals persons or chooses rows by them; unmasked: the rows before they were masked, if
+    that depends on which of them there are.
     """
 
     rows: SourceRows
@@ -104,6 +106,7 @@ class Source:
     n_of_nobody: int = 0
     quasi: pa.Table | None = None
     draws: NDArray[np.uint64] | None = None
+    unmasked: SourceRows | None = None
 
     def take(self, rows: NDArray[np.int64]) -> Source:
         """Return some rows, all of each person, on the scales of the whole."""
@@ -122,6 +125,7 @@ class Source:
             owners=owners,
             quasi=None if self.quasi is None else self.quasi.take(pa.array(rows)),
             draws=None if self.draws is None else self.draws[rows],
+            unmasked=None,
         )
 
 
@@ -153,12 +157,12 @@ def prepare(
     quasi = [rule.column for rule in policy.with_role(Role.QUASI)] if weigh else ()
     source = read_source(session, loaded, policy, stages, kind=request.kind, quasi=quasi)
     warnings = of_rows(session, policy, info, source.rows.columns)
-    if strict:
-        require_none(warnings)
-    with meanwhile(source) if meanwhile else nullcontext():
+    require_none(warnings if strict else [])
+    is_whole = source.unmasked is None  # else rows may have other places later
+    with meanwhile(source) if meanwhile and is_whole else nullcontext():
         outcome = search(source, policy, seed=request.seed, stages=stages)
-    loss = replace(outcome.loss, n_filtered=source.n_filtered, n_not_drawn=source.n_not_drawn)
-    outcome = replace(outcome, loss=loss)
+    again = partial(_among_published, seed=request.seed, stages=stages)
+    source, outcome = again(session, loaded, policy, source, outcome)
     return Prepared(
         info=info,
         policy=policy,
@@ -173,6 +177,39 @@ def prepare(
         subjects=source.subjects if weigh else None,
         encoded_alone=partial(_encoded_alone, source, loaded, policy) if weigh else None,
     )
+
+
+def _among_published(
+    session: Session,
+    loaded: Loaded,
+    policy: Policy,
+    source: Source,
+    outcome: Outcome,
+    *,
+    seed: int,
+    stages: Stages,
+) -> tuple[Source, Outcome]:
+    """Mask and group again without the rows that are left out, until none is.
+
+    Otherwise the values of rows that are published would tell of others. Raises Unsatisfiable when
+    no partition of all rows that are left meets the policy.
+    """
+    import numpy as np
+
+    first, asked = outcome.loss, replace(policy, max_suppressed=0.0)
+    while source.unmasked is not None and outcome.assignment.n_suppressed:
+        rows = np.flatnonzero(outcome.assignment.group >= 0)
+        source = among(session, loaded, policy, source, rows, stages=stages)
+        try:
+            outcome = search(source, asked, seed=seed, stages=stages)
+        except Unsatisfiable as error:
+            raise Unsatisfiable(
+                f"{error}, once values are masked without the rows that are left out",
+                hint="--max-suppressed 0, or mask by rounding, which looks at no other row",
+            ) from None
+    loss = outcome.loss.among(first)
+    loss = replace(loss, n_filtered=source.n_filtered, n_not_drawn=source.n_not_drawn)
+    return source, replace(outcome, loss=loss)
 
 
 def _encoded_alone(
@@ -253,15 +290,19 @@ def _encoded(
     *,
     several: bool,
     quasi: Sequence[str],
+    fresh: NDArray[np.bool_] | None = None,
 ) -> Source:
-    """Return rows as algorithms see them."""
+    """Mask rows and return them as algorithms see them; fresh: as ``mask`` takes it."""
     from dbanon.actions.preparation.chance import draws
+    from dbanon.actions.preparation.masking import mask
     from dbanon.actions.preparation.subjects import subjects_of
     from dbanon.anonymization.encoding.encode import encode
+    from dbanon.anonymization.registry import masks_among_rows
     from dbanon.db import transfer
 
-    info = loaded.info
+    info, unmasked = loaded.info, rows if masks_among_rows(policy) else None
     with stages("encode"):
+        rows = mask(session, rows, policy, info, fresh=fresh)
         kinds, ordered = {c.name: c.kind for c in info.columns}, policy.with_orders(info)
         encoded = encode(rows.columns, ordered, kinds=kinds, taxonomies=loaded.taxonomies)
         subjects, owners = subjects_of(rows.columns, policy, kinds) if several else (None, None)
@@ -276,6 +317,40 @@ def _encoded(
         population=_read_population(session, info, policy, encoded, stages),
         quasi=rows.columns.select(quasi) if quasi else None,
         draws=drawn,
+        unmasked=unmasked,
+    )
+
+
+def among(
+    session: Session,
+    loaded: Loaded,
+    policy: Policy,
+    source: Source,
+    places: NDArray[np.int64],
+    *,
+    stages: Stages,
+    fresh: NDArray[np.bool_] | None = None,
+) -> Source:
+    """Return the rows at some places, masked again among themselves.
+
+    fresh: as ``mask`` takes it, of these rows. The source has its unmasked rows.
+    """
+    from dbanon.formats.values.coded import with_own_values
+
+    assert source.unmasked is not None  # noqa: S101 - as callers have asked
+    rows = source.unmasked.take(places)
+    kept = None if rows.kept is None else with_own_values(rows.kept)
+    rows = replace(rows, columns=with_own_values(rows.columns), kept=kept)
+    quasi = () if source.quasi is None else source.quasi.column_names
+    several = source.subjects is not None
+    found = _encoded(
+        session, loaded, policy, rows, stages, several=several, quasi=quasi, fresh=fresh
+    )
+    return replace(
+        found,
+        n_filtered=source.n_filtered,
+        n_not_drawn=source.n_not_drawn,
+        n_of_nobody=source.n_of_nobody,
     )
 
 
@@ -303,16 +378,14 @@ def require_valid(loaded: Loaded, policy: Policy) -> None:
 def _read(
     session: Session, info: TableInfo, policy: Policy, *, several: bool
 ) -> tuple[SourceRows, int]:
-    """Read the rows that are published, masked, and count those of persons who are not drawn."""
-    from dbanon.actions.preparation.masking import mask
+    """Read the rows that are published, and count those of persons who are not drawn."""
     from dbanon.actions.preparation.sampling import draw
     from dbanon.actions.preparation.subjects import with_subject
     from dbanon.db import transfer
 
     owned = several or policy.sample is not None or bool(policy.masking) or policy.anatomy
     source = transfer.read(session, info, with_subject(policy) if owned else policy)
-    source, n_not_drawn = draw(session, source, policy)
-    return mask(session, source, policy, info), n_not_drawn
+    return draw(session, source, policy)
 
 
 def search(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Outcome:

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dbanon.formats.values.coded import one_chunk
+from dbanon.formats.values.coded import one_chunk, with_own_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -81,13 +81,4 @@ def _are_drawn(
 
 def _filtered(table: pa.Table, drawn: pa.Array) -> pa.Table:
     """Return rows whose dictionaries hold no value of the others."""
-    import pyarrow as pa
-    from pyarrow import compute
-
-    columns = []
-    for found in table.filter(drawn).columns:
-        column = one_chunk(found)
-        used = compute.unique(column.indices.drop_null())
-        places = compute.index_in(column.indices, value_set=used)
-        columns.append(pa.DictionaryArray.from_arrays(places, column.dictionary.take(used)))
-    return pa.table(columns, names=table.column_names)
+    return with_own_values(table.filter(drawn))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dbanon.actions.preparation.prepare import Prepared, in_force, read_source, search
+from dbanon.actions.preparation.prepare import Prepared, among, in_force, read_source, search
 from dbanon.domain.errors import ConfigError, Unsatisfiable
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role
 from dbanon.domain.release import ReleaseKind, Sharing
@@ -79,15 +79,12 @@ def share(
     quasi = [rule.column for rule in policy.with_role(Role.QUASI) if rule.column in shown]
     read = partial(read_source, kind=request.kind, linked=policy.subject is not None)
     source = read(session, loaded, policy, stages, quasi=quasi)
-    with stages("compare"):
-        known = _recalled(session, source, policy, loaded, relation)
-    if known is None:
-        return None
-    source, atoms = _frozen(source, known, policy, loaded)
     warnings = of_rows(session, policy, info, source.rows.columns)
     require_none(warnings if gate.strict else [])
-    born = _born(source, atoms, known, policy, seed=request.seed, stages=stages)
-    outcome, sharing = _merged(source, atoms, born, policy, stages=stages)
+    made = _made(session, loaded, request, source, relation=relation, stages=stages)
+    if made is None:
+        return None
+    source, outcome, sharing = made
     prepared = Prepared(
         info=info,
         policy=policy,
@@ -99,6 +96,46 @@ def share(
         warnings=(*warnings, *notes(loaded)),
     )
     return prepared, sharing
+
+
+def _made(
+    session: Session,
+    loaded: Loaded,
+    request: Request,
+    source: Source,
+    *,
+    relation: TableName,
+    stages: Stages,
+) -> tuple[Source, Outcome, Sharing] | None:
+    """Group the rows of a source; where masking depends on other rows, only those published."""
+    import numpy as np
+
+    policy, first, read = in_force(loaded, request), None, source
+    again = partial(among, session, loaded, policy, stages=stages)
+    while True:
+        with stages("compare"):
+            known = _recalled(session, source, policy, loaded, relation)
+        if known is None:
+            return None
+        if source.unmasked is not None:
+            fresh, places = _fresh(source, known), np.arange(source.encoded.n_rows)
+            source = again(source, places, fresh=fresh)
+        shown, atoms = _frozen(source, known, policy, loaded)
+        born = _born(shown, atoms, known, policy, seed=request.seed, stages=stages)
+        outcome, sharing = _merged(shown, atoms, born, policy, stages=stages)
+        first = first or (outcome.loss, sharing)
+        if source.unmasked is None or not outcome.assignment.n_suppressed:
+            loss = outcome.loss.among(first[0])
+            loss = replace(loss, n_filtered=read.n_filtered, n_not_drawn=read.n_not_drawn)
+            return shown, replace(outcome, loss=loss), sharing.of_all(first[1])
+        rows = np.flatnonzero(outcome.assignment.group >= 0)
+        source = again(source, rows)
+
+
+def _fresh(source: Source, known: Remembered) -> NDArray[np.bool_]:
+    """Return the rows of persons who were never published."""
+    fresh: NDArray[np.bool_] = known.atom < 0
+    return fresh if source.subjects is None else fresh[source.subjects]
 
 
 def require_unshared(session: Session, loaded: Loaded, request: Request, *, gate: Gate) -> None:
@@ -309,7 +346,6 @@ def _merged(
             f"{error}, in classes that are unions of those published before",
             hint=f"{error.hint}; or {hint}" if error.hint else hint,
         ) from None
-    loss = replace(outcome.loss, n_filtered=source.n_filtered, n_not_drawn=source.n_not_drawn)
     shown = outcome.assignment.group >= 0
     kept = shown & ~atoms.is_fresh
     sharing = Sharing(
@@ -320,7 +356,7 @@ def _merged(
         withheld=int((~shown & ~atoms.is_fresh).sum()),
         frozen=int(kept[atoms.frozen].sum()),
     )
-    return replace(outcome, loss=loss), sharing
+    return outcome, sharing
 
 
 def of_newcomers(policy: Policy, others: Iterable[Policy]) -> Policy:

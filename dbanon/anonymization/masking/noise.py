@@ -29,8 +29,6 @@ class Noise(NumberMasking):
 
     share: float
 
-    whole: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         """Raise PolicyError for no noise."""
         _require_positive(self.share)

@@ -35,6 +35,17 @@ def with_columns(table: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
     return table
 
 
+def with_own_values(table: pa.Table) -> pa.Table:
+    """Return a table whose dictionaries hold no value that none of its rows has."""
+    for place, name in enumerate(table.column_names):
+        column = one_chunk(table.column(name))
+        used = pc.unique(column.indices.drop_null())
+        places = pc.index_in(column.indices, value_set=used)
+        found = pa.DictionaryArray.from_arrays(places, column.dictionary.take(used))
+        table = table.set_column(place, name, found)
+    return table
+
+
 def codes_of(column: pa.DictionaryArray) -> NDArray[np.int32]:
     """Return the code of each row, -1 for NULL."""
     found: NDArray[np.int32] = pc.fill_null(column.indices, -1).to_numpy(zero_copy_only=False)

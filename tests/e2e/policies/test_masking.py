@@ -214,8 +214,7 @@ def test_noise_of_who_stays_is_the_same_when_others_come_and_go(people, tmp_path
         " height, born, seen, region, flat FROM public.people WHERE id <= 40;"
         "DELETE FROM public.people WHERE id % 60 = 7"
     )
-    (found,) = dbanon.refresh(TABLE, settings=people.settings)
-    assert found.growth is not None
+    dbanon.refresh(TABLE, settings=people.settings)
     after = stays(people, column)
     same = [before[ref] == value for ref, value in after.items() if ref in before]
     assert all(same)

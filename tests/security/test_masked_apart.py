@@ -1,0 +1,93 @@
+"""Masked values tell nothing of persons who are not published."""
+
+import pytest
+
+import dbanon
+from dbanon.anonymization.registry import MASKING
+
+pytestmark = pytest.mark.one_server
+
+TABLE = "public.staff"
+POLICY = """
+table = "public.staff"
+models = {k = 5, l = 2}
+algorithm = "mondrian"
+max_suppressed = 0.01
+[columns]
+id.role = "identifier"
+ref.role = "insensitive"
+age.role = "quasi"
+sex = {role = "quasi", keep = true}
+income.role = "insensitive"
+bonus.role = "insensitive"
+town.role = "insensitive"
+ward.role = "sensitive"
+"""
+NUMBERS = '["income", "bonus"]'
+STEPS = {
+    "top-coding": f'columns = {NUMBERS}\npersons = 10\nshown = "mean"',
+    "bottom-coding": f'columns = {NUMBERS}\npersons = 10\nshown = "mean"',
+    "rounding": f"columns = {NUMBERS}\nbase = 7",
+    "discretization": f'columns = {NUMBERS}\nbins = 4\nby = "width"',
+    "rare-to-other": 'columns = ["town", "ward"]\npersons = 16',
+    "local-suppression": 'columns = ["town", "ward"]\npersons = 2',
+    "noise": f"columns = {NUMBERS}\nshare = 0.3",
+    "correlated-noise": f"columns = {NUMBERS}\nshare = 0.3",
+    "kim": f"columns = {NUMBERS}\nshare = 0.3\nexact = true",
+    "sullivan": f"columns = {NUMBERS}\nshare = 0.3",
+    "individual-ranking": f"columns = {NUMBERS}\nk = 3",
+    "microaggregation": f"columns = {NUMBERS}\nk = 3\nrestore_variance = true",
+    "rank-swapping": f'columns = {NUMBERS[:-1]}, "ward"]\npercent = 5',
+    "swapping": 'columns = ["income", "ward"]\nshare = 0.8',
+    "permutation": 'columns = ["income", "ward"]',
+    "pram": 'columns = ["town", "ward"]\nkeep = 0.5',
+}
+# Only one of her sex, so that no class has her, and unlike all others in what is masked.
+ALONE = "INSERT INTO public.staff VALUES (1000, 7, 40, 'x', 777777, -777777, 'nowhere', 'none')"
+READ = "SELECT * FROM anon.staff ORDER BY ref"
+FRESH = {"new_series": True, "recipients_changed": True}
+
+
+@pytest.fixture
+def staff(database):
+    database.execute(
+        "CREATE TABLE public.staff (id int PRIMARY KEY, ref int, age int, sex text, income int,"
+        " bonus float8, town text, ward text);"
+        "INSERT INTO public.staff SELECT i, 10 + i, 20 + i * 31 % 60, (ARRAY['f', 'm'])[1 + i % 2],"
+        " 20000 + i * 373 % 9973, sqrt(i * 13 % 997), 't' || i * 7 % 9, 'w' || i * 11 % 13"
+        " FROM generate_series(1, 200) AS i"
+    )
+    return database
+
+
+def define(database, tmp_path, method):
+    head, columns = POLICY.split("[columns]")
+    file = tmp_path / "staff.toml"
+    file.write_text(f'{head}[[masking]]\nmethod = "{method}"\n{STEPS[method]}\n[columns]{columns}')
+    dbanon.set_policy(TABLE, file, settings=database.settings)
+
+
+def test_every_method_is_tried():
+    assert set(MASKING) == set(STEPS)
+
+
+@pytest.mark.parametrize("method", STEPS)
+def test_a_person_who_is_left_out_changes_no_published_value(staff, tmp_path, method):
+    define(staff, tmp_path, method)
+    dbanon.publish(TABLE, settings=staff.settings)
+    without = staff.execute(READ)
+    assert 200 == len(without)
+    staff.execute(ALONE)
+    release = dbanon.publish(TABLE, settings=staff.settings, **FRESH)
+    assert (201, 1) == (release.loss.n_rows, release.loss.n_suppressed)
+    assert without == staff.execute(READ)
+
+
+@pytest.mark.parametrize("method", STEPS)
+def test_a_newcomer_who_waits_changes_no_published_value(staff, tmp_path, method):
+    define(staff, tmp_path, method)
+    dbanon.publish(TABLE, settings=staff.settings)
+    before = staff.execute(READ)
+    staff.execute(ALONE)
+    dbanon.refresh(TABLE, settings=staff.settings)
+    assert before == staff.execute(READ)
