@@ -512,6 +512,17 @@ def test_a_cell_is_as_large_as_the_least_release_that_shows_it_promises(people, 
 
 
 @pytest.mark.one_server
+def test_a_cell_that_is_gone_is_owed_nothing_less_by_later_releases(people):
+    strict, lax = ((ModelSpec("k-anonymity", {"k": k}), L2) for k in (4, 2))
+    gone = [(i, "1", "ab"[i % 2], None) for i in range(3)]
+    stay = [(i, "2", "ab"[i % 2], None) for i in range(3, 8)]
+    note(people, 1, [*gone, *stay], models=strict)
+    note(people, 2, stay, models=strict)
+    found = note(people, 3, stay, models=lax)
+    assert [(3, 4, 3, 2, 1)] == figures(found, "k-anonymity")
+
+
+@pytest.mark.one_server
 def test_a_release_counts_only_those_whom_it_concerns(people, carried):
     rows = [(i, str(i // 4), "abcd"[i % 4], None) for i in range(40)]
     note(people, 1, rows)

@@ -325,6 +325,22 @@ def test_a_copy_that_shows_others_than_are_remembered_is_not_extended(patients):
 
 
 @pytest.mark.one_server
+def test_a_copy_with_a_class_of_which_nobody_is_remembered_is_not_extended(patients):
+    patients.execute("""
+        UPDATE dbanon.history_member AS m
+           SET (persons, classes, value_ids)
+             = (SELECT array_agg(e.person), array_agg(e.class), array_agg(e.value_id)
+                  FROM unnest(m.persons, m.classes, m.value_ids) AS e (person, class, value_id)
+                 WHERE e.class <> m.classes[1])
+    """)
+    arrive(patients, 120, 121, 122)  # too few for a class without the four who are forgotten
+    patients.execute("UPDATE public.patients SET weight = 900 WHERE id >= 120")
+    with pytest.raises(DatabaseError, match="other classes than are remembered"):
+        refresh(patients)
+    assert 120 == published(patients).total()
+
+
+@pytest.mark.one_server
 def test_a_changed_policy_shares_the_classes(patients):
     stored = dbanon.load_policy("patients", settings=patients.settings)
     changed = replace(stored, models=(ModelSpec("k-anonymity", {"k": 5}),))

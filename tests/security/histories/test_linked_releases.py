@@ -408,3 +408,17 @@ def test_persons_are_shown_no_longer_than_the_policy_of_any_table_promises(clini
     assert (1, 1) == (told[0].rows, told[0].overdue)
     persons, *_ = refresh(clinic, if_changed=True)
     assert (True, 0, 1) == (persons.changed, persons.growth.deferred, persons.growth.left)
+
+
+def test_tables_do_not_grow_with_persons_whom_that_of_the_persons_never_showed(clinic):
+    clinic.execute("""
+        UPDATE dbanon.history_member
+           SET persons = persons[2:], classes = classes[2:], value_ids = value_ids[2:]
+         WHERE release_id = (SELECT max(release_id) FROM dbanon.release
+                              WHERE table_name = 'people')
+    """)
+    before = clinic.execute("SELECT count(*) FROM anon.visits")
+    arrive(clinic, range(FIRST + 1, 2 * FIRST + 1))
+    with pytest.raises(CheckFailed, match="its tables do not remember their persons alike"):
+        refresh(clinic)
+    assert before == clinic.execute("SELECT count(*) FROM anon.visits")
