@@ -50,6 +50,13 @@ def group_means(values: Floats, group: NDArray[Any], *, n_groups: int) -> Floats
     return np.asarray(np.clip(means, least, greatest), np.float64)
 
 
+def group_medians(values: Floats, group: NDArray[Any], *, n_groups: int) -> Floats:
+    """Return the lower median of each group, (n_groups,), a value of it; every group has one."""
+    count = np.bincount(group, minlength=n_groups)
+    middle = np.cumsum(count) - count + (count - 1) // 2
+    return np.asarray(values[np.lexsort((values, group))[middle]])
+
+
 def group_totals(
     values: NDArray[np.int64], group: NDArray[Any], *, n_groups: int, times: int = 1
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:

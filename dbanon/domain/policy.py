@@ -319,6 +319,12 @@ class Policy:
         labels = {column.name: column.labels for column in info.columns if column.labels}
         return replace(self, columns=tuple(_in_order(rule, labels) for rule in self.columns))
 
+    def with_listed_orders(self, info: TableInfo) -> TableInfo:
+        """Return a relation whose columns have the orders that the policy lists as labels."""
+        orders = {rule.column: rule.order for rule in self.columns if rule.order}
+        columns = (replace(c, labels=orders.get(c.name, c.labels)) for c in info.columns)
+        return replace(info, columns=tuple(columns))
+
     @property
     def deadline(self) -> timedelta | None:
         """How long somebody may be shown who is gone, None if nothing says."""

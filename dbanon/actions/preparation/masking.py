@@ -97,6 +97,7 @@ def _masked(
     if not methods or not len(rows.keys):
         return rows
     key = store.secret_for(session, "masking")
+    info = policy.with_listed_orders(info)
     columns = {name: one_chunk(column) for name, column in _named(rows)}
     persons, order = persons_of(rows, policy), _by_key(rows.keys)
     for step, method in methods:
@@ -163,12 +164,16 @@ class _Application:
 
     def _require_numbers(self, found: NDArray[np.float64], names: Sequence[str]) -> None:
         """Raise PolicyError for values that the method cannot mask."""
-        hint = "round or replace them in a generated column, or give the column another role"
+        hint = (
+            "round or replace them in a generated column, list them in the order,"
+            " or give the column another role"
+        )
         for name, column in zip(names, found.T, strict=True):
             if count := int(np.isinf(column).sum()):
                 raise PolicyError(
                     f"column {quote_identifier(name)} has {count:,} values that {self.step.method}"
-                    " cannot mask: infinite, NaN, beyond 1e150, or outside of the years 1 to 9999",
+                    " cannot mask: infinite, NaN, beyond 1e150, outside of the years 1 to 9999, or"
+                    " missing from its order",
                     hint=hint,
                 )
         missing = np.isnan(found)
@@ -198,7 +203,8 @@ class _Application:
         def values() -> NDArray[np.float64]:
             return self._uniform(names, texts(names[0]), 1, "value")[:, 0]
 
-        return Rows(self.persons.number[places], draw, values)
+        ranks = frozenset(j for j, name in enumerate(names) if info.column(name).labels)
+        return Rows(self.persons.number[places], draw, values, ranks)
 
     def _uniform(
         self, names: Sequence[str], texts: Sequence[str], count: int, salt: str

@@ -31,23 +31,27 @@ class Rows:
     """Whose values are masked, and chance that stays as it is.
 
     person: (n,) numbers of the persons; values: returns a number between 0 and 1 of each value of
-    a column that is masked by itself, which depends on that and a secret key alone.
+    a column that is masked by itself, which depends on that and a secret key alone; ranks: the
+    places of the columns whose numbers are the ranks of labels.
     """
 
     person: Int64s
     draw: Draw
     values: Callable[[], Floats]
+    ranks: frozenset[int] = frozenset()
 
 
 class Masking(Protocol):
     """A way to change the values of columns; its fields are its parameters.
 
-    of_numbers: whether it changes numbers, else values of any type; joint: whether columns that are
-    named together are masked together; whole: whether what becomes of a value depends on the other
+    of_numbers: whether it changes numbers, else values of any type; of_ranks: whether the numbers
+    may be the ranks of labels, which it changes to ranks; joint: whether columns that are named
+    together are masked together; whole: whether what becomes of a value depends on the other
     rows; within_class: whether rows are masked in their classes.
     """
 
     of_numbers: ClassVar[bool]
+    of_ranks: ClassVar[bool] = False
     joint: ClassVar[bool] = False
     whole: ClassVar[bool] = True
     within_class: ClassVar[bool] = False

@@ -9,7 +9,7 @@ import numpy as np
 
 from dbanon.anonymization.loss.scores import first_component
 from dbanon.anonymization.masking.interfaces import NumberMasking
-from dbanon.anonymization.means import group_means, stretched
+from dbanon.anonymization.means import group_means, group_medians, stretched
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
 
@@ -29,13 +29,15 @@ class Microaggregation(NumberMasking):
     Groups are those of MDAV, or lie one after the other along an axis, cut with the least error:
     the sum of the standardized columns or their first principal component. Of one column, each axis
     gives the optimal groups (Hansen, Mukherjee, TKDE 2003). With ``restore_variance`` each column
-    is stretched to its old deviation.
+    is stretched to its old deviation. Ranks take the lower median of their group instead of the
+    mean (Domingo-Ferrer, Torra, DMKD 2005).
     """
 
     k: int
     by: Literal["mdav", "z-sum", "principal"] = "mdav"
     restore_variance: bool = False
 
+    of_ranks: ClassVar[bool] = True
     joint: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -47,10 +49,14 @@ class Microaggregation(NumberMasking):
         """How many persons the rows must be of, or it hides nobody among them."""
         return self.k
 
-    def mask(self, values: Floats, rows: Rows) -> Floats:  # noqa: ARG002 - of the interface
+    def mask(self, values: Floats, rows: Rows) -> Floats:
         """Return the means; O(n^2 p / k) for MDAV, less on a tree of few columns, else O(n k)."""
         groups = _groups(_standardized(values), self.k, self.by)
-        return aggregate(values, groups, restore_variance=self.restore_variance)
+        masked = aggregate(values, groups, restore_variance=self.restore_variance)
+        for j in rows.ranks:
+            medians = group_medians(values[:, j], groups.group, n_groups=groups.n_groups)
+            masked[:, j] = medians[groups.group]
+        return masked
 
 
 def require_groups(k: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -27,6 +27,8 @@ class TopCoding(NumberMasking):
     persons: int
     at: float | None = None
     shown: Literal["threshold", "mean"] = "threshold"
+
+    of_ranks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Raise PolicyError for a tail of nobody."""

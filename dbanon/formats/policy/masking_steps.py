@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dbanon.formats.document_reader import Section
 
 _OWN = ("method", "columns", "within")
+_ABOUT_NUMBERS = {"at": None, "shown": "threshold", "restore_variance": False}
 _TEXTS = frozenset({"text", "varchar", "bpchar"})
 
 
@@ -29,6 +30,11 @@ class Masking(Protocol):
     @property
     def of_numbers(self) -> bool:
         """Whether it changes numbers, else values of any type."""
+        ...
+
+    @property
+    def of_ranks(self) -> bool:
+        """Whether the numbers may be the ranks of values in an order."""
         ...
 
     @property
@@ -94,7 +100,7 @@ def misfits(
             if name not in present or name not in shown:
                 yield f"{of_step}: it is not published{did_you_mean(name, shown)}"
             elif name in step.columns:
-                found = _of_column(step, rules[name], info, of_numbers=method.of_numbers)
+                found = _of_column(step, rules[name], info, method=method)
                 yield from (f"{of_step}: {text}" for text in found)
         quasi = [name for name in step.columns if name in rules and _is_quasi(rules[name])]
         named = (name for name in (*step.columns, *step.within) if name in rules)
@@ -105,13 +111,14 @@ def misfits(
 
 
 def _of_column(
-    step: MaskingStep, rule: ColumnRule, info: TableInfo, *, of_numbers: bool
+    step: MaskingStep, rule: ColumnRule, info: TableInfo, *, method: Masking
 ) -> Iterator[str]:
     kind = info.column(rule.column).kind
     if rule.column in info.primary_key:
         yield "it is part of the key, by which rows are found again"
-    if of_numbers and not kind.is_ordered:
-        yield "it needs numbers, dates or times"
+    if method.of_numbers and not kind.is_ordered:
+        has_order = bool(rule.order or info.column(rule.column).labels)
+        yield from _of_ranks(step, method, has_order=has_order)
     if "at" in step.params and kind.is_moment:
         yield "at is a number: leave it out for dates and times"
     if "label" in step.params or step.method == "rare-to-other":
@@ -123,6 +130,17 @@ def _of_column(
         room = re.search(r"\((\d+)\)$", info.column(rule.column).type)
         if room is not None and len(label) > int(room[1]):
             yield f"its type has no room for the label {label!r}: give a shorter label"
+
+
+def _of_ranks(step: MaskingStep, method: Masking, *, has_order: bool) -> Iterator[str]:
+    """Yield what keeps a column that is not of numbers from being masked by ranks."""
+    if not method.of_ranks:
+        yield "it needs numbers, dates or times"
+    elif not has_order:
+        yield "it needs numbers, dates, times or values in an order, such as those of an enum"
+    else:
+        given = [key for key, own in _ABOUT_NUMBERS.items() if step.params.get(key, own) != own]
+        yield from (f"{key} is for numbers: leave it out for values in an order" for key in given)
 
 
 def _is_quasi(rule: ColumnRule) -> bool:

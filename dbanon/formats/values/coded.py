@@ -53,15 +53,14 @@ def codes_of(column: pa.DictionaryArray) -> NDArray[np.int32]:
 
 
 def in_order(column: pa.DictionaryArray, info: ColumnInfo) -> pa.DictionaryArray:
-    """Return a column whose values are in order: numbers by size, labels of an enum, else texts."""
+    """Return a column whose values are in order: numbers by size, labels by rank, others as texts.
+
+    Labels that the order lacks come last.
+    """
     values = column.dictionary
-    if info.kind.is_ordered:
-        order = np.argsort(numbers(values, info.kind), kind="stable")
-    elif info.labels:
-        place = {label: i for i, label in enumerate(info.labels)}
-        order = np.argsort([place[label] for label in values.to_pylist()], kind="stable")
-    else:
-        order = pc.sort_indices(values).to_numpy()
+    order = np.arange(len(values)) if info.kind.is_ordered else pc.sort_indices(values).to_numpy()
+    if info.kind.is_ordered or info.labels:
+        order = order[np.argsort(_numbers(values, info)[order], kind="stable")]
     number = np.empty(len(values) + 1, np.int32)
     number[order], number[-1] = np.arange(len(values)), -1
     return with_codes(number[codes_of(column)], values.take(pa.array(order)))
@@ -89,8 +88,11 @@ def with_codes(codes: NDArray[np.int32], values: pa.Array) -> pa.DictionaryArray
 
 
 def numbers_of(column: pa.DictionaryArray, info: ColumnInfo) -> NDArray[np.float64]:
-    """Return the number of each row, NaN for NULL; inf for a value that is none or infinite."""
-    found = numbers(column.dictionary, info.kind)
+    """Return the number of each row, NaN for NULL; inf for a value that is none or infinite.
+
+    The number of a label is its rank, from 0.
+    """
+    found = _numbers(column.dictionary, info)
     found[np.isnan(found)] = np.inf
     return np.append(found, np.nan)[codes_of(column)]
 
@@ -110,7 +112,7 @@ def with_numbers(
     """
     values = column.dictionary
     order = pc.sort_indices(values).to_numpy().astype(np.int64)
-    found = numbers(values, info.kind)
+    found = _numbers(values, info)
     known, first = np.unique(found[order], return_index=True)
     known, place = np.append(known, np.nan), np.append(order[first], -1)
     codes = np.append(place[np.searchsorted(known, found)], -1)[codes_of(column)]
@@ -124,3 +126,11 @@ def with_numbers(
     codes[changed] = chosen[number]
     spelled = written(distinct[is_new], info, values)
     return with_codes(codes.astype(np.int32), pa.concat_arrays([values, spelled]))
+
+
+def _numbers(values: pa.Array, info: ColumnInfo) -> NDArray[np.float64]:
+    """Return the number of each value, the rank of a label; NaN if it has none."""
+    if not info.labels:
+        return numbers(values, info.kind)
+    rank = {label: float(i) for i, label in enumerate(info.labels)}
+    return np.array([rank.get(value, np.nan) for value in values.to_pylist()], np.float64)

@@ -1,5 +1,7 @@
 """Every masking method from the policy to what an analyst reads, and to the next refresh."""
 
+from collections import Counter
+
 import pytest
 from tables import rows_proved
 
@@ -273,6 +275,102 @@ def test_a_tail_counts_persons(people, tmp_path):
     define(people, tmp_path, "top-coding", 'columns = ["visits"]\npersons = 2', policy)
     dbanon.publish(TABLE, settings=people.settings)
     assert [(19,)] == people.execute("SELECT max(visits) FROM anon.people")
+
+
+ORDERED = (
+    POLICY
+    + """
+grade.role = "insensitive"
+stage.role = "sensitive"
+stage.order = ["mild", "fair", "bad", "worst"]
+"""
+)
+
+
+@pytest.fixture
+def ordered(people):
+    """Of the last grade are 8 rows, of the one before 2; of the last stage 10."""
+    people.execute(
+        "CREATE TYPE public.grade AS ENUM ('none', 'low', 'high', 'extreme');"
+        "ALTER TABLE public.people ADD grade public.grade, ADD stage text;"
+        "UPDATE public.people SET grade = (CASE WHEN id <= 8 THEN 'extreme' WHEN id <= 10"
+        " THEN 'high' WHEN id % 20 = 0 THEN NULL WHEN id % 2 = 0 THEN 'low' ELSE 'none'"
+        " END)::public.grade, stage = (ARRAY['mild', 'fair', 'bad', 'worst'])[1 +"
+        " CASE WHEN id % 30 = 1 THEN 3 ELSE id % 3 END]"
+    )
+    return people
+
+
+def pairs_of(database, column):
+    """Return the value of each row in the source, the published one, and their number."""
+    return {
+        (before, after): number
+        for before, after, number in database.execute(
+            f"SELECT s.{column}::text, v.{column}::text, count(*)::int FROM anon.people AS v"
+            f" JOIN public.people AS s USING (ref) GROUP BY s.{column}, v.{column}"
+        )
+    }
+
+
+def test_tails_of_values_in_an_order_are_coded_by_rank(ordered, tmp_path):
+    step = 'columns = ["grade", "stage"]\npersons = 10'
+    define(ordered, tmp_path, "top-coding", step, ORDERED)
+    assert rows_proved(dbanon.publish(TABLE, settings=ordered.settings)) == ROWS
+    grades = {pair: n for pair, n in pairs_of(ordered, "grade").items() if len({*pair}) > 1}
+    assert {("extreme", "high"): 8} == grades
+    assert all(before == after for before, after in pairs_of(ordered, "stage"))
+    define(ordered, tmp_path, "bottom-coding", step.replace("10", "110"), ORDERED)
+    dbanon.publish(TABLE, new_series=True, recipients_changed=True, settings=ordered.settings)
+    changed = {pair for pair in pairs_of(ordered, "stage") if len({*pair}) > 1}
+    assert {("mild", "fair")} == changed
+
+
+@pytest.mark.parametrize("method", ["individual-ranking", "microaggregation"])
+def test_values_in_an_order_become_the_median_of_their_group(ordered, tmp_path, method):
+    define(ordered, tmp_path, method, 'columns = ["grade"]\nk = 5', ORDERED)
+    assert rows_proved(dbanon.publish(TABLE, settings=ordered.settings)) == ROWS
+    pairs = pairs_of(ordered, "grade")
+    shown = Counter()
+    for (_, after), number in pairs.items():
+        shown[after] += number
+    assert {"none", "low", "extreme", None} == {*shown}  # two rows of a group are no median
+    assert min(shown.values()) >= 5
+    assert (None, None) in pairs
+    assert not any((before is None) != (after is None) for before, after in pairs)
+
+
+def test_values_that_the_order_lacks_are_counted(ordered, tmp_path):
+    ordered.execute("UPDATE public.people SET stage = 'unheard of' WHERE id = 7")
+    define(ordered, tmp_path, "top-coding", 'columns = ["stage"]\npersons = 5', ORDERED)
+    with pytest.raises(dbanon.PolicyError, match=r"1 values .*missing from its order"):
+        dbanon.publish(TABLE, settings=ordered.settings)
+
+
+@pytest.mark.parametrize(
+    ("method", "step", "message"),
+    [
+        ("top-coding", 'columns = ["grade"]\npersons = 5\nat = 0', "at is for numbers"),
+        ("top-coding", 'columns = ["grade"]\npersons = 5\nshown = "mean"', "shown is for numbers"),
+        (
+            "microaggregation",
+            'columns = ["grade"]\nk = 5\nrestore_variance = true',
+            "restore_variance is for numbers",
+        ),
+        ("top-coding", 'columns = ["region"]\npersons = 5', "values in an order"),
+        ("rounding", 'columns = ["grade"]\nbase = 2', "needs numbers, dates or times"),
+    ],
+)
+def test_what_only_numbers_have_is_refused_of_an_order(ordered, tmp_path, method, step, message):
+    with pytest.raises(dbanon.PolicyError, match=message):
+        define(ordered, tmp_path, method, step, ORDERED)
+
+
+def test_ranks_of_a_listed_order_are_swapped(ordered, tmp_path):
+    define(ordered, tmp_path, "rank-swapping", 'columns = ["stage"]\npercent = 1', ORDERED)
+    dbanon.publish(TABLE, settings=ordered.settings)
+    order = ["mild", "fair", "bad", "worst"]
+    pairs = [[order.index(value) for value in pair] for pair in pairs_of(ordered, "stage")]
+    assert {0, 1} == {abs(before - after) for before, after in pairs}
 
 
 def test_other_parameters_draw_other_noise(people, tmp_path):

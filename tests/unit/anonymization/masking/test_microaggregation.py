@@ -90,3 +90,14 @@ def test_individual_ranking_groups_no_rows():
 def test_groups_of_nobody_are_refused(method):
     with pytest.raises(PolicyError, match="at least 1"):
         method(0)
+
+
+@pytest.mark.parametrize(
+    "method", [Microaggregation(3), Microaggregation(3, by="z-sum"), IndividualRanking(3)]
+)
+def test_ranks_take_the_lower_median_and_numbers_the_mean(method):
+    ranks, numbers = [0, 0, 2, 5, 5, 6, 7], [1, 1, 4, 80, 81, 82, 97]
+    values = np.array([ranks, numbers], np.float64).T[::-1]
+    rows = Rows(np.arange(7), None, None, frozenset({0}))
+    expected = [[0, 2]] * 3 + [[5, 85]] * 4
+    assert expected[::-1] == method.mask(values, rows).tolist()
