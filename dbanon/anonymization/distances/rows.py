@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 20_000  # a matrix of all pairs takes 3.2 GB then
 _NO_LENGTH = 1e-24  # squared; what is shorter is what rounding left of nothing
+_ORDERED = "minkowski:"  # followed by the order
+_GREATEST_ORDER = 10.0  # of greater ones the powers of small differences are 0
 _CELLS = 1 << 22  # of all pairs that are measured at a time
 
 
@@ -126,7 +129,7 @@ DISTANCES: Mapping[str, Distance] = {
     "cosine": Angle(is_centered=False),
     "pearson": Angle(is_centered=True),
 }
-"""What the parameter ``distance`` of an algorithm may name."""
+"""What the parameter ``distance`` of an algorithm may name, in addition to minkowski:ORDER."""
 
 
 def require_metric(name: str, *, algorithm: str) -> None:
@@ -138,17 +141,30 @@ def require_metric(name: str, *, algorithm: str) -> None:
 
 
 def _named(name: str) -> Distance:
+    if name.startswith(_ORDERED):
+        return Minkowski(num_or_tax, order=_order(name.removeprefix(_ORDERED)))
     if name not in DISTANCES:
         msg = f"there is no distance {name!r}"
         raise PolicyError(msg, hint=f"choose one of {', '.join(DISTANCES)}")
     return DISTANCES[name]
 
 
+def _order(text: str) -> float:
+    try:
+        order = float(text)
+    except ValueError:
+        order = math.nan
+    if not 1.0 <= order <= _GREATEST_ORDER:
+        msg = f"the order of minkowski is a number from 1 to {_GREATEST_ORDER:g}, not {text!r}"
+        raise PolicyError(msg, hint="give the order after a colon: minkowski:4")
+    return order
+
+
 def pairwise(table: EncodedTable, name: str = "manhattan") -> Floats:
     """Return the distances of all pairs of rows, (n, n), each column times the weight of its rule.
 
-    name: of ``DISTANCES``. Raises Unsatisfiable above 20,000 rows, PolicyError for an unknown name
-    or for values that have no such distance. O(n^2 d) time, O(n^2) memory.
+    name: of ``DISTANCES``, or minkowski:ORDER. Raises Unsatisfiable above 20,000 rows, PolicyError
+    for an unknown name or for values that have no such distance. O(n^2 d) time, O(n^2) memory.
     """
     distance = _named(name)
     require_at_most(MAX_ROWS, table, algorithm="a matrix of distances")

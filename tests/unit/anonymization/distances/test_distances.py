@@ -57,6 +57,42 @@ def test_a_triangle_of_3_and_4():
     assert [7, 5, 91 ** (1 / 3)] == pytest.approx(measured)
 
 
+def test_minkowski_takes_an_order():
+    table = encoded({"x": [0, 3, 100], "y": [0, 4, 100]})
+    orders = ("1", "1.5", "2", "3", "10")
+    measured = [pairwise(table, f"minkowski:{order}")[0, 1] * 100 for order in orders]
+    expected = [(3 ** float(q) + 4 ** float(q)) ** (1 / float(q)) for q in orders]
+    assert expected == pytest.approx(measured)
+    assert pairwise(PEOPLE, "minkowski").tolist() == pairwise(PEOPLE, "minkowski:3").tolist()
+
+
+@pytest.mark.parametrize("order", ["", "0.5", "10.5", "inf", "nan", "three"])
+def test_an_order_that_is_none_is_refused(order):
+    with pytest.raises(PolicyError, match="order of minkowski is a number from 1 to 10") as caught:
+        pairwise(PEOPLE, f"minkowski:{order}")
+    assert "minkowski:4" in caught.value.hint
+
+
+def test_no_other_distance_has_an_order():
+    with pytest.raises(PolicyError, match="no distance 'hamming:2'"):
+        pairwise(PEOPLE, "hamming:2")
+
+
+@pytest.mark.parametrize("algorithm", ["gather", "cellular", "k-medoids", "dbscan"])
+def test_an_algorithm_takes_a_distance_with_an_order(algorithm):
+    params = {"distance": "minkowski:1.5"}
+    policy = policy_of(["age", "country"], algorithm=algorithm, params=params)
+    chosen = make_algorithm(policy, stages=Stages())
+    assert 6 == len(chosen.assign(PEOPLE, Requirement(2), seed=0).group)
+
+
+@given(table=tables(max_sensitive=0, weights=(0.0, 1.0, 0.25)), order=st.floats(1.0, 10.0))
+def test_the_triangle_inequality_holds_for_each_order(table, order):
+    apart = pairwise(table, f"minkowski:{order}")
+    through = (apart[:, :, None] + apart[None, :, :]).min(axis=1)
+    assert (apart <= through + 1e-9).all()
+
+
 def test_five_ordered_values_the_first_and_the_third():
     column = encoded({"x": [10, 20, 70, 80, 90]}).quasi[0]
     assert 2 / 4 == of_values(rank, column)[0, 2]
