@@ -271,8 +271,8 @@ NONE = (0, -1)
         ("letter", "label", {"x": ["nowhere"]}, (*NONE, False)),
         ("letter", "full-domain", {"x": ["U"]}, (3, 6, False)),
         ("letter", "cell-suppression", {"x": [None]}, (0, 6, True)),
-        ("code", "label", {"x": ["130**"]}, (2, 3, False)),
-        ("code", "label", {"x": ["14*"]}, (4, 4, False)),
+        ("code", "label", {"x": ["130*"]}, (2, 3, False)),
+        ("code", "label", {"x": ["14*"]}, (4, 5, False)),
         ("letter", "suppress", {"x": ["*"]}, (0, 6, True)),
     ],
 )
