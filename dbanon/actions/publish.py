@@ -105,7 +105,7 @@ def publish_in(
     with stages("record"):
         known = ahead.of_rows
         found = fingerprint(session, loaded, prepared.policy, request, of_rows=known)
-        release = serve(session, loaded, built, request, fingerprint=found)
+        release = serve(session, loaded, built, request, stages, fingerprint=found)
     return replace(release, sharing=sharing)
 
 

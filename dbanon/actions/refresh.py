@@ -256,7 +256,7 @@ def _grown(
         new = together(gate=gate, digest=digest)
     else:
         with stages("record"):
-            new = [serve(session, loaded[0], built[0], request, fingerprint=digest)]
+            new = [serve(session, loaded[0], built[0], request, stages, fingerprint=digest)]
     return [
         Refreshed(
             release.relation,

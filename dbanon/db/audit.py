@@ -55,11 +55,11 @@ def can_read(session: Session, info: TableInfo) -> bool:
     return row is not None and row[0]
 
 
-def orphans(session: Session, served: Iterable[Entry]) -> list[str]:
-    """Return the names of release data that belong to none of the served releases."""
+def orphans(session: Session, served: Iterable[Entry]) -> list[tuple[str, str]]:
+    """Return the names of release data that belong to none of the served releases, with kinds."""
     needed = [name for release in served for name in needed_tables(release)]
     rows = session.pg.execute(query("releases/orphans"), (needed,)).fetchall()
-    return [row[0] for row in rows]
+    return [(name, kind) for name, kind in rows]
 
 
 def view_problems(

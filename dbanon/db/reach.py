@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _WAYS = (
     "reach/by_reading",
     "reach/by_writing",
+    "reach/by_rules",
     "reach/by_code",
     "reach/by_defaults",
     "reach/by_server",
@@ -34,6 +35,7 @@ _MEANINGS = {
     "foreign table": "can read {what}, a foreign table of what is private",
     "function": "can call {what}, which reads what is private as its owner",
     "writing": "can write {what}",
+    "rule": "can write {what}, and a rule of it reads what is private",
     "trigger": "can put a trigger on {what}, which sees the rows that others write",
     "references": "can point a foreign key at {what}, and try out values of its keys",
     "maintenance": "can lock and rebuild {what} (MAINTAIN)",
@@ -53,12 +55,16 @@ _MEANINGS = {
     "foreign server": "can log in to this database by the foreign server {name}, perhaps as"
     " somebody else",
     "sign": "can call {what}, which runs as its owner and seems to read what is private",
+    "sign of a trigger": "can set off {what} by writing, and it seems to read what is private with"
+    " the rights of another role",
 }
 _REMEDIES = {
     "code": "give the function to another owner",
     "type": "give the type to another owner",
     "function": "revoke EXECUTE from PUBLIC and whoever else has it",
+    "rule": "drop the rule",
     "sign": "look at its body, and if it does, revoke EXECUTE from PUBLIC and whoever else has it",
+    "sign of a trigger": "look at its body, and if it does, drop the trigger",
     "default privileges": "ALTER DEFAULT PRIVILEGES ... REVOKE",
     "replication": "ALTER ROLE {acting} NOREPLICATION",
     "roles": "ALTER ROLE {acting} NOCREATEROLE",
@@ -104,17 +110,12 @@ def targets_of(
         return [_subject(session, published=published, source=source) for source in sources]
 
 
-def private_reach(session: Session, *, published: int, sources: Sequence[int]) -> list[Reach]:
+def reach_of(session: Session, targets: Iterable[Mapping[str, object]]) -> list[Reach]:
     """Return every way by which a reader of a release also gets at what it hides.
 
-    sources: the tables that it shows something of. Of a live view that includes to look at it
-    between two rows of one statement.
+    targets: what ``targets_of`` found in this transaction. Of a live view that includes to look at
+    it between two rows of one statement.
     """
-    return reach_of(session, targets_of(session, published=published, sources=sources))
-
-
-def reach_of(session: Session, targets: Iterable[Mapping[str, object]]) -> list[Reach]:
-    """Return what ``private_reach`` does, of what ``targets_of`` found in this transaction."""
     found: set[Reach] = set()
     with session.sparing_memory():
         for subject in targets:

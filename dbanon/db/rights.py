@@ -8,13 +8,14 @@ from psycopg import sql
 
 from dbanon.db.metadata.tables import SCHEMA
 from dbanon.db.queries import query, relation
-from dbanon.db.reach import private_reach
+from dbanon.db.reach import reach_of, signs_of, targets_of
 from dbanon.domain.errors import ConfigError, NotPermitted
 from dbanon.domain.table import quote_identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from dbanon.db.reach import Reach
     from dbanon.db.session import Session
     from dbanon.domain.table import TableName
 
@@ -59,6 +60,13 @@ def revoke_statement(view: TableName, role: str) -> sql.Composed:
     return sql.SQL("REVOKE ALL ON {} FROM {} CASCADE").format(relation(view), sql.Identifier(role))
 
 
+def take_from_all(session: Session, name: TableName) -> None:
+    """Take a relation away from everybody but its owner, without a lock that readers stand in."""
+    grants = session.pg.execute(query("rights/grants"), (name.schema, name.name)).fetchall()
+    for role in {grantee or "public" for grantee, *_ in grants}:
+        session.pg.execute(revoke_statement(name, role))
+
+
 def schema_statement(schema: str, role: str) -> sql.Composed:
     """Compose what takes the use of a schema away from a role."""
     return sql.SQL("REVOKE USAGE ON SCHEMA {} FROM {}").format(
@@ -84,10 +92,22 @@ def direct_grants(
 
 
 def needed_schemas(
-    session: Session, roles: Sequence[str], *, schemas: Sequence[str]
+    session: Session,
+    roles: Sequence[str],
+    *,
+    schemas: Sequence[str],
+    served: Mapping[str, str | None],
 ) -> dict[tuple[str, str], str]:
-    """Return by role and schema an object for which the role needs to use the schema."""
-    parameters = {"roles": list(roles), "schemas": list(schemas)}
+    """Return by role and schema an object for which the role needs to use the schema.
+
+    served: by what ends the names of the relations of a release, patterns of their comments.
+    """
+    parameters = {
+        "roles": list(roles),
+        "schemas": list(schemas),
+        "endings": list(served),
+        "comments": list(served.values()),
+    }
     rows = session.pg.execute(query("rights/needed_schemas"), parameters).fetchall()
     return {(role, schema): name for role, schema, name in rows}
 
@@ -116,13 +136,18 @@ def require_readable(session: Session, roles: Sequence[str], *, published: int) 
         )
 
 
-def require_separation(session: Session, *, published: int, sources: Sequence[int]) -> None:
-    """Raise NotPermitted naming who gets at what the release hides, and through what."""
-    found = private_reach(session, published=published, sources=sources)
-    if found:
-        told = "; ".join(str(reach) for reach in found[:5])
-        more = f"; and {len(found) - 5} more" if len(found) > 5 else ""  # noqa: PLR2004
+def require_separation(session: Session, *, published: int, sources: Sequence[int]) -> list[Reach]:
+    """Raise NotPermitted naming who gets at what the release hides, and through what.
+
+    Returns what looks like such a way, for somebody to look at.
+    """
+    targets = targets_of(session, published=published, sources=sources)
+    ways = reach_of(session, targets)
+    if ways:
+        told = "; ".join(str(way) for way in ways[:5])
+        more = f"; and {len(ways) - 5} more" if len(ways) > 5 else ""  # noqa: PLR2004
         raise NotPermitted(
             f"a role that may read the release also gets at what it hides: {told}{more}",
-            hint=f"{found[0].remedy}, or grant the release to another role",
+            hint=f"{ways[0].remedy}, or grant the release to another role",
         )
+    return signs_of(session, targets)

@@ -18,6 +18,7 @@ from dbanon.db.queries import query, template
 from dbanon.domain import deeds
 from dbanon.domain.deeds import Fate
 from dbanon.domain.errors import CommitUnknown, ConfigError, DatabaseError, NotPermitted
+from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import visible
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import RootTransaction
 
     from dbanon.domain.deeds import Deed, Deeds
-    from dbanon.domain.table import TableName
     from dbanon.settings import Settings
 
 T = TypeVar("T")
@@ -42,6 +42,10 @@ _ASKING_SECONDS = 10.0
 
 # Something of that name is there already, or was changed at the same moment.
 _DONE_MEANWHILE = frozenset({"23505", "42P06", "42P07", "42701", "42710", "42723", "XX000"})
+EVENT_TRIGGER_REMEDY = (
+    "ALTER EVENT TRIGGER ... DISABLE, or let a superuser, the owner of the database or this role"
+    " own its function"
+)
 _ATTEMPTS = 8
 _LOOKS = 0.1  # seconds between two attempts to end a statement
 _CANCELLING = 5.0  # seconds for one of them
@@ -88,6 +92,8 @@ class Session:
         self.pg.rollback()
         self.admitted.clear()
         self.pins.clear()
+        if snapshot and not read_only:  # it makes temporary tables, if nothing else
+            _refuse_event_triggers(self.pg)
         self.pg.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ if snapshot else None
         self.pg.read_only = read_only or None
         if deed is not None:
@@ -222,7 +228,8 @@ def connect(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
     """Open a session and turn every failure of the server into a DbanonError.
 
     Starts the embedded server when the settings name no other. With ``writes``, a superuser is
-    refused unless the settings allow one: what dbanon creates runs with its owner's rights.
+    refused unless the settings allow one: what dbanon creates runs with its owner's rights. So are
+    event triggers of others, which would run with the rights of this session.
     """
     dsn = _dsn(settings)
     pg = _open(dsn)
@@ -232,6 +239,7 @@ def connect(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
         if writes:
             _refuse_superuser(pg, settings)
             _require_writable(pg)
+            _refuse_event_triggers(pg)
         engine = sa.create_engine(
             "postgresql+psycopg://",
             creator=lambda: pg,
@@ -389,3 +397,20 @@ def _refuse_superuser(pg: psycopg.Connection, settings: Settings) -> None:
             f"{row[0]} is a superuser: what dbanon creates runs with its owner's rights",
             hint="connect as an ordinary role that can read the table, or pass --allow-superuser",
         )
+
+
+def foreign_event_triggers(pg: psycopg.Connection) -> list[str]:
+    """Return a sentence for each event trigger that would run a function of somebody else's."""
+    rows = pg.execute(query("identity/foreign_event_triggers")).fetchall()
+    return [
+        f"event trigger {quote_identifier(name)} runs {TableName(schema, function)} of"
+        f" {quote_identifier(owner)} with this role's rights"
+        for name, schema, function, owner in rows
+    ]
+
+
+def _refuse_event_triggers(pg: psycopg.Connection) -> None:
+    found = foreign_event_triggers(pg)
+    pg.commit()
+    if found:
+        raise NotPermitted(found[0], hint=EVENT_TRIGGER_REMEDY)

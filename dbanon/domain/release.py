@@ -226,7 +226,8 @@ class NoisyCounts:
 
     by: the columns that are combined; cells: how many combinations there are; epsilon: what these
     counts spend of the budget; spent: what all counts of the table have spent, these included;
-    within: how far 95 % of the counts are from the truth at most.
+    within: how far 95 % of the counts are from the truth at most; notes: what somebody should look
+    at.
     """
 
     relation: TableName
@@ -237,3 +238,4 @@ class NoisyCounts:
     spent: float
     budget: float
     within: int
+    notes: tuple[str, ...] = ()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from dbanon.domain.policy import ColumnRule, MaskingStep, Policy
+    from dbanon.domain.table import TableName
 
 RECODED: Mapping[str, str] = {
     "interval": "a range, from the least to the greatest value of the class",
@@ -217,3 +218,11 @@ MEANINGS: Mapping[str, Meaning] = {
     "il1s": Meaning("IL1s, of cells", "mean of |x - x'| over sqrt(2) deviations of the column"),
 }
 """By the name under which a report has the metric."""
+
+
+def set_aside_in_words(name: TableName, left: TableName) -> str:
+    """Say what becomes of relations that depended on one whose columns changed."""
+    return (
+        f"other relations depend on {name} as it was: they show nothing from now on. DROP what"
+        f" depends on {left}, or make it again from {name}"
+    )

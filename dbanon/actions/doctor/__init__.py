@@ -59,6 +59,7 @@ def _server(session: Session) -> Iterator[Finding]:
 def _role(session: Session, schemas: Iterable[str]) -> Iterator[Finding]:
     from dbanon.db import rights
     from dbanon.db.audit import role_facts
+    from dbanon.db.session import EVENT_TRIGGER_REMEDY, foreign_event_triggers
 
     role = role_facts(session, schemas)
     if role.superuser:
@@ -73,6 +74,8 @@ def _role(session: Session, schemas: Iterable[str]) -> Iterator[Finding]:
     if grant := rights.lacking_temporary(session, role.name):
         message = f"{role.name} cannot make temporary tables, which publish and history need"
         yield Finding(Level.WARNING, "role", message, grant)
+    for sentence in foreign_event_triggers(session.pg):
+        yield failure("role", sentence, EVENT_TRIGGER_REMEDY)
 
 
 def _metadata(session: Session) -> Iterator[Finding]:
@@ -133,17 +136,19 @@ def _leftovers(session: Session, served: Sequence[Release]) -> Iterator[Finding]
     yield from _accounts(session)
     orphans = audit.orphans(session, served)
     if orphans:
-        orphan = TableName("dbanon_data", orphans[0])
         message = f"{len(orphans)} relations in dbanon_data belong to no served release"
-        yield Finding(Level.WARNING, "dbanon_data", message, _remedy(session, orphan))
+        yield Finding(Level.WARNING, "dbanon_data", message, _remedy(session, *orphans[0]))
     if not served:
         yield Finding(Level.OK, "releases", "nothing is published")
 
 
-def _remedy(session: Session, orphan: TableName) -> str:
+def _remedy(session: Session, name: str, kind: str) -> str:
     """Return what drops a relation that no served release needs."""
     from dbanon.db.metadata import ledger
+    from dbanon.db.releases.aside import is_retired
 
-    number = orphan.name.rpartition("_")[2]
+    orphan, number = TableName("dbanon_data", name), name.rpartition("_")[2]
+    if is_retired(name):
+        return f"DROP {kind} {orphan} CASCADE, with what others made of it"
     known = number.isdecimal() and ledger.release_by_id(session, int(number))
-    return f"dbanon release drop {number}" if known else f"DROP TABLE {orphan}"
+    return f"dbanon release drop {number}" if known else f"DROP {kind} {orphan}"

@@ -122,7 +122,7 @@ def serve_together(
         composition = compare_together(session, [one.publication for one in built], gate)
     with stages("record"):
         first, *rest = (
-            serve(session, one, done, request, fingerprint=digest)
+            serve(session, one, done, request, stages, fingerprint=digest)
             for one, done in zip(loaded, built, strict=True)
         )
     if composition.warnings or composition.note is not None:

@@ -13,6 +13,7 @@ from dbanon.domain.policy import K_ANONYMITY
 from dbanon.domain.release import Release, ReleaseKind
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
+from dbanon.domain.wording import set_aside_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,7 +99,13 @@ def masked(session: Session, prepared: Prepared) -> Prepared:
 
 
 def serve(
-    session: Session, loaded: Loaded, built: Built, request: Request, *, fingerprint: str
+    session: Session,
+    loaded: Loaded,
+    built: Built,
+    request: Request,
+    stages: Stages,
+    *,
+    fingerprint: str,
 ) -> Release:
     """Enter a release into the ledger and let readers have it.
 
@@ -133,7 +140,8 @@ def serve(
     release = ledger.add_release(session, release)
     if loaded.now is not None:
         store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
-    _serve(session, built, release, grants=request.grants)
+    for note in _serve(session, built, release, grants=request.grants):
+        stages.note(note)
     # Somebody may have been granted another series meanwhile, who could not see this one.
     others |= readers.of_others(session, publication.info, release=publication.id)
     readers.require_others(session, others, table=publication.info, relation=publication.view)
@@ -267,8 +275,11 @@ def _build(
     return publication, catalog.describe_source(session, publication.candidate)
 
 
-def _serve(session: Session, built: Built, release: Release, *, grants: Sequence[str]) -> None:
-    """Let readers have what was proved. It comes last: they may have to wait until the end."""
+def _serve(session: Session, built: Built, release: Release, *, grants: Sequence[str]) -> list[str]:
+    """Let readers have what was proved. It comes last: they may have to wait until the end.
+
+    Returns what somebody should look at.
+    """
     from dbanon.db import catalog, identity, rights, schemas
     from dbanon.db.locks import Held
     from dbanon.db.releases import relations, views
@@ -280,7 +291,7 @@ def _serve(session: Session, built: Built, release: Release, *, grants: Sequence
     create = relations.view_statement(publication)
     written = views.comments(session, view)
     try:
-        views.put_in_place(session, view, create, candidate=publication.candidate)
+        left = views.put_in_place(session, view, create, candidate=publication.candidate)
     except Held as held:
         state = "nothing was published"
         if previous is not None and previous.served:
@@ -295,7 +306,7 @@ def _serve(session: Session, built: Built, release: Release, *, grants: Sequence
     for statement in rights.grant_statements(view, grants):
         session.pg.execute(statement)
     labels.publish(session, publication, built.prepared.outcome.values.columns)
-    buckets.publish(session, publication)
+    aside = [left, buckets.publish(session, publication)]
     counts.keep(session, view)
     for name in (view, built.candidate.name):
         identity.dismiss(session, name)
@@ -306,7 +317,9 @@ def _serve(session: Session, built: Built, release: Release, *, grants: Sequence
         _prove(session, publication, published, built.prepared)
     rights.require_readable(session, grants, published=published.oid)
     sources = views.oids_of(session, release.sources)
-    rights.require_separation(session, published=published.oid, sources=sources)
+    signs = rights.require_separation(session, published=published.oid, sources=sources)
+    notes = [f"{sign}: {sign.remedy}" for sign in signs]
+    return notes + [set_aside_in_words(view, name) for name in aside if name is not None]
 
 
 def _prove(

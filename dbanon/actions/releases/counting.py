@@ -19,6 +19,7 @@ from dbanon.domain.policy import Policy, Role
 from dbanon.domain.release import NoisyCounts, ReleaseKind
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
+from dbanon.domain.wording import set_aside_in_words
 from dbanon.formats.document_reader import did_you_mean
 from dbanon.settings import Settings
 
@@ -99,11 +100,12 @@ def _count(
             f"there are {cells:,} combinations of these columns, and {_MOST_CELLS:,} are the most",
             hint="count by fewer columns, or give them at_least, a number of levels",
         )
+    notes: tuple[str, ...] = ()
     if not dry_run:
         exact = _exact_counts(columns, domains)
         fraction = Fraction(_exact(epsilon))
         noisy = [number + draw(fraction) for number in exact.ravel().tolist()]
-        _publish(session, release, domains, by=by, noisy=noisy, epsilon=epsilon)
+        notes = _publish(session, release, domains, by=by, noisy=noisy, epsilon=epsilon)
         spending.spend(session, info, epsilon=_exact(epsilon), columns=by)
     return NoisyCounts(
         relation=_name(release),
@@ -114,6 +116,7 @@ def _count(
         spent=float(spent),
         budget=policy.budget or 0.0,
         within=within(_SHARE, epsilon=epsilon),
+        notes=notes,
     )
 
 
@@ -261,8 +264,11 @@ def _publish(
     by: Sequence[str],
     noisy: Sequence[int],
     epsilon: float,
-) -> None:
-    """Let readers of the release read the counts, and prove that they read nothing else by them."""
+) -> tuple[str, ...]:
+    """Let readers of the release read the counts, and prove that they read nothing else by them.
+
+    Returns what somebody should look at.
+    """
     from itertools import product
 
     from dbanon.db import catalog, identity, rights
@@ -273,7 +279,9 @@ def _publish(
     identity.require_release(session, published, release.data_id)
     cells = product(*(labels for _, labels in domains))
     rows = [(*cell, number) for cell, number in zip(cells, noisy, strict=True)]
-    counts.publish(session, release.relation, by, rows, epsilon=epsilon)
+    left = counts.publish(session, release.relation, by, rows, epsilon=epsilon)
     sources = views.oids_of(session, release.sources)
-    rights.require_separation(session, published=published.oid, sources=sources)
+    signs = rights.require_separation(session, published=published.oid, sources=sources)
     identity.require_admitted(session)
+    notes = [f"{sign}: {sign.remedy}" for sign in signs]
+    return (*notes, *(set_aside_in_words(_name(release), name) for name in (left,) if name))

@@ -24,7 +24,7 @@ class Access:
     """What became of the rights on one relation.
 
     ``statements`` is what was run; ``changed`` whether any right is another now; ``remarks`` say
-    what a role still has.
+    what a role still has, and what may lead readers to what is hidden.
     """
 
     relation: TableName
@@ -57,10 +57,12 @@ def grant(
         for release, published in _published(session, _served(session, relation)):
             statements = list(rights.grant_statements(release.relation, roles))
             statements += beside.grant_statements(session, release.relation, roles)
-            given.append(_run(session, release, published, roles, statements=statements))
+            done = _run(session, release, published, roles, statements=statements)
             sources = [catalog.describe(session, name).oid for name in release.sources]
             rights.require_readable(session, roles, published=published)
-            rights.require_separation(session, published=published, sources=sources)
+            signs = rights.require_separation(session, published=published, sources=sources)
+            remarks = tuple(f"{sign}: {sign.remedy}" for sign in signs)
+            given.append(replace(done, remarks=remarks))
             _require_one_series(session, release)
         return given
 
@@ -209,11 +211,14 @@ def _with_schemas(session: Session, taken: Access) -> Access:
     from dbanon.db import rights
     from dbanon.db.printing import printed
     from dbanon.db.releases import views
+    from dbanon.db.releases.beside import relations as beside
 
     published = views.oid_of(session, taken.relation) or 0
     schemas = [schema for schema in _schemas(taken.relation) if schema != "public"]
     has = rights.direct_grants(session, taken.roles, published=published, schemas=schemas)
-    needed = rights.needed_schemas(session, taken.roles, schemas=schemas)
+    needed = rights.needed_schemas(
+        session, taken.roles, schemas=schemas, served=beside.comments_by_ending()
+    )
     statements, remarks = list(taken.statements), []
     for role, schema in sorted(
         {(g.role, g.schema) for g in has if g.schema is not None and g.privilege == "USAGE"}

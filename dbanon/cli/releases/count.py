@@ -71,3 +71,5 @@ def _show(found: NoisyCounts, *, dry_run: bool) -> None:
     console.say(
         f"  epsilon {found.epsilon:g} {spends} what is spent to {found.spent:g} of {found.budget:g}"
     )
+    for note in found.notes:
+        console.warn(note)

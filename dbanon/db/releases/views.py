@@ -13,6 +13,7 @@ from dbanon.db import catalog
 from dbanon.db.identity import serves
 from dbanon.db.locks import patiently
 from dbanon.db.queries import query, relation
+from dbanon.db.releases.aside import set_aside
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.wording import is_of_steward
 
@@ -75,29 +76,25 @@ def oid_of(session: Session, name: TableName) -> int | None:
     return row[0] if row else None
 
 
-def replace(session: Session, view: TableName, create: sql.Composed) -> None:
+def replace(session: Session, view: TableName, create: sql.Composed) -> TableName | None:
     """Run a CREATE OR REPLACE VIEW, keeping grants even when the columns change.
 
     PostgreSQL replaces a view in place only while its columns stay; otherwise the view is made
-    anew. One that other objects depend on cannot be: DatabaseError says so.
+    again. Returns the new name of the former one if other relations depend on it: they show
+    nothing from then on.
     """
+    left = None
     try:
         with session.pg.transaction():
             session.pg.execute(create)
     except psycopg.errors.InvalidTableDefinition:
-        held, oid = grants(session, view), oid_of(session, view)
-        try:
-            _drop(session, view)
-        except DependedOn:
-            raise DatabaseError(
-                f"the columns of {view} change, and other objects depend on it",
-                hint="publish under another --name, or drop what depends on it first",
-            ) from None
-        _require_same_rights(session, view, oid)
+        held, oid = grants(session, view), oid_of(session, view) or 0
+        left = set_aside(session, view, oid=oid, is_view=True)
         session.pg.execute(create)
         for grant in held:
             _restore(session, view, grant)
     _assert_barrier(session, view)
+    return left
 
 
 def same(session: Session, one: int, other: int) -> bool:
@@ -108,20 +105,27 @@ def same(session: Session, one: int, other: int) -> bool:
 
 def put_in_place(
     session: Session, view: TableName, create: sql.Composed, *, candidate: TableName
-) -> None:
+) -> TableName | None:
     """Let readers have a view like the candidate, which goes.
 
     One that is so already stays untouched, and nobody waits. Else it is replaced, for which nobody
-    may be reading it: in short attempts. Raises Held when somebody would not stop.
+    may be reading it: in short attempts. Raises Held when somebody would not stop; returns what
+    ``replace`` does.
     """
     like, present = oid_of(session, candidate) or 0, oid_of(session, view)
+    left: list[TableName | None] = []
     if present is None or not same(session, present, like):
         on = [] if present is None else [present]
-        patiently(session, lambda: replace(session, view, create), on=on, budget=PATIENCE)
+
+        def act() -> None:
+            left[:] = [replace(session, view, create)]
+
+        patiently(session, act, on=on, budget=PATIENCE)
     made = oid_of(session, view)
     if made is None or not same(session, made, like):
         raise DatabaseError(f"{view} is not the view that was proved", hint="dbanon doctor")
     session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(candidate)))
+    return left[0] if left else None
 
 
 def grants(session: Session, view: TableName) -> list[Privilege]:
@@ -141,20 +145,6 @@ def comments(session: Session, view: TableName) -> dict[str, str]:
 def _drop(session: Session, view: TableName) -> None:
     with dropping(view):
         session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(view)))
-
-
-def _require_same_rights(session: Session, view: TableName, oid: int | None) -> None:
-    """Raise DatabaseError when rights on a view that was dropped changed since the snapshot.
-
-    They were read from it: one that was taken away meanwhile would come back. From the drop on,
-    they cannot change any more.
-    """
-    row = session.pg.execute(query("releases/is_seen"), {"relation": oid}).fetchone()
-    if row is None or row[0]:
-        raise DatabaseError(
-            f"rights on {view} were changed while it was about to be made anew",
-            hint="run the command again",
-        )
 
 
 def _restore(session: Session, view: TableName, grant: Privilege) -> None:

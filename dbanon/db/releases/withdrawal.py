@@ -19,7 +19,7 @@ from dbanon.db import identity, rights
 from dbanon.db.locks import Held, patiently
 from dbanon.db.metadata import ledger
 from dbanon.db.queries import query, template
-from dbanon.db.releases import copies, immutability, relations, views
+from dbanon.db.releases import aside, copies, immutability, relations, views
 from dbanon.db.releases.beside import relations as beside
 from dbanon.db.releases.live import guards
 from dbanon.db.releases.publication import data_table
@@ -59,9 +59,7 @@ def withdraw(session: Session, release: Entry) -> bool:
     """
     view = views.oid_of(session, release.relation)
     if view is not None and identity.serves(session, view, release.data_id):
-        granted = views.grants(session, release.relation)
-        for role in {grant.grantee or "public" for grant in granted}:
-            session.pg.execute(rights.revoke_statement(release.relation, role))
+        rights.take_from_all(session, release.relation)
         for kind in beside.KINDS:
             kind.withdraw(session, release.relation)
     if release.kind is ReleaseKind.TABLE:
@@ -135,7 +133,10 @@ def sweep(session: Session) -> None:
     """Drop what could not be dropped with the releases it belongs to, and can be now."""
     served = ledger.served_entries(session)
     kept = [name for release in served for name in relations.needed_tables(release)]
-    for (name,) in session.pg.execute(query("releases/orphans"), (kept,)).fetchall():
+    for name, kind in session.pg.execute(query("releases/orphans"), (kept,)).fetchall():
+        if aside.is_retired(name):
+            with suppress(Held, psycopg.Error):
+                patiently(session, partial(aside.drop, session, name, kind), on=[], budget=0)
         found = re.fullmatch("(release|rows|groups)_([0-9]+)", name)
         if found and ledger.release_by_id(session, int(found[2])):
             drop_one = relations.drop_copy if found[1] == "release" else relations.drop_membership

@@ -7,5 +7,6 @@ SELECT DISTINCT n.nspname::text, v.relname::text, substring(c.relname FROM '[0-9
   JOIN pg_class AS c ON d.refclassid = 'pg_class'::regclass AND c.oid = d.refobjid
  WHERE c.relnamespace = to_regnamespace('dbanon_data')
    AND v.relnamespace <> c.relnamespace
-   AND c.relname ~ '_[0-9]{1,18}$'
+   AND c.relname ~ '^[a-z]+_[0-9]{1,18}$'
+   AND c.relname !~ '^retired_'
  ORDER BY 1, 2, 3

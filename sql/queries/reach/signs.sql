@@ -1,28 +1,91 @@
 -- What may lead readers to what is private, as far as a name in a text can tell: functions that run
--- as an owner who reads the source, and whose body names it, a view of it or a private schema.
+-- as a role that reads the source, and whose body names it, a view of it or a private schema. Readers
+-- call them, or set them off as triggers when they write.
+--
+-- A trigger needs no right to be set off but that to write. It runs as its owner if it is SECURITY
+-- DEFINER; else as who writes, or, where a foreign key writes, as the owner of the table. Writing a view
+-- writes what it is made of, and writing a table its partitions.
+WITH RECURSIVE named (oid) AS (
+    SELECT f.oid
+      FROM pg_proc AS f
+      JOIN pg_namespace AS n ON n.oid = f.pronamespace
+      JOIN pg_language AS l ON l.oid = f.prolang AND l.lanname NOT IN ('internal', 'c')
+     WHERE n.nspname NOT IN ('dbanon', 'dbanon_data')
+       AND f.oid <> ALL (%(oids)s::oid[])
+       AND EXISTS (SELECT
+                     FROM (SELECT c.relname::text
+                             FROM unnest(%(classes)s::oid[], %(oids)s::oid[], %(origins)s::text[])
+                                  AS p (class, oid, origin)
+                             JOIN pg_class AS c ON p.class = 'pg_class'::regclass AND c.oid = p.oid
+                            WHERE p.origin = 'source'
+                            UNION ALL
+                           SELECT 'dbanon_data'
+                            UNION ALL
+                           SELECT 'dbanon') AS word (text)
+                    WHERE f.prosrc ~* ('(^|\W)' || regexp_replace(word.text, '(\W)', '\\\1', 'g')
+                                       || '($|\W)'))
+),
+-- acting: as whom the trigger runs, NULL as long as that is who writes.
+set_off (oid, function, rights, of_columns, acting) AS (
+    SELECT t.tgrelid, f.oid,
+           concat_ws(', ', CASE WHEN t.tgtype & 4 <> 0 THEN 'INSERT' END,
+                           CASE WHEN t.tgtype & 8 <> 0 THEN 'DELETE' END,
+                           CASE WHEN t.tgtype & 16 <> 0 THEN 'UPDATE' END,
+                           CASE WHEN t.tgtype & 32 <> 0 THEN 'TRUNCATE' END),
+           nullif(concat_ws(', ', CASE WHEN t.tgtype & 4 <> 0 THEN 'INSERT' END,
+                                  CASE WHEN t.tgtype & 16 <> 0 THEN 'UPDATE' END), ''),
+           CASE WHEN f.prosecdef THEN f.proowner END
+      FROM pg_trigger AS t
+      JOIN named AS b ON b.oid = t.tgfoid
+      JOIN pg_proc AS f ON f.oid = b.oid
+     WHERE NOT t.tgisinternal
+       AND t.tgenabled <> 'D'
+    UNION
+    SELECT above.oid, s.function, coalesce(above.rights, s.rights),
+           coalesce(above.of_columns, s.of_columns), coalesce(s.acting, above.acting)
+      FROM set_off AS s
+     CROSS JOIN LATERAL (
+           SELECT w.ev_class, NULL, NULL, NULL::oid
+             FROM pg_depend AS d
+             JOIN pg_rewrite AS w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
+            WHERE d.refclassid = 'pg_class'::regclass
+              AND d.refobjid = s.oid
+              AND w.ev_class <> s.oid
+            UNION ALL
+           SELECT i.inhparent, NULL, NULL, NULL
+             FROM pg_inherits AS i
+            WHERE i.inhrelid = s.oid
+            UNION ALL
+           SELECT k.confrelid, 'UPDATE, DELETE', 'UPDATE', c.relowner
+             FROM pg_constraint AS k
+             JOIN pg_class AS c ON c.oid = k.conrelid
+            WHERE k.contype = 'f'
+              AND k.conrelid = s.oid
+              AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd'))
+           ) AS above (oid, rights, of_columns, acting)
+)
 SELECT a.reader, a.name, 'sign', n.nspname::text, f.proname::text,
        f.proowner = a.role
        OR EXISTS (SELECT FROM aclexplode(f.proacl) AS x WHERE x.grantee = a.role)
-  FROM pg_proc AS f
+  FROM named AS b
+  JOIN pg_proc AS f ON f.oid = b.oid
   JOIN pg_namespace AS n ON n.oid = f.pronamespace
-  JOIN pg_language AS l ON l.oid = f.prolang AND l.lanname NOT IN ('internal', 'c')
   JOIN unnest(%(readers)s::text[], %(roles)s::oid[], %(names)s::text[])
        AS a (reader, role, name)
     ON has_function_privilege(a.role, f.oid, 'EXECUTE')
  WHERE f.prosecdef
    AND f.prorettype NOT IN ('trigger'::regtype, 'event_trigger'::regtype)
-   AND n.nspname NOT IN ('dbanon', 'dbanon_data')
-   AND f.oid <> ALL (%(oids)s::oid[])
    AND has_any_column_privilege(f.proowner, %(source)s::oid, 'SELECT')
-   AND EXISTS (SELECT
-                 FROM (SELECT c.relname::text
-                         FROM unnest(%(classes)s::oid[], %(oids)s::oid[], %(origins)s::text[])
-                              AS p (class, oid, origin)
-                         JOIN pg_class AS c ON p.class = 'pg_class'::regclass AND c.oid = p.oid
-                        WHERE p.origin = 'source'
-                        UNION ALL
-                       SELECT 'dbanon_data'
-                        UNION ALL
-                       SELECT 'dbanon') AS word (text)
-                WHERE f.prosrc ~* ('(^|\W)' || regexp_replace(word.text, '(\W)', '\\\1', 'g')
-                                   || '($|\W)'))
+ UNION
+SELECT a.reader, a.name, 'sign of a trigger', n.nspname::text, f.proname::text,
+       c.relowner = a.role
+       OR EXISTS (SELECT FROM aclexplode(c.relacl) AS x WHERE x.grantee = a.role)
+  FROM set_off AS s
+  JOIN pg_class AS c ON c.oid = s.oid
+  JOIN pg_proc AS f ON f.oid = s.function
+  JOIN pg_namespace AS n ON n.oid = f.pronamespace
+  JOIN unnest(%(readers)s::text[], %(roles)s::oid[], %(names)s::text[])
+       AS a (reader, role, name)
+    ON has_table_privilege(a.role, c.oid, s.rights)
+    OR s.of_columns IS NOT NULL AND has_any_column_privilege(a.role, c.oid, s.of_columns)
+ WHERE has_any_column_privilege(s.acting, %(source)s::oid, 'SELECT')

@@ -1,5 +1,6 @@
 -- Roles that still need to use a schema, with an object that they need it for.
 --
+-- endings, comments: of the names of what is served of a release, and of what its comment is like.
 -- Needed is a schema where a role was given a right on something, and one that holds more than
 -- published relations; the schema dbanon by whoever was given another published relation.
 WITH asked (role, name) AS (
@@ -14,13 +15,10 @@ served (oid) AS (
     SELECT c.oid
       FROM dbanon.release AS r
       JOIN pg_namespace AS n ON n.nspname = r.relation_schema
-      JOIN pg_class AS c ON c.relnamespace = n.oid
-                        AND c.relname IN (r.relation_name, r.relation_name || '_labels',
-                                          r.relation_name || '_sensitive')
+      JOIN unnest(%(endings)s::text[], %(comments)s::text[]) AS k (ending, comment) ON true
+      JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = r.relation_name || k.ending
      WHERE r.served
-       AND (c.relname = r.relation_name
-            OR obj_description(c.oid, 'pg_class') 
-               ~ '^(what is above the labels|the sensitive values of the buckets) of .*; made by dbanon$')
+       AND (k.comment IS NULL OR obj_description(c.oid, 'pg_class') LIKE k.comment)
 ),
 given (role, schema, object) AS (
     SELECT a.grantee, n.nspname::text, format('%%I.%%I', n.nspname, c.relname)

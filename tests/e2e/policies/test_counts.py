@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from decimal import Decimal
 
+import psycopg
 import pytest
 from tables import DISEASES, make_patients, patients_policy
 
@@ -205,3 +206,38 @@ def test_the_command_says_what_it_cost(patients, run, monkeypatch):
         run("count", "anon.patients", "--by", "sex", "--epsilon", "0.5", "--json").out
     )
     assert (0.75, ["sex"]) == (found["spent"], found["by"])
+
+
+def test_a_view_of_the_counts_shows_those_that_take_their_place(patients):
+    count(patients, "sex", epsilon=0.1)
+    patients.execute("CREATE VIEW public.mine AS SELECT * FROM anon.patients_counts")
+    found = count(patients, "sex", epsilon=0.1)
+    shown = patients.execute("TABLE public.mine")
+    assert (3, ()) == (len(shown), found.notes)
+    assert sorted(map(str, patients.execute("TABLE anon.patients_counts"))) == sorted(
+        map(str, shown)
+    )
+
+
+def test_a_view_of_the_counts_does_not_keep_others_from_being_published(patients):
+    count(patients, "sex", epsilon=0.1)
+    analyst = patients.role("counting_on")
+    dbanon.grant("anon.patients", [analyst], settings=patients.settings)
+    idle = patients.connect_as(analyst)
+    idle.execute("CREATE TEMPORARY VIEW mine AS SELECT persons FROM anon.patients_counts")
+    (note,) = count(patients, "disease", epsilon=0.1).notes
+    assert note.startswith("other relations depend on anon.patients_counts as it was")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        idle.execute("TABLE mine")
+    rows = idle.execute("SELECT disease FROM anon.patients_counts").fetchall()
+    assert {(disease,) for disease in (*ALL, "none of these", None)} == set(rows)
+
+
+def test_revoking_a_release_with_counts_takes_the_use_of_the_schemas_too(patients):
+    analyst = patients.role("counting_no_more")
+    count(patients, "sex", epsilon=0.1)
+    dbanon.grant("anon.patients", [analyst], settings=patients.settings)
+    (taken,) = dbanon.revoke("anon.patients", [analyst], settings=patients.settings)
+    assert () == taken.remarks
+    uses = "SELECT has_schema_privilege(%s, name, 'USAGE') FROM unnest(%s::text[]) AS name"
+    assert [(False,), (False,)] == patients.execute(uses, (analyst, ["anon", "dbanon"]))

@@ -167,7 +167,8 @@ def reach_after(database, statements):
         oids = session.pg.execute(
             "SELECT 'anon.patients'::regclass::oid, 'public.patients'::regclass::oid"
         ).fetchone()
-        found = reach.private_reach(session, published=oids[0], sources=[oids[1]])
+        targets = reach.targets_of(session, published=oids[0], sources=[oids[1]])
+        found = reach.reach_of(session, targets)
     return [str(way) for way in found]
 
 

@@ -483,7 +483,8 @@ def reach_after(database, statements):
         published, source = session.pg.execute(
             "SELECT 'anon.people'::regclass::oid, 'public.people'::regclass::oid"
         ).fetchone()
-        found = reach.private_reach(session, published=published, sources=[source])
+        targets = reach.targets_of(session, published=published, sources=[source])
+        found = reach.reach_of(session, targets)
     return [str(way) for way in found]
 
 

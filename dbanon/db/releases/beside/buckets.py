@@ -6,15 +6,12 @@ was proved, and that is proved again.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from psycopg import sql
 
 from dbanon.db import identity
-from dbanon.db.locks import patiently
 from dbanon.db.queries import lasting_value, query, relation, template
-from dbanon.db.releases import views
 from dbanon.db.releases.beside.relations import BUCKETS
 from dbanon.domain.policy import BUCKET, COUNT, Role
 from dbanon.domain.wording import OF_BUCKETS, in_words
@@ -77,21 +74,20 @@ def fill_statements(publication: Publication) -> list[sql.Composed]:
     ]
 
 
-def publish(session: Session, publication: Publication) -> None:
+def publish(session: Session, publication: Publication) -> TableName | None:
     """Let readers of the view read the values of its buckets, or nothing of the kind.
 
-    Raises ConfigError when the name is that of something else.
+    Returns the new name of what was there, if it had other columns and others depend on it. Raises
+    ConfigError when the name is that of something else.
     """
     view = publication.view
     if not publication.policy.anatomy:
         BUCKETS.retire(session, view)
-        return
-    name = BUCKETS.name(view)
+        return None
+    name, left = BUCKETS.name(view), None
     oid = BUCKETS.require_free(session, view).oid
     if oid is not None and not _is_alike(session, name, BUCKETS.name(publication.candidate)):
-        drop = partial(BUCKETS.drop, session, view)
-        patiently(session, drop, on=[oid], budget=views.PATIENCE)
-        identity.dismiss(session, name)
+        left = BUCKETS.set_aside(session, view, oid=oid)
         oid = None
     for statement in served_statements(publication) if oid is None else ():
         session.pg.execute(statement)
@@ -99,6 +95,7 @@ def publish(session: Session, publication: Publication) -> None:
         session.pg.execute(statement)
     identity.dismiss(session, BUCKETS.name(publication.candidate))
     BUCKETS.share(session, view)
+    return left
 
 
 def _is_alike(session: Session, one: TableName, other: TableName) -> bool:

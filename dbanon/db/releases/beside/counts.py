@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon.db import identity
-from dbanon.db.locks import patiently
-from dbanon.db.queries import identifiers, relation, template
-from dbanon.db.releases import views
+from dbanon.db.queries import identifiers, query, relation, template
 from dbanon.db.releases.beside.relations import COUNTS
 from dbanon.domain.wording import counted_by_in_words, noisy_in_words
 
@@ -30,24 +26,28 @@ def publish(
     rows: Iterable[tuple[str | int | None, ...]],
     *,
     epsilon: float,
-) -> None:
+) -> TableName | None:
     """Let readers of the view read the rows, a label for each column and a count.
 
-    Raises ConfigError when the name is that of something else.
+    Counts by the same columns take the place of what is there. Returns the new name of counts by
+    other columns, if others depend on them. Raises ConfigError when the name is that of something
+    else.
     """
-    name = COUNTS.name(view)
+    name, left = COUNTS.name(view), None
     oid = COUNTS.require_free(session, view).oid
-    if oid is not None:
-        patiently(session, partial(COUNTS.drop, session, view), on=[oid], budget=views.PATIENCE)
-        identity.dismiss(session, name)
-    for statement in _statements(view, by, epsilon=epsilon):
+    columns = (*by, _PERSONS)
+    if oid is not None and _columns(session, oid) != columns:
+        left, oid = COUNTS.set_aside(session, view, oid=oid), None
+    create = [] if oid is not None else _create_statements(view, by)
+    for statement in [*create, *_word_statements(view, by, epsilon=epsilon)]:
         session.pg.execute(statement)
-    names = identifiers((*by, _PERSONS))
-    copy = sql.SQL("COPY {} ({}) FROM STDIN").format(relation(name), names)
+    session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(relation(name)))
+    copy = sql.SQL("COPY {} ({}) FROM STDIN").format(relation(name), identifiers(columns))
     with session.pg.cursor().copy(copy) as written:
         for row in rows:
             written.write_row(row)
     COUNTS.share(session, view)
+    return left
 
 
 def keep(session: Session, view: TableName) -> None:
@@ -56,17 +56,24 @@ def keep(session: Session, view: TableName) -> None:
         COUNTS.share(session, view)
 
 
-def _statements(view: TableName, by: Sequence[str], *, epsilon: float) -> list[sql.Composed]:
+def _columns(session: Session, oid: int) -> tuple[str, ...]:
+    values = {"relation": oid}
+    rows = session.pg.execute(query("releases/columns_of_relation"), values).fetchall()
+    return tuple(name for name, _ in rows)
+
+
+def _create_statements(view: TableName, by: Sequence[str]) -> list[sql.Composed]:
     name = relation(COUNTS.name(view))
     columns = sql.SQL(", ").join(sql.SQL("{} text").format(sql.Identifier(one)) for one in by)
+    return COUNTS.statements(view, template("beside/create_counts", counts=name, columns=columns))
+
+
+def _word_statements(view: TableName, by: Sequence[str], *, epsilon: float) -> list[sql.Composed]:
+    """Compose the comments in which the columns say in words what they are."""
     words = {one: counted_by_in_words(one) for one in by}
     words[_PERSONS] = noisy_in_words(_PERSONS, epsilon=epsilon)
-    comment = sql.SQL("COMMENT ON COLUMN {}.{} IS {}")
-    create = template("beside/create_counts", counts=name, columns=columns)
+    name, comment = relation(COUNTS.name(view)), sql.SQL("COMMENT ON COLUMN {}.{} IS {}")
     return [
-        *COUNTS.statements(view, create),
-        *(
-            comment.format(name, sql.Identifier(column), sql.Literal(text))
-            for column, text in words.items()
-        ),
+        comment.format(name, sql.Identifier(column), sql.Literal(text))
+        for column, text in words.items()
     ]

@@ -16,8 +16,8 @@ from psycopg import sql
 from dbanon.db import identity, rights
 from dbanon.db.locks import Held, patiently
 from dbanon.db.queries import query, relation
-from dbanon.db.releases import views
-from dbanon.domain.errors import ConfigError
+from dbanon.db.releases import aside, views
+from dbanon.domain.errors import ConfigError, DatabaseError
 from dbanon.domain.table import LONGEST_NAME, TableName
 
 if TYPE_CHECKING:
@@ -133,9 +133,30 @@ class Beside:
         """Take it away from everybody, without a lock that readers stand in."""
         if self.find(session, view) is not None:
             name = self.name(view)
-            for role in {grant.grantee or "public" for grant in views.grants(session, name)}:
-                session.pg.execute(rights.revoke_statement(name, role))
+            rights.take_from_all(session, name)
             session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(relation(name)))
+
+    def set_aside(self, session: Session, view: TableName, *, oid: int) -> TableName | None:
+        """Free its name for one of other columns, in short attempts.
+
+        Returns its new name if others depend on it. Raises DatabaseError when somebody would not
+        stop reading it.
+        """
+        name = self.name(view)
+        left: list[TableName | None] = []
+
+        def act() -> None:
+            left[:] = [aside.set_aside(session, name, oid=oid)]
+
+        try:
+            patiently(session, act, on=[oid], budget=views.PATIENCE)
+        except Held as held:
+            raise DatabaseError(
+                f"{name} gets other columns, and {held} is using it; nothing was published",
+                hint=f"{held.remedy}run the command again",
+            ) from None
+        identity.dismiss(session, name)
+        return left[0]
 
     def drop(self, session: Session, view: TableName) -> None:
         """Drop it, if it is there; raises DependedOn when others need it."""
@@ -151,6 +172,14 @@ BUCKETS = Beside(
 )
 COUNTS = Beside("counts", "_counts", "counts with noise, beside {}; made by dbanon")
 KINDS = (LABELS, BUCKETS, COUNTS)
+
+
+def comments_by_ending() -> dict[str, str | None]:
+    """Return what ends the names of the relations of a release, with LIKE patterns of comments.
+
+    The view itself has any comment.
+    """
+    return {"": None} | {kind.ending: kind.sentence.format("%") for kind in KINDS}
 
 
 def present(session: Session, view: TableName) -> dict[Beside, int]:

@@ -1,0 +1,3 @@
+CREATE OR REPLACE VIEW {view} AS
+SELECT {columns}
+ WHERE false
