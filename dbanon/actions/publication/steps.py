@@ -116,10 +116,29 @@ def serve(
     from dbanon.db.metadata import ledger, store
     from dbanon.db.releases import relations, withdrawal
 
-    publication, prepared = built.publication, built.prepared
+    publication = built.publication
     for statement in relations.forget_statements(publication) if request.forgets else ():
         session.pg.execute(statement)
-    release = Release(
+    others = readers.of_others(session, publication.info, release=publication.id)
+    entry = _entry(session, built, request, fingerprint=fingerprint)
+    release = ledger.add_release(session, entry)
+    if loaded.now is not None:
+        store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
+    for note in _serve(session, built, release, grants=request.grants):
+        stages.note(note)
+    # Somebody may have been granted another series meanwhile, who could not see this one.
+    others |= readers.of_others(session, publication.info, release=publication.id)
+    readers.require_others(session, others, table=publication.info, relation=publication.view)
+    identity.require_admitted(session)
+    if built.previous is not None:
+        withdrawal.retire(session, built.previous, by=release)
+    return replace(release, warnings=built.prepared.warnings, composition=built.composition)
+
+
+def _entry(session: Session, built: Built, request: Request, *, fingerprint: str) -> Release:
+    """Return what the ledger is to say of a release."""
+    publication, prepared = built.publication, built.prepared
+    return Release(
         id=publication.id,
         table=publication.info.name,
         relation=publication.view,
@@ -136,19 +155,6 @@ def serve(
         policy_name=prepared.policy.name,
         dataset=request.dataset,
     )
-    others = readers.of_others(session, publication.info, release=publication.id)
-    release = ledger.add_release(session, release)
-    if loaded.now is not None:
-        store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
-    for note in _serve(session, built, release, grants=request.grants):
-        stages.note(note)
-    # Somebody may have been granted another series meanwhile, who could not see this one.
-    others |= readers.of_others(session, publication.info, release=publication.id)
-    readers.require_others(session, others, table=publication.info, relation=publication.view)
-    identity.require_admitted(session)
-    if built.previous is not None:
-        withdrawal.retire(session, built.previous, by=release)
-    return replace(release, warnings=prepared.warnings, composition=built.composition)
 
 
 def replaced(session: Session, info: TableInfo, request: Request) -> Entry | None:
@@ -281,25 +287,14 @@ def _serve(session: Session, built: Built, release: Release, *, grants: Sequence
     Returns what somebody should look at.
     """
     from dbanon.db import catalog, identity, rights, schemas
-    from dbanon.db.locks import Held
     from dbanon.db.releases import relations, views
     from dbanon.db.releases.beside import buckets, counts, labels
 
-    publication, previous = built.publication, built.previous
+    publication = built.publication
     view = publication.view
     schemas.ensure(session, view.schema or "public")  # of a dry run, which made none before
-    create = relations.view_statement(publication)
     written = views.comments(session, view)
-    try:
-        left = views.put_in_place(session, view, create, candidate=publication.candidate)
-    except Held as held:
-        state = "nothing was published"
-        if previous is not None and previous.served:
-            state = f"release {previous.id} is served on"
-        raise DatabaseError(
-            f"{view} gets other columns or tables, and {held} is using it; {state}",
-            hint=f"{held.remedy}run the command again",
-        ) from None
+    left = _put_in_place(session, built)
     session.pg.execute(relations.comment_statement(publication))
     for statement in relations.wording_statements(publication, written):
         session.pg.execute(statement)
@@ -320,6 +315,25 @@ def _serve(session: Session, built: Built, release: Release, *, grants: Sequence
     signs = rights.require_separation(session, published=published.oid, sources=sources)
     notes = [f"{sign}: {sign.remedy}" for sign in signs]
     return notes + [set_aside_in_words(view, name) for name in aside if name is not None]
+
+
+def _put_in_place(session: Session, built: Built) -> TableName | None:
+    """Let readers have the view that was proved; raises DatabaseError if others do not stop."""
+    from dbanon.db.locks import Held
+    from dbanon.db.releases import relations, views
+
+    publication, previous = built.publication, built.previous
+    view, create = publication.view, relations.view_statement(publication)
+    try:
+        return views.put_in_place(session, view, create, candidate=publication.candidate)
+    except Held as held:
+        state = "nothing was published"
+        if previous is not None and previous.served:
+            state = f"release {previous.id} is served on"
+        raise DatabaseError(
+            f"{view} gets other columns or tables, and {held} is using it; {state}",
+            hint=f"{held.remedy}run the command again",
+        ) from None
 
 
 def _prove(

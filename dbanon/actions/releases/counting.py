@@ -85,7 +85,7 @@ def _count(
     epsilon: float,
     dry_run: bool,
 ) -> NoisyCounts:
-    from dbanon.anonymization.masking.geometric import draw, within
+    from dbanon.anonymization.masking.geometric import within
     from dbanon.db.metadata import spending
 
     policy, info = loaded.policy.completed(loaded.info), loaded.info
@@ -102,9 +102,7 @@ def _count(
         )
     notes: tuple[str, ...] = ()
     if not dry_run:
-        exact = _exact_counts(columns, domains)
-        fraction = Fraction(_exact(epsilon))
-        noisy = [number + draw(fraction) for number in exact.ravel().tolist()]
+        noisy = _noisy(_exact_counts(columns, domains), epsilon=epsilon)
         notes = _publish(session, release, domains, by=by, noisy=noisy, epsilon=epsilon)
         spending.spend(session, info, epsilon=_exact(epsilon), columns=by)
     return NoisyCounts(
@@ -118,6 +116,13 @@ def _count(
         within=within(_SHARE, epsilon=epsilon),
         notes=notes,
     )
+
+
+def _noisy(exact: NDArray[np.int64], *, epsilon: float) -> list[int]:
+    from dbanon.anonymization.masking.geometric import draw
+
+    fraction = Fraction(_exact(epsilon))
+    return [number + draw(fraction) for number in exact.ravel().tolist()]
 
 
 def _exact(epsilon: float) -> Decimal:
