@@ -226,3 +226,13 @@ def set_aside_in_words(name: TableName, left: TableName) -> str:
         f"other relations depend on {name} as it was: they show nothing from now on. DROP what"
         f" depends on {left}, or make it again from {name}"
     )
+
+
+def unaccounted_in_words(name: TableName) -> str:
+    """Say that counts were published of which no account is left."""
+    return f"{name} has counts with noise, and nothing says what they have spent"
+
+
+def unaccounted_remedy(name: TableName) -> str:
+    """Say how to go on where the account of counts is lost."""
+    return f"restore the schema dbanon; or, to begin at 0: DROP TABLE {name}"

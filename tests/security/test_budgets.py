@@ -183,3 +183,95 @@ def test_a_copy_under_the_first_name_goes_on_with_the_account_of_the_second(peop
     publish_as(people, "people")
     with pytest.raises(Unsatisfiable, match="more than is left of the budget"):
         count(people, epsilon=0.5)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "DELETE FROM dbanon.spending",
+        "TRUNCATE dbanon.spending",
+        "DELETE FROM dbanon.spending WHERE epsilon = 0.3",
+        "DELETE FROM dbanon.spending WHERE epsilon = 0.2",
+        "DELETE FROM dbanon.account",
+    ],
+)
+def test_an_account_that_lacks_entries_has_nothing_left(people, loss):
+    count(people, epsilon=0.2)
+    count(people, epsilon=0.3)
+    rows = people.execute("SELECT * FROM dbanon.spending ORDER BY spending_id")
+    people.execute(loss)
+    told = "what counts of public.people have spent is gone"
+    found = [f for f in dbanon.doctor(settings=people.settings) if told in f.message]
+    assert ["failure"] == [f.level.value for f in found]
+    with pytest.raises(Unsatisfiable, match="have spent is gone"):
+        count(people, epsilon=0.1)
+    if "spending" in loss:
+        people.execute("DELETE FROM dbanon.spending")
+        for row in rows:
+            places = ", ".join(["%s"] * len(row))
+            people.execute(
+                f"INSERT INTO dbanon.spending OVERRIDING SYSTEM VALUE VALUES ({places})", row
+            )
+        assert 0.6 == count(people, epsilon=0.1).spent
+        assert [] == [f for f in dbanon.doctor(settings=people.settings) if told in f.message]
+
+
+def test_entries_that_are_lost_with_the_name_of_the_table_are_missed(people):
+    count(people, epsilon=0.9)
+    people.execute("DELETE FROM dbanon.spending; ALTER TABLE public.people RENAME TO persons")
+    publish_as(people, "persons")
+    with pytest.raises(Unsatisfiable, match="have spent is gone"):
+        count(people, "anon.persons", epsilon=0.2)
+
+
+def test_counts_of_which_nothing_says_what_they_spent_are_told_of_and_nothing_more_is_counted(
+    people,
+):
+    """What a backup without the schema dbanon leaves."""
+    count(people, epsilon=0.9)
+    people.execute(
+        "CREATE TABLE public.kept AS TABLE anon.people_counts;"
+        "DO $$ BEGIN EXECUTE format('COMMENT ON TABLE public.kept IS %L',"
+        " obj_description('anon.people_counts'::regclass)); END $$;"
+        "DROP SCHEMA dbanon, dbanon_data CASCADE; DROP TABLE anon.people_counts;"
+        "ALTER TABLE public.kept RENAME TO people_counts;"
+        "ALTER TABLE public.people_counts SET SCHEMA anon"
+    )
+    dbanon.init(settings=people.settings)
+    told = "anon.people_counts has counts with noise, and nothing says what they have spent"
+    assert [told] == [
+        f.message for f in dbanon.doctor(settings=people.settings) if "counts" in f.message
+    ]
+    store(people, "people")
+    dbanon.publish("people", settings=people.settings)
+    with pytest.raises(Unsatisfiable, match=told):
+        count(people, epsilon=0.5)
+    people.execute("DROP TABLE anon.people_counts")
+    assert 0.5 == count(people, epsilon=0.5).spent
+    assert [] == [f for f in dbanon.doctor(settings=people.settings) if "counts" in f.message]
+
+
+def test_the_entries_that_an_older_version_made_are_numbered(people):
+    count(people, epsilon=0.2)
+    count(people, epsilon=0.3)
+    numbers = "SELECT epsilon::float, number FROM dbanon.spending ORDER BY spending_id"
+    before = people.execute(numbers)
+    downgrade(people, "0014")
+    dbanon.init(settings=people.settings)
+    assert [(0.2, 1), (0.3, 2)] == before == people.execute(numbers)
+    assert 0.6 == count(people, epsilon=0.1).spent
+
+
+def downgrade(database, revision):
+    from alembic import command
+    from alembic.config import Config
+
+    from dbanon import resources
+    from dbanon.db.session import connect
+
+    with connect(database.settings) as session, session.transaction():
+        config = Config()
+        config.set_main_option("script_location", str(resources.migrations()))
+        config.set_main_option("path_separator", "os")
+        config.attributes["connection"] = session.sa
+        command.downgrade(config, revision)

@@ -9,6 +9,7 @@ from dbanon.actions.doctor.served import look_at
 from dbanon.domain.errors import NotPermitted, SchemaOutOfDate
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
+from dbanon.domain.wording import unaccounted_in_words, unaccounted_remedy
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -114,9 +115,12 @@ def _unrecorded(session: Session) -> Iterator[Finding]:
 def _accounts(session: Session) -> Iterator[Finding]:
     """Yield the tables whose account of counts is lost."""
     from dbanon.db.metadata import damage
+    from dbanon.db.releases.beside import counts
 
     for sentence in damage.lost_accounts(session):
         yield failure("metadata", sentence, _RESTORE)
+    for name in counts.unaccounted(session):
+        yield failure("metadata", unaccounted_in_words(name), unaccounted_remedy(name))
 
 
 def _policies(session: Session) -> Iterator[Finding]:

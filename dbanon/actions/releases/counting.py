@@ -19,7 +19,11 @@ from dbanon.domain.policy import Policy, Role
 from dbanon.domain.release import NoisyCounts, ReleaseKind
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
-from dbanon.domain.wording import set_aside_in_words
+from dbanon.domain.wording import (
+    set_aside_in_words,
+    unaccounted_in_words,
+    unaccounted_remedy,
+)
 from dbanon.formats.document_reader import did_you_mean
 from dbanon.settings import Settings
 
@@ -90,6 +94,7 @@ def _count(
 
     policy, info = loaded.policy.completed(loaded.info), loaded.info
     rules = _rules(session, loaded, by)
+    _require_account(session, release)
     spent = spending.spent(session, info) + _exact(epsilon)
     _require_budget(policy, info, spent=spent, epsilon=epsilon)
     columns = _encoded(session, loaded, rules)
@@ -134,6 +139,15 @@ def _name(release: Release) -> TableName:
     from dbanon.db.releases.beside.relations import COUNTS
 
     return COUNTS.name(release.relation)
+
+
+def _require_account(session: Session, release: Release) -> None:
+    """Raise Unsatisfiable for counts that are served though nothing says what they have spent."""
+    from dbanon.db.releases.beside import counts
+
+    name = _name(release)
+    if name in counts.unaccounted(session):
+        raise Unsatisfiable(unaccounted_in_words(name), hint=unaccounted_remedy(name))
 
 
 def _require_budget(policy: Policy, info: TableInfo, *, spent: Decimal, epsilon: float) -> None:

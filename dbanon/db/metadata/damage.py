@@ -68,6 +68,10 @@ def mend_tables(session: Session) -> list[str]:
         metadata.create_all(session.sa, tables=tables)
     if m.spending in tables:
         spending.note_loss(session)
+    if m.account in tables:
+        spending.open_accounts(session)
+    if m.policy_version in tables:
+        session.pg.execute(query("metadata/first_versions"))
     for part in lost:
         if part.kind == "column" and part.mendable:
             table, _, column = part.name.partition(".")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -29,11 +30,51 @@ def spent(session: Session, info: TableInfo) -> Decimal:
         (_known_by(oid, schema, name), epsilon)
         for oid, schema, name, epsilon in session.sa.execute(sa.select(*columns))
     ]
+    entries += [(known, Decimal("NaN")) for known in _incomplete(session).values()]
     known = _known_by(info.oid, info.name.schema, info.name.name)
     while more := set().union(*(by for by, _ in entries if by & known)) - known:
         known |= more
     total = sum((epsilon for by, epsilon in entries if by & known), Decimal(0))
     return Decimal("Infinity") if total.is_nan() else total
+
+
+def has_account(session: Session, table: TableName) -> bool:
+    """Whether anything was ever spent on a table of that name."""
+    found = [
+        sa.exists().where(one.c.table_schema == table.schema, one.c.table_name == table.name)
+        for one in (m.spending, m.account)
+    ]
+    return bool(session.sa.execute(sa.select(sa.or_(*found))).scalar_one())
+
+
+def _incomplete(session: Session) -> dict[TableName, set[object]]:
+    """Return the tables of which entries are missing, with all that these are known by.
+
+    The entries of each are numbered, and dbanon.account says how many there are.
+    """
+    c = m.spending.c
+    numbers = sa.select(c.table_schema, c.table_name, c.table_oid, c.number).where(
+        sa.or_(c.number.is_(None), c.number != 0)
+    )
+    found: dict[TableName, list[int | None]] = defaultdict(list)
+    known: dict[TableName, set[object]] = defaultdict(set)
+    for schema, name, oid, number in session.sa.execute(numbers):
+        found[TableName(schema, name)].append(number)
+        known[TableName(schema, name)] |= _known_by(oid, schema, name)
+    a = m.account.c
+    entries = {}
+    for schema, name, oid, n in session.sa.execute(
+        sa.select(a.table_schema, a.table_name, a.table_oid, a.entries)
+    ):
+        entries[TableName(schema, name)] = n
+        known[TableName(schema, name)] |= _known_by(oid, schema, name)
+    return {
+        table: known[table]
+        for table in {*found, *entries}
+        if None in found[table]
+        or len(found[table]) != entries.get(table, 0)
+        or set(found[table]) != set(range(1, len(found[table]) + 1))
+    }
 
 
 def _known_by(oid: int, schema: str | None, name: str) -> set[object]:
@@ -62,9 +103,19 @@ def unknown(session: Session) -> list[TableName]:
     """Return the tables of which nobody knows what was spent."""
     c = m.spending.c
     names = sa.select(c.table_schema, c.table_name).where(c.epsilon == Decimal("NaN")).distinct()
-    return [
-        TableName(*name) for name in session.sa.execute(names.order_by(*names.selected_columns))
-    ]
+    lost = {TableName(*name) for name in session.sa.execute(names)} | set(_incomplete(session))
+    return sorted(lost, key=str)
+
+
+def open_accounts(session: Session) -> None:
+    """Say how many entries there are of each table, where that was lost."""
+    c = m.spending.c
+    counted = sa.select(
+        c.table_schema, c.table_name, sa.func.max(c.table_oid), sa.func.max(c.number)
+    ).where(c.number > 0)
+    columns = ["table_schema", "table_name", "table_oid", "entries"]
+    grouped = counted.group_by(c.table_schema, c.table_name)
+    session.sa.execute(sa.insert(m.account).from_select(columns, grouped))
 
 
 def spend(session: Session, info: TableInfo, *, epsilon: Decimal, columns: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import sqlalchemy as sa
 from psycopg import sql
@@ -141,7 +141,7 @@ def save_policy(session: Session, policy: Policy) -> None:
             set_={"document": document, "updated_at": sa.func.now()},
         )
     )
-    stored = load_stored(session, policy.table, policy.name)
+    stored, _ = _load(session, policy.table, policy.name)
     if stored is None or policies.to_document(stored.policy) != document:
         raise PolicyError(
             "the policy would not be read back as it is written",
@@ -160,22 +160,75 @@ class Stored(NamedTuple):
 
 
 def load_stored(session: Session, table: TableName, name: str) -> Stored | None:
-    """Return what is stored of a table by name; raises PolicyError for what cannot be read."""
-    columns = (m.policy.c.document, m.policy.c.baseline)
+    """Return what is stored of a table by name.
+
+    Raises PolicyError for what cannot be read, and for what is not its own newest version: somebody
+    wrote it past ``dbanon policy set``, which enters each version with who stored it.
+    """
+    stored, is_newest = _load(session, table, name)
+    if stored is not None and not is_newest:
+        raise _forged(table, name)
+    return stored
+
+
+def _load(session: Session, table: TableName, name: str) -> tuple[Stored | None, bool]:
+    """Return what is stored of a table by name, and whether it is the newest version of it."""
+    columns = (m.policy.c.document, m.policy.c.baseline, _is_newest())
     row = session.sa.execute(sa.select(*columns).where(*_named(table, name))).first()
     if row is None:
-        return None
-    before = None if row.baseline is None else Baseline.from_document(row.baseline)
-    return Stored(_policy(table, name, row.document), before)
+        return None, True
+    before = None
+    if row.baseline is not None:
+        before = _baseline(table, name, row.baseline)
+    return Stored(_policy(table, name, row.document), before), row.is_newest
 
 
-def _policy(table: TableName, name: str, document: Mapping[str, object]) -> Policy:
+def _is_newest() -> sa.Label[bool]:
+    """Compose whether a policy is its newest version."""
+    p, v = m.policy.c, m.policy_version.c
+    newest = (
+        sa.select(v.document)
+        .where(v.table_schema == p.table_schema, v.table_name == p.table_name, v.name == p.name)
+        .order_by(v.version.desc())
+        .limit(1)
+        .correlate(m.policy)
+        .scalar_subquery()
+    )
+    return sa.func.coalesce(p.document == newest, sa.false()).label("is_newest")
+
+
+def _forged(table: TableName, name: str) -> PolicyError:
+    options = f"--file ... {policy_option(name)}".rstrip()
+    return PolicyError(
+        f"the policy {name} of {table} is not its newest version: it was written past dbanon"
+        " policy set",
+        hint=f"{command('dbanon policy history', table)}, then"
+        f" {command('dbanon policy set', table, options=options)}",
+    )
+
+
+def _baseline(table: TableName, name: str, document: object) -> Baseline:
+    try:
+        return Baseline.from_document(cast("Mapping[str, Any]", document))
+    except (TypeError, ValueError, KeyError, AttributeError):
+        options = f"--file ... {policy_option(name)}".rstrip()
+        raise PolicyError(
+            f"what {table} looked like when its policy {name} was stored cannot be read",
+            hint=command("dbanon policy set", table, options=options),
+        ) from None
+
+
+def _policy(table: TableName, name: str, document: object) -> Policy:
+    options = f"--file ... {policy_option(name)}".rstrip()
+    hint = command("dbanon policy set", table, options=options)
+    if not isinstance(document, dict):
+        raise PolicyError(f"what is stored as the policy {name} of {table} is none", hint=hint)
     try:
         return policies.from_document({**document, "name": name})
     except PolicyError as error:
-        options = f"--file ... {policy_option(name)}".rstrip()
-        hint = command("dbanon policy set", table, options=options)
         raise PolicyError(f"as it is stored for {table}, {error}", hint=hint) from None
+    except (TypeError, ValueError, KeyError, AttributeError):
+        raise PolicyError(f"the policy {name} of {table} is damaged", hint=hint) from None
 
 
 def policy_names(session: Session, table: TableName) -> tuple[str, ...]:
@@ -219,15 +272,20 @@ def list_policies(
 ) -> list[tuple[Policy, datetime]]:
     """Return all policies that can be read, by table and name, and when each was stored.
 
-    ``on_unreadable`` is given the error of each other one.
+    ``on_unreadable`` is given the error of each other one, and of those that are not their newest
+    versions.
     """
     c = m.policy.c
     order = c.table_schema, c.table_name, c.name
-    rows = session.sa.execute(sa.select(*order, c.document, c.updated_at).order_by(*order))
+    columns = (*order, c.document, c.updated_at, _is_newest())
+    rows = session.sa.execute(sa.select(*columns).order_by(*order))
     found = []
-    for schema, table, name, document, updated_at in rows:
+    for schema, table, name, document, updated_at, is_newest in rows:
         try:
-            found.append((_policy(TableName(schema, table), name, document), updated_at))
+            policy = _policy(TableName(schema, table), name, document)
+            if not is_newest:
+                on_unreadable(_forged(policy.table, name))
+            found.append((policy, updated_at))
         except PolicyError as error:
             on_unreadable(error)
     return found

@@ -9,7 +9,7 @@ SCHEMA = "dbanon"
 DATA_SCHEMA = "dbanon_data"
 
 # The newest revision under migrations/versions; a test holds the two together.
-REVISION = "0014"
+REVISION = "0015"
 
 metadata = sa.MetaData(
     schema=SCHEMA,
@@ -23,6 +23,13 @@ metadata = sa.MetaData(
 )
 
 _now = sa.text("now()")
+
+
+def _readable(*names: str) -> list[sa.CheckConstraint]:
+    """Return that no time is one that programs cannot read, infinity included."""
+    span = "BETWEEN '1970-01-01 00:00:00+00' AND '9000-01-01 00:00:00+00'"
+    return [sa.CheckConstraint(f"{name} {span}", name=name) for name in names]
+
 
 taxonomy = sa.Table(
     "taxonomy",
@@ -234,8 +241,19 @@ spending = sa.Table(
     sa.Column("columns", ARRAY(sa.Text), nullable=False),
     sa.Column("spent_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
     sa.Column("spent_by", sa.Text, nullable=False, server_default=sa.text("session_user")),
+    sa.Column("number", sa.BigInteger),
     sa.CheckConstraint("epsilon > 0", name="epsilon"),
     comment="What counts with noise have spent, of the budget that the policy of a table has.",
+)
+
+account = sa.Table(
+    "account",
+    metadata,
+    sa.Column("table_schema", sa.Text, primary_key=True),
+    sa.Column("table_name", sa.Text, primary_key=True),
+    sa.Column("table_oid", OID, nullable=False),
+    sa.Column("entries", sa.BigInteger, nullable=False),
+    comment="How many entries spending has of a table, so that none is lost unnoticed.",
 )
 
 schedule = sa.Table(
@@ -247,6 +265,7 @@ schedule = sa.Table(
     sa.Column("zone", sa.Text, nullable=False),
     sa.Column("stored_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
     sa.Column("stored_by", sa.Text, nullable=False, server_default=sa.text("session_user")),
+    *_readable("stored_at"),
     comment="When tables are refreshed, by cron expressions.",
 )
 
@@ -267,6 +286,8 @@ job = sa.Table(
     sa.Column("result", sa.Text),
     sa.Column("reason", sa.Text),
     sa.CheckConstraint("state IN ('waiting', 'running', 'done', 'failed')", name="state"),
+    sa.CheckConstraint("attempts BETWEEN 0 AND 100", name="attempts"),
+    *_readable("due_at", "entered_at", "not_before", "begun_at", "ended_at"),
     sa.UniqueConstraint("table_schema", "table_name", "due_at"),
     sa.Index(
         "job_waiting_key",

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
+from dbanon.db.metadata import ledger, spending
 from dbanon.db.queries import identifiers, query, relation, template
 from dbanon.db.releases.beside.relations import COUNTS
+from dbanon.domain.table import TableName
 from dbanon.domain.wording import counted_by_in_words, noisy_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from dbanon.db.session import Session
-    from dbanon.domain.table import TableName
 
 _PERSONS = "persons"
 
@@ -54,6 +55,20 @@ def keep(session: Session, view: TableName) -> None:
     """Give those who may read a view the same right on counts beside it, if there are any."""
     if COUNTS.find(session, view) is not None:
         COUNTS.share(session, view)
+
+
+def unaccounted(session: Session) -> list[TableName]:
+    """Return the counts of which nothing says what they have spent, as after a backup in part."""
+    names = session.pg.execute(
+        query("releases/relations_like"), {"comment": COUNTS.comment_pattern}
+    ).fetchall()
+    found = []
+    for schema, name in names:
+        view = TableName(schema, name.removesuffix(COUNTS.ending))
+        entry = ledger.latest_entry(session, view)
+        if entry is None or not spending.has_account(session, entry.table):
+            found.append(TableName(schema, name))
+    return found
 
 
 def _columns(session: Session, oid: int) -> tuple[str, ...]:

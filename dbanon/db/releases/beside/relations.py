@@ -63,6 +63,11 @@ class Beside:
         """Return what it says of itself beside a view."""
         return self.sentence.format(view)
 
+    @property
+    def comment_pattern(self) -> str:
+        """What its comment beside any view is like."""
+        return self.sentence.format("%")
+
     def looked_up(self, session: Session, view: TableName) -> Found:
         """Return what has its name beside a view."""
         parameters = {
@@ -179,7 +184,7 @@ def comments_by_ending() -> dict[str, str | None]:
 
     The view itself has any comment.
     """
-    return {"": None} | {kind.ending: kind.sentence.format("%") for kind in KINDS}
+    return {"": None} | {kind.ending: kind.comment_pattern for kind in KINDS}
 
 
 def present(session: Session, view: TableName) -> dict[Beside, int]:

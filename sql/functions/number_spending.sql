@@ -1,0 +1,29 @@
+-- Number the entries of a table, and keep in another table how many there are: so no loss goes unseen. It
+-- runs as its owner, as whoever spends may not change that number. What is restored keeps its numbers.
+CREATE OR REPLACE FUNCTION dbanon.number_spending()
+RETURNS trigger
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    IF NEW.epsilon = 'NaN' THEN
+        NEW.number := 0;
+        RETURN NEW;
+    END IF;
+    INSERT INTO dbanon.account AS a (table_schema, table_name, table_oid, entries)
+    VALUES (NEW.table_schema, NEW.table_name, NEW.table_oid, coalesce(NEW.number, 1))
+    ON CONFLICT (table_schema, table_name) DO UPDATE
+       SET table_oid = NEW.table_oid,
+           entries = greatest(a.entries, coalesce(NEW.number, a.entries + 1))
+    RETURNING coalesce(NEW.number, a.entries) INTO NEW.number;
+    RETURN NEW;
+END
+$function$;
+
+COMMENT ON FUNCTION dbanon.number_spending() IS
+    'The trigger that numbers what counts with noise have spent.';
+
+DROP TRIGGER IF EXISTS dbanon_number ON dbanon.spending;
+CREATE TRIGGER dbanon_number BEFORE INSERT ON dbanon.spending
+    FOR EACH ROW EXECUTE FUNCTION dbanon.number_spending();

@@ -1,0 +1,39 @@
+-- Note who wrote a row, and when if the row says so, whatever whoever writes it says.
+CREATE OR REPLACE FUNCTION dbanon.sign()
+RETURNS trigger
+LANGUAGE plpgsql
+SECURITY INVOKER
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    signed jsonb := jsonb_build_object(TG_ARGV[0], session_user);
+BEGIN
+    IF TG_NARGS > 1 THEN
+        signed := signed || jsonb_build_object(TG_ARGV[1], now());
+    END IF;
+    RETURN jsonb_populate_record(NEW, signed);
+END
+$function$;
+
+COMMENT ON FUNCTION dbanon.sign() IS
+    'The trigger that notes who wrote a policy, a schedule, a release, a check or what was spent.';
+
+DROP TRIGGER IF EXISTS dbanon_sign ON dbanon.policy_version;
+CREATE TRIGGER dbanon_sign BEFORE INSERT OR UPDATE OF stored_by, stored_at ON dbanon.policy_version
+    FOR EACH ROW EXECUTE FUNCTION dbanon.sign('stored_by', 'stored_at');
+
+DROP TRIGGER IF EXISTS dbanon_sign ON dbanon.schedule;
+CREATE TRIGGER dbanon_sign BEFORE INSERT OR UPDATE OF cron, zone, stored_by ON dbanon.schedule
+    FOR EACH ROW EXECUTE FUNCTION dbanon.sign('stored_by');
+
+DROP TRIGGER IF EXISTS dbanon_sign ON dbanon.release;
+CREATE TRIGGER dbanon_sign BEFORE INSERT OR UPDATE OF created_by ON dbanon.release
+    FOR EACH ROW EXECUTE FUNCTION dbanon.sign('created_by');
+
+DROP TRIGGER IF EXISTS dbanon_sign ON dbanon.verification;
+CREATE TRIGGER dbanon_sign BEFORE INSERT OR UPDATE OF verified_by ON dbanon.verification
+    FOR EACH ROW EXECUTE FUNCTION dbanon.sign('verified_by');
+
+DROP TRIGGER IF EXISTS dbanon_sign ON dbanon.spending;
+CREATE TRIGGER dbanon_sign BEFORE INSERT OR UPDATE OF spent_by ON dbanon.spending
+    FOR EACH ROW EXECUTE FUNCTION dbanon.sign('spent_by');
