@@ -255,6 +255,19 @@ def connect(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
         pg.close()
 
 
+def listening(settings: Settings) -> psycopg.Connection:
+    """Open a connection that is told of new jobs, and does nothing else."""
+    pg = _open(_dsn(settings))
+    try:
+        _prepare(pg, settings)
+        pg.autocommit = True
+        pg.execute(query("jobs/listen"))
+    except BaseException:
+        pg.close()
+        raise
+    return pg
+
+
 def _dsn(settings: Settings) -> str:
     if settings.dsn is not None:
         return settings.dsn

@@ -118,25 +118,33 @@ class _Worker:
 
     def _serve(self) -> None:
         """Work over one connection."""
-        from dbanon.db.jobs import queue
+        from contextlib import closing
+
+        from dbanon.db.jobs.queue import Bell
         from dbanon.db.metadata.migrate import require_current
         from dbanon.db.session import connect
 
-        with connect(self.settings, writes=True) as session:
+        with connect(self.settings, writes=True) as session, closing(Bell(self.settings)) as bell:
             with session.transaction():
                 require_current(session)
-                queue.listen(session)
+            had_none = not self.once
             while not self.stop.is_set():
+                if had_none:
+                    bell.listen()
                 looked = monotonic()
                 job, idle = self._next(session)
                 self.vitals.reach()
                 self._lost = 0
                 if job is not None:
+                    had_none = False
+                    bell.close()
                     self._do(session, job)
                 elif self.once:
                     return
+                elif not had_none:
+                    had_none = True  # it listens before it looks again: nothing is missed
                 else:
-                    queue.wait(session, idle)
+                    bell.wait(idle, self.stop)
                     self.stop.wait(max(0.0, looked + _LOOK_SECONDS - monotonic()))
 
     def _next(self, session: Session) -> tuple[Job | None, float]:

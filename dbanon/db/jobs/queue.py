@@ -6,21 +6,27 @@ what became of it. So a running job that can be locked is one whose worker is lo
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
+import psycopg
 from psycopg.rows import dict_row, scalar_row
 
 from dbanon.db import locks
 from dbanon.db.queries import query
+from dbanon.db.session import listening
+from dbanon.domain.errors import DbanonError
 from dbanon.domain.release import Mark
 from dbanon.domain.table import TableName
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from threading import Event
 
     from dbanon.db.session import Session
+    from dbanon.settings import Settings
 
 ATTEMPTS = 8
 _FIRST_PAUSE = timedelta(seconds=15)
@@ -70,15 +76,41 @@ def named(table: TableName) -> dict[str, object]:
     return {"schema": table.schema, "name": table.name}
 
 
-def listen(session: Session) -> None:
-    """Be told of new jobs, which takes a COMMIT."""
-    session.pg.execute(query("jobs/listen"))
+class Bell:
+    """A connection of its own that listens for new jobs while there is nothing to do.
 
+    Anybody may notify, as often and with as much as they like. So the connection is closed with the
+    first notification, which ends what the server still has to send, and before a job is begun.
+    Without it, as where connections are limited, workers look at the queue now and then.
+    """
 
-def wait(session: Session, seconds: float) -> None:
-    """Wait until there is something new, outside of any transaction."""
-    for _ in session.pg.notifies(timeout=seconds, stop_after=1):
-        pass
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._pg: psycopg.Connection | None = None
+
+    def listen(self) -> None:
+        """Begin to listen, unless it does so; what came before is to be looked for."""
+        if self._pg is None:
+            with suppress(DbanonError, psycopg.Error):
+                self._pg = listening(self._settings)
+
+    def wait(self, seconds: float, stop: Event) -> None:
+        """Wait until somebody notifies, or until the time is up."""
+        if self._pg is None:
+            stop.wait(seconds)
+            return
+        try:
+            for _ in self._pg.notifies(timeout=seconds, stop_after=1):
+                self.close()
+                break
+        except psycopg.Error:
+            self.close()
+
+    def close(self) -> None:
+        """Stop listening."""
+        if self._pg is not None:
+            self._pg.close()
+            self._pg = None
 
 
 def take(session: Session, moment: datetime) -> Job | None:

@@ -12,6 +12,7 @@ from dbanon.db.jobs import queue
 from dbanon.db.queries import query
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.table import TableName
+from dbanon.domain.text import command
 from dbanon.formats.cron import Cron
 
 if TYPE_CHECKING:
@@ -97,9 +98,8 @@ class Agenda:
             if coming is None or coming <= now:
                 try:
                     due, coming = schedule.last(now), schedule.next(now)
-                except ConfigError as error:
-                    text = f"the schedule of {schedule.table}: {error}"
-                    unread.append(ConfigError(text, hint=error.hint))
+                except Exception as error:  # noqa: BLE001 - it keeps no other from being due
+                    unread.append(_unread(schedule, error))
                     continue
                 if due is not None and not self._is_entered(session, schedule, due):
                     continue
@@ -117,6 +117,15 @@ class Agenda:
     def coming(self) -> datetime | None:
         """The first time that any schedule is due after the last look, None if none is."""
         return min(self._next.values(), default=None)
+
+
+def _unread(schedule: Schedule, error: Exception) -> ConfigError:
+    """Return the error that a schedule cannot be read; of an unforeseen one, its kind."""
+    text, hint = f"unforeseen {type(error).__name__}", None
+    if isinstance(error, ConfigError):
+        text, hint = str(error), error.hint
+    hint = hint or command("dbanon schedule set", schedule.table, options="--cron ...")
+    return ConfigError(f"the schedule of {schedule.table}: {text}", hint=hint)
 
 
 def _enter(session: Session, table: TableName, due: datetime, *, now: datetime) -> bool:

@@ -32,7 +32,7 @@ WITH taken AS MATERIALIZED (
 )
 UPDATE dbanon.job AS j
    SET state = 'running',
-       attempts = j.attempts + 1,
+       attempts = least(j.attempts + 1, 100),
        not_before = %(now)s::timestamptz + %(moment)s::interval,
        begun_at = coalesce(j.begun_at, %(now)s),
        begun_after = coalesce(j.begun_after, (SELECT coalesce(max(r.release_id), 0)

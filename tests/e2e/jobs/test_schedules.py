@@ -1,8 +1,10 @@
 """Schedules become jobs by the clock of the database, and workers do these."""
 
 import json
+import time
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
 
@@ -536,3 +538,102 @@ def test_only_what_is_due_is_entered(published, clock, monkeypatch):
     assert ["public.t5"] == looks(agenda)
     clock(-1)
     assert [f"public.t{i}" for i in range(6)] == sorted(looks(agenda))
+
+
+BAD = {
+    "a schedule of no time": (
+        (
+            "INSERT INTO dbanon.schedule (table_schema, table_name, cron, zone, stored_at)"
+            " VALUES ('public', 'other', '* * * * *', 'UTC', '{}')"
+        ),
+        ("infinity", "-infinity", "0044-03-15 BC", "9999-12-31"),
+    ),
+    "a job of no time": (
+        (
+            "INSERT INTO dbanon.job"
+            " (table_schema, table_name, due_at, not_before, begun_at, ended_at)"
+            " VALUES ('public', 'other', '{0}', '{0}', '{0}', '{0}')"
+        ),
+        ("infinity", "-infinity", "0044-03-15 BC", "9999-12-31"),
+    ),
+    "a job of many attempts": (
+        "INSERT INTO dbanon.job (table_schema, table_name, attempts) VALUES ('public', 'p', {})",
+        ("2147483647", "-1"),
+    ),
+}
+EACH = [(statement, value) for statement, values in BAD.values() for value in values]
+
+
+@pytest.mark.parametrize(("statement", "value"), EACH)
+def test_no_row_has_what_a_worker_cannot_read(published, statement, value):
+    with pytest.raises(psycopg.errors.CheckViolation):
+        published.execute(statement.format(value))
+
+
+@pytest.mark.parametrize("attempts", [99, 100])
+def test_a_job_of_the_most_attempts_fails_by_itself(published, attempts):
+    published.execute(
+        "INSERT INTO dbanon.job (table_schema, table_name, attempts)"
+        " VALUES ('public', 'other', %s), ('public', 'patients', 0)",
+        (attempts,),
+    )
+    assert ["failed", "unchanged"] == work(published)
+
+
+def test_a_schedule_that_breaks_is_named_and_keeps_no_job_from_its_turn(
+    published, clock, monkeypatch
+):
+    from dbanon.db.jobs import schedules
+
+    def last(self, now):
+        raise OverflowError("secret")
+
+    dbanon.set_schedule("patients", "15 * * * *", settings=published.settings)
+    published.execute("SELECT dbanon.enqueue('public.patients')")
+    clock(0.5)
+    monkeypatch.setattr(schedules.Cron, "last", last)
+    notes, done = [], []
+    dbanon.work(once=True, on_job=done.append, on_note=notes.append, settings=published.settings)
+    assert ["unchanged"] == [str(one.outcome.result) for one in done]
+    assert ["the schedule of public.patients: unforeseen OverflowError"] == notes
+
+
+def wait_until(holds):
+    end = monotonic() + 60
+    while not holds():
+        assert monotonic() < end
+        time.sleep(0.1)
+
+
+def resident():
+    """Return the memory of this process, of which the worker is a thread, in bytes."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def test_notifications_of_any_number_and_size_take_no_memory_of_a_worker(published):
+    stop, seen = Event(), []
+
+    def serve():
+        dbanon.work(stop=stop, settings=published.settings)
+
+    worker = Thread(target=serve)
+    worker.start()
+    try:
+        listening = "SELECT 1 FROM pg_stat_activity WHERE query LIKE %s AND pid <> pg_backend_pid()"
+        wait_until(lambda: published.execute(listening, ("%LISTEN dbanon_job%",)))
+        before = resident()
+        for _ in range(4):
+            published.connect().execute(
+                "SELECT pg_notify('dbanon_job', repeat('x', 7900) || i)"
+                " FROM generate_series(1, 10000) AS i"
+            )
+            seen.append(resident() - before)
+        time.sleep(2)
+        seen.append(resident() - before)
+        assert worker.is_alive()
+        published.execute("SELECT dbanon.enqueue('public.patients')")
+        wait_until(lambda: published.execute("SELECT 1 FROM dbanon.job WHERE state = 'done'"))
+    finally:
+        stop.set()
+        worker.join()
+    assert max(seen) < 60_000_000, seen
