@@ -135,7 +135,10 @@ def _lingering(session: Session, release: Release) -> Iterator[Finding]:
     """Yield who is shown though gone, and whether for longer than the policy promises."""
     from dbanon.actions.releases.history import lingering
 
-    subject, found = str(release.relation), lingering(session, release)
+    try:
+        subject, found = str(release.relation), lingering(session, release)
+    except PolicyError:
+        return  # which is reported where the policy is compared
     if found.overdue:
         yield failure(subject, str(found), command("dbanon refresh", release.table))
     elif found.rows:
@@ -258,13 +261,14 @@ def _drifted(
 ) -> Iterator[Finding]:
     """Yield what changed about the source, and would keep it from being published again."""
     subject = str(release.relation)
+    yield from _as_drift(release, source, gained_rights(session, release, targets))
     try:
         loaded = load(session, source, release.policy_name)
         found = changes(loaded) or [*misfits(loaded)]
     except PolicyError as error:
         yield Finding(Level.FAILURE, subject, str(error), error.hint, DriftError.exit_code)
         return
-    yield from _as_drift(release, source, [*gained_rights(session, release, targets), *found])
+    yield from _as_drift(release, source, found)
     for note in notes(loaded):
         yield Finding(Level.OK, subject, f"{source.name} changed: {note.message}", note.hint)
 

@@ -94,8 +94,7 @@ def _count(
 
     policy, info = loaded.policy.completed(loaded.info), loaded.info
     rules = _rules(session, loaded, by)
-    _require_account(session, release)
-    spent = spending.spent(session, info) + _exact(epsilon)
+    spent = _spent(session, release, info) + _exact(epsilon)
     _require_budget(policy, info, spent=spent, epsilon=epsilon)
     columns = _encoded(session, loaded, rules)
     domains = [_domain(column) for column in columns]
@@ -141,13 +140,15 @@ def _name(release: Release) -> TableName:
     return COUNTS.name(release.relation)
 
 
-def _require_account(session: Session, release: Release) -> None:
-    """Raise Unsatisfiable for counts that are served though nothing says what they have spent."""
+def _spent(session: Session, release: Release, info: TableInfo) -> Decimal:
+    """Return what was spent on a table; raises Unsatisfiable for counts without an account."""
+    from dbanon.db.metadata import spending
     from dbanon.db.releases.beside import counts
 
     name = _name(release)
     if name in counts.unaccounted(session):
         raise Unsatisfiable(unaccounted_in_words(name), hint=unaccounted_remedy(name))
+    return spending.spent(session, info)
 
 
 def _require_budget(policy: Policy, info: TableInfo, *, spent: Decimal, epsilon: float) -> None:
