@@ -11,12 +11,13 @@ depends_on = None
 
 SCHEMA = "dbanon"
 
-# A time beyond these is one that programs cannot read, infinity included.
-TIMES = {
-    "schedule": ("stored_at",),
-    "job": ("due_at", "entered_at", "not_before", "begun_at", "ended_at"),
+# A time beyond these is one that programs cannot read, infinity included. NULL is none.
+_OF_JOBS = "due_at, entered_at, not_before, begun_at, ended_at"
+READABLE = {
+    "schedule": "stored_at BETWEEN '1970-01-01 00:00:00+00' AND '9000-01-01 00:00:00+00'",
+    "job": f"least({_OF_JOBS}) >= '1970-01-01 00:00:00+00'"
+    f" AND greatest({_OF_JOBS}) <= '9000-01-01 00:00:00+00'",
 }
-FIRST, LAST = "1970-01-01 00:00:00+00", "9000-01-01 00:00:00+00"
 MOST_ATTEMPTS = 100
 
 NUMBERS = """
@@ -76,19 +77,12 @@ def upgrade() -> None:
     op.execute(ACCOUNTS)
     op.execute(GRANTS)
     # What no program could read did not run: a schedule counts from now, a job is asked for again.
-    span = f"NOT BETWEEN '{FIRST}' AND '{LAST}'"
-    op.execute(f"UPDATE dbanon.schedule SET stored_at = now() WHERE stored_at {span}")  # noqa: S608
-    bad = " OR ".join(f"{time} {span}" for time in TIMES["job"])
-    most = f"attempts NOT BETWEEN 0 AND {MOST_ATTEMPTS}"
-    op.execute(f"DELETE FROM dbanon.job WHERE {most} OR {bad}")  # noqa: S608
-    for table, times in TIMES.items():
-        for time in times:
-            op.create_check_constraint(
-                op.f(f"{table}_{time}_check"),
-                table,
-                f"{time} BETWEEN '{FIRST}' AND '{LAST}'",
-                schema=SCHEMA,
-            )
+    bad = f"NOT ({READABLE['schedule']})"
+    op.execute(f"UPDATE dbanon.schedule SET stored_at = now() WHERE {bad}")  # noqa: S608
+    bad = f"attempts NOT BETWEEN 0 AND {MOST_ATTEMPTS} OR NOT ({READABLE['job']})"
+    op.execute(f"DELETE FROM dbanon.job WHERE {bad}")  # noqa: S608
+    for table, readable in READABLE.items():
+        op.create_check_constraint(op.f(f"{table}_times_check"), table, readable, schema=SCHEMA)
     op.create_check_constraint(
         op.f("job_attempts_check"), "job", f"attempts BETWEEN 0 AND {MOST_ATTEMPTS}", schema=SCHEMA
     )
@@ -100,9 +94,8 @@ def downgrade() -> None:
     op.execute("DROP TRIGGER IF EXISTS dbanon_number ON dbanon.spending")
     op.execute("DROP FUNCTION IF EXISTS dbanon.sign()")
     op.execute("DROP FUNCTION IF EXISTS dbanon.number_spending()")
-    for table, times in TIMES.items():
-        for time in times:
-            op.drop_constraint(op.f(f"{table}_{time}_check"), table, schema=SCHEMA)
+    for table in READABLE:
+        op.drop_constraint(op.f(f"{table}_times_check"), table, schema=SCHEMA)
     op.drop_constraint(op.f("job_attempts_check"), "job", schema=SCHEMA)
     op.drop_table("account", schema=SCHEMA)
     op.drop_column("spending", "number", schema=SCHEMA)

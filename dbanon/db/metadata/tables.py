@@ -24,13 +24,6 @@ metadata = sa.MetaData(
 
 _now = sa.text("now()")
 
-
-def _readable(*names: str) -> list[sa.CheckConstraint]:
-    """Return that no time is one that programs cannot read, infinity included."""
-    span = "BETWEEN '1970-01-01 00:00:00+00' AND '9000-01-01 00:00:00+00'"
-    return [sa.CheckConstraint(f"{name} {span}", name=name) for name in names]
-
-
 taxonomy = sa.Table(
     "taxonomy",
     metadata,
@@ -265,7 +258,9 @@ schedule = sa.Table(
     sa.Column("zone", sa.Text, nullable=False),
     sa.Column("stored_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
     sa.Column("stored_by", sa.Text, nullable=False, server_default=sa.text("session_user")),
-    *_readable("stored_at"),
+    sa.CheckConstraint(
+        "stored_at BETWEEN '1970-01-01 00:00:00+00' AND '9000-01-01 00:00:00+00'", name="times"
+    ),
     comment="When tables are refreshed, by cron expressions.",
 )
 
@@ -287,7 +282,12 @@ job = sa.Table(
     sa.Column("reason", sa.Text),
     sa.CheckConstraint("state IN ('waiting', 'running', 'done', 'failed')", name="state"),
     sa.CheckConstraint("attempts BETWEEN 0 AND 100", name="attempts"),
-    *_readable("due_at", "entered_at", "not_before", "begun_at", "ended_at"),
+    sa.CheckConstraint(
+        "least(due_at, entered_at, not_before, begun_at, ended_at) >= '1970-01-01 00:00:00+00'"
+        " AND greatest(due_at, entered_at, not_before, begun_at, ended_at)"
+        " <= '9000-01-01 00:00:00+00'",
+        name="times",
+    ),
     sa.UniqueConstraint("table_schema", "table_name", "due_at"),
     sa.Index(
         "job_waiting_key",
