@@ -136,8 +136,8 @@ def alterations(session: Session, release: Entry) -> list[str]:
 
 
 def _is_restored(session: Session, number: int) -> bool:
-    """Whether the private table of the rows is not the one that was noted: a dump has made it."""
-    members = sql.Identifier(DATA_SCHEMA, f"rows_{number}").as_string()
+    """Whether the view by which guards read is not the one that was noted: a dump has made it."""
+    members = sql.Identifier(DATA_SCHEMA, f"members_{number}").as_string()
     statement = sql.SQL("SELECT NOT EXISTS (SELECT FROM {} WHERE relation = to_regclass(%s)::oid)")
     row = session.pg.execute(statement.format(_marks(number)), (members,)).fetchone()
     return row is not None and row[0]
