@@ -57,7 +57,7 @@ def group_apart(table: EncodedTable, policy: Policy, *, check: Check, group: Gro
     """
     possible, lost = [], 0
     whole = check(table, policy)
-    for rows in _strata(table):
+    for rows in strata(table):
         if _is_possible(table.take(rows), policy, check):
             possible.append(rows)
         else:
@@ -90,7 +90,7 @@ def require_kept(table: EncodedTable, classes: NDArray[np.int32]) -> None:
             raise Unsatisfiable(msg, hint="leave keep out, or ask for less")
 
 
-def _strata(table: EncodedTable) -> Iterator[NDArray[np.int64]]:
+def strata(table: EncodedTable) -> Iterator[NDArray[np.int64]]:
     """Yield the rows of each combination of kept values, in the order of these."""
     codes = np.column_stack([column.codes for column in kept_columns(table)])
     of_row = np.unique(codes, axis=0, return_inverse=True)[1].ravel()

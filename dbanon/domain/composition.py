@@ -138,6 +138,17 @@ class Composition:
             one.result.failing_classes > former.get(one.counted, 0) for one in self.results
         )
 
+    def reasons_against(self, before: Composition) -> tuple[str, ...]:
+        """Return why the newest release is worse than the releases before it, a line each."""
+        more = self.small - before.small
+        if more <= 0:
+            return self.warnings
+        line = (
+            f"compared with the other releases of {self.table}, it would single out {more:,} more"
+            f" {'group' if more == 1 else 'groups'} smaller than the greatest k of them"
+        )
+        return (line, *self.warnings)
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is wrong, a line each, the worst pair of releases first."""
@@ -198,6 +209,10 @@ class Composition:
             f"comparing releases {releases} reveals individuals, however anonymous each release is"
             f" by itself: among persons of the same classes throughout, {'; '.join(parts)}"
         )
+
+
+class RevealsMore(CheckFailed):
+    """The newest release would reveal more, compared with the others, than they do without it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dbanon.actions.preparation.prepare import Prepared, in_force, read_source, search
+from dbanon.actions.preparation.prepare import Prepared, in_force, read_source
 from dbanon.actions.publication.datasets import proved_together
-from dbanon.actions.publication.sharing import of_newcomers
+from dbanon.actions.publication.sharing import of_newcomers, search_newcomers
 from dbanon.actions.publication.steps import build, replaced
+from dbanon.domain.composition import RevealsMore
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import FULL_DOMAIN, GLOBAL, K_ANONYMITY, PAIRS, Role
 from dbanon.domain.release import Leavers, ReleaseKind
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from dbanon.domain.composition import Gate
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
-    from dbanon.domain.release import Growth, Release
+    from dbanon.domain.release import Entry, Growth, Release
     from dbanon.domain.table import TableInfo
 
 
@@ -164,30 +165,64 @@ def grow(
     policy, info = in_force(loaded, request), loaded.info
     previous = replaced(session, info, request)
     source, warnings = _read(session, loaded, request, stages, strict=gate.strict)
-    with stages("compare"):
-        terms = _terms(policy, defer=leavers is Leavers.DEFER)
-        found = _stand(session, source, present, info, terms=terms)
     released = ledger.policies_by_release(session, present.table, known=[present.policy])
     asked = of_newcomers(present.policy, released.values())
-    group = partial(_search, asked=asked, seed=request.seed, stages=stages)
-    born, outcome = group(source, found, present)
-    growth = _growth(found, outcome, present)
-    if growth.is_same:
-        return Unchanged(growth, warnings)
-    prepared = Prepared(
-        info=info,
-        policy=policy,
-        taxonomies=source.taxonomies,
-        source=born.rows,
-        outcome=replace(outcome, loss=loss_of(present, outcome.loss, growth, source)),
-        trees={},
-        warnings=warnings,
-    )
-    make = partial(build, previous=previous, gate=gate, withdrawn=found.withdrawn)
-    built = make(session, prepared, request, stages)
-    if policy.subject is not None:
-        (built,) = proved_together(session, [built])
-    return replace(built, prepared=counted(prepared, built.report), growth=growth)
+    terms = _terms(policy, asked, defer=leavers is Leavers.DEFER)
+    read = partial(_Growing, source=source, warnings=warnings, previous=previous, gate=gate)
+    part = read(session, info, policy, request, stages, present)
+    try:
+        with session.pg.transaction():
+            return part.built(asked, terms)
+    except RevealsMore:
+        # Whole classes that go, and persons whom no release shows, divide no cell of any.
+        with session.pg.transaction():
+            return part.built(asked, replace(terms, required=None), is_cautious=True)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Growing:
+    """A refresh whose source is read, so that it can be tried on several terms."""
+
+    session: Session
+    info: TableInfo
+    policy: Policy
+    request: Request
+    stages: Stages
+    present: Release
+    previous: Entry | None
+    gate: Gate
+    source: Source
+    warnings: tuple[Caution, ...]
+
+    def built(self, asked: Policy, terms: Terms, *, is_cautious: bool = False) -> Built | Unchanged:
+        """Build the next release on some terms; raises RevealsMore.
+
+        is_cautious: leave out those whom only other relations show.
+        """
+        source, present = self.source, self.present
+        with self.stages("compare"):
+            found = _stand(self.session, source, present, self.info, terms=terms)
+        if is_cautious:
+            found = replace(found, elsewhere=None)
+        group = partial(_search, asked=asked, seed=self.request.seed, stages=self.stages)
+        born, outcome = group(source, found, present)
+        growth = _growth(found, outcome, present)
+        if growth.is_same:
+            return Unchanged(growth, self.warnings)
+        prepared = Prepared(
+            info=self.info,
+            policy=self.policy,
+            taxonomies=source.taxonomies,
+            source=born.rows,
+            outcome=replace(outcome, loss=loss_of(present, outcome.loss, growth, source)),
+            trees={},
+            warnings=self.warnings,
+        )
+        make = partial(build, previous=self.previous, gate=self.gate, withdrawn=found.withdrawn)
+        built = make(self.session, prepared, self.request, self.stages)
+        if self.policy.subject is not None:
+            (built,) = proved_together(self.session, [built])
+        return replace(built, prepared=counted(prepared, built.report), growth=growth)
 
 
 def _stand(
@@ -225,15 +260,18 @@ def _read(
     return source, (*warnings, *notes(loaded))
 
 
-def _terms(policy: Policy, *, defer: bool) -> Terms:
-    """Return when those who left a class go, and when others of it may stay or come back."""
+def _terms(policy: Policy, asked: Policy, *, defer: bool) -> Terms:
+    """Return when those who left a class go, and when others of it may stay or come back.
+
+    asked: the policy with all that any release asks, which a cell of all of them has to meet.
+    """
     from dbanon.db.histories.standing import Terms
 
     required: dict[str, int] | None = None
-    if policy.subject is None and all(is_plain(spec) for spec in policy.models):
-        required = {rule.column: policy.l for rule in policy.with_role(Role.SENSITIVE)}
+    if policy.subject is None and all(is_plain(spec) for spec in asked.models):
+        required = {rule.column: asked.l for rule in policy.with_role(Role.SENSITIVE)}
     leavers = policy.k if defer else 1
-    return Terms(leavers, policy.k, required, patient=defer, deadline=policy.deadline)
+    return Terms(leavers, policy.k, asked.k, required, patient=defer, deadline=policy.deadline)
 
 
 def served_as(present: Release, info: TableInfo, quasi: Sequence[EncodedColumn]) -> Publication:
@@ -268,15 +306,11 @@ def _search(
     """
     import numpy as np
 
-    from dbanon.anonymization.refreshing import join, nobody, wait
+    from dbanon.anonymization.refreshing import join, wait
 
-    outcomes, pools = [], [*found.pools]
-    for places in pools:
-        part = source.take(places)
-        try:
-            outcomes.append(search(part, asked, seed=seed, stages=stages))
-        except Unsatisfiable:  # they are too few, or too much alike
-            outcomes.append(nobody(part.encoded))
+    grouped = partial(search_newcomers, source, policy=asked, seed=seed, stages=stages)
+    found_of = [grouped(places) for places in found.pools]
+    pools, outcomes = [order for order, _ in found_of], [outcome for _, outcome in found_of]
     room = WAITING * source.encoded.n_rows
     loss = of_published(present.loss, present.loss.asked)
     newcomers = source.encoded.take(pools[0])

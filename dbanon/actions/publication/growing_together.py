@@ -136,7 +136,7 @@ def _stand(
 
     k, patient = present[0].policy.k, leavers is Leavers.DEFER
     deadline = least_deadline(one.policy for one in read.members)
-    terms = standing.Terms(k if patient else 1, k, None, patient=patient, deadline=deadline)
+    terms = standing.Terms(k if patient else 1, k, k, None, patient=patient, deadline=deadline)
     persons = standing.stand(session, served[0], read.sources[0].rows, terms=terms)
     members.hand_over(session)
     others = []

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dbanon.domain.checks import CheckFailed, CheckReport
-from dbanon.domain.composition import require_safe
+from dbanon.domain.composition import RevealsMore, require_safe
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.text import command
@@ -83,10 +83,10 @@ def compare_together(
             CheckReport(persons.view, ()),
             hint=_OF_OTHERS,
         )
-    if (found.failed or found.small) and found.is_worse_than(
-        joint.recall(session, relations, new=publications, before=True)
-    ):
-        raise _worse(found, persons, "nothing was published")
+    if found.failed or found.small:
+        before = joint.recall(session, relations, new=publications, before=True)
+        if found.is_worse_than(before):
+            raise _worse(found.reasons_against(before), found, persons, "nothing was published")
     require_safe([found] if gate.strict else [])
     return found
 
@@ -202,18 +202,21 @@ def _require_no_worse(
     """Raise CheckFailed when more cells fail than did before; what was revealed stays revealed."""
     from dbanon.db.histories import overlay
 
-    if not found.is_worse_than(overlay.recall_before(session, publication)):
+    before = overlay.recall_before(session, publication)
+    if not found.is_worse_than(before):
         return
     served = "nothing was published"
     if previous is not None and previous.served:
         served = f"release {previous.id} is served on"
-    raise _worse(found, publication, served)
+    raise _worse(found.reasons_against(before), found, publication, served)
 
 
-def _worse(found: Composition, publication: Publication, state: str) -> CheckFailed:
+def _worse(
+    reasons: Sequence[str], found: Composition, publication: Publication, state: str
+) -> RevealsMore:
     """Return the error of a release that would reveal more; state: what is served instead."""
-    return CheckFailed(
-        "\n  ".join([*found.warnings, state]),
+    return RevealsMore(
+        "\n  ".join([*reasons, state]),
         CheckReport(publication.view, tuple(one.result for one in found.failed)),
         hint=f"{command('dbanon history', publication.info.name)}; {_OF_OTHERS}",
     )

@@ -386,6 +386,35 @@ def of_newcomers(policy: Policy, others: Iterable[Policy]) -> Policy:
     return replace(policy, models=tuple(models))
 
 
+def search_newcomers(
+    source: Source, places: NDArray[np.int64], policy: Policy, *, seed: int, stages: Stages
+) -> tuple[NDArray[np.int64], Outcome]:
+    """Group rows that may all wait; return their places in another order, and their groups.
+
+    Where they cannot be grouped together, those of each combination of kept values are grouped
+    alone, so that a value that too few have does not keep the others waiting.
+    """
+    import numpy as np
+
+    from dbanon.anonymization.refreshing import join, nobody
+    from dbanon.anonymization.strata import kept_columns, strata
+
+    part = source.take(places)
+    try:
+        return places, search(part, policy, seed=seed, stages=stages)
+    except Unsatisfiable:  # they are too few, or too much alike
+        if not kept_columns(part.encoded) or part.subjects is not None:
+            return places, nobody(part.encoded)
+    order, outcomes = [*strata(part.encoded)], []
+    for rows in order:
+        alike = part.take(rows)
+        try:
+            outcomes.append(search(alike, policy, seed=seed, stages=stages))
+        except Unsatisfiable:
+            outcomes.append(nobody(alike.encoded))
+    return places[np.concatenate(order)], join(outcomes)
+
+
 def _born(
     source: Source,
     atoms: _Atoms,
@@ -399,11 +428,10 @@ def _born(
     import numpy as np
 
     fresh = np.flatnonzero(atoms.is_fresh)
-    nobody = np.full(len(fresh), -1, np.int32)
     if not len(fresh):
-        return nobody
+        return np.full(0, -1, np.int32)
     asked = of_newcomers(policy, known.policies)
-    try:
-        return search(source.take(fresh), asked, seed=seed, stages=stages).assignment.group
-    except Unsatisfiable:  # they are too few, or too much alike
-        return nobody
+    order, outcome = search_newcomers(source, fresh, asked, seed=seed, stages=stages)
+    found = np.empty(len(fresh), np.int32)
+    found[np.searchsorted(fresh, order)] = outcome.assignment.group
+    return found

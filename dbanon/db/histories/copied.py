@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon.db.queries import query, template, text_of
+from dbanon.db.queries import identifiers, query, template, text_of
 from dbanon.db.releases import copies, immutability, relations
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import Role
@@ -109,7 +109,7 @@ def extend(
         changed.append(_labels(quasi, template("histories/left", release=former.release)))
     slots = {
         "quasi": sql.SQL(", ").join(sql.SQL("s.{}").format(name) for name in quasi),
-        "alike": sql.SQL(", ").join(sql.SQL("n.{}").format(name) for name in quasi),
+        "names": identifiers(f"q{i}" for i, _ in enumerate(quasi, 1)),
         "changed": sql.SQL("\n UNION ALL\n").join(changed),
     }
     for statement in relations.copy_statements(former, "releases/extend_release", **slots):

@@ -52,20 +52,21 @@ class Terms:
     gone have to be for the others to stay or come back, and what these have to be themselves: so
     many, with so many values of each sensitive column. Without ``required`` the class goes as a
     whole; with it and ``patient``, nobody goes before. Where somebody has been gone for longer than
-    the ``deadline``, nothing is waited for.
+    the ``deadline``, nothing is waited for. of_cells: how many persons a cell of all releases
+    needs, the greatest k of these, where a class needs k.
     """
 
     leavers: int
     k: int
+    of_cells: int
     required: Mapping[str, int] | None
     patient: bool = False
     deadline: timedelta | None = None
 
-    @property
-    def asked(self) -> dict[str, object]:
-        """What a class has to be, as parameters of a query."""
+    def asked(self, k: int) -> dict[str, object]:
+        """Return what a class or a cell of k persons has to be, as parameters of a query."""
         required = self.required or {}
-        return {"k": self.k, "columns": list(required), "required": list(required.values())}
+        return {"k": k, "columns": list(required), "required": list(required.values())}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -232,7 +233,7 @@ def _write(session: Session, relation: sql.Identifier, table: pa.Table) -> None:
 
 def _counted(session: Session, publication: Publication, terms: Terms, *, key: object) -> Standing:
     leavers.find(session, publication.view, deadline=terms.deadline)
-    session.pg.execute(query("standing/touched"), terms.asked)
+    session.pg.execute(query("standing/touched"), terms.asked(terms.of_cells))
     parts: dict[int, list[_Part]] = defaultdict(list)
     for row in session.pg.execute(query("standing/parts")):
         part = _Part(*row)
@@ -271,11 +272,11 @@ def _departed(
     is, or goes as a whole.
     """
     fate = _fate(parts, terms, mixed=mixed, undivided=())
-    drawn = companions.find(session, fate.split, terms.k, terms.required or {})
+    drawn = companions.find(session, fate.split, terms.of_cells, terms.required or {})
     _depart(session, fate, drawn)
     if terms.required is None:
         return fate
-    found = session.pg.execute(query("standing/undivided"), terms.asked)
+    found = session.pg.execute(query("standing/undivided"), terms.asked(terms.k))
     undivided = {row[0] for row in found}
     if undivided:
         fate = _fate(parts, terms, mixed=mixed, undivided=undivided)

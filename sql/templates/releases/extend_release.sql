@@ -6,8 +6,8 @@ WITH touched AS MATERIALIZED (
       FROM (SELECT array_agg(n.place) FILTER (WHERE n.place IS NOT NULL) AS places
               FROM (SELECT {quasi}, s.ctid AS place FROM ONLY {release} AS s
                      UNION ALL
-                    {changed}) AS n
-             GROUP BY {alike}
+                    {changed}) AS n ({names}, place)
+             GROUP BY {names}
             HAVING count(*) > count(n.place)) AS c
 ),
 removed AS (

@@ -1,5 +1,7 @@
 """What comparing releases reveals, in words and held against what it revealed before."""
 
+from dataclasses import replace
+
 import pytest
 
 from dbanon.domain.checks import CheckResult, Verdict
@@ -46,6 +48,23 @@ def test_the_persons_of_cells_are_counted_over_all_releases():
     before = composition(result(7, 3, model="k-anonymity"))
     assert not composition(result(8, 3, model="k-anonymity")).is_worse_than(before)
     assert composition(result(8, 4, model="k-anonymity")).is_worse_than(before)
+
+
+def test_a_release_that_only_leaves_smaller_groups_is_refused_with_a_reason():
+    before = composition(result(1, 0), result(2, 0))
+    now = replace(composition(result(1, 0), result(2, 0), result(3, 0)), small=2)
+    assert now.is_worse_than(before)
+    (reason,) = now.reasons_against(before)
+    assert reason == (
+        "compared with the other releases of public.people, it would single out 2 more groups"
+        " smaller than the greatest k of them"
+    )
+
+
+def test_groups_that_were_small_before_are_no_reason():
+    before = replace(composition(result(1, 0), result(2, 0)), small=2)
+    now = replace(composition(result(1, 0), result(2, 0), result(3, 1)), small=2)
+    assert now.warnings == now.reasons_against(before)
 
 
 def test_nothing_is_said_of_a_pair_of_releases_that_reveals_nothing():
