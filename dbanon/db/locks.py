@@ -53,7 +53,7 @@ class Held(Exception):
 
 
 def patiently(
-    session: Session, act: Callable[[], None], *, on: Collection[int], budget: float
+    session: Session, act: Callable[[], object], *, on: Collection[int], budget: float
 ) -> None:
     """Do something that needs exclusive locks ``on`` relations, given by OID, in short attempts.
 

@@ -8,7 +8,7 @@ from dbanon.actions.doctor.findings import Finding, Level, failure
 from dbanon.actions.doctor.served import look_at
 from dbanon.domain.errors import NotPermitted, SchemaOutOfDate
 from dbanon.domain.table import TableName
-from dbanon.domain.text import command
+from dbanon.domain.text import command, visible
 from dbanon.domain.wording import unaccounted_in_words, unaccounted_remedy
 from dbanon.settings import Settings
 
@@ -36,7 +36,7 @@ def doctor(*, schema: str = "anon", settings: Settings | None = None) -> list[Fi
             damaged = [*_metadata(session)]
             served = [] if damaged else ledger.releases(session, served=True)
             schemas = {release.relation.schema or schema for release in served} or {schema}
-            findings = [*_server(session), *_role(session, schemas)]
+            findings = [*_server(session), *_role(session, schemas), *_published(session)]
             findings += damaged or [Finding(Level.OK, "metadata", "the metadata schema is current")]
             if damaged:
                 findings += _lost(session)
@@ -77,6 +77,17 @@ def _role(session: Session, schemas: Iterable[str]) -> Iterator[Finding]:
         yield Finding(Level.WARNING, "role", message, grant)
     for sentence in foreign_event_triggers(session.pg):
         yield failure("role", sentence, EVENT_TRIGGER_REMEDY)
+
+
+def _published(session: Session) -> Iterator[Finding]:
+    """Yield the publications of logical replication that include private tables."""
+    from dbanon.db.releases.replicas import private_publications
+
+    for name, count in private_publications(session):
+        tables = "1 private table" if count == 1 else f"{count} private tables"
+        message = f"publication {visible(name)} sends {tables} to its subscribers"
+        hint = "replace it by one FOR TABLE, with the tables that subscribers need"
+        yield Finding(Level.WARNING, "publications", message, hint)
 
 
 def _metadata(session: Session) -> Iterator[Finding]:

@@ -99,8 +99,7 @@ def extend(
             hint=command("dbanon refresh", table, options="--new-series"),
         )
     former = replace(publication, former=previous.data_id)
-    for statement in immutability.open_statements(former.release):
-        session.pg.execute(statement)
+    copies.unseal(session, former.release)
     quasi = [sql.Identifier(name) for name, _ in former.recodings]
     changed = [_labels(quasi, sql.SQL("{} AS s").format(former.groups), stored=True)]
     has_departed = session.pg.execute(query("standing/has_departed")).fetchone() != (False,)

@@ -16,7 +16,7 @@ import psycopg
 from psycopg import sql
 
 from dbanon.db.queries import query, relation, template
-from dbanon.db.releases import immutability, relations, views
+from dbanon.db.releases import immutability, relations, replicas, views
 from dbanon.db.releases.live import guards
 from dbanon.db.releases.publication import data_table
 from dbanon.domain.release import ReleaseKind
@@ -110,6 +110,7 @@ def _is_like(
 
 def _move(session: Session, new: Publication, former: Publication) -> None:
     """Put the new membership in the place of the former; nobody writes the source meanwhile."""
+    replicas.ensure(session, former.groups, former.rows, data_table("marks", former.data_id))
     for statement in guards.class_statements(new):
         session.pg.execute(statement)
     for source, target in ((new.groups, former.groups), (new.rows, former.rows)):
@@ -134,10 +135,16 @@ def _refill(session: Session, publication: Publication) -> None:
         session.pg.execute(statement)
 
 
-def empty(session: Session, release: sql.Identifier) -> None:
-    """Open a copy and delete all of its rows."""
+def unseal(session: Session, release: sql.Identifier) -> None:
+    """Let the open transaction, and no other, change the rows of a copy."""
+    replicas.ensure(session, release)
     for statement in immutability.open_statements(release):
         session.pg.execute(statement)
+
+
+def empty(session: Session, release: sql.Identifier) -> None:
+    """Open a copy and delete all of its rows."""
+    unseal(session, release)
     session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(release))
 
 

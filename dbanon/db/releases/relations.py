@@ -12,6 +12,7 @@ from dbanon.db.releases.immutability import seal_statements, seen, seen_body, sh
 from dbanon.db.releases.live import marks
 from dbanon.db.releases.live.guards import drop_guards, guard_statements
 from dbanon.db.releases.publication import data_table
+from dbanon.db.releases.replicas import identity_statement
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.wording import OF_BUCKETS, floor_in_words, in_words, pseudonym_in_words
 
@@ -39,6 +40,7 @@ def membership_id(release: Entry) -> int:
 def build_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield what makes the empty private tables."""
     yield _rows_statement(publication)
+    yield identity_statement(publication.rows)
     recoded = sql.SQL(",\n    ").join(
         sql.SQL("{} {}{}").format(
             sql.Identifier(f"q{i}"),
@@ -53,6 +55,7 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
         release=sql.Literal(publication.id),
         columns=recoded,
     )
+    yield identity_statement(publication.groups)
     if publication.drafted:
         kept = [
             sql.SQL(", s.{} AS {}").format(sql.Identifier(name), sql.Identifier(f"v{i}"))
@@ -89,6 +92,7 @@ def serve_statements(publication: Publication) -> Iterator[sql.Composed]:
         yield from guard_statements(publication)
     else:
         yield from copy_statements(publication, "releases/create_release")
+        yield identity_statement(publication.release)
         yield from seal_statements(publication.release, publication.id)
     yield from seen_statements(publication)
 

@@ -61,14 +61,13 @@ def served_statements(publication: Publication) -> list[sql.Composed]:
 
 
 def fill_statements(publication: Publication) -> list[sql.Composed]:
-    """Return what puts what was proved in the place of what is there."""
+    """Return the statements that fill the empty relation beside the view with what was proved."""
     if not publication.policy.anatomy:
         return []
     name, candidate = (
         relation(BUCKETS.name(one)) for one in (publication.view, publication.candidate)
     )
     return [
-        sql.SQL("DELETE FROM ONLY {}").format(name),
         sql.SQL("INSERT INTO {} TABLE {}").format(name, candidate),
         sql.SQL("DROP TABLE {}").format(candidate),
     ]
@@ -91,6 +90,7 @@ def publish(session: Session, publication: Publication) -> TableName | None:
         oid = None
     for statement in served_statements(publication) if oid is None else ():
         session.pg.execute(statement)
+    BUCKETS.empty(session, view)
     for statement in fill_statements(publication):
         session.pg.execute(statement)
     identity.dismiss(session, BUCKETS.name(publication.candidate))

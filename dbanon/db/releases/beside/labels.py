@@ -52,6 +52,7 @@ def publish(session: Session, publication: Publication, columns: Iterable[ValueC
         session.pg.execute(statement)
     if oid is not None and is_narrow:
         patiently(session, partial(_widen, session, name), on=[oid], budget=views.PATIENCE)
+    LABELS.empty(session, view)
     _fill(session, name, columns)
     LABELS.share(session, view)
 
@@ -61,7 +62,6 @@ def _widen(session: Session, name: TableName) -> None:
 
 
 def _fill(session: Session, name: TableName, columns: Iterable[ValueColumn]) -> None:
-    session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(relation(name)))
     copy = sql.SQL("COPY {} ({}) FROM STDIN").format(relation(name), identifiers(_COLUMNS))
     with session.pg.cursor().copy(copy) as rows:
         for column in columns:

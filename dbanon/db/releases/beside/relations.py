@@ -16,7 +16,7 @@ from psycopg import sql
 from dbanon.db import identity, rights
 from dbanon.db.locks import Held, patiently
 from dbanon.db.queries import query, relation
-from dbanon.db.releases import aside, views
+from dbanon.db.releases import aside, replicas, views
 from dbanon.domain.errors import ConfigError, DatabaseError
 from dbanon.domain.table import LONGEST_NAME, TableName
 
@@ -101,6 +101,7 @@ class Beside:
         comment = sql.Literal(self.comment(view))
         return [
             create,
+            replicas.identity_statement(name),
             sql.SQL("COMMENT ON TABLE {} IS {}").format(name, comment),
             sql.SQL("REVOKE ALL ON {} FROM PUBLIC").format(name),
         ]
@@ -139,7 +140,13 @@ class Beside:
         if self.find(session, view) is not None:
             name = self.name(view)
             rights.take_from_all(session, name)
-            session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(relation(name)))
+            self.empty(session, view)
+
+    def empty(self, session: Session, view: TableName) -> None:
+        """Delete all of its rows, while others may read it."""
+        name = relation(self.name(view))
+        replicas.ensure(session, name)
+        session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(name))
 
     def set_aside(self, session: Session, view: TableName, *, oid: int) -> TableName | None:
         """Free its name for one of other columns, in short attempts.

@@ -8,6 +8,7 @@ from psycopg import sql
 
 from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.queries import query, relation, template
+from dbanon.db.releases.replicas import identity_statement
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
@@ -55,6 +56,7 @@ def mark_statements(publication: Publication, triggers: Sequence[str]) -> Iterat
     )
     if publication.former is None:
         yield template("live/create_marks", marks=marks)
+        yield identity_statement(marks)
     yield sql.SQL("DELETE FROM ONLY {}").format(marks)
     yield template("live/note_marks", marks=marks, now=now)
     body = template("live/altered_body", marks=marks, now=_as_noted(marks)).as_string()
