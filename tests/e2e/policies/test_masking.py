@@ -520,3 +520,13 @@ def test_readers_and_stewards_are_told(people, tmp_path, monkeypatch, capsys):
     )
     with pytest.raises(dbanon.PolicyError, match=r"\[masked\]"):
         dbanon.publish(TABLE, strict=True, settings=people.settings)
+
+
+def test_quasi_identifiers_in_an_order_are_masked_by_rank_and_then_grouped(ordered, tmp_path):
+    policy = ORDERED.replace('stage.role = "sensitive"', 'stage.role = "quasi"')
+    policy = policy.replace('grade.role = "insensitive"', 'grade.role = "quasi"')
+    step = 'columns = ["grade", "stage"]\npersons = 12'
+    define(ordered, tmp_path, "top-coding", step, policy)
+    assert rows_proved(dbanon.publish(TABLE, settings=ordered.settings)) == ROWS
+    shown = ordered.execute("SELECT DISTINCT unnest(ARRAY[grade::text, stage]) FROM anon.people")
+    assert not any("extreme" in text or "worst" in text for (text,) in shown if text is not None)
