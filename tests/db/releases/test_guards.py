@@ -241,9 +241,12 @@ def assert_holds_k(database):
 def test_the_guards_go_with_the_release(live):
     (release,) = [r for r in dbanon.list_releases(settings=live.settings) if r.served]
     dbanon.drop_release(release.id, settings=live.settings)
-    assert live.execute("SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'dbanon%%'", ()) == [
-        (0,)
-    ]
+    armed = live.execute(
+        "SELECT count(*) FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid"
+        " WHERE t.tgname LIKE 'dbanon%%' AND c.relnamespace <> 'dbanon'::regnamespace",
+        (),
+    )
+    assert armed == [(0,)]
     left = live.execute(
         "SELECT count(*) FROM pg_proc WHERE pronamespace = 'dbanon_data'::regnamespace"
     )
