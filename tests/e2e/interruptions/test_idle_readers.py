@@ -224,7 +224,8 @@ def test_an_idle_reader_of_the_source_does_not_keep_a_live_view_from_being_repla
     idle = patients.connect(autocommit=False)
     idle.execute("SELECT count(*) FROM public.patients")
     guards = (
-        "SELECT DISTINCT substring(tgname FROM '[0-9]+') FROM pg_trigger WHERE tgname ~ '^dbanon'"
+        "SELECT DISTINCT substring(tgname FROM '[0-9]+') FROM pg_trigger"
+        " WHERE tgname ~ '^dbanon_guard'"
     )
     with reading_on(patients) as (counted, waits):
         publish_all_columns(patients, "view")
@@ -273,7 +274,7 @@ def test_a_release_is_withdrawn_whoever_reads_it(patients, kind, level, monkeypa
     assert 1 == len(stages.remarks)
     left = "SELECT relname FROM pg_class WHERE relnamespace = 'dbanon_data'::regnamespace"
     assert [] == patients.execute(left)
-    assert [] == patients.execute("SELECT tgname FROM pg_trigger WHERE tgname ~ '^dbanon'")
+    assert [] == patients.execute("SELECT tgname FROM pg_trigger WHERE tgname ~ '^dbanon_guard'")
     with pytest.raises(dbanon.ConfigError, match="is not served any more"):
         dbanon.drop_release(release.id, settings=patients.settings)
 

@@ -240,7 +240,7 @@ def test_a_release_can_change_its_kind(patients, before, after):
     publish(patients, kind=before)
     publish(patients, kind=after)
     assert patients.execute(COUNT) == [(200,)]
-    triggers = patients.execute("SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'dbanon%'")
+    triggers = patients.execute("SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'dbanon_guard%'")
     assert triggers == [(6 if after == "view" else 0,)]
 
 
