@@ -366,7 +366,7 @@ def test_what_only_numbers_have_is_refused_of_an_order(ordered, tmp_path, method
 
 
 def test_ranks_of_a_listed_order_are_swapped(ordered, tmp_path):
-    define(ordered, tmp_path, "rank-swapping", 'columns = ["stage"]\npercent = 1', ORDERED)
+    define(ordered, tmp_path, "rank-swapping", 'columns = ["stage"]\npercent = 5', ORDERED)
     dbanon.publish(TABLE, settings=ordered.settings)
     order = ["mild", "fair", "bad", "worst"]
     pairs = [[order.index(value) for value in pair] for pair in pairs_of(ordered, "stage")]
