@@ -9,7 +9,7 @@ from psycopg import sql
 
 from dbanon.db.identity import admit, harmless, readable
 from dbanon.db.queries import identifiers, query, text_of
-from dbanon.domain.errors import TableNotFound
+from dbanon.domain.errors import NotPermitted, TableNotFound
 from dbanon.domain.table import (
     Below,
     ColumnInfo,
@@ -165,6 +165,16 @@ def readable_columns(session: Session, info: TableInfo, names: Collection[str]) 
     """Return those of some columns of a table that the current role may read."""
     asked = {"relation": info.oid, "names": list(names)}
     return {name for (name,) in session.pg.execute(query("catalog/readable_columns"), asked)}
+
+
+def require_readable(session: Session, info: TableInfo) -> None:
+    """Raise NotPermitted unless the current role may read some column of a relation."""
+    names = [column.name for column in info.columns]
+    if names and not readable_columns(session, info, names):
+        raise NotPermitted(
+            f"a right is missing: permission denied for table {info.name.name}",
+            hint="let the owner GRANT SELECT on it to this role, then: dbanon doctor",
+        )
 
 
 def unique_columns(session: Session, info: TableInfo) -> list[tuple[str, ...]]:

@@ -419,7 +419,7 @@ def test_init_says_what_it_did(run, bare_database):
     assert f"brought up to date (revision {revision})" in run("init").stdout
     bare_database.execute(
         "DROP TABLE dbanon.publishing, dbanon.policy_version, dbanon.sampling_key,"
-        " dbanon.schedule, dbanon.job, dbanon.spending;"
+        " dbanon.schedule, dbanon.job, dbanon.spending, dbanon.account;"
         "DROP TABLE dbanon.history, dbanon.history_figures, dbanon.history_key,"
         " dbanon.history_leaver, dbanon.history_member, dbanon.history_value;"
         "ALTER TABLE dbanon.release DROP COLUMN compared;"

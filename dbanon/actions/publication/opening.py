@@ -29,7 +29,7 @@ def publishing(
 ) -> Iterator[tuple[Session, list[Loaded]]]:
     """Open the one transaction of a publication, alone on its tables, each loaded in this order."""
     from dbanon.actions.preparation.loading import find_source
-    from dbanon.db import identity, schemas
+    from dbanon.db import catalog, identity, schemas
     from dbanon.db.metadata.migrate import require_current
     from dbanon.db.releases import turns, withdrawal
     from dbanon.db.releases.live import guards
@@ -47,6 +47,8 @@ def publishing(
         deed = Deed(", ".join(map(str, views)), "published")
         if keep:  # committed at once, so that publications into a new schema do not wait
             with session.transaction():
+                for info in found:
+                    catalog.require_readable(session, info)
                 for schema in sorted({view.schema or "public" for view in views}):
                     schemas.ensure(session, schema)
         with turns.alone(session, found, exclude_writers=bool(live), keep=keep, deed=deed):
