@@ -78,6 +78,12 @@ _WORDINGS = (
     _Wording("utility associations .+ distance", "associations: from the source", *_LOSS),
     _Wording(f"{_ERROR} median", r"median error of COUNT queries true of \1", *_LOST),
     _Wording(f"{_ERROR} upper", r"95th percentile of errors of COUNT queries true of \1", *_LOST),
+    _Wording(f"{_ERROR} imprecision", r"median imprecision of COUNT queries true of \1", *_LOST),
+    _Wording(
+        f"{_ERROR} imprecision_upper",
+        r"95th percentile of the imprecision of COUNT queries true of \1",
+        *_LOST,
+    ),
     _Wording(rf"{_LEARNING} accuracy \[release\]", r"learned: \1, accuracy", *_USED),
     _Wording(rf"{_LEARNING} auc \[release\]", r"learned: \1, AUC", *_USE),
     *(

@@ -79,10 +79,17 @@ class Telling:
 
     def _query(self, found: QueryError) -> QueryError:
         unit = unit_of(self.least, self.published)
-        median, upper = (
-            round(round(error / unit) * unit, _DIGITS) for error in (found.median, found.upper)
+
+        def told(share: float) -> float:
+            return round(round(share / unit) * unit, _DIGITS)
+
+        return replace(
+            found,
+            median=told(found.median),
+            upper=told(found.upper),
+            imprecision=told(found.imprecision),
+            imprecision_upper=told(found.imprecision_upper),
         )
-        return replace(found, median=median, upper=upper)
 
     def _attack(self, found: Attack) -> Attack:
         tried = self.rows(found.tried)

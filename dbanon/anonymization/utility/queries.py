@@ -1,7 +1,9 @@
 """Random COUNT queries: a range of one column and some values of another.
 
 They are answered as readers would: a class counts with its rows times the share of its cell that is
-asked for, in either column. The truth is counted in the source.
+asked for, in either column. The truth is counted in the source. The imprecision of a query is the
+number of rows of all classes that overlap it, minus the true count (Pervaiz et al., TKDE 2014,
+after LeFevre et al., TODS 2008); here it is relative to the true count, as the error is.
 """
 
 from __future__ import annotations
@@ -45,6 +47,17 @@ class Query(NamedTuple):
     rows: int
 
 
+class Deviations(NamedTuple):
+    """By what answers are off, (n,) each, relative to the true counts.
+
+    error: of the estimates, without a sign; imprecision: how many rows more are in the classes that
+    overlap the query, fewer than none where rows are left out.
+    """
+
+    error: Floats
+    imprecision: Floats
+
+
 class Asked(NamedTuple):
     """The queries of a range of one column and values of another; parts: see ``parts_of``."""
 
@@ -75,15 +88,18 @@ def query_errors(
         if share * published < least:
             continue
         asked = draw(readings, share=share, n=QUERIES, generator=generator)
-        found = errors(readings, asked, scale=scale)
-        if len(found):
-            median, upper = np.percentile(found, [50, 95])
+        found = deviations(readings, asked, scale=scale)
+        if len(found.error):
+            of_each = np.percentile(found, [50, 95], axis=1).T.round(6).tolist()
+            (median, upper), (imprecision, imprecision_upper) = of_each
             results.append(
                 QueryError(
                     selectivity=share,
-                    queries=len(found),
-                    median=round(float(median), 6),
-                    upper=round(float(upper), 6),
+                    queries=len(found.error),
+                    median=median,
+                    upper=upper,
+                    imprecision=imprecision,
+                    imprecision_upper=imprecision_upper,
                 )
             )
     return tuple(results)
@@ -116,43 +132,52 @@ def draw(
     return asked
 
 
-def errors(readings: Sequence[Reading], asked: Sequence[Asked], *, scale: float = 1.0) -> Floats:
-    """Return the relative error of the answer to each query; answers are times ``scale``."""
+def deviations(
+    readings: Sequence[Reading], asked: Sequence[Asked], *, scale: float = 1.0
+) -> Deviations:
+    """Return by what the answer to each query is off; answers are times ``scale``."""
     by_name = {reading.name: reading for reading in readings}
-    found = [np.zeros(0)]
+    found = [np.zeros((2, 0))]
     for each in asked:
-        answers = scale * estimates(by_name[each.ranged], by_name[each.column], each)
+        counted = scale * answers(by_name[each.ranged], by_name[each.column], each)
         truth = np.array([query.rows for query in each.queries])
-        found.append(np.abs(answers - truth) / truth)
-    return np.concatenate(found)
+        found.append((counted - truth) / truth)
+    estimated, possible = np.concatenate(found, axis=1)
+    return Deviations(np.abs(estimated), possible)
 
 
-def estimates(ranged: Reading, other: Reading, asked: Asked) -> Floats:
-    """Return how many rows readers take to answer each query."""
+def answers(ranged: Reading, other: Reading, asked: Asked) -> Floats:
+    """Return how many rows readers take to answer each query, and how many may, (2, n)."""
     joint = published_pairs(ranged, other)
     assert joint is not None  # noqa: S101 - of two sensitive columns nothing is asked
     of_parts = _shares_of_parts(other, asked)
     step = max(1, _AT_ONCE // max(ranged.n_labels, other.n_labels))
-    answers = []
+    found = []
     for at in range(0, len(asked.queries), step):
         some = asked.queries[at : at + step]
-        shares = ranged.runs(
-            np.array([query.first for query in some]), np.array([query.last for query in some])
-        )
+        first = np.array([query.first for query in some])
+        last = np.array([query.last for query in some])
+        # a class of several values that are asked for is counted once
         wanted = [sum(of_parts[part] for part in query.wanted) for query in some]
-        answers.append(((joint.T @ shares.T).T * np.array(wanted)).sum(axis=1))
-    return np.concatenate(answers)
+        shares, overlaps = np.minimum(np.array(wanted), 1.0).transpose(1, 0, 2)
+        estimated = (joint.T @ ranged.runs(first, last).T).T * shares
+        possible = (joint.T @ ranged.overlapping(first, last).T.astype(np.float64)).T * overlaps
+        found.append(np.array([estimated.sum(axis=1), possible.sum(axis=1)]))
+    return np.concatenate(found, axis=1)
 
 
 def _shares_of_parts(other: Reading, asked: Asked) -> dict[int, Floats]:
-    """Return the share of each label that each wanted part has."""
+    """Return the share of each label that each wanted part has, and which have any, (2, labels)."""
     found = {}
     for part in {part for query in asked.queries for part in query.wanted}:
         codes = np.flatnonzero(asked.parts == part)
         if other.line is None:
-            found[part] = other.covered(asked.parts == part)
+            shares = other.covered(asked.parts == part)
+            overlaps = shares > 0.0
         else:
-            found[part] = other.runs(codes[:1], codes[-1:])[0]
+            ends = codes[:1], codes[-1:]
+            shares, overlaps = other.runs(*ends)[0], other.overlapping(*ends)[0]
+        found[part] = np.array([shares, overlaps])
     return found
 
 

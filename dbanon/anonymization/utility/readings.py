@@ -154,6 +154,19 @@ class Reading:
         wanted = ((codes >= a) & (codes <= b) for a, b in zip(first, last, strict=True))
         return np.array([self.covered(each) for each in wanted]).reshape(len(first), -1)
 
+    def overlapping(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which labels may stand for a value from one code to another, as ``runs`` does.
+
+        On a line these are also the labels that have no more than an end in common with it.
+        """
+        shares = self.runs(first, last)
+        if self.line is None or self.members is not None:
+            return shares > 0.0
+        meets = (self.first <= last[:, None]) & (self.last >= first[:, None])
+        # neighbours, each half a step wide, may overlap by what their ends were rounded
+        overlaps: NDArray[np.bool_] = (shares > _SLACK) | (meets & (self.first <= self.last))
+        return overlaps
+
     def moments(self) -> Moments:
         """Return those of each label; of sets those of their elements."""
         assert self.line is not None  # noqa: S101 - the caller has looked

@@ -110,6 +110,7 @@ def of_queries(found: Sequence[QueryError]) -> Table:
         "median error": FIGURE,
         "from 0 to 100%": ROOM,
         "19 of 20 are below": FIGURE,
+        "median imprecision": FIGURE,
         "queries": FIGURE,
     }
     rows = (
@@ -118,11 +119,15 @@ def of_queries(found: Sequence[QueryError]) -> Table:
             percent(one.median),
             (Bar(Ink.USE, one.median, percent(one.median)),),
             percent(one.upper),
+            percent(one.imprecision),
             number(one.queries),
         )
         for one in found
     )
-    caption = "Errors of random COUNT queries, relative to the true count"
+    caption = (
+        "Errors of random COUNT queries, and how many rows too many the classes that overlap them"
+        " have (imprecision), relative to the true count"
+    )
     return Table(caption, heads, tuple(rows))
 
 

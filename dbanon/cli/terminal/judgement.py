@@ -114,12 +114,16 @@ def utility(found: Utility) -> None:
         title = "Distributions: 0% is as in the source, 100% has nothing in common with it"
         console.table(("column", "distance"), lost, title=title)
     errors = [
-        (percent(one.selectivity), one.queries, percent(one.median), percent(one.upper))
+        (
+            *(percent(one.selectivity), one.queries, percent(one.median), percent(one.upper)),
+            *(percent(one.imprecision), percent(one.imprecision_upper)),
+        )
         for one in found.queries
     ]
     if errors:
-        title = "COUNT queries: relative errors"
-        console.table(("true of", "queries", "median", "95th percentile"), errors, title=title)
+        title = "COUNT queries: relative errors; imprecision: rows too many in overlapping classes"
+        of_each = ("median", "95th percentile", "imprecision", "its 95th percentile")
+        console.table(("true of", "queries", *of_each), errors, title=title)
     learned = [
         (
             *(one.column, one.classifier, *map(percent, one.accuracy)),

@@ -187,12 +187,19 @@ class Association:
 
 @dataclass(frozen=True, slots=True)
 class QueryError:
-    """Relative errors of random COUNT queries true of about ``selectivity`` of the rows."""
+    """How far off are the answers to random COUNT queries true of about a share of the rows.
+
+    selectivity: that share; median, upper: of the relative errors, the median and the 95th
+    percentile; imprecision, imprecision_upper: those of how many rows more than the true ones are
+    in classes that overlap the query, relative to the true ones.
+    """
 
     selectivity: float
     queries: int
     median: float
     upper: float
+    imprecision: float
+    imprecision_upper: float
 
 
 @dataclass(frozen=True, slots=True)

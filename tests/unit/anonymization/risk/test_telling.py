@@ -323,9 +323,10 @@ def test_a_share_is_not_hidden_for_one_who_had_the_value_and_has_left():
 
 
 def test_errors_of_queries_are_told_in_steps_of_k_rows():
-    errors = tuple(QueryError(0.05, 1000, median, 1.4) for median in (0.26, 0.27, 0.29))
+    errors = tuple(QueryError(0.05, 1000, one, 1.4, one, 1.4) for one in (0.26, 0.27, 0.29))
     found = Telling(60, K).utility(Utility(queries=errors)).queries
     assert [(0.25, 1.417)] * 3 == [(one.median, one.upper) for one in found]
+    assert [(0.25, 1.417)] * 3 == [(one.imprecision, one.imprecision_upper) for one in found]
 
 
 @pytest.mark.parametrize("last", ["[60,)", "(,)"])

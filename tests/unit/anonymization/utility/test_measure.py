@@ -3,17 +3,18 @@
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from builders import LETTERS, encoded, policy_of, tables_and_requirements
 from hypothesis import given
 from selection import some
 
 from dbanon.anonymization.pipeline import run
-from dbanon.anonymization.released.reading import of_outcome
+from dbanon.anonymization.released.reading import of_outcome, of_texts
 from dbanon.anonymization.utility.classifications import target_of
 from dbanon.anonymization.utility.classifiers import BOOSTING, LOGISTIC, features_of, scores
 from dbanon.anonymization.utility.measure import utility_of
-from dbanon.anonymization.utility.queries import Asked, Query, draw, errors, query_errors
+from dbanon.anonymization.utility.queries import Asked, Query, deviations, draw, query_errors
 from dbanon.anonymization.utility.readings import readings_of
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.progress import Stages
@@ -78,9 +79,49 @@ def test_the_error_of_an_answer_is_its_distance_over_the_truth(published):
     age, sex = table.quasi[0], table.quasi[2]
     truth = int(((age.codes <= 20) & (sex.codes == 0)).sum())
     asked = Asked("age", "sex", np.arange(3), (Query(0, 20, (0,), truth), Query(0, 20, (0,), 1)))
-    assert [0.0, truth - 1.0] == pytest.approx(errors(readings, [asked]).tolist())
-    doubled = errors(readings, [asked], scale=2.0)
-    assert [1.0, 2.0 * truth - 1.0] == pytest.approx(doubled.tolist())
+    assert [0.0, truth - 1.0] == pytest.approx(deviations(readings, [asked]).error.tolist())
+    doubled = deviations(readings, [asked], scale=2.0)
+    assert [1.0, 2.0 * truth - 1.0] == pytest.approx(doubled.error.tolist())
+
+
+AGES = [20, 21, 22, 23, 30, 31, 32, 33, 40, 41, 42, 43, *[50] * 4]
+SEXES = ["f", "f", "m", "m", *"ffff", *"mmmm", *"ffff"]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "sexes", "true", "rows"),
+    [
+        (0, 3, "f", 2, 4),  # ages 20 to 23, whose class has both sexes
+        (1, 4, "m", 2, 4),  # 21 to 30: the next class begins with 30, but has no men
+        (3, 4, "fm", 2, 8),  # 23 to 30: one row of each of two classes
+        (12, 12, "f", 4, 4),  # 50, a class of its own
+    ],
+)
+def test_the_imprecision_is_how_many_rows_too_many_overlapping_classes_have(
+    first, last, sexes, true, rows
+):
+    rules = {"sex": {"recoding": "set"}}
+    table = encoded({"age": AGES, "sex": SEXES}, rules=rules)
+    cells = {
+        "age": [age for age in ("[20,23]", "[30,33]", "[40,43]", "[50,50]") for _ in range(4)],
+        "sex": [sex for sex in ("{f,m}", "{f}", "{m}", "{f}") for _ in range(4)],
+    }
+    policy = policy_of(["age", "sex"], k=4, rules=rules)
+    released = of_texts(table, pa.table(cells), np.ones(16, np.int64), policy=policy)
+    wanted = tuple("fm".index(sex) for sex in sexes)
+    asked = Asked("age", "sex", np.arange(3), (Query(first, last, wanted, true),))
+    found = deviations(readings_of(released), [asked])
+    assert [rows / true - 1.0] == pytest.approx(found.imprecision.tolist())
+
+
+@pytest.mark.parametrize("last", ["[30.5,40.5]", "[30.5,40.5)"])
+def test_a_class_overlaps_a_query_that_ends_where_it_begins(last):
+    table = encoded({"amount": [10.5, 20.5, 30.5, 35.5], "sex": [*"ffff"]})
+    shown = pa.table({"amount": [*["[10.5,20.5]"] * 2, *[last] * 2], "sex": [*"ffff"]})
+    policy = policy_of(["amount", "sex"], k=2)
+    released = of_texts(table, shown, np.ones(4, np.int64), policy=policy)
+    asked = Asked("amount", "sex", np.arange(2), (Query(1, 2, (0,), 2), Query(0, 1, (0,), 2)))
+    assert [1.0, 0.0] == deviations(readings_of(released), [asked]).imprecision.tolist()
 
 
 def test_what_is_published_exactly_has_no_errors(published):
@@ -88,6 +129,7 @@ def test_what_is_published_exactly_has_no_errors(published):
     found = query_errors(readings, least=1, generator=np.random.default_rng(1))
     assert [0.005, 0.01, 0.05] == [error.selectivity for error in found]
     assert {(0.0, 0.0)} == {(error.median, error.upper) for error in found}
+    assert {(0.0, 0.0)} == {(error.imprecision, error.imprecision_upper) for error in found}
 
 
 def test_nothing_is_asked_about_fewer_rows_than_k(published):

@@ -16,7 +16,7 @@ from dbanon.anonymization.registry import RECODINGS
 from dbanon.anonymization.released.reading import of_outcome
 from dbanon.anonymization.utility.associations import association
 from dbanon.anonymization.utility.bins import Bins, categories_of
-from dbanon.anonymization.utility.queries import Asked, Query, estimates, parts_of
+from dbanon.anonymization.utility.queries import Asked, Query, answers, parts_of
 from dbanon.anonymization.utility.readings import readings_of
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.table import ColumnKind
@@ -103,7 +103,7 @@ def test_answers_are_sums_of_rows_times_the_shares_of_both_conditions(made, data
         * taken[second.name].get(second.values[code], 0.0)
         for rows, taken in classes_of(table, assignment)
     )
-    assert [expected] == pytest.approx(estimates(ranged, other, asked).tolist())
+    assert [expected] == pytest.approx(answers(ranged, other, asked)[0].tolist())
 
 
 @given(publications())

@@ -144,9 +144,9 @@ def made_utility():
         ),
         associations=(Association(QUASI, source, kept),),
         queries=(
-            QueryError(0.005, 1_000, 0.142, 12.4),
-            QueryError(0.01, 1_000, 0.091, 0.71),
-            QueryError(0.05, 1_000, 0.042, 0.31),
+            QueryError(0.005, 1_000, 0.142, 12.4, 3.9, 31.0),
+            QueryError(0.01, 1_000, 0.091, 0.71, 2.4, 9.0),
+            QueryError(0.05, 1_000, 0.042, 0.31, 1.1, 3.2),
         ),
         classifications=(
             Classification("death", "gradient boosting", (0.81, 0.79, 0.72), (0.86, 0.83, 0.5)),

@@ -98,7 +98,7 @@ def test_a_page_says_what_a_report_says(report):
         "age: 2.10% apart",
         "[85,101) hidden hidden",
         "age, death 0.57 0.51",
-        "about 0.50% 14.20% 14.20% 1,240% 1,000",
+        "about 0.50% 14.20% 14.20% 1,240% 390.00% 1,000",
         "death gradient boosting accuracy 81.00% 79.00% 72.00%",
         "nothing finer than bands of 5; one band from 85 on int4range",
         "masked by rounding (base 0.1)",

@@ -27,7 +27,7 @@ RISK = Risk(
 )
 USE = Utility(
     distributions=(Distribution("age", ("a",), (1.0,), (1.0,), 0.125),),
-    queries=(QueryError(0.01, 1000, 0.042, 0.246),),
+    queries=(QueryError(0.01, 1000, 0.042, 0.246, 1.37, 8.5),),
     classifications=(
         Classification("salary", "boosting", (0.85, 0.81, 0.75), None),
         Classification("sex", "boosting", (0.5, 0.45, 0.5), None),
@@ -76,7 +76,7 @@ def test_use_is_shown(capsys):
     judgement.utility(USE)
     assert {
         "age 12.50%",
-        "1.00% 1,000 4.20% 24.60%",
+        "1.00% 1,000 4.20% 24.60% 137.00% 850.00%",
         "salary boosting 85.00% 81.00% 75.00% - - -",
         USE.classifications[1].guessed_in_words,
     } < set(lines(capsys))
