@@ -148,6 +148,8 @@ METRICS: Mapping[str, metrics.Metric] = {
     "md": metrics.minimal_distortion,
     "prec": metrics.precision,
     "sse-ratio": metrics.sse_ratio,
+    "max-radius": metrics.max_radius,
+    "size-times-radius": metrics.size_times_radius,
     "il1": metrics.il1,
     "il2": metrics.il2,
     "il3": metrics.il3,

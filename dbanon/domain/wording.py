@@ -209,6 +209,10 @@ MEANINGS: Mapping[str, Meaning] = {
     "md": Meaning("minimal distortion", "cells published coarser than they are, or not at all"),
     "prec": Meaning("precision", "1 less how high in its tree a cell is on average; 1 is exact"),
     "sse-ratio": Meaning("SSE / SST", "variation of numbers and dates lost within classes, in %"),
+    "max-radius": Meaning(
+        "greatest radius", "distance of the row farthest from the central row of its class"
+    ),
+    "size-times-radius": Meaning("rows x radius", "the sum of that over all classes"),
     "il1": Meaning("IL1, of cells", "mean of |x - x'| / |x| of published numbers, but for x = 0"),
     "il2": Meaning("IL2, of means", "the same of the means of columns; 0 is as before"),
     "il3": Meaning("IL3, of variances", "the same of their variances"),

@@ -38,6 +38,16 @@ def precision(table, classes, n_suppressed):
     return 1 - climbed / (table.n_rows * len(table.quasi))
 
 
+def radii(table, classes):
+    """Return for each class the distance of the farthest row from its most central row."""
+
+    def apart(a, b):
+        pairs = ((column, column.codes[[a, b]].tolist()) for column in table.quasi)
+        return sum(naive.cost_of_codes(column, pair, by_height=True) for column, pair in pairs)
+
+    return [min(max(apart(a, b) for b in rows) for a in rows) for rows in classes]
+
+
 def entropy(labels):
     shares = [Fraction(count, len(labels)) for count in Counter(labels).values()]
     return -sum(float(share) * log2(share) for share in shares)

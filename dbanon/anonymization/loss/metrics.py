@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymization.loss.costs import box_losses, height_costs, leaf_excess
+from dbanon.anonymization.loss.radii import class_radii
 from dbanon.anonymization.loss.scores import standardized
 from dbanon.anonymization.loss.statistics import (
     StatisticalLoss,
@@ -68,6 +69,11 @@ class Publication:
 
         lo, hi, _ = group_boxes(self.table.codes, self.classes, len(self.size))
         return lo, hi
+
+    @cached_property
+    def radii(self) -> Floats | None:
+        """The radius of each class, (n_classes,), None if too many pairs of rows share one."""
+        return class_radii(self.table, self.classes, self.size)
 
 
 Metric = Callable[[Publication], float | None]
@@ -259,6 +265,21 @@ def sse_ratio(published: Publication) -> float | None:
         error += float(((scores - means[classes]) ** 2).sum())
         total += float((scores**2).sum())
     return 100.0 * error / total if total > 0.0 else None
+
+
+def max_radius(published: Publication) -> float | None:
+    """Return the greatest radius of a class, which r-gather minimizes (Aggarwal et al., TALG 2010).
+
+    Suppressed rows are in no class and do not count, neither here nor in the next. None if classes
+    have too many pairs of rows (see ``radii``).
+    """
+    return None if published.radii is None else float(published.radii.max(initial=0.0))
+
+
+def size_times_radius(published: Publication) -> float | None:
+    """Return the sum over classes of rows times radius, which r-cellular clustering minimizes."""
+    radii = published.radii
+    return None if radii is None else float((radii * published.size).sum())
 
 
 def classification(published: Publication) -> float | None:

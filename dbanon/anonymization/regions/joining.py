@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import Policy
 
 # These compare each row with what is published of it, and nobody has all rows.
-_OF_ROWS = frozenset({"sse-ratio", "il1", "il2", "il3", "il4", "il5", "il-overall", "il1s"})
+_OF_ROWS = frozenset(
+    {"sse-ratio", "max-radius", "size-times-radius"}
+    | {"il1", "il2", "il3", "il4", "il5", "il-overall", "il1s"}
+)
 
 
 @dataclass(frozen=True, eq=False)

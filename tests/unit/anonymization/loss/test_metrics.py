@@ -14,7 +14,7 @@ from naive import metrics as twins
 from dbanon.anonymization.algorithms.partitioning.mondrian import RelaxedMondrian
 from dbanon.anonymization.encoding.encode import encode
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.loss import metrics
+from dbanon.anonymization.loss import metrics, radii
 from dbanon.anonymization.loss.costs import leaf_shares
 from dbanon.anonymization.pipeline import published_values
 from dbanon.anonymization.registry import METRICS, RECODINGS, default_recoding
@@ -180,6 +180,37 @@ def test_distortion_precision_and_gain_equal_their_naive_twins(drawn, data):
     labels = [table.label[rows].tolist() for rows in classes]
     expected = twins.gain_per_privacy_loss(labels)
     assert expected == pytest.approx(loss.metrics["igpl"], abs=1e-9)
+
+
+@given(tables_and_requirements(max_sensitive=0, weights=(1.0, 0.25)), st.data())
+def test_radii_equal_their_naive_twin(drawn, data):
+    table, k, _ = drawn
+    ids = data.draw(st.lists(st.integers(-1, 2), min_size=table.n_rows, max_size=table.n_rows))
+    ids[0] = 0
+    group = np.unique([-1, *ids], return_inverse=True)[1][1:] - 1
+    published, loss = measured(table, group.tolist(), k=k)
+    classes = naive.members(Assignment(published.classes, len(published.size)))
+    expected = twins.radii(table, classes)
+    total = sum(len(rows) * radius for rows, radius in zip(classes, expected, strict=True))
+    assert [max(expected), total] == pytest.approx(
+        [loss.metrics["max-radius"], loss.metrics["size-times-radius"]]
+    )
+
+
+def test_a_radius_is_that_of_the_most_central_row():
+    table = encoded({"x": [0, 1, 2, 4, 10, 10]})
+    loss = measured(table, [0, 0, 0, 0, 1, 1], k=2)[1].metrics
+    assert 2 / 10 == pytest.approx(loss["max-radius"])  # 2 is 2 from 0 and 4
+    assert 4 * 2 / 10 == pytest.approx(loss["size-times-radius"])
+
+
+def test_radii_of_classes_with_too_many_pairs_of_rows_are_not_measured(monkeypatch):
+    table = encoded({"x": [0, 1, 2, 4, 10, 10]})
+    monkeypatch.setattr(radii, "MOST_PAIRS", 4 * 4 + 2 * 2)
+    assert "max-radius" in measured(table, [0, 0, 0, 0, 1, 1], k=2)[1].metrics
+    monkeypatch.setattr(radii, "MOST_PAIRS", 4 * 4 + 2 * 2 - 1)
+    found = measured(table, [0, 0, 0, 0, 1, 1], k=2)[1].metrics
+    assert not {"max-radius", "size-times-radius"} & found.keys()
 
 
 def test_precision_is_that_of_sweeney():

@@ -33,7 +33,8 @@ KINDS = {
     "height": ColumnKind.FLOAT,
     "disease": ColumnKind.CATEGORY,
 }
-OF_ROWS = {"sse-ratio", "il1", "il2", "il3", "il4", "il5", "il-overall", "il1s"}
+OF_NUMBERS = {"il1", "il2", "il3", "il4", "il5", "il-overall", "il1s"}
+OF_ROWS = {"sse-ratio", "max-radius", "size-times-radius", *OF_NUMBERS}
 
 
 @pytest.fixture(scope="module")
