@@ -164,3 +164,26 @@ def test_init_brings_an_older_schema_up_to_date(database):
         pass
     assert {"changed": True, "former": "0001", **CURRENT} == init(database.settings)
     assert database.execute("SELECT content FROM dbanon.release") == []
+
+
+def test_what_no_worker_could_read_is_repaired_by_the_upgrade(database):
+    downgrade(database, "0014")
+    database.execute(
+        "INSERT INTO dbanon.schedule (table_schema, table_name, cron, zone, stored_at) VALUES"
+        " ('public', 'a', '@daily', 'UTC', 'infinity'),"
+        " ('public', 'b', '@daily', 'UTC', '0044-03-15 BC'),"
+        " ('public', 'c', '@daily', 'UTC', '2026-01-01')"
+    )
+    database.execute(
+        "INSERT INTO dbanon.job (table_schema, table_name, state, due_at, attempts) VALUES"
+        " ('public', 'a', 'failed', 'infinity', 0), ('public', 'b', 'failed', NULL, 2147483647),"
+        " ('public', 'c', 'failed', '2026-01-01', 3)"
+    )
+    init(database.settings)
+    jobs = database.execute("SELECT table_name, attempts FROM dbanon.job")
+    schedules = database.execute(
+        "SELECT table_name, stored_at > now() - interval '1 hour' AND stored_at <= now()"
+        " FROM dbanon.schedule ORDER BY table_name"
+    )
+    assert [("c", 3)] == jobs
+    assert [("a", True), ("b", True), ("c", False)] == schedules
