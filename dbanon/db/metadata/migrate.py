@@ -139,6 +139,10 @@ def grant_everyday(session: Session, role: str, *, views: str) -> None:
     session.pg.execute(_everyday_rights(role, views))
 
 
+# An empty database has no trigger that could be dropped before one is made.
+_NO_NOTICES = "SET LOCAL client_min_messages = warning"
+
+
 def script(*, role: str | None = None, owner: str | None = None, views: str) -> str:
     """Return the SQL of ``install`` on an empty database, for a DBA to read and run.
 
@@ -153,7 +157,7 @@ def script(*, role: str | None = None, owner: str | None = None, views: str) -> 
     tables = output.getvalue().removeprefix("BEGIN;").rstrip().removesuffix("COMMIT;").strip()
     functions = _statements(_function_statements())
     parts = [
-        "BEGIN;\n" + "\n".join(f"{setting};" for setting in SETTINGS),
+        "BEGIN;\n" + "\n".join(f"{setting};" for setting in (*SETTINGS, _NO_NOTICES)),
         _statements(_schema_statements(role=role, owner=owner, views=views)),
         tables,
         functions,
