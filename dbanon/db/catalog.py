@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db.identity import admit, harmless, readable
-from dbanon.db.queries import identifiers, query, text_of
+from dbanon.db.queries import equal_text, identifiers, query, text_of
 from dbanon.domain.errors import NotPermitted, TableNotFound
 from dbanon.domain.table import (
     Below,
@@ -289,7 +289,7 @@ def sampled_hashes(
     Equal values have equal hashes, and NULL has one of its own; the values stay where they are. Of
     a table it is the same sample each time.
     """
-    texts = [_text(info.column(name)) for name in names]
+    texts = [equal_text(info.column(name), sql.Identifier(name)) for name in names]
     hashes = [sql.SQL("coalesce(hashtextextended({}, 0), 0)").format(text) for text in texts]
     source: sql.Composable = readable(session, info)
     share = sql.Literal(min(most / max(n_rows, 1), 1.0))
@@ -301,13 +301,6 @@ def sampled_hashes(
     statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(hashes), source)
     with harmless(session):
         return session.pg.execute(statement).fetchall()
-
-
-def _text(column: ColumnInfo) -> sql.Composed:
-    """Compose a text that equal values share: those of numbers may have zeros at the end."""
-    if column.kind is ColumnKind.DECIMAL and column.base_schema == "pg_catalog":
-        return sql.SQL("trim_scale({}::numeric)::text").format(sql.Identifier(column.name))
-    return text_of(column, sql.Identifier(column.name))
 
 
 def distinct_values(session: Session, info: TableInfo, column: str, limit: int) -> list[str]:

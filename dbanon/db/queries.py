@@ -47,6 +47,27 @@ def text_of(column: ColumnInfo, value: sql.Composable) -> sql.Composed:
     return sql.SQL("CASE WHEN {0} IS NOT NULL THEN format('%s', {0}) END").format(value)
 
 
+# Equal numbers may have more zeros at their end, zero may have a sign, and a day is 24 hours.
+_SPELLED_ALIKE = {
+    "numeric": "trim_scale({})::text",
+    "float4": "CASE WHEN {0} = 0 THEN '0' ELSE {0}::text END",
+    "float8": "CASE WHEN {0} = 0 THEN '0' ELSE {0}::text END",
+    "interval": "justify_interval({})::text",
+}
+
+
+def equal_text(column: ColumnInfo, value: sql.Composable) -> sql.Composed:
+    """Compose a text that values of the column share if and only if they are equal.
+
+    Whatever reads, counts, judges or remembers values tells them apart by it; ``dbanon.equal_text``
+    is the same in the database. Values of other types are equal as their texts are, or are refused
+    (``ColumnInfo.is_equal_by_text``).
+    """
+    if column.base_schema == "pg_catalog" and column.base_type in _SPELLED_ALIKE:
+        return sql.SQL(_SPELLED_ALIKE[column.base_type]).format(value)
+    return text_of(column, value)
+
+
 def lasting_value(column: ColumnInfo, value: sql.Composable) -> sql.Composable:
     """Compose a value of the column in a type that nobody but a superuser can change or drop."""
     if column.shown is not None:

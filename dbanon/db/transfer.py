@@ -19,7 +19,7 @@ from pyarrow import csv
 
 from dbanon.db import identity
 from dbanon.db.failures import reading_failure
-from dbanon.db.queries import identifiers, text_of
+from dbanon.db.queries import equal_text, identifiers, text_of
 from dbanon.db.session import settings_statements
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import Comparison, Role
@@ -162,22 +162,22 @@ def require_fit(session: Session, info: TableInfo, policy: Policy) -> None:
 
 
 def require_one_text(session: Session, info: TableInfo, policy: Policy) -> None:
-    """Raise PolicyError naming every sensitive column with equal values that differ as texts.
+    """Raise PolicyError naming every column with equal values or persons that differ as texts.
 
-    The search counts values by their texts, the database by the equality of their type: it would
+    The search counts both by their texts, the database by the equality of their type: it would
     count fewer.
     """
     problems = []
-    for rule in policy.with_role(Role.SENSITIVE):
-        column = info.column(rule.column)
-        if column.is_equal_by_text or not column.has_equality:
+    names = {rule.column for rule in policy.with_role(Role.SENSITIVE)} | {policy.subject}
+    for column in info.columns:
+        if column.name not in names or column.is_equal_by_text or not column.has_equality:
             continue
         name = sql.Identifier(column.name)
         statement = sql.SQL(_WRITTEN_DIFFERENTLY).format(
             source=identity.readable(session, info),
             selected=selected(policy, info),
             value=name,
-            text=text_of(column, name),
+            text=equal_text(column, name),
         )
         with identity.harmless(session):
             (count,) = session.pg.execute(statement).fetchone() or (0,)
@@ -189,8 +189,8 @@ def require_one_text(session: Session, info: TableInfo, policy: Policy) -> None:
     if problems:
         raise PolicyError(
             "; ".join(problems),
-            hint="publish a generated column that writes each in one way, as justify_interval(),"
-            " lower() and trim_scale() do, or give the column another role",
+            hint="publish a generated column that writes each in one way, as lower() does,"
+            " or give the column another role",
         )
 
 
@@ -206,7 +206,8 @@ def read(session: Session, info: TableInfo, policy: Policy, *, within: Within = 
     parts = [_key(column) for column in keys]
     parts += [value_of(info.column(rule.column), rule.role) for rule in rules]
     kept = _kept(info, policy) if info.is_computed or _is_masked(policy) else []
-    parts += [text_of(info.column(name), sql.Identifier(name)) for name in kept]
+    spelled = {name: equal_text if name == policy.subject else text_of for name in kept}
+    parts += [spelled[name](info.column(name), sql.Identifier(name)) for name in kept]
     statement = sql.SQL("SELECT {} FROM {} WHERE {} AND {}").format(
         sql.SQL(", ").join(parts),
         identity.readable_elsewhere(session, info),
@@ -338,7 +339,7 @@ def _key(column: ColumnInfo) -> sql.Composed:
     name = sql.Identifier(column.name)
     if column.kind is ColumnKind.INTEGER:
         return _integer(column, name)
-    return text_of(column, name)
+    return equal_text(column, name)
 
 
 def _integer(column: ColumnInfo, name: sql.Identifier) -> sql.Composed:
@@ -353,9 +354,7 @@ def value_of(column: ColumnInfo, role: Role) -> sql.Composed:
         return _integer(column, name)
     if role is Role.QUASI and column.kind in _QUASI_CASTS:
         return sql.SQL(_QUASI_CASTS[column.kind]).format(name)
-    if column.kind is ColumnKind.DECIMAL:
-        return sql.SQL("trim_scale({})::text").format(name)
-    return text_of(column, name)
+    return equal_text(column, name)
 
 
 def _texts(connection: AdbcConnection, statement: str) -> list[str]:

@@ -176,6 +176,7 @@ _EQUAL_BY_TEXT = frozenset(
     | {"date", "time", "timetz", "timestamp", "timestamptz"}
     | {"int4range", "int8range", "daterange", "tsrange", "tstzrange"}
 )
+_SPELLED_ALIKE = frozenset({"numeric", "float4", "float8", "interval"})  # but in arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,13 +212,14 @@ class ColumnInfo:
     def is_equal_by_text(self) -> bool:
         """Whether values that are published are equal if and only if they are read as one text.
 
-        Numbers are read without trailing zeros, and types of users are published as texts.
+        Numbers and intervals are read as what equal ones share, and types of users are published as
+        texts.
         """
         if self.loose_collation:
             return False
         published = self.base_type if self.base_schema == "pg_catalog" else self.shown or "text"
         name = published.removeprefix("_")
-        return name in _EQUAL_BY_TEXT or published in {"numeric", "float4", "float8"}
+        return name in _EQUAL_BY_TEXT or published in _SPELLED_ALIKE
 
 
 @dataclass(frozen=True, slots=True)

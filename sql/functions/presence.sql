@@ -57,12 +57,9 @@ BEGIN
     ),
     columns AS (
         SELECT b.position, b.name,
-               CASE WHEN pt.typnamespace <> 'pg_catalog'::regnamespace
-                    THEN format('CASE WHEN p.%1$I IS NOT NULL THEN format(''%%s'', p.%1$I) END', b.name)
-                    WHEN pt.typname = 'numeric' THEN format('trim_scale(p.%I)::text', b.name)
-                    WHEN pt.typname IN ('float4', 'float8')
+               CASE WHEN pt.oid IN ('float4'::regtype, 'float8'::regtype)
                     THEN format('trim_scale(p.%I::text::numeric)::text', b.name)
-                    ELSE format('p.%I::text', b.name) END AS spelled,
+                    ELSE dbanon.equal_text(pt.oid, format('p.%I', b.name)) END AS spelled,
                CASE WHEN r.rngsubtype IS NOT NULL THEN format_type(r.rngsubtype, NULL)
                     WHEN t.typelem <> 0 AND t.typcategory = 'A' THEN format_type(t.typelem, NULL)
                     ELSE 'text COLLATE "C"' END AS compared,

@@ -58,10 +58,7 @@ BEGIN
                  AND t.typnamespace = 'pg_catalog'::regnamespace
                 THEN 'v.s::text::double precision'
                 ELSE 'NULL::double precision' END,
-           CASE WHEN t.typnamespace <> 'pg_catalog'::regnamespace
-                THEN 'CASE WHEN v.s IS NOT NULL THEN format(''%s'', v.s) END'
-                WHEN t.typname = 'numeric' THEN 'trim_scale(v.s)::text'
-                ELSE 'v.s::text' END
+           dbanon.equal_text(b.typid, 'v.s')
       INTO value_order, value_number, value_label
       FROM base AS b
       JOIN pg_type AS t ON t.oid = b.typid AND t.typtype <> 'd';

@@ -305,7 +305,7 @@ def _encoded(
         rows = mask(session, rows, policy, info, fresh=fresh)
         kinds, ordered = {c.name: c.kind for c in info.columns}, policy.with_orders(info)
         encoded = encode(rows.columns, ordered, kinds=kinds, taxonomies=loaded.taxonomies)
-        subjects, owners = subjects_of(rows.columns, policy, kinds) if several else (None, None)
+        subjects, owners = subjects_of(rows.columns, policy) if several else (None, None)
         drawn = draws(session, rows, policy, subjects)
     return Source(
         rows=transfer.without_quasi(rows, policy),

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.table import ColumnKind, quote_identifier
+from dbanon.domain.table import quote_identifier
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import title
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -66,9 +64,7 @@ def with_subject(policy: Policy) -> Policy:
     return replace(policy, columns=tuple(columns))
 
 
-def subjects_of(
-    columns: pa.Table, policy: Policy, kinds: Mapping[str, ColumnKind]
-) -> tuple[NDArray[np.int32], pa.Array]:
+def subjects_of(columns: pa.Table, policy: Policy) -> tuple[NDArray[np.int32], pa.Array]:
     """Return the person of each row, numbered, and the value that names each."""
     import pyarrow as pa
 
@@ -82,11 +78,4 @@ def subjects_of(
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     numbered = pa.chunked_array([column.combine_chunks()]).dictionary_encode().combine_chunks()
-    is_float = kinds.get(policy.subject or "") is ColumnKind.FLOAT
-    if is_float and {"0", "-0"} <= set(numbered.dictionary.to_pylist()):
-        raise PolicyError(
-            f"subject column {quote_identifier(policy.subject or '')} has zeros of both signs:"
-            " they are equal, and written as two values",
-            hint="let the view give whole numbers or texts, or name another subject",
-        )
     return numbered.indices.to_numpy(), numbered.dictionary

@@ -14,7 +14,6 @@ from dbanon.domain.composition import RevealsMore
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import FULL_DOMAIN, GLOBAL, K_ANONYMITY, PAIRS, Role
 from dbanon.domain.release import Leavers, ReleaseKind
-from dbanon.domain.table import ColumnKind
 from dbanon.domain.text import command
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS
@@ -68,14 +67,11 @@ def obstacle(session: Session, loaded: Loaded, request: Request, present: Releas
         return "its buckets are dealt from all rows"
     found = changed(session, loaded.info, present, policy=policy, versions=loaded.versions)
     found = found or of_policy(policy, request)
-    return found if found or policy.subject is None else of_persons(policy, loaded.info)
+    return found if found or policy.subject is None else of_persons(policy)
 
 
-def of_persons(policy: Policy, info: TableInfo) -> str | None:
+def of_persons(policy: Policy) -> str | None:
     """Return what of a policy cannot be asked of persons of several rows by what is remembered."""
-    if info.column(policy.subject or "").kind is ColumnKind.DECIMAL:
-        # Numbers are read without the zeros at their end, with which they were remembered.
-        return "its subject is a number with decimal places"
     for spec in policy.models:
         if spec.name != K_ANONYMITY and (is_strict(spec) or not MODELS[spec.name].of_persons):
             return f"{spec.name} is proved of all rows of a person"

@@ -59,7 +59,7 @@ def obstacle_together(
         reason = changed(session, info, release, policy=policy, versions=versions)
         reason = reason or of_policy(policy, request)
         if reason is None and one is not loaded[0]:
-            reason = of_persons(policy, info)
+            reason = of_persons(policy)
         if reason is not None:
             return f"of {release.relation}, {reason}"
     if not joint.is_linked(session, {one.table: one.relation for one in present}):

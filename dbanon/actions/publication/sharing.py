@@ -10,7 +10,7 @@ from dbanon.actions.preparation.prepare import Prepared, among, in_force, read_s
 from dbanon.domain.errors import ConfigError, Unsatisfiable
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role
 from dbanon.domain.release import ReleaseKind, Sharing
-from dbanon.domain.table import ColumnKind, quote_identifier
+from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
 from dbanon.models.parameters import COLUMNS
 from dbanon.models.registry import MODELS
@@ -163,10 +163,7 @@ def _can_share(session: Session, policy: Policy, *, request: Request, info: Tabl
         return False
     if policy.anatomy:
         return False  # what is published of a class is who is in it
-    if within_classes(policy) or not _are_masked_alike(session, policy, info):
-        return False
-    # Numbers are read without the zeros at their end, with which they were remembered.
-    return policy.subject is None or info.column(policy.subject).kind is not ColumnKind.DECIMAL
+    return not within_classes(policy) and _are_masked_alike(session, policy, info)
 
 
 def _are_masked_alike(session: Session, policy: Policy, info: TableInfo) -> bool:

@@ -51,7 +51,7 @@ class Source:
             table = encode(columns, self.policy, kinds=kinds, taxonomies=self.trees)
             persons = None
             if self.policy.subject is not None:
-                persons = subjects_of(columns, self.policy, kinds)[0]
+                persons = subjects_of(columns, self.policy)[0]
         return Rows(table, persons)
 
 

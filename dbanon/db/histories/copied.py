@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon.db.queries import identifiers, query, template, text_of
+from dbanon.db.queries import equal_text, identifiers, query, template
 from dbanon.db.releases import copies, immutability, relations
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import Role
@@ -128,7 +128,7 @@ def _take_out(
     for rule in former.policy.with_role(Role.SENSITIVE):
         column, name = former.info.column(rule.column), sql.Literal(rule.column)
         spelled = "trim_scale(({})::numeric)::text" if column.kind in combinations.NUMBERS else "{}"
-        text = text_of(column, sql.Identifier("s", rule.column))
+        text = equal_text(column, sql.Identifier("s", rule.column))
         published.append(sql.SQL(spelled).format(text))
         remembered.append(sql.SQL(spelled).format(sql.SQL("v.value ->> {}").format(name)))
     array = sql.SQL("ARRAY[{}]::text[]")

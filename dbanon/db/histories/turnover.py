@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db.histories import memory
-from dbanon.db.queries import query, template, text_of
+from dbanon.db.queries import equal_text, query, template
 from dbanon.domain.checks import CheckFailed, CheckReport
 from dbanon.domain.text import command
 
@@ -71,7 +71,7 @@ def is_shown(session: Session, release: Release, info: TableInfo) -> sql.Compose
     own = [n for n, name in known.relations.items() if name == release.relation]
     names = [sql.Identifier(f"text_{place}") for place in range(len(known.person))]
     texts = [
-        sql.SQL("{} AS {}").format(text_of(info.column(column), sql.Identifier(column)), name)
+        sql.SQL("{} AS {}").format(equal_text(info.column(column), sql.Identifier(column)), name)
         for column, name in zip(known.person, names, strict=True)
     ]
     person = sql.SQL(", ").join(sql.SQL("p.{}").format(name) for name in names)
@@ -107,7 +107,7 @@ def _least(session: Session, known: Memory, number: int) -> int:
 def _present_in_source(publication: Publication, known: Memory) -> sql.Composed:
     """Compose how many of those shown are in the source, whatever the policy leaves out of it."""
     columns = [publication.info.column(name) for name in known.person]
-    person = [text_of(column, sql.Identifier("s", column.name)) for column in columns]
+    person = [equal_text(column, sql.Identifier("s", column.name)) for column in columns]
     return template(
         "histories/present_in_source",
         person=template("persons/person_hash", person=sql.SQL(", ").join(person)),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from psycopg import sql
 
-from dbanon.db.queries import template, text_of
+from dbanon.db.queries import equal_text, template
 from dbanon.domain.errors import DatabaseError
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ def members(publication: Publication, key: UUID | None) -> Members:
         joined = sql.SQL("{} AS r JOIN {} AS h ON h.place = r.place").format(rows, HASHED)
         return Members(joined, sql.Identifier("h", "person"), (HASHED,))
     if subject is not None:
-        of_subject = text_of(publication.info.column(subject), sql.Identifier("s", subject))
+        of_subject = equal_text(publication.info.column(subject), sql.Identifier("s", subject))
         source = publication.reading
         joined = sql.SQL("{} AS s JOIN {} AS r ON {}").format(source, rows, publication.join)
         return Members(joined, person_hash(of_subject))
     columns = zip(publication.key_columns, publication.info.primary_key, strict=True)
     parts = [
-        text_of(publication.info.column(column), sql.Identifier("r", name))
+        equal_text(publication.info.column(column), sql.Identifier("r", name))
         for name, column in columns
     ]
     return Members(sql.SQL("{} AS r").format(rows), person_hash(sql.SQL(", ").join(parts)))

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db.proofs.subjects import prove_persons, verdict
-from dbanon.db.queries import template, text_of
+from dbanon.db.queries import equal_text, template
 from dbanon.db.releases.publication import data_table
 from dbanon.domain.checks import CheckResult
 from dbanon.domain.policy import K_ANONYMITY
-from dbanon.domain.table import ColumnKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,10 +42,7 @@ def prove_linked(
 def _person(publication: Publication) -> sql.Composable:
     """Compose who a row ``s`` belongs to, as text, by no cast that somebody else made."""
     column = publication.info.column(publication.policy.subject or "")
-    value = sql.Identifier("s", column.name)
-    if column.kind is ColumnKind.DECIMAL:
-        return sql.SQL("trim_scale({})::text").format(value)  # equal numbers may have other zeros
-    return text_of(column, value)
+    return equal_text(column, sql.Identifier("s", column.name))
 
 
 def _members(publication: Publication, number: int) -> sql.Composed:

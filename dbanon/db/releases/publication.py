@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db.metadata.tables import DATA_SCHEMA
-from dbanon.db.queries import lasting_value, relation, template, text_of
+from dbanon.db.queries import equal_text, lasting_value, relation, template
 from dbanon.db.releases.column_types import published_type, stored_type
 from dbanon.db.releases.immutability import seen
 from dbanon.db.releases.pairs import pair
 from dbanon.domain.policy import BUCKET, PAIRS, Role
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.table import ColumnKind, TableName
+from dbanon.domain.table import TableName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -267,7 +267,7 @@ class Publication:
     def _pseudonym(self) -> sql.Composed:
         """Compose what stands for the person of a row ``s`` of the source."""
         columns = [self.info.column(name) for name in self.person]
-        texts = [_person_text(column, sql.Identifier("s", column.name)) for column in columns]
+        texts = [equal_text(column, sql.Identifier("s", column.name)) for column in columns]
         return template(
             "releases/pseudonym", key=sql.Literal(self.key), person=sql.SQL(", ").join(texts)
         )
@@ -301,10 +301,3 @@ _EXACT_TEXTS = frozenset(
 def data_table(prefix: str, release_id: int) -> sql.Identifier:
     """Name a private object of a release."""
     return sql.Identifier(DATA_SCHEMA, f"{prefix}_{release_id}")
-
-
-def _person_text(column: ColumnInfo, value: sql.Composable) -> sql.Composable:
-    """Compose what is the same text for equal values that may tell one person: 1.0 and 1.00."""
-    if column.kind is ColumnKind.DECIMAL:
-        return sql.SQL("trim_scale({})::text").format(value)
-    return text_of(column, value)

@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import psycopg
 import pytest
+from psycopg import sql
 from tables import patients_policy, rows_proved
 
 import dbanon
+from dbanon.db.queries import equal_text
 from dbanon.domain.checks import CheckReport, CheckResult, Verdict
 from dbanon.domain.policy import ColumnRule, Role
-from dbanon.domain.table import TableName
+from dbanon.domain.table import ColumnInfo, ColumnKind, TableName
 
 TABLE = TableName("public", "people")
 LOOSE = (
@@ -18,7 +20,6 @@ LOOSE = (
 )
 # A type, two ways to write a value, and another value.
 WRITTEN = {
-    "interval": ("interval", "1 day", "24:00:00", "2 days"),
     "interval[]": ("interval[]", "{1 day}", "{24:00:00}", "{2 days}"),
     "collation": ("text COLLATE public.loose", "flu", "Flu", "gout"),
     "jsonb": ("jsonb", '{"a": 1.0}', '{"a": 1.00}', '{"a": 2}'),
@@ -26,9 +27,12 @@ WRITTEN = {
     "numrange": ("numrange", "[1.0,2]", "[1.00,2]", "[1,3]"),
     "float8[]": ("float8[]", "{0}", "{-0}", "{1}"),
 }
+COLUMN = ColumnInfo("s", "text", "text", ColumnKind.OTHER)
 ONE_TEXT = {
     "numeric": ("numeric", "1.0", "1.00", "2"),
     "float8": ("float8", "0", "-0", "1"),
+    "float4": ("float4", "0", "-0", "1"),
+    "interval": ("interval", "1 day", "24:00:00", "2 days"),
     "char": ("char(4)", "flu", "flu ", "gout"),
     "text": ("text", "flu", "flu", "gout"),
 }
@@ -86,6 +90,70 @@ def test_equal_values_are_counted_as_one_wherever_reading_makes_them_one_text(da
     database.execute(update, (one, same))
     with pytest.raises(dbanon.Unsatisfiable, match="distinct values"):
         dbanon.plan(TABLE, settings=database.settings)
+
+
+def of_persons(database, of):
+    """Make persons with two rows each, who are numbered by columns of a type and told by these."""
+    database.execute(
+        f"CREATE TABLE public.people (id int PRIMARY KEY, age int, s text, person {of})"
+    )
+    database.execute(
+        "INSERT INTO public.people SELECT i, i / 20, CASE i % 4 WHEN 0 THEN 'gout' ELSE 'flu' END,"
+        " (i / 2)::text::numeric FROM generate_series(0, 79) AS i"
+    )
+    rules = (
+        ColumnRule("id", Role.IDENTIFIER),
+        ColumnRule("person", Role.IDENTIFIER),
+        ColumnRule("age", Role.QUASI),
+        ColumnRule("s", Role.SENSITIVE),
+    )
+    policy = replace(patients_policy(TABLE, k=5, l=2), columns=rules, subject="person")
+    dbanon.set_policy(TABLE, policy, settings=database.settings)
+
+
+@pytest.mark.parametrize("of", ["numeric", "float8"])
+def test_a_person_who_is_written_in_another_way_is_remembered_as_the_same(database, of):
+    of_persons(database, of)
+    dbanon.publish(TABLE, settings=database.settings)
+    remembered = database.execute(
+        "SELECT DISTINCT unnest(persons) FROM dbanon.history_member ORDER BY 1"
+    )
+    assert 40 == len(remembered)
+    other = "(person || '.00')::numeric" if of == "numeric" else "'-0'::float8 * (person + 1) / 1"
+    changed = "person > 0" if of == "numeric" else "person = 0 AND id % 2 = 0"
+    database.execute(f"UPDATE public.people SET person = {other} WHERE {changed}")
+    assert 40 == database.execute("SELECT count(DISTINCT person) FROM public.people")[0][0]
+    dbanon.publish(TABLE, settings=database.settings)
+    assert remembered == database.execute(
+        "SELECT DISTINCT unnest(persons) FROM dbanon.history_member ORDER BY 1"
+    )
+
+
+@pytest.mark.one_server
+def test_persons_that_are_equal_and_differ_as_texts_are_refused(database):
+    of_persons(database, "numeric")
+    database.execute(
+        "ALTER TABLE public.people ALTER person TYPE jsonb"
+        " USING (CASE id WHEN 0 THEN '0.0' ELSE person::text END)::jsonb"
+    )
+    with pytest.raises(dbanon.PolicyError, match=r"column person \(jsonb\) has 1 values"):
+        dbanon.plan(TABLE, settings=database.settings)
+
+
+def test_the_database_composes_the_same_text_for_every_type(database):
+    dbanon.init(settings=database.settings)
+    types = database.execute(
+        "SELECT t.oid, n.nspname, t.typname, dbanon.equal_text(t.oid, 'v.s')"
+        "  FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace"
+        " WHERE t.typtype <> 'd'"
+    )
+    with database.connect() as connection:
+        for _, schema, name, composed in types:
+            column = replace(COLUMN, base_schema=schema, base_type=name)
+            assert composed == equal_text(column, sql.SQL("v.s")).as_string(connection), name
+    assert {"numeric", "float4", "float8", "interval"} == {
+        name for _, schema, name, text in types if "v.s::text" != text and schema == "pg_catalog"
+    }
 
 
 @pytest.mark.one_server

@@ -8,7 +8,7 @@ from psycopg import sql
 
 from dbanon.db.models.functions import TYPES, arithmetic, fails
 from dbanon.db.models.statements import demands
-from dbanon.db.queries import template, text_of
+from dbanon.db.queries import equal_text, template
 from dbanon.domain.policy import Role
 from dbanon.models.base import Reads
 from dbanon.models.registry import MODELS
@@ -146,9 +146,7 @@ def _part(others: Sequence[sql.Identifier]) -> sql.Composable:
 
 def _label(column: ColumnInfo) -> sql.Composable:
     """Compose the text of a value as ``dbanon.tally`` spells it."""
-    if (column.base_schema, column.base_type) == ("pg_catalog", "numeric"):
-        return sql.SQL("trim_scale(v.s)::text")
-    return text_of(column, sql.SQL("v.s"))
+    return equal_text(column, sql.SQL("v.s"))
 
 
 def _number(column: ColumnInfo) -> sql.Composable:
