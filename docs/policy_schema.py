@@ -125,6 +125,7 @@ def _column() -> Schema:
         Role.SENSITIVE.value: QUASI_ONLY,
         Role.INSENSITIVE.value: (*QUASI_ONLY, *OF_VALUES),
         Role.IDENTIFIER.value: (*QUASI_ONLY, *OF_VALUES),
+        Role.WEIGHT.value: (*QUASI_ONLY, *OF_VALUES),
     }
     return {
         **_table(properties, described=_descriptions("## Keys of a column")),

@@ -129,7 +129,8 @@ class EncodedTable:
     quasi: the quasi-identifiers; sensitive: (n, s) int32, one column of dense codes for each
     sensitive attribute, in the order of the values (NULL is a value and has the last code);
     sensitive_names: its s names; domains: what the codes of each stand for; label: (n,) int32, the
-    class label of each row in dense codes, None where no column is one.
+    class label of each row in dense codes, None where no column is one; weights: (n,) float64, the
+    persons of a population that each row stands for, None if they were not read.
     """
 
     quasi: tuple[EncodedColumn, ...]
@@ -138,6 +139,7 @@ class EncodedTable:
     n_rows: int
     domains: tuple[SensitiveDomain, ...] = ()
     label: NDArray[np.int32] | None = None
+    weights: NDArray[np.float64] | None = None
 
     @property
     def codes(self) -> NDArray[np.int32]:
@@ -164,6 +166,7 @@ class EncodedTable:
             sensitive=self.sensitive[rows],
             n_rows=len(rows),
             label=None if self.label is None else self.label[rows],
+            weights=None if self.weights is None else self.weights[rows],
         )
 
 

@@ -17,12 +17,21 @@ if TYPE_CHECKING:
 
 
 class Role(StrEnum):
-    """What a column tells about a person (algorithm reference: attribute roles)."""
+    """What a column tells about a person (algorithm reference: attribute roles).
+
+    A weight is the number of persons of a population that a row of a survey stands for.
+    """
 
     IDENTIFIER = "identifier"
     QUASI = "quasi"
     SENSITIVE = "sensitive"
     INSENSITIVE = "insensitive"
+    WEIGHT = "weight"
+
+    @property
+    def is_published(self) -> bool:
+        """Whether readers get the column in some form."""
+        return self not in {Role.IDENTIFIER, Role.WEIGHT}
 
 
 _OF_INTEGERS, _OF_FRACTIONS = 1, 3  # decimals of a mean
@@ -74,8 +83,8 @@ class ColumnRule:
 
     @property
     def published_as(self) -> tuple[str, ...]:
-        """The columns that readers find it in, none for an identifier."""
-        if self.role is Role.IDENTIFIER:
+        """The columns that readers find it in, none for an identifier or a weight."""
+        if not self.role.is_published:
             return ()
         ends = PAIRS.get(self.recoding or "") if self.role is Role.QUASI else None
         return (self.column,) if ends is None else tuple(f"{self.column}{end}" for end in ends)
@@ -279,6 +288,11 @@ class Policy:
     def with_role(self, role: Role) -> tuple[ColumnRule, ...]:
         """Return the rules of that role, in column order."""
         return tuple(rule for rule in self.columns if rule.role is role)
+
+    @property
+    def weight(self) -> str | None:
+        """The column of survey weights, None if no column is one."""
+        return next((rule.column for rule in self.with_role(Role.WEIGHT)), None)
 
     @property
     def published_quasi(self) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dbanon.formats.policy.masking_steps import Masking
 
 _AS_IT_IS = frozenset({Role.SENSITIVE, Role.INSENSITIVE})
+_NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.DECIMAL, ColumnKind.FLOAT})
 _COUNTED = frozenset({Role.QUASI, Role.SENSITIVE})
 _MAX_DIGITS = 15
 _ROUNDED = {
@@ -71,6 +72,7 @@ def validate(
         *_of_roles(policy, info),
         *_of_subject(policy, info),
         *_of_class_label(policy),
+        *_of_weights(policy, info),
         *conditions.misfits(policy, info),
         *masking_steps.misfits(policy, info, make=masking),
         *anatomy.problems(policy),
@@ -244,6 +246,19 @@ def _of_class_label(policy: Policy) -> Iterator[str]:
             f"class label {quote_identifier(policy.class_label)} is no column that is published"
             f" as it is: give it the role insensitive{did_you_mean(policy.class_label, shown)}"
         )
+
+
+def _of_weights(policy: Policy, info: TableInfo) -> Iterator[str]:
+    rules = policy.with_role(Role.WEIGHT)
+    if len(rules) > 1:
+        names = ", ".join(quote_identifier(rule.column) for rule in rules)
+        yield f"one column has the role weight, and not {len(rules)}: {names}"
+    for column in info.columns:
+        if column.name == policy.weight and column.kind not in _NUMBERS:
+            yield (
+                f"weight column {quote_identifier(column.name)} is of type {column.type}, which is"
+                " no number: give it the role identifier"
+            )
 
 
 def _of_names(policy: Policy) -> Iterator[str]:

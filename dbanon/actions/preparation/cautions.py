@@ -139,7 +139,7 @@ def _some_rows(session: Session, info: TableInfo, policy: Policy) -> dict[str, l
 
     if not any(rule.role in AS_IT_IS for rule in policy.columns):
         return {}
-    shown = [rule.column for rule in policy.columns if rule.role is not Role.IDENTIFIER]
+    shown = [rule.column for rule in policy.columns if rule.role.is_published]
     comparable = [name for name in shown if info.column(name).kind.can_be_quasi]
     names = sorted(catalog.readable_columns(session, info, comparable))
     return catalog.first_rows(session, info, names, limit=_MOST_ROWS, length=LONGEST)

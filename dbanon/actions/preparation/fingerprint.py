@@ -24,7 +24,7 @@ def digest_of_rows(session: Session, info: TableInfo, policy: Policy) -> str:
     columns = [
         rule.column
         for rule in policy.columns
-        if rule.role is not Role.IDENTIFIER or rule.column == policy.subject
+        if rule.role.is_published or rule.column == policy.subject
     ]
     columns += [condition.column for condition in policy.where]
     return catalog.content_digest(session, info, sorted({*columns, *info.primary_key}))

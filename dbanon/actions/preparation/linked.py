@@ -277,7 +277,7 @@ def _apart(
 ) -> tuple[ColumnRule, ...]:
     """Return the rules of a table without those of names that the persons' columns have."""
     for rule in own.columns:
-        shown = rule.role is not Role.IDENTIFIER or rule.column in {own.subject, *info.primary_key}
+        shown = rule.role.is_published or rule.column in {own.subject, *info.primary_key}
         if shown and names.intersection((rule.column, *rule.published_as)):
             raise PolicyError(
                 f"{own.table} and {persons.name} both have a column"

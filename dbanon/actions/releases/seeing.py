@@ -117,7 +117,7 @@ def _seen(
     trees = _taxonomies(session, release)
     with stages("read"):
         # Nothing is written back, so that no keys are needed.
-        source = read_source(session, keyless(info), policy, trees)
+        source = read_source(session, keyless(info), policy, trees, weighted=True)
         rows = source.encoded()
     with stages("see"):
         if not policy.anatomy:
@@ -125,9 +125,11 @@ def _seen(
         shown = _read(session, view, policy, rows.table)
         released = shown.released(rows, policy)
         everybody = _everybody(session, info, policy, shown, trees=trees, persons=persons)
-        if policy.sample is not None and everybody.counted is None:
+        if policy.sample is not None and everybody.counted is None and policy.weight is None:
             everybody = replace(everybody, counted=released, name=_SAMPLE)
         released, is_told = _held_against(session, release, source, shown, released)
+        if not is_told:
+            released = replace(released, table=replace(released.table, weights=None))
     return Seen(
         released=released,
         is_told=is_told,
@@ -166,7 +168,9 @@ def _held_against(
     within = is_shown(session, release, source.info)
     if within is None:
         return found, False
-    remembered = read_source(session, source.info, source.policy, source.trees, within=within)
+    remembered = read_source(
+        session, source.info, source.policy, source.trees, within=within, weighted=True
+    )
     gone = source.rows.columns.num_rows - remembered.rows.columns.num_rows
     if gone >= least_rows(released, source.policy):
         return found, False  # so many others would be left out with the few

@@ -6,7 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from dbanon.domain.errors import DriftError, PolicyError, TaxonomyError, Unsatisfiable
+from dbanon.domain.errors import (
+    ConfigError,
+    DriftError,
+    PolicyError,
+    TaxonomyError,
+    Unsatisfiable,
+)
+from dbanon.domain.policy import Role
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
 
@@ -14,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from dbanon.db.session import Session
@@ -52,7 +60,7 @@ class Source:
             persons = None
             if self.policy.subject is not None:
                 persons = subjects_of(columns, self.policy)[0]
-        return Rows(table, persons)
+        return Rows(replace(table, weights=_weights(columns, self.policy)), persons)
 
 
 def keyless(info: TableInfo) -> TableInfo:
@@ -67,10 +75,12 @@ def read_source(
     trees: Mapping[str, Taxonomy],
     *,
     within: Within | None = None,
+    weighted: bool = False,
 ) -> Source:
     """Read the rows of a table; raises DriftError when they no longer fit the release.
 
-    within: what they must meet besides the conditions of the policy.
+    within: what they must meet besides the conditions of the policy; weighted: whether survey
+    weights are read, too.
     """
     from dbanon.actions.preparation.subjects import with_subject
     from dbanon.db import transfer
@@ -80,12 +90,47 @@ def read_source(
         transfer.require_fit(session, info, policy)
         # What is published masked is not read besides: what is true is held against it.
         asked = replace(with_subject(policy), masking=())
+        if weighted:
+            asked = _with_weights(asked)
         rows = transfer.read(session, info, asked, within=within or transfer.ALL)
-    return Source(info, policy, trees, _in_order(rows, policy.subject))
+    return Source(info, policy, trees, _in_order(rows, policy))
 
 
-def _in_order(rows: SourceRows, subject: str | None) -> SourceRows:
-    """Return rows in the order of what they hold, the subject last.
+def _with_weights(policy: Policy) -> Policy:
+    """Return the policy under which weights are read as sensitive columns are."""
+    columns = (
+        replace(rule, role=Role.SENSITIVE) if rule.role is Role.WEIGHT else rule
+        for rule in policy.columns
+    )
+    return replace(policy, columns=tuple(columns))
+
+
+def _weights(columns: pa.Table, policy: Policy) -> NDArray[np.float64] | None:
+    """Return how many persons each row stands for, None if weights were not read.
+
+    A row of a sample stands for as many more. Raises ConfigError for what is no weight.
+    """
+    import numpy as np
+
+    from dbanon.anonymization.encoding.encode import distinct_values
+
+    if policy.weight is None or policy.weight not in columns.column_names:
+        return None
+    place, distinct = distinct_values(columns.column(policy.weight))
+    weights = np.array([*map(float, distinct.to_pylist()), np.nan])[place]
+    wrong = np.count_nonzero(~(np.isfinite(weights) & (weights > 0.0)))
+    if wrong:
+        raise ConfigError(
+            f"weight column {quote_identifier(policy.weight)} of {policy.table} is NULL, infinite"
+            f" or not above 0 in {wrong:,} rows",
+            hint="correct them, leave these rows out by where = [...], or give the column the role"
+            " identifier",
+        )
+    return weights / (policy.sample or 1.0)
+
+
+def _in_order(rows: SourceRows, policy: Policy) -> SourceRows:
+    """Return rows in the order of what they hold, the subject and the weight last.
 
     Figures are drawn by the place of a row, and its place in the table depends on others.
     """
@@ -94,7 +139,8 @@ def _in_order(rows: SourceRows, subject: str | None) -> SourceRows:
 
     from dbanon.anonymization.encoding.encode import distinct_values
 
-    names = sorted(rows.columns.column_names, key=lambda name: (name == subject, name))
+    last = {policy.subject: 1, policy.weight: 2}
+    names = sorted(rows.columns.column_names, key=lambda name: (last.get(name, 0), name))
     if not names:
         return rows
     ranks = []

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymization.risk.disclosure import disclosures
-from dbanon.anonymization.risk.population import members, persons, tells
+from dbanon.anonymization.risk.population import members, persons, represented, tells
 from dbanon.anonymization.risk.reidentification import (
+    BY_WEIGHTS,
     UNKNOWN,
     of_counts,
     of_sample,
+    of_weights,
     risks,
     size_bands,
 )
@@ -69,6 +71,9 @@ def risk(
     found, basis = None, everybody.uncounted
     if everybody.counted is not None and tells(everybody.counted) and sizes is None:
         found, basis = of_counts(persons(everybody.counted), heads, least=least), everybody.name
+    elif released.table.weights is not None and sizes is None:
+        of_classes = represented(released, released.table.weights, heads, least=least)
+        found, basis = of_weights(of_classes, heads, least=least), BY_WEIGHTS
     elif everybody.size is not None and alike.sum():
         sampled = min(float(alike.sum() / everybody.size), 1.0)
         found, basis = of_sample(heads, sampled), f"an estimate for {everybody.size:,} persons"

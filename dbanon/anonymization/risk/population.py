@@ -24,14 +24,36 @@ def tells(released: Released) -> bool:
 
 def persons(released: Released) -> NDArray[np.int64]:
     """Return how many rows of the table each class covers; by distinct tuples, block by block."""
-    _, rows, times = np.unique(
-        joint_codes(released.table.codes), return_index=True, return_counts=True
+    covered = _covered(released, np.ones((1, released.table.n_rows)))[0]
+    return np.asarray(covered, np.int64)
+
+
+def represented(
+    released: Released, weights: NDArray[np.float64], heads: NDArray[np.int64], *, least: int = 1
+) -> NDArray[np.float64]:
+    """Return how many persons of a population those of each class stand for, (n_classes,).
+
+    weights: (table.n_rows,) of the rows of the table; heads: (n_classes,) the persons of each
+    class. Each counts with the mean weight of the rows that the class covers, and with 1 if that is
+    less, or of fewer than ``least`` rows.
+    """
+    total, rows = _covered(released, np.array([weights, np.ones_like(weights)]))
+    mean = np.where(rows >= max(least, 1), total / np.maximum(rows, 1.0), 1.0)
+    return np.asarray(heads * np.maximum(mean, 1.0))
+
+
+def _covered(released: Released, amounts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sums of amounts, (t, table.n_rows), of the rows each class covers, (t, g)."""
+    _, rows, place = np.unique(
+        joint_codes(released.table.codes), return_index=True, return_inverse=True
     )
-    covered = np.zeros(released.n_classes, np.int64)
+    of_tuples = [np.bincount(place, amount, len(rows)) for amount in amounts]
+    covered = np.zeros((len(amounts), released.n_classes))
     for begin in range(0, len(rows), _AT_ONCE):
         found = covers(released, rows[begin : begin + _AT_ONCE])
-        weights = np.repeat(times[begin : begin + _AT_ONCE], np.diff(found.start))
-        covered += np.bincount(found.classes, weights, released.n_classes).astype(np.int64)
+        for i, amount in enumerate(of_tuples):
+            each = np.repeat(amount[begin : begin + _AT_ONCE], np.diff(found.start))
+            covered[i] += np.bincount(found.classes, each, released.n_classes)
     return covered
 
 

@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RELATION = "the relation"
+BY_WEIGHTS = "an estimate by the weights of rows"
 UNKNOWN = "the relation, as nothing is known of the population: at most"
 
 _LEAST = (1, 2, 3, 5, 10, 20, 50, 100, 500)
 """Where the bands of sizes begin."""
+_AT_ONCE = 4096
+_ROUNDING = 1e-9
 _NODES, _REACH = 400, 40.0  # beyond exp(-40) nothing is left of the integral
 
 
@@ -87,20 +90,44 @@ def of_counts(
     return np.asarray(1.0 / np.maximum(sizes + others, 1))
 
 
-def of_sample(sizes: NDArray[np.int64], sampled: float) -> NDArray[np.float64]:
+def of_sample(
+    sizes: NDArray[np.int64], sampled: float | NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the chance of each class of a relation that is a share ``sampled`` of a population.
 
     The mean of 1/F, where F of the population may be in a class of which f were drawn, negative
     binomial given f (Benedetti and Franconi, 1998; Polettini, 2003). With the odds q = (1 - p) / p
-    of not being drawn it is the integral of exp(-f v) / (1 + q exp(-v)) over all v >= 0.
+    of not being drawn it is the integral of exp(-f v) / (1 + q exp(-v)) over all v >= 0. sampled: p
+    of all classes, or of each.
     """
-    distinct, place = np.unique(np.maximum(sizes, 1), return_inverse=True)
-    f = distinct.astype(np.float64)[:, None]
+    shares = np.broadcast_to(sampled, sizes.shape)
+    pairs, place = np.unique(np.stack([np.maximum(sizes, 1), shares]), axis=1, return_inverse=True)
     nodes, weights = _gauss()
-    v = _REACH / f * 0.5 * (nodes + 1.0)
-    values = np.exp(-f * v) / (1.0 + (1.0 / sampled - 1.0) * np.exp(-v))
-    means = (0.5 * _REACH / f * weights * values).sum(axis=1)
-    return np.asarray(means[place])
+    means = []
+    for begin in range(0, pairs.shape[1], _AT_ONCE):
+        f, p = pairs[:, begin : begin + _AT_ONCE, None]
+        v = _REACH / f * 0.5 * (nodes + 1.0)
+        values = np.exp(-f * v) / (1.0 + (1.0 / p - 1.0) * np.exp(-v))
+        means.append((0.5 * _REACH / f * weights * values).sum(axis=1))
+    return np.concatenate([np.zeros(0), *means])[place.reshape(-1)]
+
+
+def of_weights(
+    represented: NDArray[np.float64], sizes: NDArray[np.int64], *, least: int = 1
+) -> NDArray[np.float64]:
+    """Return the chance of each class, given how many of a population its persons stand for.
+
+    As ``of_sample`` has it, with the share of each class (Franconi and Polettini, 2004). Others
+    than the persons of the class count in multiples of ``least``, and the chance is rounded up to
+    two digits, so that it does not tell the weight of a row.
+    """
+    sizes = np.maximum(sizes, 1)
+    others = np.maximum(represented - sizes, 0.0) // least * least
+    chance = of_sample(sizes, sizes / (sizes + others))
+    if least <= 1:
+        return chance
+    step = 10.0 ** (np.floor(np.log10(chance)) - 1.0)
+    return np.minimum(np.ceil(chance / step - _ROUNDING) * step, 1.0 / sizes)
 
 
 @lru_cache(maxsize=1)

@@ -20,6 +20,7 @@ _ROLES = {
     Role.QUASI: "what others may know",
     Role.SENSITIVE: "what nobody should learn",
     Role.INSENSITIVE: "published as it is",
+    Role.WEIGHT: "how many persons a row stands for",
 }
 
 
@@ -43,7 +44,7 @@ def _types(rule: ColumnRule, types: Mapping[str, str]) -> Iterator[str]:
 
 
 def _shown(rule: ColumnRule, policy: Policy) -> str:
-    if rule.role is Role.IDENTIFIER:
+    if not rule.role.is_published:
         return "left out"
     recoded = rule.role is Role.QUASI and not rule.keep and not policy.anatomy
     said = [_recoded(rule)] if recoded else ["as it is"]

@@ -91,8 +91,8 @@ def problems(policy: Policy) -> Iterator[str]:
 def _of_columns(policy: Policy) -> Iterator[str]:
     for rule in policy.columns:
         name = f"column {quote_identifier(rule.column)}"
-        taken = {Role.SENSITIVE: {BUCKET, COUNT}, Role.IDENTIFIER: set()}
-        if rule.column in taken.get(rule.role, {BUCKET}):
+        taken = {BUCKET, COUNT} if rule.role is Role.SENSITIVE else {BUCKET}
+        if rule.role.is_published and rule.column in taken:
             yield f"{name} has the name of one that anatomy adds: rename it in a view"
         exact = ColumnRule(rule.column, rule.role, weight=rule.weight, order=rule.order)
         if rule.role is Role.QUASI and policy.masked(rule.column):

@@ -88,7 +88,7 @@ def misfits(
     """Yield what keeps values from being masked so; make: what makes the method of a step."""
     rules = {rule.column: rule for rule in policy.columns}
     present = {column.name for column in info.columns}
-    shown = [name for name, rule in rules.items() if rule.role is not Role.IDENTIFIER]
+    shown = [name for name, rule in rules.items() if rule.role.is_published]
     for step in policy.masking:
         try:
             method = make(step)

@@ -9,6 +9,7 @@ import pytest
 from tables import make_patients, patients_policy, publish_patients, serve_patients, unseal
 
 import dbanon
+from dbanon.anonymization.risk.reidentification import BY_WEIGHTS
 from dbanon.domain.checks import Verdict
 from dbanon.domain.errors import ConfigError, DatabaseError, DriftError, NotPermitted, TableNotFound
 from dbanon.domain.policy import ColumnRule, Comparison, Condition, MaskingStep, ModelSpec, Role
@@ -404,3 +405,49 @@ def test_the_rows_of_a_person_hide_no_risk_of_theirs(database, run, monkeypatch,
     for attack in found.risk.attacks:
         if attack.name == "re-identification, prosecutor":
             assert attack.rate >= 1 / 5 or attack.expected is None
+
+
+def survey(database, *, weights="id % 7 + 10", **changes):
+    """Publish patients whose rows stand for many persons, and return the policy."""
+    table = make_patients(database)
+    database.execute("ALTER TABLE public.patients ADD COLUMN persons numeric")
+    database.execute(f"UPDATE public.patients SET persons = {weights}")
+    policy = patients_policy(table, **changes)
+    policy = replace(policy, columns=(*policy.columns, ColumnRule("persons", Role.WEIGHT)))
+    dbanon.set_policy(table, policy, settings=database.settings)
+    dbanon.publish("patients", settings=database.settings)
+    return policy
+
+
+def test_survey_weights_lower_the_journalists_risk_and_are_not_published(database):
+    survey(database)
+    found = reported(database)
+    assert "persons" not in found.columns
+    attackers = by_attacker(found)
+    assert BY_WEIGHTS == attackers[Attacker.JOURNALIST].basis
+    assert attackers[Attacker.PROSECUTOR].highest == 0.2
+    # 5 rows that stand for 10 to 16 persons each
+    assert 1 / 80 < attackers[Attacker.JOURNALIST].highest < 1 / 50 * 1.3
+    assert () == found.risk.uniqueness
+
+
+def test_a_row_of_a_sample_stands_for_as_many_more(database):
+    survey(database, weights="10", sample=0.5)
+    found = by_attacker(reported(database))[Attacker.JOURNALIST]
+    assert BY_WEIGHTS == found.basis
+    assert 1 / 100 < found.highest < 1 / 60  # 5 rows or more, of 20 persons each
+
+
+@pytest.mark.parametrize("wrong", ["NULL", "0", "-1", "'NaN'", "'Infinity'"])
+def test_what_is_no_weight_is_refused_by_the_report_and_stops_no_publication(database, wrong):
+    survey(database, weights=f"CASE WHEN id < 3 THEN {wrong} ELSE 12.5 END")
+    with pytest.raises(ConfigError, match=r"weight column persons .* in 3 rows"):
+        reported(database)
+
+
+def test_a_changed_weight_is_no_reason_to_publish_again(database):
+    survey(database)
+    database.execute("UPDATE public.patients SET persons = 99")
+    first = reported(database).release
+    dbanon.refresh("patients", settings=database.settings)
+    assert first == reported(database).release

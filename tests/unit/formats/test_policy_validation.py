@@ -6,7 +6,7 @@ import pytest
 
 from dbanon.anonymization.registry import RECODINGS, make_masking
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.policy import ColumnRule, MaskingStep, ModelSpec, Policy, Role
 from dbanon.domain.table import Below, ColumnInfo, ColumnKind, TableInfo, TableName
 from dbanon.formats import policy_validation
 
@@ -435,3 +435,20 @@ def test_a_model_about_a_column_is_asked_of_one():
     policy = with_bounds("age", models=(*POLICY.models, x_y))
     (found,) = problems_of(policy)
     assert found.startswith("x-y-anonymity is about age, which recoding bounds publishes as two")
+
+
+def test_one_column_of_numbers_has_the_role_weight():
+    roles = {"sex": Role.WEIGHT, "born": Role.WEIGHT}
+    columns = [replace(rule, role=roles.get(rule.column, rule.role)) for rule in POLICY.columns]
+    columns = [ColumnRule(r.column, r.role) if r.role is Role.WEIGHT else r for r in columns]
+    with pytest.raises(PolicyError) as caught:
+        validate(replace(POLICY, columns=tuple(columns)), INFO, taxonomies={"sex"})
+    assert "one column has the role weight, and not 2: born, sex" in str(caught.value)
+    assert "weight column born is of type date, which is no number" in str(caught.value)
+
+
+def test_a_weight_cannot_be_masked_as_nobody_gets_it():
+    columns = [*POLICY.columns[:1], ColumnRule("age", Role.WEIGHT), *POLICY.columns[2:]]
+    step = MaskingStep("rounding", ("age",), {"base": 5})
+    with pytest.raises(PolicyError, match="masking by rounding of column age"):
+        validate(replace(POLICY, columns=tuple(columns), masking=(step,)), INFO, taxonomies={"sex"})

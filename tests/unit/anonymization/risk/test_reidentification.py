@@ -1,5 +1,6 @@
 """Risks of tables that were counted by hand."""
 
+from dataclasses import replace
 from math import log
 
 import naive.risk
@@ -11,10 +12,12 @@ from hypothesis import strategies as st
 
 from dbanon.anonymization.risk.judge import Everybody, risk
 from dbanon.anonymization.risk.reidentification import (
+    BY_WEIGHTS,
     RELATION,
     UNKNOWN,
     of_counts,
     of_sample,
+    of_weights,
     risks,
     size_bands,
 )
@@ -120,3 +123,48 @@ def test_no_class_is_taken_to_have_more_persons_than_were_counted_of_the_smalles
     released = grouped(encoded({"sex": ["f"] * 4 + ["m"] * 6}, {}), [0] * 4 + [1] * 6, policy)
     found = risk(released, Everybody(), threshold=0.2, achieved=achieved).reidentification
     assert {highest} == {one.highest for one in found}
+
+
+def weighted(sexes, weights):
+    """Return a release with a class of each sex, of rows that stand for so many persons."""
+    table = replace(encoded({"sex": [*sexes]}), weights=np.array(weights))
+    return grouped(table, ["fm".index(sex) for sex in sexes], policy_of(["sex"], k=2))
+
+
+def journalist(released, everybody=None, **options):
+    found = risk(released, everybody or Everybody(), threshold=0.2, **options).reidentification
+    assert [Attacker.JOURNALIST, Attacker.MARKETER] == [one.attacker for one in found[1:]]
+    return found[1]
+
+
+def test_a_class_stands_for_the_sum_of_the_weights_of_its_rows():
+    found = journalist(weighted("fffmmmm", [1.5, 2.5, 4.0, 10.0, 10.0, 20.0, 40.0]))
+    few, many = naive.risk.expected_inverse(3, 3 / 8), naive.risk.expected_inverse(4, 4 / 80)
+    assert (few, (3 * few + 4 * many) / 7) == pytest.approx((found.highest, found.average))
+    assert BY_WEIGHTS == found.basis
+
+
+def test_weights_of_rows_that_stand_for_fewer_than_themselves_lower_no_risk():
+    found = journalist(weighted("ffffmmmm", [0.5] * 8))
+    assert (1 / 4, 1 / 4) == pytest.approx((found.highest, found.average))
+
+
+def test_what_weights_tell_is_rounded_up_to_two_digits_and_counts_others_by_k():
+    sizes = np.array([5, 5, 5, 5])
+    found = of_weights(np.array([9.9, 54.0, 5_000.0, 2.0]), sizes, least=5)
+    assert 0.024 < naive.risk.expected_inverse(5, 5 / 50) < 0.025  # and not of 54
+    assert naive.risk.expected_inverse(5, 5 / 54) < 0.023
+    assert [0.2, 0.025, 0.00025, 0.2] == pytest.approx(found.tolist())
+
+
+def test_a_class_that_covers_fewer_than_k_rows_of_the_source_has_no_estimate():
+    released = weighted("fffmmmm", [9.0] * 7)
+    assert 1 / 3 == pytest.approx(journalist(released, least=4).highest)
+    assert journalist(released, least=3).highest < 1 / 3
+
+
+def test_a_population_that_is_counted_is_preferred_to_weights_and_weights_to_its_size():
+    released = weighted("fffmmmm", [9.0] * 7)
+    counted = Everybody(counted=released, name="people")
+    assert "people" == journalist(released, counted).basis
+    assert BY_WEIGHTS == journalist(released, Everybody(size=1_000)).basis
