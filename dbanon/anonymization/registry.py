@@ -48,11 +48,11 @@ from dbanon.anonymization.recodings.single_dimensional import Global
 from dbanon.anonymization.recodings.suppress import CellSuppression, Suppress
 from dbanon.anonymization.recodings.value_set import ValueSet
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import BOUNDS, CENTER, DATE_PART, FULL_DOMAIN, GLOBAL, PREFIX
+from dbanon.domain.policy import BOUNDS, CENTER, DATE_PART, FULL_DOMAIN, GLOBAL, PREFIX, Role
 from dbanon.domain.table import Structure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from dbanon.anonymization.interfaces import Algorithm, Recoding
     from dbanon.anonymization.masking.interfaces import Masking
@@ -192,6 +192,27 @@ def masks_among_rows(policy: Policy) -> bool:
     """Whether values are masked before rows are grouped, in a way that depends on other rows."""
     methods = [make_masking(step) for step in policy.masking]
     return any(method.whole and not method.within_class for method in methods)
+
+
+def masked_together(step: MaskingStep) -> list[tuple[str, ...]]:
+    """Return the columns of a step, those together that are masked together."""
+    return [step.columns] if make_masking(step).joint else [(name,) for name in step.columns]
+
+
+def values_stay(policy: Policy, names: Iterable[str]) -> bool:
+    """Whether published values of one of the columns stay in a release made of earlier classes."""
+    return not {rule.column for rule in policy.with_role(Role.SENSITIVE)}.isdisjoint(names)
+
+
+def solvable_columns(policy: Policy) -> dict[str, str]:
+    """Return the columns published row by row whose masking is ``solvable``, with the method."""
+    rules = [*policy.with_role(Role.INSENSITIVE), *policy.with_role(Role.SENSITIVE)]
+    return {
+        rule.column: step.method
+        for rule in rules
+        for step in policy.masked(rule.column)
+        if make_masking(step).solvable
+    }
 
 
 def within_classes(policy: Policy) -> bool:

@@ -152,7 +152,10 @@ def test_values_that_come_and_go_do_not_show_what_pram_keeps(people, tmp_path):
     shown = [dict(people.execute(read))]
     source = dict(people.execute("SELECT ref, diagnosis FROM public.people"))
     for number in range(4):
-        people.execute(f"UPDATE public.people SET diagnosis = 'new {number}' WHERE id = {number}")
+        people.execute(
+            f"INSERT INTO public.people SELECT 1000 * {number + 1} + i, 1000 * {number + 1} + i,"
+            f" 40, 1, 1, 1, 160, 'new {number}' FROM generate_series(1, 5) AS i"
+        )
         dbanon.refresh("public.people", settings=people.settings)
         shown.append(dict(people.execute(read)))
     stay = range(5, 300)

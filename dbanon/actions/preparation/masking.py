@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 from dbanon.actions.preparation.chance import persons_of
 from dbanon.anonymization.masking.categories import RareToOther
 from dbanon.anonymization.masking.interfaces import Rows
-from dbanon.anonymization.registry import make_masking
+from dbanon.anonymization.registry import make_masking, masked_together, values_stay
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import Role
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.values.coded import (
     codes_of,
@@ -58,8 +57,9 @@ def mask(
     """Return the rows with the values that are masked before they are grouped.
 
     rows: with the subject, if the policy has one; fresh: (n,) the rows of persons who were never
-    published, if others were. Their values are masked apart from those of the others, which readers
-    know already: otherwise the difference would give the value of a single new person.
+    published, if others were. Their sensitive values, and those masked together with these, are
+    masked apart from those of the others, whose published ones stay: otherwise they would be made
+    of values that the others have by now, too.
 
     Raises PolicyError for values that a method cannot mask, and DatabaseError when the secret key
     is gone by which chance is drawn.
@@ -89,7 +89,10 @@ def _masked(
     apart: NDArray[np.int32] | NDArray[np.int64],
     within_class: bool,
 ) -> SourceRows:
-    """Apply the steps one after the other; apart: (n,) rows of which numbers are masked apart."""
+    """Apply the steps one after the other; apart: (n,) rows of which numbers are masked apart.
+
+    Within classes, that is so of all columns, else of those whose published values stay.
+    """
     from dbanon.db.metadata import store
 
     methods = [(step, make_masking(step)) for step in policy.masking]
@@ -102,9 +105,11 @@ def _masked(
     persons, order = persons_of(rows, policy), _by_key(rows.keys)
     for step, method in methods:
         within = [codes_of(columns[name]) for name in step.within]
-        own = apart if within_class or _shows_values(step, policy) else np.zeros_like(apart)
-        parts = _parts([own, *within], order)
-        columns |= _Application(step, method, key, policy, persons, parts).of(columns, info)
+        for names in masked_together(step):
+            own = apart if within_class or values_stay(policy, names) else np.zeros_like(apart)
+            parts = _parts([own, *within], order)
+            one = _Application(step, method, key, policy, persons, parts)
+            columns |= one.of({name: columns[name] for name in names}, info)
     return _replaced(rows, columns, {name for step, _ in methods for name in step.columns})
 
 
@@ -120,17 +125,10 @@ class _Application:
     parts: Sequence[NDArray[np.int64]]
 
     def of(self, columns: Columns, info: TableInfo) -> Columns:
-        """Return the columns of the step with other values."""
-        named = self.step.columns
-        masked: dict[str, pa.DictionaryArray] = {}
-        for names in [named] if self.method.joint else [(name,) for name in named]:
-            chosen = {name: columns[name] for name in names}
-            masked |= (
-                self._of_numbers(cast("NumberMasking", self.method), chosen, info)
-                if self.method.of_numbers
-                else self._of_values(cast("ValueMasking", self.method), chosen, info)
-            )
-        return masked
+        """Return columns of the step, which are masked together, with other values."""
+        if self.method.of_numbers:
+            return self._of_numbers(cast("NumberMasking", self.method), columns, info)
+        return self._of_values(cast("ValueMasking", self.method), columns, info)
 
     def _of_numbers(self, method: NumberMasking, columns: Columns, info: TableInfo) -> Columns:
         found = [numbers_of(column, info.column(name)) for name, column in columns.items()]
@@ -228,12 +226,6 @@ class _Application:
             blocks.append(np.frombuffer(bytes(digests), "<u8").reshape(len(texts), -1))
         drawn = np.hstack(blocks) >> np.uint64(11)
         return np.asarray((drawn.astype(np.float64) + 0.5) / 2.0**53)
-
-
-def _shows_values(step: MaskingStep, policy: Policy) -> bool:
-    """Whether a step masks values that are published row by row, not as classes."""
-    quasi = {rule.column for rule in policy.with_role(Role.QUASI)}
-    return not quasi.issuperset(step.columns)
 
 
 def _named(rows: SourceRows) -> Iterator[tuple[str, pa.ChunkedArray]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dbanon.actions.publication.differencing import require_enough_changed
 from dbanon.domain.checks import CheckFailed, CheckReport
 from dbanon.domain.composition import RevealsMore, require_safe
 from dbanon.domain.errors import ConfigError
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from dbanon.actions.preparation.request import Request
+    from dbanon.actions.publication.differencing import Difference
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.composition import Composition, Gate
@@ -27,12 +29,19 @@ _OF_OTHERS = "for readers who never had one of these: --new-series --recipients-
 
 
 def compare(
-    session: Session, publication: Publication, gate: Gate, *, previous: Entry | None
+    session: Session,
+    publication: Publication,
+    gate: Gate,
+    *,
+    previous: Entry | None,
+    difference: Difference,
 ) -> Composition:
     """Remember whom a copy shows, and say what all releases of its series together reveal.
 
     Nobody can remember whom a live view shows: that changes by itself. Raises CheckFailed when the
     release makes it worse and starts no series of its own.
+
+    difference: of its masked values from those of earlier releases.
     """
     from dbanon.db.histories import leavers, overlay
 
@@ -47,6 +56,8 @@ def compare(
         found = overlay.remember(session, publication, starts_series=starts, series_of=joined)
         if (found.failed or found.small) and not starts:
             _require_no_worse(session, publication, found, previous)
+        if not starts:
+            require_enough_changed(session, publication, difference, previous=previous)
     require_safe([found] if gate.strict else [])
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from dbanon.actions.publication.differencing import difference
 from dbanon.actions.publication.pseudonyms import require_judged
 from dbanon.actions.publication.series import compare, key_of_persons
 from dbanon.domain.checks import CheckFailed
@@ -79,11 +80,13 @@ def build(
     with stages("write"):
         publication = _write(session, publication, prepared)
     with stages("publish"):
+        shared = prepared.source.frozen is not None
+        differs = difference(session, publication, shared=shared)
         publication, candidate = _build(session, publication, previous)
     with stages("check"):
         report = _prove(session, publication, candidate, prepared)
     with stages("compare"):
-        composition = compare(session, publication, gate, previous=previous)
+        composition = compare(session, publication, gate, previous=previous, difference=differs)
         if publication.kind is ReleaseKind.TABLE:
             require_judged(session, publication, dataset=request.dataset)
     return Built(publication, prepared, candidate, previous, report, composition)

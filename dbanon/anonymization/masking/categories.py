@@ -31,6 +31,8 @@ class RareToOther(ValueMasking):
     persons: int
     label: str = "other"
 
+    solvable: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         """Raise PolicyError for what is no such parameter."""
         if self.persons < 1 or not self.label:
@@ -61,6 +63,8 @@ class Pram(ValueMasking):
 
     keep: float
 
+    solvable: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         """Raise PolicyError for what is no such parameter."""
         if not 0.0 < self.keep < 1.0:
@@ -88,6 +92,7 @@ class LocalSuppression(ValueMasking):
     size: int = 2
 
     joint: ClassVar[bool] = True
+    solvable: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Raise PolicyError for what is no such parameter."""

@@ -47,13 +47,15 @@ class Masking(Protocol):
     of_numbers: whether it changes numbers, else values of any type; of_ranks: whether the numbers
     may be the ranks of labels, which it changes to ranks; joint: whether columns that are named
     together are masked together; whole: whether what becomes of a value depends on the other
-    rows; within_class: whether rows are masked in their classes.
+    rows; solvable: whether values of one row can be computed from the masked values of two tables
+    that differ in that row; within_class: whether rows are masked in their classes.
     """
 
     of_numbers: ClassVar[bool]
     of_ranks: ClassVar[bool] = False
     joint: ClassVar[bool] = False
     whole: ClassVar[bool] = True
+    solvable: ClassVar[bool] = True
     within_class: ClassVar[bool] = False
 
 

@@ -29,6 +29,8 @@ class Noise(NumberMasking):
 
     share: float
 
+    solvable: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         """Raise PolicyError for no noise."""
         _require_positive(self.share)
@@ -51,6 +53,7 @@ class CorrelatedNoise(NumberMasking):
     share: float
 
     joint: ClassVar[bool] = True
+    solvable: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Raise PolicyError for no noise."""

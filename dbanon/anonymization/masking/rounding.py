@@ -22,6 +22,7 @@ class Rounding(NumberMasking):
     base: float
 
     whole: ClassVar[bool] = False
+    solvable: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Raise PolicyError for what is no such parameter."""

@@ -1,0 +1,92 @@
+"""How far a release differs from earlier ones of its series: in persons, and in masked values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from psycopg import sql
+
+from dbanon.db import catalog
+from dbanon.db.histories import memory
+from dbanon.db.metadata import ledger
+from dbanon.db.queries import template
+from dbanon.db.releases import copies, relations
+from dbanon.db.releases.publication import data_table
+from dbanon.domain.release import ReleaseKind
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from dbanon.db.releases.publication import Publication
+    from dbanon.db.session import Session
+
+
+class Apart(NamedTuple):
+    """By how many persons a release differs from an earlier one of its series.
+
+    came: those the earlier one does not show; returned: of these, those that another one before
+    showed; left: those it alone shows; is_known: whether its persons are remembered.
+    """
+
+    number: int
+    came: int = 0
+    returned: int = 0
+    left: int = 0
+    is_known: bool = True
+
+
+def same_values(
+    session: Session, publication: Publication, columns: Mapping[int, Collection[str]]
+) -> set[int]:
+    """Return the served copies that show the values of some columns as a release will, as often.
+
+    columns: which are compared, by the number of the release. The membership of the release is
+    written, and its copy is not yet made.
+    """
+    found = set()
+    for entry in ledger.served_entries(session, table=publication.info.name):
+        names = columns.get(entry.id)
+        if not names or entry.kind is not ReleaseKind.TABLE or not copies.is_closed(session, entry):
+            continue
+        shown = {column.name for column in catalog.describe(session, entry.relation).columns}
+        if not shown.issuperset(names):
+            continue
+        values = [sql.SQL("format('%L', s.{})").format(sql.Identifier(name)) for name in names]
+        same = template(
+            "releases/shows_same_values",
+            values=sql.SQL(", ").join(values),
+            served=relations.served_rows(publication),
+            release=data_table("release", entry.data_id),
+        )
+        if session.pg.execute(same).fetchone() == (True,):
+            found.add(entry.id)
+    return found
+
+
+def persons_apart(
+    session: Session, publication: Publication, numbers: Collection[int]
+) -> list[Apart]:
+    """Return how a remembered release differs from some of the earlier ones of its series."""
+    table, view = publication.info.name, publication.view
+    session.allow_memory()
+    known = memory.recall(session, table, relation=view)
+    new = memory.shown(publication.id, first=known.first(view))
+    series, live = memory.series(session, table), ledger.live_releases(session, table)
+    found: list[Apart] = []
+    for number in sorted(numbers):
+        is_own = memory.series_of(series, number, known.series) == known.series
+        if number == publication.id or number in live or not is_own:
+            continue
+        if (relation := known.relations.get(number)) is None:
+            found.append(Apart(number, is_known=False))
+            continue
+        counted = template(
+            "histories/persons_apart",
+            new=new,
+            former=memory.shown(number, first=known.first(relation)),
+            entries=memory.ENTRIES,
+            release=sql.Literal(publication.id),
+        )
+        found += [Apart(number, *counts) for counts in session.pg.execute(counted)]
+    memory.forget(session)
+    return found
