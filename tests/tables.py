@@ -105,6 +105,7 @@ AT_MOST = frozenset(
         "beta-likeness",
         "delta-disclosure",
         "alpha-k-anonymity",
+        "listed-alpha-k-anonymity",
         "delta-presence",
         "recursive-l-diversity",
         "pd-recursive-l-diversity",

@@ -14,6 +14,7 @@ class Code(StrEnum):
 
     K_OF_ONE = "k-of-one"
     NO_DIVERSITY = "no-diversity"
+    UNKNOWN_VALUE = "unknown-value"
     NO_SUBJECT = "no-subject"
     UNIQUE_TOGETHER = "unique-together"
     UNIQUE_INDEX = "unique-index"
@@ -43,7 +44,7 @@ class Code(StrEnum):
 
 _OF_POLICY = frozenset(
     {Code.K_OF_ONE, Code.NO_DIVERSITY, Code.NO_SUBJECT, Code.UNIQUE_TOGETHER, Code.NEW_COLUMN}
-    | {Code.ANATOMY, Code.PSEUDONYM}
+    | {Code.ANATOMY, Code.PSEUDONYM, Code.UNKNOWN_VALUE}
 )
 
 

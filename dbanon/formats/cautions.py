@@ -15,7 +15,8 @@ from dbanon.formats.suggestions import identifies
 from dbanon.formats.values.dependencies import determines
 from dbanon.formats.values.patterns import signs
 from dbanon.models.base import Scope
-from dbanon.models.specs import of_scope
+from dbanon.models.parameters import LISTED
+from dbanon.models.specs import of_scope, sensitive_of, texts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -123,6 +124,28 @@ def repeated(policy: Policy, others: Iterable[Policy]) -> Iterator[Caution]:
                 yield caution
 
 
+def unknown(policy: Policy, values: Mapping[str, Collection[str]]) -> Iterator[Caution]:
+    """Yield which models limit values that no row has, and so perhaps misspelled ones.
+
+    values: of each sensitive column.
+    """
+    for spec in of_scope(policy.models, Scope.SENSITIVE):
+        columns = sensitive_of(spec, values)
+        known = {value for name in columns for value in values.get(name, ())}
+        missing = len({*texts(spec, LISTED)} - known)
+        if missing:
+            names = ", ".join(map(quote_identifier, columns))
+            caution = Caution(
+                Code.UNKNOWN_VALUE,
+                None,
+                f"{missing:,} of the values that {spec.name} lists are in no row of {names}:"
+                " nothing limits a value whose spelling is another",
+                f"correct {LISTED} in the policy, if they are misspelled",
+            )
+            if not is_allowed(caution, policy):
+                yield caution
+
+
 def alike(values: Iterable[str]) -> int:
     """Count the distinct values that differ from another only in case, blanks or form."""
     forms = Counter(map(_form, values))
@@ -146,12 +169,15 @@ def _of_models(policy: Policy, *, complete: bool) -> Iterator[Caution]:
         message = "k = 1: a class may be a single row, and then hides nobody"
         yield Caution(Code.K_OF_ONE, None, message, "--k 5 or more")
     sensitive = [quote_identifier(rule.column) for rule in policy.with_role(Role.SENSITIVE)]
-    others = [s for s in of_scope(policy.models, Scope.SENSITIVE) if s.name != L_DIVERSITY]
+    judged = [s for s in of_scope(policy.models, Scope.SENSITIVE) if s.name != L_DIVERSITY]
+    others = [spec for spec in judged if LISTED not in spec.params]
     asked = policy.model(L_DIVERSITY)
     if not sensitive or others or (asked is None and not complete):
         return
     if asked is None or asked.params.get("l") == 1:
         what = "no model is asked of" if asked is None else "l = 1 asks nothing of"
+        if judged:
+            what = "only listed values are limited in"
         yield Caution(
             Code.NO_DIVERSITY,
             None,

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import Value
 
 COLUMNS, MULTI = "columns", "multi"
+LISTED = "listed"
 PER_ATTRIBUTE, STRICT = "per_attribute", "strict"
 EQUAL, ORDERED, HIERARCHICAL = "equal", "ordered", "hierarchical"
 

@@ -17,6 +17,7 @@ from dbanon.models.diversity.alpha_k_anonymity import AlphaKAnonymity
 from dbanon.models.diversity.entropy_l_diversity import EntropyLDiversity
 from dbanon.models.diversity.k_e_anonymity import KEAnonymity
 from dbanon.models.diversity.l_diversity import LDiversity
+from dbanon.models.diversity.listed_alpha_k_anonymity import ListedAlphaKAnonymity
 from dbanon.models.diversity.m_uniqueness import MUniqueness
 from dbanon.models.diversity.npd_recursive_l_diversity import NpdRecursiveLDiversity
 from dbanon.models.diversity.p_sensitivity import PSensitivity
@@ -40,6 +41,7 @@ MODELS: Mapping[str, type[Model]] = {
     "t-closeness": TCloseness,
     "n-t-closeness": NTCloseness,
     "alpha-k-anonymity": AlphaKAnonymity,
+    "listed-alpha-k-anonymity": ListedAlphaKAnonymity,
     "p-sensitivity": PSensitivity,
     "beta-likeness": BetaLikeness,
     "delta-disclosure": DeltaDisclosure,

@@ -33,6 +33,7 @@ ONE_VALUE = [
         {"c": 3, "l": 2, "positive": ("flu",), "share": 0.5, "negative": ("cancer",)},
     ),
     ModelSpec("alpha-k-anonymity", {"alpha": 0.6}),
+    ModelSpec("listed-alpha-k-anonymity", {"alpha": 0.6, "listed": ("cancer", "flu")}),
     ModelSpec("p-sensitivity", {"p": 2}),
     ModelSpec("t-closeness", {"t": 0.3}),
     ModelSpec("n-t-closeness", {"n": 100, "t": 0.3}),

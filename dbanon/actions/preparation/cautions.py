@@ -84,6 +84,7 @@ def of_release(session: Session, release: Release) -> list[Caution]:
 def of_rows(session: Session, policy: Policy, info: TableInfo, columns: pa.Table) -> list[Caution]:
     """Return the same before a publication, which has read the sensitive columns already."""
     from dbanon.db import catalog
+    from dbanon.formats.cautions import unknown
     from dbanon.formats.persons import candidates
 
     insensitive = [rule.column for rule in policy.with_role(Role.INSENSITIVE)]
@@ -94,7 +95,9 @@ def of_rows(session: Session, policy: Policy, info: TableInfo, columns: pa.Table
         is_text = info.column(rule.column).kind in _TEXTS
         contents[rule.column] = _contents(columns.column(rule.column), look=is_text)
     looked = _Looked(contents, stats, keys, _some_rows(session, info, policy))
-    return _of(session, policy, info, looked, complete=True)
+    sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    values = {name: _values(columns.column(name)) for name in sensitive}
+    return [*_of(session, policy, info, looked, complete=True), *unknown(policy, values)]
 
 
 def _of(
@@ -152,6 +155,12 @@ def _filled(stats: ColumnStats) -> Contents:
 def _contents(column: pa.ChunkedArray, *, look: bool) -> Contents:
     from dbanon.formats.cautions import alike
 
-    values = column.chunk(0).dictionary.to_pylist() if column.num_chunks else []
+    values = _values(column)
     n_alike = alike(values) if look else 0
     return Contents(len(column) - column.null_count, len(values), n_alike)
+
+
+def _values(column: pa.ChunkedArray) -> list[str]:
+    """Return the distinct values of a column as texts, but NULL."""
+    values: list[str] = column.chunk(0).dictionary.to_pylist() if column.num_chunks else []
+    return values

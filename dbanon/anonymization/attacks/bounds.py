@@ -21,6 +21,7 @@ from dbanon.models.closeness.t_closeness import TCloseness
 from dbanon.models.diversity.alpha_k_anonymity import AlphaKAnonymity
 from dbanon.models.diversity.entropy_l_diversity import EntropyLDiversity
 from dbanon.models.diversity.l_diversity import LDiversity
+from dbanon.models.diversity.listed_alpha_k_anonymity import ListedAlphaKAnonymity
 from dbanon.models.diversity.m_uniqueness import MUniqueness
 from dbanon.models.diversity.p_sensitivity import PSensitivity
 from dbanon.models.diversity.probabilistic_l_diversity import ProbabilisticLDiversity
@@ -111,6 +112,9 @@ def limits(
             distinct = max(distinct, int(model.required))
         elif isinstance(model, TCloseness):
             gain = min(gain, _gain(model, n_values, domain))
+        elif isinstance(model, ListedAlphaKAnonymity) and domain is not None:
+            listed = domain.codes_of(model.listed)
+            value[listed] = np.minimum(value[listed], model.alpha)
         elif isinstance(model, BetaLikeness | DeltaDisclosure):
             value = np.minimum(value, whole * _factor(model, whole))
     found = Limits(whole, value, gain, distinct)

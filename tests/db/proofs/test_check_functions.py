@@ -23,6 +23,7 @@ SIGNATURES = {
         0,
     ),
     "alpha-k-anonymity": (f"{S}, alpha double precision", 0),
+    "listed-alpha-k-anonymity": (f"{S}, alpha double precision, listed text[]", 0),
     "p-sensitivity": (f"{S}, p integer", 0),
     "t-closeness": (f"{S}, t double precision, distance text, tree jsonb", 2),
     "n-t-closeness": (f"{S}, n integer, t double precision, distance text, tree jsonb", 2),
@@ -48,6 +49,7 @@ KEPT = {
     "pd-recursive-l-diversity": {("<", "c")},
     "npd-recursive-l-diversity": {("<", "c")},
     "alpha-k-anonymity": {("<=", "alpha")},
+    "listed-alpha-k-anonymity": {("<=", "alpha")},
     "p-sensitivity": {(">=", "p")},
     "t-closeness": {("<=", "t")},
     "n-t-closeness": {("<=", "t")},
@@ -63,6 +65,8 @@ COMPARED = re.compile(r"e\.achieved(?:, 'NaN'\))? (>=|<=|<|>) check_\w+\.(\w+)")
 QS = "'public.t', '{q}', 's'"
 BEYOND = {
     "alpha": f"check_alpha_k_anonymity({QS}, 1.01)",
+    "alpha of listed values": f"check_listed_alpha_k_anonymity({QS}, 1.01, '{{a}}')",
+    "no listed value": f"check_listed_alpha_k_anonymity({QS}, 0.5, '{{}}')",
     "t": f"check_t_closeness({QS}, 1.01)",
     "the t of n sets": f"check_n_t_closeness({QS}, 1, 1.01)",
     "the distance": f"check_t_closeness({QS}, 0.1, 'far')",

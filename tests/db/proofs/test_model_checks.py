@@ -34,6 +34,7 @@ SPECS = [
         {"c": 3, "l": 2, "positive": ("1", "b"), "share": 0.2, "negative": ("3", "c")},
     ),
     ModelSpec("alpha-k-anonymity", {"alpha": 0.5}),
+    ModelSpec("listed-alpha-k-anonymity", {"alpha": 0.3, "listed": ("1", "b", "true", "B")}),
     ModelSpec("p-sensitivity", {"p": 2}),
     ModelSpec("t-closeness", {"t": 0.3}),
     ModelSpec("t-closeness", {"t": 0.3, "distance": "ordered"}),

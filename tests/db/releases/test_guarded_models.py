@@ -34,6 +34,10 @@ OF_ONE_CLASS = [
         },
     ),
     ModelSpec("alpha-k-anonymity", {"alpha": 0.5}),
+    ModelSpec(
+        "listed-alpha-k-anonymity",
+        {"alpha": 0.5, "listed": ("a", "it's \\ %s"), "columns": ("disease",)},
+    ),
     ModelSpec("p-sensitivity", {"p": 3, "columns": ("disease",)}),
     ModelSpec("k-e-anonymity", {"k": 2, "e": 1.5, "columns": ("wage",)}),
     ModelSpec("m-uniqueness", {"m": 2, "columns": ("wage",)}),

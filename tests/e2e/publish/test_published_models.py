@@ -25,6 +25,7 @@ ASKED = [
     dbanon.ModelSpec("beta-likeness", {"beta": 2, "kind": "enhanced"}),
     dbanon.ModelSpec("delta-disclosure", {"delta": 3.0}),
     dbanon.ModelSpec("alpha-k-anonymity", {"alpha": 0.5}),
+    dbanon.ModelSpec("listed-alpha-k-anonymity", {"alpha": 0.4, "listed": ("cancer",)}),
     dbanon.ModelSpec("probabilistic-l-diversity", {"l": 2, "columns": ("disease",)}),
     dbanon.ModelSpec("p-sensitivity", {"p": 3}),
     dbanon.ModelSpec("pd-recursive-l-diversity", {"c": 4, "l": 2, "positive": ("flu",)}),

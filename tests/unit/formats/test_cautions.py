@@ -8,7 +8,7 @@ from dbanon.domain.caution import Code, Contents
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo, TableName
 from dbanon.formats.allowances import flaws
-from dbanon.formats.cautions import alike, cautions
+from dbanon.formats.cautions import alike, cautions, unknown
 from dbanon.formats.persons import Persons
 from dbanon.formats.suggestions import identifies
 
@@ -294,3 +294,23 @@ def test_a_column_that_follows_from_a_quasi_identifier_is_told():
         assert f"column {column} follows from age" in caution.message
     allowed = {"ward": ("derived: everybody may know the decade",)}
     assert told(PLAIN, rows={"age": AGES, "ward": groups}, allowed=allowed) == []
+
+
+def test_listed_values_that_no_row_has_may_be_misspelled():
+    spec = ModelSpec("listed-alpha-k-anonymity", {"alpha": 0.2, "listed": ("HIV", "cancre")})
+    policy = Policy(TableName("public", "t"), (), models=(L3, spec))
+    (caution,) = unknown(policy, {"disease": ["HIV", "flu"], "ward": ["A"]})
+    assert (Code.UNKNOWN_VALUE, None) == (caution.code, caution.column)
+    assert caution.message.startswith("1 of the values that listed-alpha-k-anonymity lists are in")
+    assert "cancre" not in str(caution)
+    assert [] == [*unknown(policy, {"disease": ["HIV", "flu"], "ward": ["cancre"]})]
+    meant = replace(policy, allow=("unknown-value: nobody has it yet",))
+    assert [] == [*unknown(meant, {"disease": ["flu"]})]
+
+
+def test_a_model_of_listed_values_is_no_diversity_of_the_others():
+    spec = ModelSpec("listed-alpha-k-anonymity", {"alpha": 0.2, "listed": ("HIV",)})
+    (caution,) = told({"disease": Role.SENSITIVE}, K5, spec)
+    assert Code.NO_DIVERSITY == caution.code
+    assert caution.message.startswith("only listed values are limited in disease")
+    assert [] == told({"disease": Role.SENSITIVE}, K5, L3, spec)

@@ -63,6 +63,11 @@ CASES = {
         LETTER,
         lambda c, _: max(defined.shares(c).values()) <= 0.6 + 1e-9,
     ),
+    "listed-alpha-k-anonymity": (
+        {"alpha": 0.3, "listed": ("a", "g")},
+        LETTER,
+        lambda c, _: max(defined.shares(c).get(one, 0) for one in "ag") <= 0.3 + 1e-9,
+    ),
     "t-closeness": (
         {"t": 0.25},
         LETTER,

@@ -16,6 +16,7 @@ from dbanon.domain.table import ColumnKind
 from dbanon.models.base import Bound
 from dbanon.models.demands import achieved, all_demands, demands_of, wholes
 from dbanon.models.registry import MODELS
+from dbanon.models.tally import whole_of
 
 TEXTS = st.none() | st.sampled_from("abcdefg")
 ROWS = st.lists(st.tuples(st.integers(0, 3), TEXTS), min_size=1, max_size=40)
@@ -75,6 +76,9 @@ def test_achieved_is_what_counting_says(rows):
     assert unique == found(table, classes, "m-uniqueness", {"m": 1})
     tops = [max(naive.shares(m).values()) for m in members]
     assert tops == pytest.approx(found(table, classes, "alpha-k-anonymity", {"alpha": 1}))
+    of_listed = [max(naive.shares(m).get(one, 0) for one in "ab") for m in members]
+    params = {"alpha": 1, "listed": ("a", "b", "no value")}
+    assert of_listed == pytest.approx(found(table, classes, "listed-alpha-k-anonymity", params))
     inverse = [1 / top for top in tops]
     assert inverse == pytest.approx(found(table, classes, "probabilistic-l-diversity", {"l": 1}))
     entropy = [naive.effective_entropy(m) for m in members]
@@ -286,3 +290,10 @@ def test_what_a_promise_leaves_out_means_for_ever_what_it_meant():
     }
     strict = {(name, key): "per_attribute" for name, key in left_out if key == "multi"}
     assert own | strict == left_out
+
+
+@pytest.mark.parametrize(("n_values", "searched"), [(1_000, True), (1_001, False)])
+def test_a_search_does_not_count_a_thousand_values_for_a_few_listed_ones(n_values, searched):
+    model = MODELS["listed-alpha-k-anonymity"](0.5, ("a",))
+    whole = whole_of(np.arange(n_values, dtype=np.int32), None)
+    assert searched == (model.search_rule(whole) is not None)

@@ -103,6 +103,15 @@ BOUNDARIES = [
         f"{SHARED}: a share of at most alpha = 0.71 is impossible; alpha >= 0.72 is possible",
     ),
     (
+        "listed-alpha-k-anonymity",
+        {"alpha": 0.1, "listed": ("b", "c")},
+        {"alpha": 0.09, "listed": ("b", "c")},
+        (
+            "10 % of the rows share one of the listed values of chapter: a share of at most alpha ="
+            " 0.09 of each listed value is impossible; alpha >= 0.10 is possible"
+        ),
+    ),
+    (
         "n-t-closeness",
         {"n": 100, "t": 0.1},
         {"n": 101, "t": 0.1},

@@ -25,10 +25,12 @@ SPECS = [
     ("beta-likeness", {"beta": 0.7}),
     ("beta-likeness", {"beta": 3.0, "kind": "enhanced"}),
     ("delta-disclosure", {"delta": 0.8}),
+    ("listed-alpha-k-anonymity", {"alpha": 0.3, "listed": ("c", "d", "other")}),
     ("l-diversity", {"l": 3}),
     ("p-sensitivity", {"p": 3}),
 ]
-BOUNDED = [spec for spec in SPECS if spec[0] not in {"l-diversity", "p-sensitivity"}]
+OF_FEW = {"l-diversity", "p-sensitivity", "listed-alpha-k-anonymity"}
+BOUNDED = [spec for spec in SPECS if spec[0] not in OF_FEW]
 
 
 def world(whole, *specs):
@@ -111,6 +113,12 @@ def test_numbers_of_values_bound_no_guess(spec):
 def test_bounds_by_hand(spec, most):
     whole = [4, 2, 2, 0, 0, 0, 0]
     assert pytest.approx(most) == found(*world(whole, spec), whole).most
+
+
+def test_only_listed_values_are_bounded_by_a_model_of_them():
+    spec = ("listed-alpha-k-anonymity", {"alpha": 0.25, "listed": ("b", "e", "other")})
+    bound = found(*world([1] * 5 + [0, 0], spec), [1] * 5 + [0, 0])
+    assert [1, 0.25, 1, 1, 0.25] == bound.value.tolist()
 
 
 def test_a_share_at_an_entropy_is_that_of_equal_others():

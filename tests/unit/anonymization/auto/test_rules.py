@@ -18,6 +18,7 @@ SPECS = [
     ModelSpec("entropy-l-diversity", {"l": 2.2}),
     ModelSpec("recursive-l-diversity", {"c": 1.5, "l": 2}),
     ModelSpec("alpha-k-anonymity", {"alpha": 0.6}),
+    ModelSpec("listed-alpha-k-anonymity", {"alpha": 0.3, "listed": ("a", "g", "no value")}),
     ModelSpec("t-closeness", {"t": 0.3}),
     ModelSpec("t-closeness", {"t": 0.15, "distance": "ordered"}),
     ModelSpec("t-closeness", {"t": 0.2, "distance": "hierarchical"}),
