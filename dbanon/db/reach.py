@@ -33,6 +33,7 @@ _MEANINGS = {
     "view": "can read {what}, a view of what is private",
     "materialized view": "can read {what}, a materialized view of what is private",
     "foreign table": "can read {what}, a foreign table of what is private",
+    "TOAST table": "can read {what}, where long values of what is private are",
     "function": "can call {what}, which reads what is private as its owner",
     "writing": "can write {what}",
     "rule": "can write {what}, and a rule of it reads what is private",
@@ -57,6 +58,8 @@ _MEANINGS = {
     "sign": "can call {what}, which runs as its owner and seems to read what is private",
     "sign of a trigger": "can set off {what} by writing, and it seems to read what is private with"
     " the rights of another role",
+    "sign of a file": "can read {what}, which shows a file of the server, perhaps of what is"
+    " private",
 }
 _REMEDIES = {
     "code": "give the function to another owner",
@@ -65,6 +68,7 @@ _REMEDIES = {
     "rule": "drop the rule",
     "sign": "look at its body, and if it does, revoke EXECUTE from PUBLIC and whoever else has it",
     "sign of a trigger": "look at its body, and if it does, drop the trigger",
+    "sign of a file": "look at the file, and if it shows that, take the right from {acting}",
     "default privileges": "ALTER DEFAULT PRIVILEGES ... REVOKE",
     "replication": "ALTER ROLE {acting} NOREPLICATION",
     "roles": "ALTER ROLE {acting} NOCREATEROLE",

@@ -3,6 +3,7 @@ SELECT a.reader, a.name,
        CASE c.relkind WHEN 'v' THEN 'view'
                       WHEN 'm' THEN 'materialized view'
                       WHEN 'f' THEN 'foreign table'
+                      WHEN 't' THEN 'TOAST table'
                       ELSE 'table' END,
        n.nspname::text, c.relname::text,
        c.relowner = a.role

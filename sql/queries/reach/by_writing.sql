@@ -21,7 +21,7 @@ SELECT a.reader, a.name, w.kind, n.nspname::text, c.relname::text,
   JOIN pg_class AS c ON p.class = 'pg_class'::regclass AND c.oid = p.oid
   JOIN pg_namespace AS n ON n.oid = c.relnamespace
   JOIN ways AS w
-    ON CASE w.kind WHEN 'writing' THEN p.origin = 'metadata'
+    ON CASE w.kind WHEN 'writing' THEN p.origin = 'metadata' AND c.relkind <> 't'
                    WHEN 'maintenance' THEN p.origin = 'metadata' AND c.relkind IN ('r', 'p', 'm')
                    WHEN 'trigger' THEN c.relkind IN ('r', 'p', 'v', 'f')
                    ELSE c.relkind IN ('r', 'p') END

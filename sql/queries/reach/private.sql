@@ -3,7 +3,8 @@
 -- these; and from which of both it stems.
 --
 -- Made of them are views, materialized views, foreign tables that lead back to them, and functions
--- that use them or a type of their rows. Other published relations are not private.
+-- that use them or a type of their rows. Other published relations are not private. Their long values
+-- are in TOAST tables, which only the owner can read unless somebody is granted that.
 WITH RECURSIVE made_of (class, oid) AS (
     SELECT 'pg_class'::regclass::oid, %(source)s::oid
     UNION
@@ -117,6 +118,13 @@ private (class, oid, origin) AS (
              JOIN pg_type AS t ON t.oid IN (r.oid, r.typarray)
             WHERE m.class = 'pg_class'::regclass
               AND c.oid = m.oid
+            UNION ALL
+           SELECT m.class, l.oid
+             FROM pg_class AS c
+             JOIN pg_class AS l ON l.oid = c.reltoastrelid
+            WHERE m.class = 'pg_class'::regclass
+              AND c.oid = m.oid
+              AND l.relacl IS NOT NULL
             UNION ALL
            SELECT m.class, p.oid
              FROM pg_class AS c

@@ -1,6 +1,7 @@
 -- What may lead readers to what is private, as far as a name in a text can tell: functions that run
 -- as a role that reads the source, and whose body names it, a view of it or a private schema. Readers
--- call them, or set them off as triggers when they write.
+-- call them, or set them off as triggers when they write. And foreign tables of files of the server, which
+-- may be those of a dump or of the server's log, and views of them.
 --
 -- A trigger needs no right to be set off but that to write. It runs as its owner if it is SECURITY
 -- DEFINER; else as who writes, or, where a foreign key writes, as the owner of the table. Writing a view
@@ -63,6 +64,18 @@ set_off (oid, function, rights, of_columns, acting) AS (
               AND k.conrelid = s.oid
               AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd'))
            ) AS above (oid, rights, of_columns, acting)
+),
+files (oid) AS (
+    SELECT t.ftrelid
+      FROM pg_foreign_table AS t
+      JOIN pg_foreign_server AS s ON s.oid = t.ftserver
+      JOIN pg_foreign_data_wrapper AS w ON w.oid = s.srvfdw
+      JOIN pg_proc AS h ON h.oid = w.fdwhandler AND h.prosrc = 'file_fdw_handler'
+    UNION
+    SELECT w.ev_class
+      FROM files AS f
+      JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.oid
+      JOIN pg_rewrite AS w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
 )
 SELECT a.reader, a.name, 'sign', n.nspname::text, f.proname::text,
        f.proowner = a.role
@@ -89,3 +102,14 @@ SELECT a.reader, a.name, 'sign of a trigger', n.nspname::text, f.proname::text,
     ON has_table_privilege(a.role, c.oid, s.rights)
     OR s.of_columns IS NOT NULL AND has_any_column_privilege(a.role, c.oid, s.of_columns)
  WHERE has_any_column_privilege(s.acting, %(source)s::oid, 'SELECT')
+ UNION
+SELECT a.reader, a.name, 'sign of a file', n.nspname::text, c.relname::text,
+       c.relowner = a.role
+       OR a.name LIKE 'pg\_%%'
+       OR EXISTS (SELECT FROM aclexplode(c.relacl) AS x WHERE x.grantee = a.role)
+  FROM files AS f
+  JOIN pg_class AS c ON c.oid = f.oid
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
+  JOIN unnest(%(readers)s::text[], %(roles)s::oid[], %(names)s::text[])
+       AS a (reader, role, name)
+    ON has_any_column_privilege(a.role, c.oid, 'SELECT')

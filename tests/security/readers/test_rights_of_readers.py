@@ -175,6 +175,60 @@ def test_who_reads_statistics_is_no_reader(live):
     assert_refused(live, "mole can read pg_catalog.pg_statistic, where values of all tables are")
 
 
+@pytest.mark.parametrize("view", ["VIEW", "MATERIALIZED VIEW"])
+def test_who_reads_a_view_of_statistics_is_no_reader(live, view):
+    live.execute("ANALYZE public.people")
+    live.admin().execute(
+        f"CREATE {view} public.below AS SELECT starelid, stavalues1::text AS v FROM pg_statistic;"
+        "CREATE VIEW public.above AS SELECT v FROM public.below;"
+        "GRANT SELECT ON public.above TO mole"
+    )
+    found = live.connect_as("mole").execute("SELECT v FROM public.above").fetchall()
+    assert any("d1,d2,d3" in values for (values,) in found if values)
+    assert_refused(live, "mole can read public.above, where values of all tables are")
+
+
+def test_who_reads_what_was_stored_of_the_view_of_statistics_is_no_reader(live):
+    live.execute("ANALYZE public.people")
+    live.admin().execute(
+        "CREATE VIEW public.looks AS SELECT most_common_vals::text AS v FROM pg_stats;"
+        "CREATE MATERIALIZED VIEW public.stats AS SELECT * FROM public.looks;"
+        "GRANT SELECT ON public.looks, public.stats TO mole"
+    )
+    shown = []
+    for name in ("looks", "stats"):
+        found = live.connect_as("mole").execute(f"SELECT v FROM public.{name}").fetchall()
+        shown.append(any("d1,d2,d3" in values for (values,) in found if values))
+    assert [False, True] == shown
+    assert_refused(live, "mole can read public.stats, where values of all tables are")
+
+
+def test_who_reads_the_long_values_of_the_source_is_no_reader(live):
+    live.execute(
+        "ALTER TABLE public.people ALTER disease SET STORAGE EXTERNAL;"
+        "UPDATE public.people SET disease = repeat('secret ', 1000) WHERE id = 7"
+    )
+    ((name,),) = live.execute(
+        "SELECT reltoastrelid::regclass::text FROM pg_class WHERE oid = 'public.people'::regclass"
+    )
+    live.admin().execute(f"GRANT USAGE ON SCHEMA pg_toast TO mole; GRANT SELECT ON {name} TO mole")
+    found = live.connect_as("mole").execute(f"SELECT chunk_data FROM {name}").fetchall()
+    assert b"secret" in b"".join(chunk for (chunk,) in found)
+    assert_refused(live, f"mole can read {name}, where long values of what is private are")
+
+
+def test_who_calls_a_copy_of_a_function_of_files_is_no_reader(live):
+    admin = live.admin()
+    admin.execute("CHECKPOINT")
+    admin.execute(
+        "CREATE FUNCTION public.slurp(text) RETURNS bytea LANGUAGE internal STRICT"
+        " AS 'pg_read_binary_file_all'"
+    )
+    slurp = "SELECT public.slurp(pg_relation_filepath('public.people'))"
+    assert b"d3" in live.connect_as("mole").execute(slurp).fetchone()[0]
+    assert_refused(live, "mole can call public.slurp, which gets at the files of the server")
+
+
 def test_who_reads_the_server_s_files_by_a_function_is_no_reader(live):
     admin = live.admin()
     admin.execute("CHECKPOINT")
@@ -222,6 +276,32 @@ def test_the_doctor_warns_of_a_function_whose_text_names_the_source(live):
         ("warning", "mole can call public.oldest, which runs as its owner and seems to read")
     ] == [
         (f.level, f.message[: f.message.index(" what is")]) for f in findings if "mole" in f.message
+    ]
+
+
+def test_the_doctor_warns_of_a_foreign_table_of_a_file(live):
+    admin = live.admin()
+    try:
+        admin.execute("CREATE EXTENSION file_fdw")
+    except psycopg.Error:
+        pytest.skip("this server has no file_fdw")
+    (folder,) = admin.execute("SHOW data_directory").fetchone()
+    admin.execute(
+        f"COPY public.people TO '{folder}/people.txt';"
+        "CREATE SERVER files FOREIGN DATA WRAPPER file_fdw;"
+        "CREATE FOREIGN TABLE public.dump (id int, practice int, age int, disease text)"
+        f" SERVER files OPTIONS (filename '{folder}/people.txt');"
+        "CREATE VIEW public.dumped AS SELECT * FROM public.dump;"
+        "GRANT SELECT ON public.dump, public.dumped TO mole"
+    )
+    mole = live.connect_as("mole")
+    for name in ("dump", "dumped"):
+        row = mole.execute(f"SELECT * FROM public.{name} WHERE id = 7").fetchone()
+        assert (7, 7, 1, "d2") == row
+    findings = dbanon.doctor(settings=live.settings)
+    told = "mole can read public.{}, which shows a file of the server, perhaps of what is private"
+    assert [("warning", told.format(name)) for name in ("dump", "dumped")] == [
+        (f.level, f.message[f.message.index("mole") :]) for f in findings if "mole" in f.message
     ]
 
 
@@ -449,6 +529,14 @@ HARMLESS = {
     ),
     "defaults of others": (
         "ALTER DEFAULT PRIVILEGES FOR ROLE mole_writer GRANT ALL ON TABLES TO mole"
+    ),
+    "a copy of another function": (
+        "CREATE FUNCTION public.lowered(text) RETURNS text LANGUAGE internal AS 'lower'"
+    ),
+    "the views of statistics": (
+        "GRANT SELECT ON pg_stats, pg_stats_ext TO mole;"
+        "CREATE VIEW public.stats AS SELECT tablename, most_common_vals::text FROM pg_stats;"
+        "GRANT SELECT ON public.stats TO mole"
     ),
     "writing another table": "CREATE TABLE public.free (id int); GRANT ALL ON public.free TO mole",
     "a view with the rights of its reader": (
