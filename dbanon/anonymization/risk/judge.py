@@ -71,7 +71,7 @@ def risk(
     found, basis = None, everybody.uncounted
     if everybody.counted is not None and tells(everybody.counted) and sizes is None:
         found, basis = of_counts(persons(everybody.counted), heads, least=least), everybody.name
-    elif released.table.weights is not None and sizes is None:
+    elif released.table.weights is not None and tells(released):
         of_classes = represented(released, released.table.weights, heads, least=least)
         found, basis = of_weights(of_classes, heads, least=least), BY_WEIGHTS
     elif everybody.size is not None and alike.sum():

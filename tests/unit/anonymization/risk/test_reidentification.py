@@ -168,3 +168,10 @@ def test_a_population_that_is_counted_is_preferred_to_weights_and_weights_to_its
     counted = Everybody(counted=released, name="people")
     assert "people" == journalist(released, counted).basis
     assert BY_WEIGHTS == journalist(released, Everybody(size=1_000)).basis
+
+
+def test_weights_of_classes_whose_labels_rule_out_nobody_are_not_used():
+    table = encoded({"age": [20, 21, 22, 40, 41, 42]}, rules={"age": {"recoding": "mean"}})
+    table = replace(table, weights=np.full(6, 9.0))
+    released = grouped(table, [0, 0, 0, 1, 1, 1], policy_of(["age"], k=3))
+    assert UNKNOWN == journalist(released).basis
