@@ -243,6 +243,29 @@ def test_the_role_sensitive_does_not_undo_what_was_published_without_it(staff, t
         dbanon.refresh(TABLE, settings=staff.settings)
 
 
+ANATOMY = """
+table = "public.staff"
+anatomy = true
+models = {l = 3}
+masking = [{method = "swapping", columns = ["ward"], share = 0.5}]
+rest = "drop"
+[columns]
+age.role = "quasi"
+ward.role = "sensitive"
+"""
+
+
+def test_the_same_values_in_buckets_are_published_again_and_no_others(people, tmp_path):
+    file = tmp_path / "staff.toml"
+    file.write_text(ANATOMY)
+    dbanon.set_policy(TABLE, file, settings=people.settings)
+    dbanon.publish(TABLE, settings=people.settings)
+    assert 2 == dbanon.publish(TABLE, settings=people.settings).id
+    people.execute("UPDATE public.staff SET ward = 'w99' WHERE id = 7")
+    with pytest.raises(dbanon.CheckFailed, match="release 2 is served on"):
+        dbanon.publish(TABLE, settings=people.settings)
+
+
 def test_one_changed_value_of_a_dataset_is_not_solved_for(database):
     load(database, health)
     step = "columns = ['total_cost'], method = 'top-coding', persons = 9, shown = 'mean'"

@@ -11,14 +11,16 @@ from dbanon.db.histories import memory
 from dbanon.db.metadata import ledger
 from dbanon.db.queries import template
 from dbanon.db.releases import copies, relations
+from dbanon.db.releases.beside import buckets
 from dbanon.db.releases.publication import data_table
 from dbanon.domain.release import ReleaseKind
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
+    from dbanon.domain.release import Entry
 
 
 class Apart(NamedTuple):
@@ -48,19 +50,38 @@ def same_values(
         names = columns.get(entry.id)
         if not names or entry.kind is not ReleaseKind.TABLE or not copies.is_closed(session, entry):
             continue
-        shown = {column.name for column in catalog.describe(session, entry.relation).columns}
-        if not shown.issuperset(names):
-            continue
-        values = [sql.SQL("format('%L', s.{})").format(sql.Identifier(name)) for name in names]
-        same = template(
-            "releases/shows_same_values",
-            values=sql.SQL(", ").join(values),
-            served=relations.served_rows(publication),
-            release=data_table("release", entry.data_id),
-        )
-        if session.pg.execute(same).fetchone() == (True,):
+        if _shows_same(session, publication, entry, names):
             found.add(entry.id)
     return found
+
+
+def _shows_same(
+    session: Session, publication: Publication, entry: Entry, names: Collection[str]
+) -> bool:
+    """Whether a served copy, and what is beside it, shows the values that a release will."""
+    beside = [name for name in names if name == buckets.column(publication)]
+    of_rows = [name for name in names if name not in beside]
+    served, release = relations.served_rows(publication), data_table("release", entry.data_id)
+    shown = {column.name for column in catalog.describe(session, entry.relation).columns}
+    if not shown.issuperset(of_rows) or not _is_same(session, of_rows, served, release):
+        return False
+    if not beside:
+        return True
+    former = buckets.values_beside(session, publication, entry.relation)
+    return former is not None and _is_same(session, beside, buckets.values(publication), former)
+
+
+def _is_same(
+    session: Session,
+    names: Sequence[str],
+    served: sql.Composable,
+    release: sql.Composable,
+) -> bool:
+    """Whether two relations have the same values in some columns, each as often."""
+    values = [sql.SQL("format('%L', s.{})").format(sql.Identifier(name)) for name in names]
+    slots = {"values": sql.SQL(", ").join(values), "served": served, "release": release}
+    row = session.pg.execute(template("releases/shows_same_values", **slots)).fetchone()
+    return row == (True,)
 
 
 def persons_apart(

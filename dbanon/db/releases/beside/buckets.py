@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon.db import identity
+from dbanon.db import catalog, identity
 from dbanon.db.queries import lasting_value, query, relation, template
 from dbanon.db.releases.beside.relations import BUCKETS
 from dbanon.domain.policy import BUCKET, COUNT, Role
@@ -39,6 +39,48 @@ def statements(publication: Publication) -> Iterator[sql.Composed]:
         groups=publication.groups,
         join=publication.join,
     )
+
+
+def column(publication: Publication) -> str | None:
+    """Return the sensitive column whose values are beside the release, if there is one."""
+    if not publication.policy.anatomy:
+        return None
+    (rule,) = publication.policy.with_role(Role.SENSITIVE)
+    return rule.column
+
+
+def values(publication: Publication) -> sql.Composed:
+    """Compose the query of the sensitive values that will be beside the release, one a row."""
+    name = column(publication) or ""
+    return template(
+        "beside/values",
+        value=lasting_value(publication.info.column(name), sql.Identifier("s", name)),
+        sensitive=sql.Identifier(name),
+        source=publication.reading,
+        rows=publication.rows,
+        join=publication.join,
+    )
+
+
+def values_beside(
+    session: Session, publication: Publication, view: TableName
+) -> sql.Composed | None:
+    """Compose those that are beside a served release, in parentheses; None if they are not there.
+
+    They are read from what nobody else can change.
+    """
+    name, sensitive, found = (
+        BUCKETS.name(view),
+        column(publication),
+        BUCKETS.looked_up(session, view),
+    )
+    if found.oid is None or not found.is_ours or sensitive is None:
+        return None
+    if sensitive not in {one.name for one in catalog.describe(session, name).columns}:
+        return None
+    session.admitted[found.oid] = name
+    slots = {"buckets": relation(name), "sensitive": sql.Identifier(sensitive)}
+    return template("beside/values_of_buckets", **slots)
 
 
 def served_statements(publication: Publication) -> list[sql.Composed]:
