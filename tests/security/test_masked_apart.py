@@ -83,6 +83,23 @@ def test_a_person_who_is_left_out_changes_no_published_value(staff, tmp_path, me
     assert without == staff.execute(READ)
 
 
+@pytest.mark.parametrize("digits", ["0.123456789", "70.000", "100000000000000000000003.5"])
+def test_the_digits_of_a_person_who_is_left_out_show_in_no_rounded_value(staff, tmp_path, digits):
+    staff.execute(
+        "ALTER TABLE public.staff ALTER bonus TYPE numeric"
+        " USING CASE id % 5 WHEN 0 THEN 100000000000000000000001 ELSE round(bonus::numeric, 1) END"
+    )
+    define(staff, tmp_path, "rounding")
+    published = []
+    for bonus in ("1", digits):
+        staff.execute("DELETE FROM public.staff WHERE id = 1000")
+        staff.execute(f"INSERT INTO public.staff VALUES (1000, 7, 40, 'x', 1, {bonus}, 'no', 'no')")
+        release = dbanon.publish(TABLE, settings=staff.settings, **FRESH)
+        assert 1 == release.loss.n_suppressed
+        published.append(staff.execute("SELECT ref, bonus::text FROM anon.staff ORDER BY ref"))
+    assert published[0] == published[1]
+
+
 @pytest.mark.parametrize("method", STEPS)
 def test_a_newcomer_who_waits_changes_no_published_value(staff, tmp_path, method):
     define(staff, tmp_path, method)

@@ -26,6 +26,7 @@ from dbanon.formats.values.coded import (
     with_codes,
     with_columns,
     with_numbers,
+    with_numbers_alone,
 )
 
 if TYPE_CHECKING:
@@ -142,6 +143,11 @@ class _Application:
             rows = self._rows(full, columns, info)
             is_few = len(np.unique(rows.person)) < method.least
             after[full] = np.nan if is_few else method.mask(before[full], rows)
+        if not method.whole:  # then neither does what is written depend on other rows
+            return {
+                name: with_numbers_alone(column, info.column(name), after[:, j])
+                for j, (name, column) in enumerate(columns.items())
+            }
         return {
             name: with_numbers(column, info.column(name), before=before[:, j], after=after[:, j])
             for j, (name, column) in enumerate(columns.items())

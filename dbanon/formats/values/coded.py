@@ -128,6 +128,16 @@ def with_numbers(
     return with_codes(codes.astype(np.int32), pa.concat_arrays([values, spelled]))
 
 
+def with_numbers_alone(
+    column: pa.DictionaryArray, info: ColumnInfo, after: NDArray[np.float64]
+) -> pa.DictionaryArray:
+    """Return a column with other numbers, each written as if it had no other value; NaN is NULL."""
+    distinct, number = np.unique(after, return_inverse=True)
+    codes = np.where(np.isnan(after), -1, number).astype(np.int32)
+    spelled = written(distinct[~np.isnan(distinct)], info, column.dictionary, alone=True)
+    return with_codes(codes, spelled)
+
+
 def _numbers(values: pa.Array, info: ColumnInfo) -> NDArray[np.float64]:
     """Return the number of each value, the rank of a label; NaN if it has none."""
     if not info.labels:

@@ -22,6 +22,7 @@ _INTEGERS = {"int2": 2**15, "int4": 2**31, "int8": 2**63}
 _MOST_DECIMALS = 12
 _LARGEST = 1e150  # beyond it the square of a number is none
 _MICROSECONDS = 1_000_000
+_NUMERIC = re.compile(r"numeric\((\d+)(?:,(-?\d+))?\)")
 _FIRST, _LAST = (float((day - _EPOCH).days) for day in (date.min, date.max))
 _DAY = 86_400
 
@@ -48,11 +49,14 @@ def numbers(values: pa.Array, kind: ColumnKind) -> NDArray[np.float64]:
     return found
 
 
-def written(found: NDArray[np.float64], column: ColumnInfo, like: pa.Array) -> pa.Array:
-    """Return numbers as values of the column, as ``like`` has them.
+def written(
+    found: NDArray[np.float64], column: ColumnInfo, like: pa.Array, *, alone: bool = False
+) -> pa.Array:
+    """Return numbers as values of the column, of the type that ``like`` has.
 
     Whole numbers where the column has such, whole days and seconds, and no more decimals than
-    ``like``; the nearest that the type can hold.
+    ``like``; the nearest that the type can hold. alone: with the decimals of each number and no
+    zeros after them, however many ``like`` has.
     """
     kind = column.kind
     if kind is ColumnKind.INTEGER:
@@ -63,14 +67,17 @@ def written(found: NDArray[np.float64], column: ColumnInfo, like: pa.Array) -> p
         return pa.array(whole, like.type)
     if kind.is_moment:
         return _moments(found, kind, like.type)
-    decimals = _decimals(like)
+    decimals = _declared_decimals(column.type) if alone else _decimals(like)
     greatest, found = _greatest(column.type, decimals), found.round(decimals)
     if greatest is not None:
         found = np.clip(found, -greatest, greatest)
     if not pa.types.is_string(like.type):
         return pa.array(found, like.type)
     spell = "{:.15g}" if kind is ColumnKind.FLOAT else f"{{:.{decimals}f}}"
-    return pa.array([spell.format(x) for x in found.tolist()], pa.string())
+    texts = [spell.format(x) for x in found.tolist()]
+    if alone and kind is ColumnKind.DECIMAL and decimals:
+        texts = [text.rstrip("0").rstrip(".") for text in texts]
+    return pa.array(texts, pa.string())
 
 
 def _number(text: str, kind: ColumnKind) -> float:
@@ -102,9 +109,15 @@ def _moments(found: NDArray[np.float64], kind: ColumnKind, of: pa.DataType) -> p
     return pa.array(spelled, pa.string())
 
 
+def _declared_decimals(declared: str) -> int:
+    """Return how many decimals a type can hold, up to 12."""
+    fits = _NUMERIC.fullmatch(declared)
+    return _MOST_DECIMALS if fits is None else min(max(int(fits[2] or 0), 0), _MOST_DECIMALS)
+
+
 def _greatest(declared: str, decimals: int) -> float | None:
     """Return the greatest number of a numeric type with a precision, None of others."""
-    fits = re.fullmatch(r"numeric\((\d+)(?:,(-?\d+))?\)", declared)
+    fits = _NUMERIC.fullmatch(declared)
     if fits is None:
         return None
     greatest = Decimal(f"{'9' * int(fits[1])}e{-int(fits[2] or 0)}")

@@ -3,9 +3,10 @@ import pyarrow as pa
 import pytest
 
 from dbanon.domain.table import ColumnInfo, ColumnKind
-from dbanon.formats.values.coded import numbers_of, with_numbers
+from dbanon.formats.values.coded import numbers_of, with_numbers, with_numbers_alone
 
 DECIMAL = ColumnInfo("x", "numeric", "numeric", ColumnKind.DECIMAL)
+CENTS = ColumnInfo("x", "numeric(9,2)", "numeric", ColumnKind.DECIMAL)
 MOMENT = ColumnInfo("x", "timestamp", "timestamp", ColumnKind.TIMESTAMP)
 WHOLE = ColumnInfo("x", "bigint", "int8", ColumnKind.INTEGER)
 
@@ -35,6 +36,20 @@ def test_values_that_are_one_number_are_one_value(info, texts, expected):
 
 def test_moments_that_stay_are_what_they_were():
     assert ["2024-01-01 00:00:00"] == unchanged(["2024-01-01 00:00:00"], MOMENT)
+
+
+@pytest.mark.parametrize(
+    ("info", "texts", "after", "expected"),
+    [
+        (DECIMAL, ["1.00", "1.000001", None], [1.5, 2.0, np.nan], ["1.5", "2", None]),
+        (DECIMAL, ["10", "1e3"], [10.0, 1000.0], ["10", "1000"]),
+        (CENTS, ["1.00", "2.00"], [1.125, 2.0], ["1.12", "2"]),
+        (WHOLE, ["5", "9007199254740993"], [5.0, 2.0**53], ["5", "9007199254740992"]),
+    ],
+)
+def test_numbers_are_written_as_if_there_were_no_others(info, texts, after, expected):
+    found = with_numbers_alone(column_of(texts), info, np.array(after))
+    assert expected == found.to_pylist()
 
 
 def test_numbers_that_are_none_any_more_are_null():
