@@ -176,8 +176,8 @@ class _Application:
             if count := int(np.isinf(column).sum()):
                 raise PolicyError(
                     f"column {quote_identifier(name)} has {count:,} values that {self.step.method}"
-                    " cannot mask: infinite, NaN, beyond 1e150, outside of the years 1 to 9999, or"
-                    " missing from its order",
+                    " cannot mask: infinite, NaN, beyond 1e150, of more whole digits than a float"
+                    " holds, outside of the years 1 to 9999, or missing from its order",
                     hint=hint,
                 )
         missing = np.isnan(found)

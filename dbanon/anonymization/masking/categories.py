@@ -83,9 +83,9 @@ class Pram(ValueMasking):
 class LocalSuppression(ValueMasking):
     """Give NULL for values in rare combinations (Hundepool et al., mu-Argus manual).
 
-    Afterwards every combination of the values of ``size`` of the columns that is left belongs to at
-    least ``persons`` persons. In each row the value in most rare combinations goes first, of equal
-    ones that of the column that is named last.
+    Afterwards every combination of the values of up to ``size`` of the columns that is left belongs
+    to at least ``persons`` persons. Rare values go first, then those of rare pairs: in each row the
+    value in most of them, of equal ones that of the column that is named last.
     """
 
     persons: int
@@ -104,17 +104,17 @@ class LocalSuppression(ValueMasking):
         p = codes.shape[1]
         if self.size > p:
             raise PolicyError(f"size of local-suppression is at most its {p} columns")
-        masked = codes.copy()
-        while True:
+        masked, width = codes.copy(), 1
+        while width <= self.size:
             unsafe = np.zeros(codes.shape, np.int64)
-            for chosen in combinations(range(p), self.size):
+            for chosen in combinations(range(p), width):
                 columns = np.array(chosen)
                 rare = _rare(masked[:, columns], n_values[columns], rows.person, self.persons)
                 unsafe[np.ix_(rare, columns)] += 1
             hit = np.flatnonzero(unsafe.any(axis=1))
-            if not len(hit):
-                return masked
             masked[hit, p - 1 - unsafe[hit, ::-1].argmax(axis=1)] = -1
+            width = 1 if len(hit) else width + 1  # what goes may leave rare values behind
+        return masked
 
 
 def _others(

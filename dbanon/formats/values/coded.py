@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbanon.formats.values.numbers import numbers, written
+from dbanon.domain.table import ColumnKind
+from dbanon.formats.values.numbers import are_coarse, numbers, written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.domain.table import ColumnInfo
+
+_OF_ANY_DIGITS = frozenset({ColumnKind.INTEGER, ColumnKind.DECIMAL})
 
 
 def one_chunk(column: pa.ChunkedArray) -> pa.DictionaryArray:
@@ -90,9 +93,12 @@ def with_codes(codes: NDArray[np.int32], values: pa.Array) -> pa.DictionaryArray
 def numbers_of(column: pa.DictionaryArray, info: ColumnInfo) -> NDArray[np.float64]:
     """Return the number of each row, NaN for NULL; inf for a value that is none or infinite.
 
-    The number of a label is its rank, from 0.
+    Nor is a value of more digits before its point than a float holds: it would stay as it is, or
+    become another. The number of a label is its rank, from 0.
     """
     found = _numbers(column.dictionary, info)
+    if info.kind in _OF_ANY_DIGITS and not info.labels:
+        found[are_coarse(column.dictionary, found)] = np.nan
     found[np.isnan(found)] = np.inf
     return np.append(found, np.nan)[codes_of(column)]
 

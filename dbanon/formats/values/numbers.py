@@ -21,6 +21,7 @@ _EPOCH = date(1970, 1, 1)
 _INTEGERS = {"int2": 2**15, "int4": 2**31, "int8": 2**63}
 _MOST_DECIMALS = 12
 _LARGEST = 1e150  # beyond it the square of a number is none
+_LARGEST_WHOLE = 2.0**53  # from here on floats skip whole numbers
 _MICROSECONDS = 1_000_000
 _NUMERIC = re.compile(r"numeric\((\d+)(?:,(-?\d+))?\)")
 _FIRST, _LAST = (float((day - _EPOCH).days) for day in (date.min, date.max))
@@ -47,6 +48,14 @@ def numbers(values: pa.Array, kind: ColumnKind) -> NDArray[np.float64]:
         found[(found < _FIRST * unit) | (found >= (_LAST + 1) * unit)] = np.nan
     found[~(np.abs(found) <= _LARGEST)] = np.nan
     return found
+
+
+def are_coarse(values: pa.Array, found: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether each number is of so many digits before the point that its float is another one."""
+    coarse = np.abs(found) >= _LARGEST_WHOLE
+    for i in np.flatnonzero(coarse).tolist():
+        coarse[i] = Decimal(str(values[i])) != Decimal(repr(float(found[i])))
+    return coarse
 
 
 def written(

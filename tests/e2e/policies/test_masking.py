@@ -464,6 +464,16 @@ def test_values_that_a_method_cannot_mask_are_counted(people, tmp_path, change, 
     assert [(None,)] == people.execute("SELECT to_regclass('anon.people')")
 
 
+@pytest.mark.parametrize("of", ["int8", "numeric"])
+def test_numbers_of_more_whole_digits_than_a_float_holds_are_refused(people, tmp_path, of):
+    """As floats they are rounded before they are masked, or are all one and stay as they are."""
+    people.execute(f"ALTER TABLE public.people ALTER visits TYPE {of}")
+    people.execute("UPDATE public.people SET visits = 4611686018427387905 WHERE id = 7")
+    define(people, tmp_path, "rounding", 'columns = ["visits"]\nbase = 5')
+    with pytest.raises(dbanon.PolicyError, match="visits has 1 values that rounding cannot mask"):
+        dbanon.publish(TABLE, settings=people.settings)
+
+
 @pytest.mark.parametrize(
     ("method", "step", "message"),
     [

@@ -122,7 +122,8 @@ def test_no_combination_that_is_left_is_rare(drawn, least, size):
     rows = rows_of(len(drawn), persons=persons)
     found = LocalSuppression(least, size).mask(codes, np.array([4, 4, 3]), rows)
     assert ((found == codes) | (found == -1)).all()
-    for chosen in combinations(range(3), size):
+    widths = range(1, size + 1)
+    for chosen in (one for width in widths for one in combinations(range(3), width)):
         seen = {}
         for row, person in zip(found[:, list(chosen)].tolist(), persons, strict=True):
             if -1 not in row:
@@ -134,6 +135,15 @@ def test_the_value_in_most_rare_combinations_goes():
     codes = np.array([[0, 0, 0], [0, 0, 0], [0, 1, 0]], np.int32)
     found = LocalSuppression(2, 2).mask(codes, np.array([2, 2, 2]), rows_of(3))
     assert [[0, 0, 0], [0, 0, 0], [0, -1, 0]] == found.tolist()
+
+
+def test_a_rare_value_goes_before_those_beside_it():
+    codes = np.array([[0, 0], [0, 0], [1, 0], [1, -1], [2, -1]], np.int32)
+    found = LocalSuppression(2, 2).mask(codes, np.array([3, 1]), rows_of(5))
+    assert [[0, 0], [0, 0], [1, -1], [1, -1], [-1, -1]] == found.tolist()
+    codes = np.array([[0, 0], [0, 0], [1, 0]], np.int32)
+    found = LocalSuppression(2, 2).mask(codes, np.array([2, 1]), rows_of(3))
+    assert [[0, 0], [0, 0], [-1, 0]] == found.tolist()
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,19 @@ def test_numbers_are_written_as_if_there_were_no_others(info, texts, after, expe
     assert expected == found.to_pylist()
 
 
+@pytest.mark.parametrize(
+    ("info", "exact", "other"),
+    [
+        (WHOLE, ["9007199254740992", "-5"], "9007199254740993"),
+        (DECIMAL, ["0.1", "123456789012345", "1e20"], "12345678901234567890.5"),
+        (DECIMAL, ["0.1234567890123456789", "-9007199254740991.123"], "-9007199254740995"),
+    ],
+)
+def test_a_value_of_more_whole_digits_than_a_float_holds_is_no_number(info, exact, other):
+    assert np.isfinite(numbers_of(column_of(exact), info)).all()
+    assert [np.inf] == numbers_of(column_of([other]), info).tolist()
+
+
 def test_numbers_that_are_none_any_more_are_null():
     column = column_of(["1", "2"])
     before = numbers_of(column, DECIMAL)
