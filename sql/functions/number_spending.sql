@@ -1,5 +1,6 @@
 -- Number the entries of a table, and keep in another table how many there are: so no loss goes unseen. It
--- runs as its owner, as whoever spends may not change that number. What is restored keeps its numbers.
+-- runs as its owner, as whoever spends may not change that number, and so for no table but this one: the values
+-- of another may be of types whose casts are somebody else's code. What is restored keeps its numbers.
 CREATE OR REPLACE FUNCTION dbanon.number_spending()
 RETURNS trigger
 LANGUAGE plpgsql
@@ -7,6 +8,11 @@ SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
+    IF TG_RELID <> 'dbanon.spending'::regclass THEN
+        RAISE EXCEPTION 'dbanon.number_spending is not made for %.%', TG_TABLE_SCHEMA, TG_TABLE_NAME
+            USING ERRCODE = 'insufficient_privilege',
+                  HINT = 'Drop the trigger.';
+    END IF;
     IF NEW.epsilon = 'NaN' THEN
         NEW.number := 0;
         RETURN NEW;

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dbanon.actions.doctor.findings import Finding, Level, failure
 from dbanon.actions.doctor.served import look_at
 from dbanon.domain.errors import NotPermitted, SchemaOutOfDate
-from dbanon.domain.table import TableName
+from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import command, visible
 from dbanon.domain.wording import unaccounted_in_words, unaccounted_remedy
 from dbanon.settings import Settings
@@ -41,7 +41,8 @@ def doctor(*, schema: str = "anon", settings: Settings | None = None) -> list[Fi
             if damaged:
                 findings += _lost(session)
             else:
-                findings += [*_policies(session), *_leftovers(session, served)]
+                findings += [*_policies(session), *_misused(session)]
+                findings += _leftovers(session, served)
         for release in served:
             findings += look_at(session, release)
     return findings
@@ -101,6 +102,21 @@ def _metadata(session: Session) -> Iterator[Finding]:
         return
     for part in damage.missing(session):
         yield failure("metadata", str(part), "dbanon init" if part.mendable else _RESTORE)
+
+
+def _misused(session: Session) -> Iterator[Finding]:
+    """Yield the triggers of other tables that call functions of the metadata."""
+    from dbanon.db.metadata import damage
+
+    for trigger, table, function in damage.foreign_triggers(session):
+        name = quote_identifier(trigger)
+        yield Finding(
+            Level.WARNING,
+            "metadata",
+            f"trigger {name} of {table} runs {function}, which refuses it now; before an upgrade"
+            " its owner may have used the rights of the owner of the metadata",
+            f"DROP TRIGGER {name} ON {table}; then look at what roles may do and who may read",
+        )
 
 
 def _lost(session: Session) -> Iterator[Finding]:

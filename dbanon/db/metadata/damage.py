@@ -90,6 +90,15 @@ def lost_accounts(session: Session) -> list[str]:
     ]
 
 
+def foreign_triggers(session: Session) -> list[tuple[str, TableName, TableName]]:
+    """Return name, table and function of others' triggers that call what only ours should."""
+    rows = session.pg.execute(query("metadata/foreign_triggers")).fetchall()
+    return [
+        (trigger, TableName(schema, table), TableName(SCHEMA, function))
+        for trigger, schema, table, function in rows
+    ]
+
+
 def ledger_is_gone(session: Session) -> bool:
     """Whether nobody knows any more what is served."""
     return any((part.kind, part.name) == ("table", "release") for part in missing(session))

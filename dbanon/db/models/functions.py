@@ -34,6 +34,10 @@ TYPES: Mapping[type, sql.SQL] = {
 """How PostgreSQL calls the types of parameters."""
 
 _FUNCTION = re.compile(r"FUNCTION dbanon\.(\w+)")
+# Whoever may attach a trigger chooses its table, and so the types whose code the function runs.
+_PRIVILEGED = re.compile(r"^(RETURNS trigger|SECURITY DEFINER)$", re.MULTILINE)
+# Publishers attach this one to what they release. It runs as the writer, and only raises.
+_OF_PUBLISHERS = {"refuse_change"}
 _HOLDS = {
     Bound.AT_LEAST: sql.SQL("{} >= {}"),
     Bound.AT_MOST: sql.SQL("{} <= {}"),
@@ -67,7 +71,22 @@ _INPUTS = {
 
 
 def statements() -> Iterator[sql.SQL | sql.Composed]:
-    """Yield what makes all functions; each statement replaces the function of its signature."""
+    """Yield what makes all functions, and takes from PUBLIC those that it has no business with.
+
+    Each statement replaces the function of its signature, which keeps its rights.
+    """
+    for statement in _definitions():
+        yield statement
+        text = statement.as_string()
+        if _PRIVILEGED.search(text):
+            for name in dict.fromkeys(_FUNCTION.findall(text)).keys() - _OF_PUBLISHERS:
+                yield sql.SQL("REVOKE ALL ON FUNCTION {} FROM PUBLIC").format(
+                    _named("dbanon", name)
+                )
+
+
+def _definitions() -> Iterator[sql.SQL | sql.Composed]:
+    """Yield what makes all functions, with their triggers and comments."""
     for name in resources.sql_names("functions"):
         yield function(name)
     yield from estimates.statements()
@@ -83,7 +102,7 @@ def statements() -> Iterator[sql.SQL | sql.Composed]:
 
 def names() -> Iterator[str]:
     """Yield the names of all functions."""
-    for statement in statements():
+    for statement in _definitions():
         yield from dict.fromkeys(_FUNCTION.findall(statement.as_string()))
 
 
