@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.anonymization.algorithms.approximation.cellular import Cellular
 from dbanon.anonymization.algorithms.approximation.forest import Forest
@@ -197,6 +197,33 @@ def masks_among_rows(policy: Policy) -> bool:
 def masked_together(step: MaskingStep) -> list[tuple[str, ...]]:
     """Return the columns of a step, those together that are masked together."""
     return [step.columns] if make_masking(step).joint else [(name,) for name in step.columns]
+
+
+class Masked(NamedTuple):
+    """How a step masks a column: within others, and together with others."""
+
+    method: str
+    params: Mapping[str, str | int | float | bool]
+    within: tuple[str, ...]
+    together: tuple[str, ...]
+
+
+def masking_of(policy: Policy, column: str) -> list[Masked]:
+    """Return how the values of a column are masked, step by step."""
+    return [
+        Masked(step.method, step.params, step.within, together)
+        for step in policy.masked(column)
+        for together in masked_together(step)
+        if column in together
+    ]
+
+
+def masked_by(policy: Policy, column: str) -> list[str]:
+    """Return the columns by which another one is masked, and of which published values may stay."""
+    stay = {rule.column for rule in policy.columns if rule.role in {Role.QUASI, Role.SENSITIVE}}
+    steps = masking_of(policy, column)
+    used = {name for one in steps for name in (*one.within, *one.together)}
+    return sorted(used & stay - {column})
 
 
 def values_stay(policy: Policy, names: Iterable[str]) -> bool:

@@ -65,8 +65,11 @@ def of_table(
     return _of(session, policy, info, looked, complete=complete)
 
 
-def of_release(session: Session, release: Release) -> list[Caution]:
-    """Return the same of what is served, by what its source holds now, if that has its columns."""
+def of_release(session: Session, release: Release, *, look: bool) -> list[Caution]:
+    """Return the same of what is served, if its source has its columns by now.
+
+    look: by what the source holds, which may tell of a single person who is not published.
+    """
     from dbanon.db import catalog
 
     try:
@@ -78,7 +81,11 @@ def of_release(session: Session, release: Release) -> list[Caution]:
     if len(own) < len(release.policy.columns) and not release.dataset:
         return []
     # In a dataset, the other columns are those of the persons.
-    return of_table(session, replace(release.policy, columns=own), source, complete=True)
+    policy = replace(release.policy, columns=own)
+    if look:
+        return of_table(session, policy, source, complete=True)
+    unseen = _Looked({}, {}, catalog.foreign_keys(session, source), {})
+    return _of(session, policy, source, unseen, complete=True)
 
 
 def of_rows(session: Session, policy: Policy, info: TableInfo, columns: pa.Table) -> list[Caution]:

@@ -15,7 +15,7 @@ from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import quote_identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
     from dbanon.db.histories.apart import Apart
@@ -25,10 +25,23 @@ if TYPE_CHECKING:
     from dbanon.domain.release import Entry
 
 
-class _Earlier(NamedTuple):
-    """An earlier release; columns: those compared, with the method; k: the greater one of both."""
+_OF_OTHERS = "for readers who never had one of these: --new-series --recipients-changed"
+_OTHERWISE = "mask it by rounding, noise or pram, or give it the role sensitive"
+_BY_ROW = frozenset({Role.INSENSITIVE, Role.SENSITIVE})  # as what is published row by row
+_STAY = frozenset({Role.QUASI, Role.SENSITIVE})  # as what published values may stay
 
-    columns: Mapping[str, str]
+
+class _Reason(NamedTuple):
+    """How a column that is compared was masked; always: why it may not be shown whoever came."""
+
+    method: str | None
+    always: str | None = None
+
+
+class _Earlier(NamedTuple):
+    """An earlier release; columns: those compared, and why; k: the greater one of both."""
+
+    columns: Mapping[str, _Reason]
     k: int
 
 
@@ -36,13 +49,11 @@ class _Earlier(NamedTuple):
 class Difference:
     """What of a release has to be compared with earlier ones of the table, by their numbers.
 
-    same: the numbers of those served whose values in these columns it shows as often; apart: the
-    columns whose values of persons who were never published are masked apart from the others.
+    same: the numbers of those served whose values in these columns it shows as often.
     """
 
     earlier: Mapping[int, _Earlier]
     same: AbstractSet[int]
-    apart: AbstractSet[str]
 
 
 def difference(session: Session, publication: Publication, *, shared: bool) -> Difference:
@@ -51,46 +62,51 @@ def difference(session: Session, publication: Publication, *, shared: bool) -> D
     The membership is written, and the copy is not yet made. shared: whether the release is made of
     classes of earlier ones, so that published sensitive values stay.
     """
-    from dbanon.anonymization.registry import masked_together, values_stay, within_classes
+    from dbanon.anonymization.registry import within_classes
     from dbanon.db.histories import apart
     from dbanon.db.metadata import ledger
 
     if publication.kind is ReleaseKind.VIEW:
-        return Difference({}, set(), set())
+        return Difference({}, set())
     policy, table = publication.policy, publication.info.name
     policies = ledger.policies_by_release(session, table, known=[policy])
     earlier = {
         number: _Earlier(columns, max(policy.k, other.k))
         for number, other in policies.items()
-        if (columns := _compared(policy, other, shared=shared))
+        if (columns := dict(_compared(policy, other, shared=shared)))
     }
     # Permuted values are told by the class, too.
     labels = policy.published_quasi if within_classes(policy) else ()
     names = {number: (*one.columns, *labels) for number, one in earlier.items()}
-    with_sensitive = {
-        name
-        for step in policy.masking
-        for together in masked_together(step)
-        if shared and values_stay(policy, together)
-        for name in together
-    }
-    return Difference(earlier, apart.same_values(session, publication, names), with_sensitive)
+    return Difference(earlier, apart.same_values(session, publication, names))
 
 
-def _compared(policy: Policy, other: Policy, *, shared: bool) -> dict[str, str]:
-    """Return the columns of which two releases by these policies may give values."""
-    from dbanon.anonymization.registry import solvable_columns
+def _compared(policy: Policy, other: Policy, *, shared: bool) -> Iterator[tuple[str, _Reason]]:
+    """Yield the columns of which two releases by these policies may give values, and why."""
+    from dbanon.anonymization.registry import masked_by, masking_of, solvable_columns
 
     new, old = solvable_columns(policy), solvable_columns(other)
-    shown, sensitive = (
-        set.intersection(
-            *({r.column for r in one.columns if r.role in roles} for one in (policy, other))
-        )
-        for roles in ({Role.INSENSITIVE, Role.SENSITIVE}, {Role.SENSITIVE})
-    )
-    as_it_is = {column for column in old if not policy.masked(column)}
-    found = (new.keys() | as_it_is) & shown - (sensitive if shared else set())
-    return {column: new.get(column) or old[column] for column in sorted(found)}
+    roles = {rule.column: rule.role for rule in other.columns}
+    for rule in policy.columns:
+        column, former = rule.column, roles.get(rule.column)
+        stays = shared and rule.role is Role.INSENSITIVE
+        method = new.get(column) or old.get(column)
+        if rule.role not in _BY_ROW or former is None or not former.is_published:
+            continue
+        if stays and former in _STAY:
+            yield column, _Reason(method, f"it was {former} in")
+        elif former not in _BY_ROW or (shared and rule.role is former is Role.SENSITIVE):
+            continue
+        elif method and rule.role is not former:
+            yield column, _Reason(method, f"it was {former} in")
+        elif method and masking_of(policy, column) != masking_of(other, column):
+            yield column, _Reason(method, "it was masked in another way in")
+        elif stays and (names := masked_by(policy, column)):
+            listed = ", ".join(map(quote_identifier, names))
+            why = f"that goes by {listed}, whose published values stay as in"
+            yield column, _Reason(policy.masked(column)[0].method, why)
+        elif method:
+            yield column, _Reason(method)
 
 
 def require_enough_changed(
@@ -100,7 +116,8 @@ def require_enough_changed(
 
     A release of the same persons with the same values as one that is served adds nothing. Otherwise
     it is not known how many values of persons who stayed have changed, as earlier ones are not
-    remembered, so that those who came or left have to be k.
+    remembered, so that those who came or left have to be k. Nor do these hide anybody else where a
+    column is masked in another way, or by values that readers see as they were.
     """
     from dbanon.db.histories import apart
 
@@ -115,9 +132,10 @@ def require_enough_changed(
     }
     for one in earlier:
         columns, k = found.earlier[one.number]
-        for column in columns.keys() - unchanged:
-            came = one.returned if column in found.apart else one.came
-            if not one.is_known or came + one.left < k:
+        for column, why in columns.items():
+            if column in unchanged:
+                continue
+            if why.always or not one.is_known or one.came + one.left < k:
                 raise _too_few(publication, one, column, found, previous=previous)
 
 
@@ -131,20 +149,22 @@ def _too_few(
 ) -> CheckFailed:
     """Return the error of a release that differs too little from an earlier one."""
     columns, k = found.earlier[one.number]
-    whose = "left" if column in found.apart else "came or left"
-    reason = f"{one.came} persons came and {one.left} left since release {one.number}"
-    if not one.is_known:
-        reason = f"the persons of release {one.number} are not remembered"
+    method, always = columns[column]
+    reason = f"{one.came} persons came and {one.left} left since release {one.number} (k = {k})"
+    hint = f"wait until {k} persons came or left; or {_OF_OTHERS}, and {_OTHERWISE}"
+    if always:
+        reason, hint = f"{always} release {one.number}", _OF_OTHERS
+    elif not one.is_known:
+        reason = f"the persons of release {one.number} are not remembered (k = {k})"
     elif (one.came, one.left) == (0, 0):
         reason = f"masked values have changed since release {one.number}, and nobody came or left"
+        reason += f" (k = {k})"
     state = "nothing was published"
     if previous is not None and previous.served:
         state = f"release {previous.id} is served on"
+    named = quote_identifier(column) + (f", masked by {method}" if method else "")
     return CheckFailed(
-        f"comparing releases could give exact values of column {quote_identifier(column)}, masked"
-        f" by {columns[column]}: {reason} (k = {k}); {state}",
+        f"comparing releases could give exact values of column {named}: {reason}; {state}",
         CheckReport(publication.view, ()),
-        hint=f"wait until {k} persons {whose}; or mask by rounding, noise or pram; or for readers"
-        " who never had one of these: --new-series --recipients-changed, with the role sensitive,"
-        " so that published values stay",
+        hint=hint,
     )

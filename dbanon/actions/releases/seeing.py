@@ -137,7 +137,7 @@ def _seen(
         columns={column.name: column.type for column in view.columns},
         readers=_readers(session, view.name),
         statements=_statements(session, view),
-        warnings=tuple(of_release(session, release)),
+        warnings=tuple(of_release(session, release, look=False)),
         sizes=shown.sizes,
     )
 

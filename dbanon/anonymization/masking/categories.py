@@ -54,7 +54,7 @@ class RareToOther(ValueMasking):
 
 @dataclass(frozen=True, slots=True)
 class Pram(ValueMasking):
-    """Keep each value with the probability ``keep``, else give one of the others, all as likely.
+    """Keep each value with the probability ``keep``, else give another of the rows, all as likely.
 
     That is the transition matrix, with ``keep`` on its diagonal and (1 - keep) / (values - 1)
     elsewhere; who knows it can correct counts. A value more or less changes the rows alone that are
@@ -70,12 +70,15 @@ class Pram(ValueMasking):
         if not 0.0 < self.keep < 1.0:
             raise PolicyError("keep of pram is more than 0 and less than 1")
 
-    def mask(self, codes: Int32s, n_values: NDArray[np.int64], rows: Rows) -> Int32s:
+    def mask(self, codes: Int32s, n_values: NDArray[np.int64], rows: Rows) -> Int32s:  # noqa: ARG002
         """Return the codes that were drawn."""
         drawn, masked = rows.draw(2, "another"), codes.copy()
+        present = np.unique(codes[codes >= 0])
         changes = np.flatnonzero((drawn[:, 0] >= self.keep) & (codes[:, 0] >= 0))
-        if n_values[0] > 1:
-            masked[changes, 0] = _others(codes[changes, 0], drawn[changes, 1], rows.values())
+        if len(present) > 1:
+            own = np.searchsorted(present, codes[changes, 0]).astype(np.int32)
+            others = _others(own, drawn[changes, 1], rows.values()[present])
+            masked[changes, 0] = present[others]
         return masked
 
 

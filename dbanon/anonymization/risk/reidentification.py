@@ -119,7 +119,7 @@ def of_weights(
 
     As ``of_sample`` has it, with the share of each class (Franconi and Polettini, 2004). Others
     than the persons of the class count in multiples of ``least``, and the chance is rounded up to
-    two digits, so that it does not tell the weight of a row.
+    two digits, so that it tells the weight of a row no closer.
     """
     sizes = np.maximum(sizes, 1)
     others = np.maximum(represented - sizes, 0.0) // least * least

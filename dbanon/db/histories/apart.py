@@ -26,13 +26,12 @@ if TYPE_CHECKING:
 class Apart(NamedTuple):
     """By how many persons a release differs from an earlier one of its series.
 
-    came: those the earlier one does not show; returned: of these, those that another one before
-    showed; left: those it alone shows; is_known: whether its persons are remembered.
+    came: those the earlier one does not show; left: those it alone shows; is_known: whether its
+    persons are remembered.
     """
 
     number: int
     came: int = 0
-    returned: int = 0
     left: int = 0
     is_known: bool = True
 
@@ -105,8 +104,6 @@ def persons_apart(
             "histories/persons_apart",
             new=new,
             former=memory.shown(number, first=known.first(relation)),
-            entries=memory.ENTRIES,
-            release=sql.Literal(publication.id),
         )
         found += [Apart(number, *counts) for counts in session.pg.execute(counted)]
     memory.forget(session)

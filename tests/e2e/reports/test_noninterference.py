@@ -21,6 +21,7 @@ ROLES = {
     "wage": Role.SENSITIVE,
 }
 ROWS = 150
+FRESH = {"new_series": True, "recipients_changed": True}
 
 
 def make_clinic(database):
@@ -144,3 +145,15 @@ def test_what_is_not_told_is_said(copied, run, monkeypatch, tmp_path):
     page = (tmp_path / "page.html").read_text("utf-8")
     assert 3 == page.count("Not told, as is said below.")
     assert "not told: who is unique in the source" in page
+
+
+def test_no_warning_of_a_report_says_what_one_who_is_not_published_has(database):
+    make_clinic(database)
+    database.execute("UPDATE clinic SET disease = 'd' || age % 3 WHERE outer_key < 1000")
+    dbanon.publish(TABLE, name="others", settings=database.settings, **FRESH)
+    told = []
+    for disease in ("d0", "d1", "d2"):
+        change(database, 1000, f"age = 30, zip = 9999, disease = '{disease}'")
+        found = dbanon.report("anon.others", settings=database.settings)
+        told.append([str(caution.message) for caution in found.warnings])
+    assert told[0] == told[1] == told[2]

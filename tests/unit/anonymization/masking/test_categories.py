@@ -85,8 +85,9 @@ def test_pram_has_its_transition_matrix_and_counts_can_be_corrected():
 @pytest.mark.parametrize("n_values", [2, 3, 5, 64, 300])
 def test_pram_gives_all_other_values_alike(n_values):
     n = 400 * (n_values - 1)
-    codes = np.zeros((n, 1), np.int32)
-    found = Pram(1e-9).mask(codes, np.array([n_values]), rows_of(n, n_values=n_values))
+    codes = np.append(np.zeros(n, np.int32), np.arange(n_values, dtype=np.int32))[:, None]
+    rows = rows_of(len(codes), n_values=n_values)
+    found = Pram(1e-9).mask(codes, np.array([n_values]), rows)[:n]
     counts = np.bincount(found[:, 0], minlength=n_values)
     assert counts[0] == 0
     spread = (counts[1:] - 400) / 20
@@ -101,13 +102,21 @@ def test_a_new_value_is_given_to_few_and_changes_nobody_else():
     drawn, values = source.uniform(size=(n, 2)), source.uniform(size=n_values + 1)
     codes = source.integers(0, n_values, (n, 1)).astype(np.int32)
 
-    def masked(n_values):
+    def masked(n_values, *, last):
+        codes[-1] = last
         rows = Rows(np.arange(n), lambda *_: drawn, lambda: values[:n_values])
-        return Pram(0.5).mask(codes, np.array([n_values]), rows)[:, 0]
+        return Pram(0.5).mask(codes, np.array([n_values]), rows)[:-1, 0]
 
-    before, after = masked(n_values), masked(n_values + 1)
+    before, after = masked(n_values, last=0), masked(n_values + 1, last=n_values)
     assert set(after[before != after]) == {n_values}
     assert (before != after).mean() == pytest.approx(0.5 / n_values, rel=0.4)
+
+
+def test_pram_gives_no_value_that_none_of_the_rows_has():
+    codes = np.array([[1], [4], [1], [4]] * 50, np.int32)
+    found = Pram(0.01).mask(codes, np.array([6]), rows_of(200, n_values=6))
+    assert {1, 4} == set(found[:, 0].tolist())
+    assert (found != codes).mean() > 0.9
 
 
 def test_pram_leaves_null_and_what_has_no_other_value():
