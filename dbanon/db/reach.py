@@ -28,6 +28,14 @@ _WAYS = (
 _WAYS_OF_LIVE_VIEWS = ("reach/in_statements",)
 _SIGNS = ("reach/signs",)
 
+# A right on a relation that lets the owner of a view, a rule or a function use it for others.
+_USES = {
+    "uses": "SELECT, INSERT, UPDATE, DELETE, TRUNCATE",
+    "uses_columns": "SELECT, INSERT, UPDATE",
+}
+# What rules may use: all that is private, and tables whose policies use it.
+_PARTS = ("part_classes", "part_oids", "part_needed", "part_ways")
+
 _MEANINGS = {
     "table": "can read {what}",
     "view": "can read {what}, a view of what is private",
@@ -37,6 +45,7 @@ _MEANINGS = {
     "function": "can call {what}, which reads what is private as its owner",
     "writing": "can write {what}",
     "rule": "can write {what}, and a rule of it reads what is private",
+    "policy": "can write {what}, a view of a table whose row-level policy reads what is private",
     "trigger": "can put a trigger on {what}, which sees the rows that others write",
     "references": "can point a foreign key at {what}, and try out values of its keys",
     "maintenance": "can lock and rebuild {what} (MAINTAIN)",
@@ -58,6 +67,8 @@ _MEANINGS = {
     "sign": "can call {what}, which runs as its owner and seems to read what is private",
     "sign of a trigger": "can set off {what} by writing, and it seems to read what is private with"
     " the rights of another role",
+    "sign of an event trigger": "can set off {what} by changing definitions, and it seems to read"
+    " what is private with the rights of another role",
     "sign of a file": "can read {what}, which shows a file of the server, perhaps of what is"
     " private",
 }
@@ -66,8 +77,10 @@ _REMEDIES = {
     "type": "give the type to another owner",
     "function": "revoke EXECUTE from PUBLIC and whoever else has it",
     "rule": "drop the rule",
+    "policy": "drop the policy, or take the right from {acting}",
     "sign": "look at its body, and if it does, revoke EXECUTE from PUBLIC and whoever else has it",
     "sign of a trigger": "look at its body, and if it does, drop the trigger",
+    "sign of an event trigger": "look at its body, and if it does, drop the event trigger",
     "sign of a file": "look at the file, and if it shows that, take the right from {acting}",
     "default privileges": "ALTER DEFAULT PRIVILEGES ... REVOKE",
     "replication": "ALTER ROLE {acting} NOREPLICATION",
@@ -142,9 +155,11 @@ def _subject(session: Session, *, published: int, source: int) -> dict[str, obje
 
     ``strangers`` are readers only as everybody is; they count for what happens in statements.
     """
-    where: dict[str, object] = {"published": published, "source": source}
-    private = _rows(session, "reach/private", where)
-    where |= _arrays(private, "classes", "oids", "origins", "itself")
+    where: dict[str, object] = {"published": published, "source": source, **_USES}
+    found = _rows(session, "reach/private", where)
+    where |= _arrays([(*row[:2], *row[5:]) for row in found], *_PARTS)
+    private = dict.fromkeys(row[:5] for row in found if row[6] != "policy")
+    where |= _arrays(list(private), "classes", "oids", "origins", "itself")
     where["relations"] = [oid for _, oid, _, _, is_relation in private if is_relation]
     where["functions"] = [oid for _, oid, _, _, is_relation in private if not is_relation]
     where["family"] = [oid for _, oid, _, itself, _ in private if itself]

@@ -31,5 +31,14 @@ SELECT a.reader, a.name, 'function', n.nspname::text, f.proname::text,
   JOIN pg_namespace AS n ON n.oid = f.pronamespace
  CROSS JOIN unnest(%(readers)s::text[], %(roles)s::oid[], %(names)s::text[])
        AS a (reader, role, name)
- WHERE f.prosecdef
+ WHERE (f.prosecdef
+        OR EXISTS (SELECT
+                     FROM pg_aggregate AS g
+                     JOIN pg_proc AS s
+                       ON s.prosecdef
+                      AND s.oid = ANY (%(functions)s::oid[])
+                      AND s.oid IN (g.aggtransfn, g.aggfinalfn, g.aggcombinefn, g.aggserialfn,
+                                    g.aggdeserialfn, g.aggmtransfn, g.aggminvtransfn,
+                                    g.aggmfinalfn)
+                    WHERE g.aggfnoid = f.oid))
    AND has_function_privilege(a.role, f.oid, 'EXECUTE')

@@ -6,15 +6,24 @@
 -- Members of the owner may act as the owner anyway, and are none. When everybody may read a live
 -- view, readers are also the roles that log in and cannot read its source: these are said to be
 -- strangers.
-WITH RECURSIVE copy (oid) AS (
-    SELECT %(published)s::oid
+WITH RECURSIVE copy (oid, needed) AS (
+    -- needed: what a view of its invoker's leads to, whose readers have a right of their own on that.
+    -- A view of whoever may not read that shows nothing of it, and anybody can make one.
+    SELECT %(published)s::oid, NULL::oid
     UNION
-    SELECT w.ev_class
+    SELECT v.oid, CASE WHEN o.is_invoker THEN coalesce(c.needed, c.oid) END
       FROM copy AS c
       JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
       JOIN pg_rewrite AS w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
+      JOIN pg_class AS v ON v.oid = w.ev_class
+     CROSS JOIN LATERAL (
+           SELECT lower(coalesce(v.reloptions::text, '')) ~ 'security_invoker=(true|on|yes|1)'
+           ) AS o (is_invoker)
      WHERE w.ev_type = '1'
-       AND w.ev_class <> ALL (%(relations)s::oid[])
+       AND v.oid <> ALL (%(relations)s::oid[])
+       AND (o.is_invoker
+            OR v.relkind = 'm' AND v.relispopulated
+            OR has_any_column_privilege(v.relowner, coalesce(c.needed, c.oid), 'SELECT'))
 ),
 -- A function that reads it for its callers, as far as PostgreSQL notes what a function uses.
 voice (owner, acl) AS (
@@ -23,6 +32,7 @@ voice (owner, acl) AS (
       JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = o.oid
       JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
      WHERE p.prosecdef
+       AND has_any_column_privilege(p.proowner, coalesce(o.needed, o.oid), 'SELECT')
        AND p.oid <> ALL (%(functions)s::oid[])
 ),
 grantee (role) AS (
@@ -30,14 +40,16 @@ grantee (role) AS (
       FROM copy AS o
       JOIN pg_class AS c ON c.oid = o.oid
      CROSS JOIN LATERAL aclexplode(c.relacl) AS a
-     WHERE a.grantee <> c.relowner
+     WHERE o.needed IS NULL
+       AND a.grantee <> c.relowner
     UNION
     SELECT a.grantee
       FROM copy AS o
       JOIN pg_class AS c ON c.oid = o.oid
       JOIN pg_attribute AS t ON t.attrelid = c.oid
      CROSS JOIN LATERAL aclexplode(t.attacl) AS a
-     WHERE a.grantee <> c.relowner
+     WHERE o.needed IS NULL
+       AND a.grantee <> c.relowner
     UNION
     SELECT a.grantee
       FROM voice AS v

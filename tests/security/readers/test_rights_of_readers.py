@@ -349,6 +349,76 @@ def test_who_uses_a_foreign_server_that_leads_back_is_no_reader(live):
     assert_refused(live, "mole can log in to this database by the foreign server back")
 
 
+# Publishers attach it to released tables. It runs as the writer, and only raises.
+ATTACHABLE = {"refuse_change"}
+IMPOSTOR = """
+CREATE TYPE mole.impostor AS (x text);
+CREATE FUNCTION mole.run(mole.impostor) RETURNS text LANGUAGE plpgsql AS
+    'BEGIN GRANT SELECT ON public.people TO mole; RETURN 1; END';
+CREATE CAST (mole.impostor AS text) WITH FUNCTION mole.run(mole.impostor) AS ASSIGNMENT;
+CREATE TABLE mole.bait (
+    table_schema mole.impostor, table_name text, table_oid oid, epsilon numeric, number bigint
+);
+"""
+ATTACH = (
+    "CREATE TRIGGER t BEFORE INSERT ON mole.bait"
+    " FOR EACH ROW EXECUTE FUNCTION dbanon.number_spending()"
+)
+BITE = "INSERT INTO mole.bait VALUES (ROW('x'), 'n', 0, 1)"
+
+
+def test_no_function_that_runs_as_its_owner_or_as_a_trigger_is_everybody_s(live):
+    rows = live.execute(
+        "SELECT p.proname, p.prorettype = 'trigger'::regtype, p.prosrc"
+        "  FROM pg_proc AS p"
+        " CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a"
+        " WHERE p.pronamespace IN ('dbanon'::regnamespace, 'dbanon_data'::regnamespace)"
+        "   AND (p.prosecdef OR p.prorettype = 'trigger'::regtype)"
+        "   AND a.grantee = 0"
+    )
+    # Readers ask seen_N whether a release may be read: no argument, and yes or no as an answer.
+    assert {"seen_1"} | ATTACHABLE == {name for name, _, _ in rows}
+
+
+def test_a_trigger_that_runs_as_its_owner_first_looks_at_its_table(live):
+    rows = live.execute(
+        "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'dbanon'::regnamespace"
+        " AND prosecdef AND prorettype = 'trigger'::regtype"
+    )
+    begun = {name: body.partition("BEGIN")[2].split()[:3] for name, body in rows}
+    assert {"number_spending": ["IF", "TG_RELID", "<>"]} == begun
+
+
+def test_no_reader_runs_code_as_the_owner_of_the_metadata_by_a_trigger_of_its(live):
+    live.execute("GRANT USAGE ON SCHEMA dbanon TO mole")
+    mole = live.connect_as("mole")
+    mole.execute(IMPOSTOR)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        mole.execute(ATTACH)
+    live.execute("GRANT EXECUTE ON FUNCTION dbanon.number_spending() TO PUBLIC")
+    mole.execute(ATTACH)
+    told = "trigger t of mole.bait runs dbanon.number_spending"
+    assert [("warning", "metadata")] == [
+        (f.level, f.subject) for f in dbanon.doctor(settings=live.settings) if told in f.message
+    ]
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="not made for mole"):
+        mole.execute(BITE)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied"):
+        mole.execute("SELECT FROM public.people")
+    assert [] == live.execute("SELECT FROM dbanon.account")
+
+
+def test_an_upgrade_takes_the_triggers_of_the_metadata_from_everybody(live):
+    closed = "SELECT has_function_privilege('mole', 'dbanon.number_spending()', 'EXECUTE')"
+    live.execute(
+        "GRANT EXECUTE ON FUNCTION dbanon.number_spending() TO PUBLIC;"
+        "COMMENT ON SCHEMA dbanon IS 'dbanon metadata: revision 0015, functions older'"
+    )
+    assert [(True,)] == live.execute(closed)
+    dbanon.init(settings=live.settings)
+    assert [(False,)] == live.execute(closed)
+
+
 # What a superuser does, and what is found; one statement each for what no attack above shows.
 RIGHTS = {
     **{
@@ -609,73 +679,3 @@ def test_a_right_that_leads_to_nothing_private_is_none(watched, harmless):
     if watched.server.version < since:
         pytest.skip(f"needs PostgreSQL {since}")
     assert reach_after(watched, HARMLESS[harmless]) == []
-
-
-# Publishers attach it to released tables. It runs as the writer, and only raises.
-ATTACHABLE = {"refuse_change"}
-IMPOSTOR = """
-CREATE TYPE mole.impostor AS (x text);
-CREATE FUNCTION mole.run(mole.impostor) RETURNS text LANGUAGE plpgsql AS
-    'BEGIN GRANT SELECT ON public.people TO mole; RETURN 1; END';
-CREATE CAST (mole.impostor AS text) WITH FUNCTION mole.run(mole.impostor) AS ASSIGNMENT;
-CREATE TABLE mole.bait (
-    table_schema mole.impostor, table_name text, table_oid oid, epsilon numeric, number bigint
-);
-"""
-ATTACH = (
-    "CREATE TRIGGER t BEFORE INSERT ON mole.bait"
-    " FOR EACH ROW EXECUTE FUNCTION dbanon.number_spending()"
-)
-BITE = "INSERT INTO mole.bait VALUES (ROW('x'), 'n', 0, 1)"
-
-
-def test_no_function_that_runs_as_its_owner_or_as_a_trigger_is_everybody_s(live):
-    rows = live.execute(
-        "SELECT p.proname, p.prorettype = 'trigger'::regtype, p.prosrc"
-        "  FROM pg_proc AS p"
-        " CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a"
-        " WHERE p.pronamespace IN ('dbanon'::regnamespace, 'dbanon_data'::regnamespace)"
-        "   AND (p.prosecdef OR p.prorettype = 'trigger'::regtype)"
-        "   AND a.grantee = 0"
-    )
-    # Readers ask seen_N whether a release may be read: no argument, and yes or no as an answer.
-    assert {"seen_1"} | ATTACHABLE == {name for name, _, _ in rows}
-
-
-def test_a_trigger_that_runs_as_its_owner_first_looks_at_its_table(live):
-    rows = live.execute(
-        "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'dbanon'::regnamespace"
-        " AND prosecdef AND prorettype = 'trigger'::regtype"
-    )
-    begun = {name: body.partition("BEGIN")[2].split()[:3] for name, body in rows}
-    assert {"number_spending": ["IF", "TG_RELID", "<>"]} == begun
-
-
-def test_no_reader_runs_code_as_the_owner_of_the_metadata_by_a_trigger_of_its(live):
-    live.execute("GRANT USAGE ON SCHEMA dbanon TO mole")
-    mole = live.connect_as("mole")
-    mole.execute(IMPOSTOR)
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        mole.execute(ATTACH)
-    live.execute("GRANT EXECUTE ON FUNCTION dbanon.number_spending() TO PUBLIC")
-    mole.execute(ATTACH)
-    told = "trigger t of mole.bait runs dbanon.number_spending"
-    assert [("warning", "metadata")] == [
-        (f.level, f.subject) for f in dbanon.doctor(settings=live.settings) if told in f.message
-    ]
-    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="not made for mole"):
-        mole.execute(BITE)
-    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied"):
-        mole.execute("SELECT FROM public.people")
-    assert [] == live.execute("SELECT FROM dbanon.account")
-
-
-def test_an_upgrade_takes_the_triggers_of_the_metadata_from_everybody(live):
-    closed = "SELECT has_function_privilege('mole', 'dbanon.number_spending()', 'EXECUTE')"
-    live.execute(
-        "GRANT EXECUTE ON FUNCTION dbanon.number_spending() TO PUBLIC;"
-        "COMMENT ON SCHEMA dbanon IS 'dbanon metadata: revision 0015, functions older'"
-    )
-    assert [(True,)] == live.execute(closed)
-    dbanon.init(settings=live.settings)
-    assert [(False,)] == live.execute(closed)
