@@ -163,4 +163,6 @@ def test_values_that_come_and_go_do_not_show_what_pram_keeps(people, tmp_path):
     often = sum(sum(one[ref] == source[ref] for one in shown) > 2 for ref in stay)
     assert 80 < first < 160
     assert abs(often - first) < 15
-    assert sum(len({one[ref] for one in shown}) == 1 for ref in stay) > 180  # of about 227, and of 3 if all were drawn anew
+    assert (
+        sum(len({one[ref] for one in shown}) == 1 for ref in stay) > 180
+    )  # of about 227, and of 3 if all were drawn anew
