@@ -21,7 +21,7 @@ from dbanon.domain.errors import ConfigError, DatabaseError, NotPermitted
 from dbanon.domain.table import TableName, quote_identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dbanon.db.session import Session
     from dbanon.domain.table import TableInfo
@@ -84,7 +84,7 @@ def pin(session: Session, info: TableInfo) -> None:
     columns = "s.*, s.tableoid" if info.is_table else "s.*"
     statement = sql.SQL("CREATE VIEW {} AS SELECT {} FROM {} AS s")
     session.pg.execute(statement.format(relation(name), sql.SQL(columns), relation(info.name)))
-    _require_nothing_else(session)
+    require_nothing_else(session)
     session.pins[info.oid] = name
 
 
@@ -145,7 +145,7 @@ def harmless(session: Session, *, keep: bool = False) -> Iterator[None]:
         acting = session.pg.execute(_ACTING).fetchone()
         session.pg.execute("SET TRANSACTION READ ONLY")
         yield
-        _require_nothing_else(session)
+        require_nothing_else(session)
         if session.pg.execute(_ACTING).fetchone() != acting:
             raise NotPermitted("reading the table changed what this session acts as")
 
@@ -159,15 +159,26 @@ def require_admitted(session: Session) -> None:
         _, name = session.pins.popitem()
         session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(name)))
     _require_unmoved(session, session.admitted)
-    _require_nothing_else(session)
+    require_nothing_else(session)
 
 
-def _require_nothing_else(session: Session) -> None:
-    parameters = {"admitted": list(session.admitted)}
+def require_nothing_else(session: Session, also: Iterable[int] = ()) -> None:
+    """Raise DatabaseError if the open transaction has opened what is not admitted.
+
+    also: OIDs of relations that it was to change.
+    """
+    parameters = {"admitted": [*session.admitted, *also]}
     opened = session.pg.execute(
         query("identity/opened_relations"), parameters, prepare=False
     ).fetchall()
-    _refuse([name for (name,) in opened])
+    if opened:
+        _refuse([name for (name,) in opened], [name for name, _ in event_triggers(session)])
+
+
+def event_triggers(session: Session) -> list[tuple[str, TableName]]:
+    """Return the event triggers that run at changes of definitions, with their functions."""
+    rows = session.pg.execute(query("identity/event_triggers")).fetchall()
+    return [(quote_identifier(name), TableName(schema, code)) for name, schema, code in rows]
 
 
 def questions(session: Session, info: TableInfo) -> tuple[str, str]:
@@ -209,12 +220,15 @@ def _refuse_moved(names: Sequence[str]) -> None:
         )
 
 
-def _refuse(names: Sequence[str]) -> None:
+def _refuse(names: Sequence[str], triggers: Sequence[str] = ()) -> None:
+    """Raise DatabaseError for what was opened; triggers: event triggers that may have opened it."""
     if names:
+        causes = f", or event trigger {' or '.join(triggers)} opened it" if triggers else ""
+        disable = "".join(f"ALTER EVENT TRIGGER {name} DISABLE, then " for name in triggers)
         raise DatabaseError(
             f"{names[0]} was opened in place of what was to be read: names were exchanged, or"
-            " something was added to the table, while it was read",
-            hint=_AGAIN,
+            f" something was added to the table, while it was read{causes}",
+            hint=disable + _AGAIN,
         )
 
 

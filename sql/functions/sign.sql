@@ -23,11 +23,13 @@ CREATE TRIGGER dbanon_sign BEFORE INSERT OR UPDATE OF stored_by, stored_at ON db
     FOR EACH ROW EXECUTE FUNCTION dbanon.sign('stored_by', 'stored_at');
 
 DROP TRIGGER IF EXISTS dbanon_sign ON dbanon.schedule;
-CREATE TRIGGER dbanon_sign BEFORE INSERT OR UPDATE OF cron, zone, stored_by ON dbanon.schedule
+CREATE TRIGGER dbanon_sign BEFORE INSERT OR UPDATE ON dbanon.schedule
     FOR EACH ROW EXECUTE FUNCTION dbanon.sign('stored_by');
 
 DROP TRIGGER IF EXISTS dbanon_sign ON dbanon.release;
-CREATE TRIGGER dbanon_sign BEFORE INSERT OR UPDATE OF created_by ON dbanon.release
+CREATE TRIGGER dbanon_sign BEFORE INSERT OR UPDATE OF
+        table_schema, table_name, relation_schema, relation_name, kind, policy, overrides, taxonomies, seed, checks,
+        loss, fingerprint, content, data_id, created_at, created_by ON dbanon.release -- to end one is not to make it
     FOR EACH ROW EXECUTE FUNCTION dbanon.sign('created_by');
 
 DROP TRIGGER IF EXISTS dbanon_sign ON dbanon.verification;

@@ -66,6 +66,14 @@ SIGNED = {
         "UPDATE dbanon.release SET created_by = 'somebody'",
         "SELECT created_by FROM dbanon.release",
     ),
+    "the relation of a release": (
+        "UPDATE dbanon.release SET relation_name = 'forged'",
+        "SELECT created_by FROM dbanon.release",
+    ),
+    "the time of a release": (
+        "UPDATE dbanon.release SET created_at = '2001-01-01'",
+        "SELECT created_by FROM dbanon.release",
+    ),
     "a schedule": (
         "INSERT INTO dbanon.schedule VALUES ('public', 'p', '1 1 * * *', 'UTC', now(), 'me')",
         "SELECT stored_by FROM dbanon.schedule",
@@ -93,6 +101,22 @@ def test_nobody_writes_in_the_name_of_another(patients, what):
     forge, look = SIGNED[what]
     patients.connect_as("neighbour").execute(forge)
     assert [("neighbour",)] == patients.execute(look)
+
+
+@pytest.mark.parametrize("change", ["table_name = 'p'", "stored_at = '2001-01-01'"])
+def test_who_changes_a_schedule_is_who_stored_it(patients, change):
+    patients.execute(
+        "INSERT INTO dbanon.schedule VALUES ('public', 'patients', '1 1 * * *', 'UTC')"
+    )
+    neighbour = patients.connect_as("neighbour")
+    neighbour.execute(f"UPDATE dbanon.schedule SET {change}")
+    assert [("neighbour",)] == patients.execute("SELECT stored_by FROM dbanon.schedule")
+
+
+def test_who_ends_a_release_has_not_made_it(patients):
+    patients.connect_as("neighbour").execute("UPDATE dbanon.release SET served = false")
+    made = patients.execute("SELECT created_by, served FROM dbanon.release")
+    assert [(patients.server.owner, False)] == made
 
 
 DAMAGED = ["null", "[]", '"text"', "5", "{}", '{"columns": 5}', '{"models": [1]}']

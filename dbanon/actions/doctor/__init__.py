@@ -59,7 +59,7 @@ def _server(session: Session) -> Iterator[Finding]:
 
 
 def _role(session: Session, schemas: Iterable[str]) -> Iterator[Finding]:
-    from dbanon.db import rights
+    from dbanon.db import identity, rights
     from dbanon.db.audit import role_facts
     from dbanon.db.session import EVENT_TRIGGER_REMEDY, foreign_event_triggers
 
@@ -78,6 +78,13 @@ def _role(session: Session, schemas: Iterable[str]) -> Iterator[Finding]:
         yield Finding(Level.WARNING, "role", message, grant)
     for sentence in foreign_event_triggers(session.pg):
         yield failure("role", sentence, EVENT_TRIGGER_REMEDY)
+    for trigger, function in identity.event_triggers(session):
+        message = (
+            f"event trigger {trigger} runs {function} at each change of definitions, also those of"
+            " dbanon: what opens a table there, as a log does, lets every publication fail"
+        )
+        hint = f"if it does, ALTER EVENT TRIGGER {trigger} DISABLE while dbanon publishes"
+        yield Finding(Level.WARNING, "role", message, hint)
 
 
 def _published(session: Session) -> Iterator[Finding]:

@@ -54,7 +54,8 @@ def grant(
     def work(session: Session) -> list[Access]:
         rights.require_roles(session, roles)
         given = []
-        for release, published in _published(session, _served(session, relation)):
+        served = list(_published(session, _served(session, relation)))
+        for release, published in served:
             statements = list(rights.grant_statements(release.relation, roles))
             statements += beside.grant_statements(session, release.relation, roles)
             done = _run(session, release, published, roles, statements=statements)
@@ -64,6 +65,7 @@ def grant(
             remarks = tuple(f"{sign}: {sign.remedy}" for sign in signs)
             given.append(replace(done, remarks=remarks))
             _require_one_series(session, release)
+        _require_nothing_else(session, served)
         return given
 
     return _settled(_deed(relation, "granted"), work, settings, keep=not dry_run)
@@ -88,14 +90,28 @@ def revoke(
     def work(session: Session) -> list[Access]:
         rights.require_roles(session, roles)
         taken = []
-        for release, published in _published(session, _served(session, relation)):
+        served = list(_published(session, _served(session, relation)))
+        for release, published in served:
             statements = [rights.revoke_statement(release.relation, role) for role in roles]
             statements += beside.revoke_statements(session, release.relation, roles)
             taken.append(_run(session, release, published, roles, statements=statements))
             _require_gone(session, release, roles, published=published)
-        return [_with_schemas(session, one) for one in taken]
+        left = [_with_schemas(session, one) for one in taken]
+        _require_nothing_else(session, served)
+        return left
 
     return _settled(_deed(relation, "revoked"), work, settings, keep=not dry_run)
+
+
+def _require_nothing_else(session: Session, served: Sequence[tuple[Release, int]]) -> None:
+    """Raise DatabaseError if an event trigger opened anything but what the releases show."""
+    from dbanon.db import identity
+    from dbanon.db.releases.beside import relations as beside
+
+    oids = [published for _, published in served]
+    for release, _ in served:
+        oids += beside.present(session, release.relation).values()
+    identity.require_nothing_else(session, oids)
 
 
 def _require_one_series(session: Session, release: Release) -> None:

@@ -93,6 +93,7 @@ def drop_release(
     drop the release again drops it. Returns the release as it was. Raises ConfigError when it is
     not served and nothing of it is left.
     """
+    from dbanon.db import identity
     from dbanon.db.histories import leavers
     from dbanon.db.locks import Held
     from dbanon.db.metadata import ledger
@@ -109,15 +110,19 @@ def drop_release(
         if release is None or not (release.served or withdrawal.left(session, release)):
             reason = "is not served any more" if release else "does not exist"
             raise ConfigError(f"release {release_id} {reason}", hint=_LIST)
+        known = withdrawal.left(session, release)
         if release.served:
             if not withdrawal.withdraw(session, release):
                 raise ConfigError(f"release {release_id} was replaced meanwhile", hint=_LIST)
             leavers.forget(session, release.relation)
+        identity.require_nothing_else(session, known)
     again = f"dbanon release drop {release_id}"
     try:
         # The first connection may have been lost after its commit.
         with connect(settings, writes=True) as session, session.transaction():
+            known = withdrawal.left(session, release)
             withdrawal.drop(session, release)
+            identity.require_nothing_else(session, known)
     except Held as held:
         message = f"its relation and its tables cannot be dropped yet, because of {held}: {again}"
         (stages or Stages()).remark(f"{message} does so when that has ended")

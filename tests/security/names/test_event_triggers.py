@@ -74,3 +74,63 @@ def test_an_event_trigger_of_the_publisher_s_or_that_is_off_is_no_obstacle(copie
     admin = database.admin()
     admin.execute("ALTER FUNCTION spy.look() OWNER TO spy; ALTER EVENT TRIGGER watch DISABLE")
     assert 3 == dbanon.publish("patients", settings=database.settings).id
+
+
+LOG = """
+CREATE SCHEMA audit;
+GRANT USAGE ON SCHEMA audit TO PUBLIC;
+CREATE TABLE audit.log (tag text);
+GRANT INSERT ON audit.log TO PUBLIC;
+CREATE FUNCTION audit.note() RETURNS event_trigger LANGUAGE plpgsql {rights} AS
+    'BEGIN INSERT INTO audit.log VALUES (tg_tag); END';
+CREATE EVENT TRIGGER audits ON ddl_command_end EXECUTE FUNCTION audit.note();
+"""
+WRITING = {
+    "grant": lambda settings: dbanon.grant("anon.patients", ["other"], settings=settings),
+    "revoke": lambda settings: dbanon.revoke("anon.patients", ["spy"], settings=settings),
+    "drop": lambda settings: dbanon.drop_release(1, settings=settings),
+    "publish": lambda settings: dbanon.publish("patients", settings=settings),
+}
+
+
+@pytest.mark.parametrize("action", WRITING)
+def test_what_a_stranger_put_behind_an_event_trigger_of_a_superuser_s_is_undone(copied, action):
+    database = copied(publish_patients)
+    spy, admin = database.role("spy"), database.admin()
+    database.role("other")
+    if action == "revoke":
+        dbanon.grant("anon.patients", [spy], settings=database.settings)
+    admin.execute(
+        f"{LOG.format(rights='')} GRANT CREATE ON SCHEMA audit TO spy;"
+        "ALTER TABLE audit.log OWNER TO spy"
+    )
+    database.connect_as(spy).execute(
+        "CREATE FUNCTION audit.bite() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN IF session_user <> 'spy' AND pg_trigger_depth() < 3 THEN"
+        " GRANT SELECT ON public.patients TO spy; END IF; RETURN NEW; END $$;"
+        "CREATE TRIGGER t BEFORE INSERT ON audit.log"
+        " FOR EACH ROW EXECUTE FUNCTION audit.bite()"
+    )
+    reads = "SELECT has_table_privilege('spy', 'public.patients', 'SELECT')"
+    assert [(False,)] == database.execute(reads)
+    with pytest.raises(dbanon.DatabaseError, match=r"or event trigger audits opened it"):
+        WRITING[action](database.settings)
+    assert [(False,)] == database.execute(reads)
+    admin.execute("DROP EVENT TRIGGER audits")
+    WRITING[action](database.settings)
+    assert [(False,)] == database.execute(reads)
+
+
+def test_an_event_trigger_that_writes_a_log_is_named_with_what_to_do(copied):
+    database = copied(publish_patients)
+    admin = database.admin()
+    admin.execute(LOG.format(rights="SECURITY DEFINER"))
+    told = "event trigger audits runs audit.note at each change of definitions"
+    found = [f for f in dbanon.doctor(settings=database.settings) if told in f.message]
+    assert [("warning", "role")] == [(f.level, f.subject) for f in found]
+    with pytest.raises(dbanon.DatabaseError, match=r"^audit\.log was opened") as refused:
+        dbanon.publish("patients", settings=database.settings)
+    assert "ALTER EVENT TRIGGER audits DISABLE" in refused.value.hint
+    admin.execute("ALTER EVENT TRIGGER audits DISABLE")
+    assert 2 == dbanon.publish("patients", settings=database.settings).id
+    assert [] == [f for f in dbanon.doctor(settings=database.settings) if told in f.message]
