@@ -1,6 +1,7 @@
 -- Which foreign servers let readers log in to this very database as somebody else.
 --
--- As whom a mapping logs in is shown to few; a mapping that is not known to be the reader's own is
+-- An address may be one of many names of this machine, or of a proxy, so a server for a database of this
+-- name is held to lead here. As whom a mapping logs in is shown to few; a mapping that is not known to be the reader's own is
 -- held to be somebody else's.
 WITH server (oid, name) AS (
     SELECT s.oid, s.srvname::text
@@ -9,14 +10,17 @@ WITH server (oid, name) AS (
      CROSS JOIN LATERAL (
            SELECT max(t.option_value) FILTER (WHERE t.option_name = 'dbname'),
                   max(t.option_value) FILTER (WHERE t.option_name = 'port'),
-                  coalesce(max(t.option_value)
-                           FILTER (WHERE t.option_name IN ('hostaddr', 'host')), '')
+                  lower(coalesce(max(t.option_value)
+                                 FILTER (WHERE t.option_name IN ('hostaddr', 'host')), ''))
              FROM pg_options_to_table(s.srvoptions) AS t
            ) AS o (dbname, port, host)
-     WHERE (o.dbname = current_database()
-            OR o.dbname IS NULL AND w.fdwname IN ('postgres_fdw', 'dblink_fdw'))
-       AND coalesce(o.port, current_setting('port')) = current_setting('port')
-       AND (o.host ~ '^(/|localhost|127[.]|::1|$)' OR o.host = host(inet_server_addr()))
+     WHERE o.dbname = current_database()
+        OR o.dbname IS NULL
+       AND w.fdwname IN ('postgres_fdw', 'dblink_fdw')
+       AND current_setting('port')
+           = ANY (string_to_array(coalesce(o.port, current_setting('port')), ','))
+       AND (o.host ~ '^(/|localhost|127[.]|0[.]0[.]0[.]0|::|$)'
+            OR o.host = host(inet_server_addr()))
 )
 SELECT DISTINCT a.reader, a.name, 'foreign server', '', s.name, a.role = m.umuser
   FROM server AS s

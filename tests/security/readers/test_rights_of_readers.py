@@ -679,3 +679,41 @@ def test_a_right_that_leads_to_nothing_private_is_none(watched, harmless):
     if watched.server.version < since:
         pytest.skip(f"needs PostgreSQL {since}")
     assert reach_after(watched, HARMLESS[harmless]) == []
+
+
+SERVER = (
+    "CREATE FOREIGN DATA WRAPPER postgres_fdw;"
+    "DO $$ BEGIN EXECUTE format('CREATE SERVER back FOREIGN DATA WRAPPER postgres_fdw"
+    " OPTIONS ({options})', current_database()); END $$;"
+    "GRANT USAGE ON FOREIGN SERVER back TO mole;"
+    "CREATE USER MAPPING FOR mole SERVER back OPTIONS (user 'postgres')"
+)
+BACK = [
+    "host ''localhost'', dbname %L",
+    "host ''LOCALHOST''",
+    "host ''0.0.0.0'', dbname %L",
+    "host ''the-name-of-this-machine'', port ''5432,6432'', dbname %L",
+    "host ''172.17.0.1'', port ''6432'', dbname %L",
+]
+AWAY = [
+    "host ''localhost'', dbname ''elsewhere''",
+    "host ''db.example.org''",
+    "host ''localhost'', port ''1''",
+]
+
+
+def reach_by_server(watched, options):
+    with contextlib.suppress(psycopg.errors.DuplicateObject):
+        return reach_after(watched, SERVER.replace("{options}", options))
+    pytest.skip("this server has postgres_fdw")
+
+
+@pytest.mark.parametrize("options", BACK)
+def test_a_foreign_server_that_may_lead_back_is_found_whatever_its_address(watched, options):
+    told = "mole can log in to this database by the foreign server back, perhaps as somebody else"
+    assert [told] == reach_by_server(watched, options)
+
+
+@pytest.mark.parametrize("options", AWAY)
+def test_a_foreign_server_that_leads_to_another_database_is_none(watched, options):
+    assert [] == reach_by_server(watched, options)
