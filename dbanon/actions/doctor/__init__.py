@@ -83,7 +83,7 @@ def _role(session: Session, schemas: Iterable[str]) -> Iterator[Finding]:
             f"event trigger {trigger} runs {function} at each change of definitions, also those of"
             " dbanon: what opens a table there, as a log does, lets every publication fail"
         )
-        hint = f"if it does, ALTER EVENT TRIGGER {trigger} DISABLE while dbanon publishes"
+        hint = f"if it does, ALTER EVENT TRIGGER {trigger} DISABLE while a release is published"
         yield Finding(Level.WARNING, "role", message, hint)
 
 
