@@ -29,7 +29,7 @@ def publishing(
 ) -> Iterator[tuple[Session, list[Loaded]]]:
     """Open the one transaction of a publication, alone on its tables, each loaded in this order."""
     from dbanon.actions.preparation.loading import find_source
-    from dbanon.db import catalog, identity, schemas
+    from dbanon.db import identity
     from dbanon.db.metadata.migrate import require_current
     from dbanon.db.releases import turns, withdrawal
     from dbanon.db.releases.live import guards
@@ -45,12 +45,8 @@ def publishing(
             guards.require_owner(session, info)
         views = [request.view(info.name) for info, request in asked]
         deed = Deed(", ".join(map(str, views)), "published")
-        if keep:  # committed at once, so that publications into a new schema do not wait
-            with session.transaction():
-                for info in found:
-                    catalog.require_readable(session, info)
-                for schema in sorted({view.schema or "public" for view in views}):
-                    schemas.ensure(session, schema)
+        if keep:
+            _make_schemas(session, found, views)
         with turns.alone(session, found, exclude_writers=bool(live), keep=keep, deed=deed):
             session.allow_memory()
             loaded = [_loaded(session, info, request) for info, request in asked]
@@ -65,6 +61,22 @@ def publishing(
         if keep:
             for info in found:
                 withdrawal.tidy(session, info.name)
+
+
+def _make_schemas(session: Session, found: Sequence[TableInfo], views: Sequence[TableName]) -> None:
+    """Make the schemas that views will be in, and commit: so publications into one do not wait.
+
+    Raises NotPermitted when a source may not be read, of which nothing can be published.
+    """
+    from dbanon.db import catalog, schemas
+
+    with session.transaction():
+        names = sorted({view.schema or "public" for view in views})
+        missing = [name for name in names if any(schemas.statements(session, name))]
+        for info in found if missing else ():
+            catalog.require_readable(session, info)
+        for name in missing:
+            schemas.ensure(session, name)
 
 
 def _name(table: str | TableName) -> TableName:
