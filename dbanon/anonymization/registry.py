@@ -220,7 +220,7 @@ def masking_of(policy: Policy, column: str) -> list[Masked]:
 
 def masked_by(policy: Policy, column: str) -> list[str]:
     """Return the columns by which another one is masked, and of which published values may stay."""
-    stay = {rule.column for rule in policy.columns if rule.role in {Role.QUASI, Role.SENSITIVE}}
+    stay = {rule.column for rule in policy.columns if rule.role.stays}
     steps = masking_of(policy, column)
     used = {name for one in steps for name in (*one.within, *one.together)}
     return sorted(used & stay - {column})

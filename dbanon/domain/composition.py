@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from dbanon.domain.table import TableName
 
 
+OTHER_READERS = "for readers who never had one of these: --new-series --recipients-changed"
+"""The way on where releases may not be compared: a series of their own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Exposure:
     """How many persons have few values of a sensitive column, by the classes of two releases.

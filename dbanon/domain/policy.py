@@ -33,6 +33,11 @@ class Role(StrEnum):
         """Whether readers get the column in some form."""
         return self not in {Role.IDENTIFIER, Role.WEIGHT}
 
+    @property
+    def stays(self) -> bool:
+        """Whether a release of earlier classes shows the values that were published of a person."""
+        return self in {Role.QUASI, Role.SENSITIVE}
+
 
 _OF_INTEGERS, _OF_FRACTIONS = 1, 3  # decimals of a mean
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.domain.checks import CheckFailed, CheckReport
+from dbanon.domain.composition import OTHER_READERS
 from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import quote_identifier
@@ -25,10 +26,8 @@ if TYPE_CHECKING:
     from dbanon.domain.release import Entry
 
 
-_OF_OTHERS = "for readers who never had one of these: --new-series --recipients-changed"
 _OTHERWISE = "mask it by rounding, noise or pram, or give it the role sensitive"
 _BY_ROW = frozenset({Role.INSENSITIVE, Role.SENSITIVE})  # as what is published row by row
-_STAY = frozenset({Role.QUASI, Role.SENSITIVE})  # as what published values may stay
 
 
 class _Reason(NamedTuple):
@@ -93,7 +92,7 @@ def _compared(policy: Policy, other: Policy, *, shared: bool) -> Iterator[tuple[
         method = new.get(column) or old.get(column)
         if rule.role not in _BY_ROW or former is None or not former.is_published:
             continue
-        if stays and former in _STAY:
+        if stays and former.stays:
             yield column, _Reason(method, f"it was {former} in")
         elif former not in _BY_ROW or (shared and rule.role is former is Role.SENSITIVE):
             continue
@@ -151,9 +150,9 @@ def _too_few(
     columns, k = found.earlier[one.number]
     method, always = columns[column]
     reason = f"{one.came} persons came and {one.left} left since release {one.number} (k = {k})"
-    hint = f"wait until {k} persons came or left; or {_OF_OTHERS}, and {_OTHERWISE}"
+    hint = f"wait until {k} persons came or left; or {OTHER_READERS}, and {_OTHERWISE}"
     if always:
-        reason, hint = f"{always} release {one.number}", _OF_OTHERS
+        reason, hint = f"{always} release {one.number}", OTHER_READERS
     elif not one.is_known:
         reason = f"the persons of release {one.number} are not remembered (k = {k})"
     elif (one.came, one.left) == (0, 0):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.domain.checks import CheckFailed, CheckReport
+from dbanon.domain.composition import OTHER_READERS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -12,8 +13,6 @@ if TYPE_CHECKING:
     from dbanon.db.histories.memory import Known
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
-
-_OF_OTHERS = "for readers who never had one of these: --new-series --recipients-changed"
 
 
 def require_judged(
@@ -37,7 +36,7 @@ def require_judged(
         raise CheckFailed(
             f"{publication.view}: {found}; nothing was published",
             CheckReport(publication.view, ()),
-            hint=_OF_OTHERS,
+            hint=OTHER_READERS,
         )
 
 

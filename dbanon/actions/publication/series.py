@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dbanon.actions.publication.differencing import require_enough_changed
 from dbanon.domain.checks import CheckFailed, CheckReport
-from dbanon.domain.composition import RevealsMore, require_safe
+from dbanon.domain.composition import OTHER_READERS, RevealsMore, require_safe
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.text import command
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from dbanon.domain.composition import Composition, Gate
     from dbanon.domain.release import Entry
     from dbanon.domain.table import TableInfo, TableName
-
-
-_OF_OTHERS = "for readers who never had one of these: --new-series --recipients-changed"
 
 
 def compare(
@@ -92,7 +89,7 @@ def compare_together(
             f"what the releases of {', '.join(map(str, relations))} together reveal is not known,"
             " as these tables do not remember their persons alike; nothing was published",
             CheckReport(persons.view, ()),
-            hint=_OF_OTHERS,
+            hint=OTHER_READERS,
         )
     if found.failed or found.small:
         before = joint.recall(session, relations, new=publications, before=True)
@@ -165,7 +162,7 @@ def _require_remembered(session: Session, table: TableName, relation: TableName)
         raise ConfigError(
             f"whom the releases of {table} showed is forgotten, so nothing can be compared with"
             " them",
-            hint=_OF_OTHERS,
+            hint=OTHER_READERS,
         )
 
 
@@ -192,7 +189,7 @@ def _require_one(
     raise ConfigError(
         f"the releases of {table} are {len(series)} series, and whose readers {view} is for is not"
         f" known: {listed}",
-        hint=f"{joins}; or {_OF_OTHERS}" if of_table else _OF_OTHERS,
+        hint=f"{joins}; or {OTHER_READERS}" if of_table else OTHER_READERS,
     )
 
 
@@ -229,5 +226,5 @@ def _worse(
     return RevealsMore(
         "\n  ".join([*reasons, state]),
         CheckReport(publication.view, tuple(one.result for one in found.failed)),
-        hint=f"{command('dbanon history', publication.info.name)}; {_OF_OTHERS}",
+        hint=f"{command('dbanon history', publication.info.name)}; {OTHER_READERS}",
     )
