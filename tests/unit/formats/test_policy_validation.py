@@ -380,7 +380,10 @@ def test_an_ordered_column_with_a_taxonomy_may_be_published_as_labels():
 def test_what_is_allowed_names_a_warning_and_a_reason():
     columns = (*POLICY.columns[:-1], replace(POLICY.columns[-1], allow=("near-unique",)))
     policy = replace(POLICY, columns=columns, allow=("loud: why",))
-    known = "k-of-one, no-diversity, no-subject, unique-together, new-column, anatomy, pseudonym"
+    known = (
+        "k-of-one, no-diversity, unknown-value, no-subject, unique-together, new-column, anatomy,"
+        " pseudonym"
+    )
     assert [
         f"allow names no warning that there is; those that it may name are {known}",
         'column cause: allow gives no reason: "near-unique: why"',
