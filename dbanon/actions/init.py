@@ -25,7 +25,7 @@ def init(
     ``lacking``, what the owner of the database still has to give ``role``. Needs CREATE on the
     database the first time.
     Raises NotPermitted, DatabaseError, SchemaOutOfDate (when the schema is newer than this
-    program), ConfigError when there is no such role.
+    program, or older than it can upgrade), ConfigError when there is no such role.
     """
     from dbanon.db import rights
     from dbanon.db.metadata import damage, migrate, tables

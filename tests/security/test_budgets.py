@@ -249,29 +249,3 @@ def test_counts_of_which_nothing_says_what_they_spent_are_told_of_and_nothing_mo
     people.execute("DROP TABLE anon.people_counts")
     assert 0.5 == count(people, epsilon=0.5).spent
     assert [] == [f for f in dbanon.doctor(settings=people.settings) if "counts" in f.message]
-
-
-def test_the_entries_that_an_older_version_made_are_numbered(people):
-    count(people, epsilon=0.2)
-    count(people, epsilon=0.3)
-    numbers = "SELECT epsilon::float, number FROM dbanon.spending ORDER BY spending_id"
-    before = people.execute(numbers)
-    downgrade(people, "0014")
-    dbanon.init(settings=people.settings)
-    assert [(0.2, 1), (0.3, 2)] == before == people.execute(numbers)
-    assert 0.6 == count(people, epsilon=0.1).spent
-
-
-def downgrade(database, revision):
-    from alembic import command
-    from alembic.config import Config
-
-    from dbanon import resources
-    from dbanon.db.session import connect
-
-    with connect(database.settings) as session, session.transaction():
-        config = Config()
-        config.set_main_option("script_location", str(resources.migrations()))
-        config.set_main_option("path_separator", "os")
-        config.attributes["connection"] = session.sa
-        command.downgrade(config, revision)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dbanon.settings import Settings
 
 _INIT = "dbanon init"
+_FIRST = "0015"  # the first revision; those before it were never released
 _STAMPED = re.compile(r"dbanon metadata: revision (\w+),")
 
 
@@ -57,8 +58,8 @@ def install(session: Session) -> Installed:
     """Bring both schemas, the tables and the functions up to date in the open transaction.
 
     What is missing of them is made again, where it held nothing that is lost with it. Raises
-    SchemaOutOfDate when the database was initialized by a newer dbanon. Of two that run at once
-    one waits for the other.
+    SchemaOutOfDate when a newer dbanon initialized the database, or one that was never released.
+    Of two that run at once one waits for the other.
     """
     return session.unless_overtaken(partial(_install, session))
 
@@ -77,6 +78,13 @@ def _install(session: Session) -> Installed:
         raise SchemaOutOfDate(
             f"the metadata schema has revision {revision}, newer than this program's {REVISION}",
             hint="pip install --upgrade dbanon",
+        )
+    if revision is not None and revision < _FIRST:
+        raise SchemaOutOfDate(
+            f"the metadata schema has revision {revision}, and this program upgrades those from"
+            f" {_FIRST} on; nothing was changed",
+            hint=f"{_INIT} from a checkout of the last commit whose migrations/versions has"
+            f" {revision} and {_FIRST}, then {_INIT} of this program: everything is kept",
         )
     for schema in (SCHEMA, DATA_SCHEMA):
         if session.pg.execute(query("catalog/schema_exists"), (schema,)).fetchone() is None:

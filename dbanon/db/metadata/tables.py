@@ -18,7 +18,6 @@ metadata = sa.MetaData(
         "uq": "%(table_name)s_%(column_0_N_name)s_key",
         "ix": "%(table_name)s_%(column_0_N_name)s_idx",
         "fk": "%(table_name)s_%(column_0_N_name)s_fkey",
-        "ck": "%(table_name)s_%(constraint_name)s_check",
     },
 )
 
@@ -34,7 +33,7 @@ taxonomy = sa.Table(
     sa.Column("height", sa.Integer, nullable=False),
     sa.Column("created_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
     sa.UniqueConstraint("name", "version"),
-    sa.CheckConstraint("version >= 1", name="version"),
+    sa.CheckConstraint("version >= 1", name="taxonomy_taxonomy_version_check_check"),
     comment="A version of the tree above the values of a column.",
 )
 
@@ -53,8 +52,10 @@ taxonomy_node = sa.Table(
     sa.Column("depth", sa.Integer, nullable=False),
     sa.Column("leaf_lo", sa.Integer, nullable=False),
     sa.Column("leaf_hi", sa.Integer, nullable=False),
-    sa.CheckConstraint("(parent_id IS NULL) = (node_id = 0)", name="root"),
-    sa.CheckConstraint("leaf_lo <= leaf_hi", name="leaves"),
+    sa.CheckConstraint(
+        "(parent_id IS NULL) = (node_id = 0)", name="taxonomy_node_taxonomy_node_root_check_check"
+    ),
+    sa.CheckConstraint("leaf_lo <= leaf_hi", name="taxonomy_node_taxonomy_node_leaves_check_check"),
     comment="The nodes of a taxonomy in depth-first preorder, with their interval of leaves.",
 )
 
@@ -63,10 +64,10 @@ policy = sa.Table(
     metadata,
     sa.Column("table_schema", sa.Text, primary_key=True),
     sa.Column("table_name", sa.Text, primary_key=True),
-    sa.Column("name", sa.Text, primary_key=True, server_default="default"),
     sa.Column("document", JSONB, nullable=False),
     sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
     sa.Column("baseline", JSONB),
+    sa.Column("name", sa.Text, primary_key=True, server_default="default"),
     comment="What to publish of a table, and what must hold of it.",
 )
 
@@ -106,7 +107,7 @@ release = sa.Table(
     sa.Column("content", sa.Text),
     sa.Column("data_id", sa.BigInteger, nullable=False),
     sa.Column("compared", sa.Text),
-    sa.CheckConstraint("kind IN ('table', 'view')", name="kind"),
+    sa.CheckConstraint("kind IN ('table', 'view')", name="release_release_kind_check_check"),
     sa.Index(
         "release_served_key",
         "relation_schema",
@@ -125,7 +126,7 @@ sampling_key = sa.Table(
     metadata,
     sa.Column("is_only", sa.Boolean, primary_key=True, server_default=sa.text("true")),
     sa.Column("key", sa.LargeBinary, nullable=False, server_default=sa.text(NEW_KEY)),
-    sa.CheckConstraint("is_only", name="is_only"),
+    sa.CheckConstraint("is_only", name="sampling_key_sampling_key_is_only_check_check"),
     comment="The secret by which the persons of samples are drawn.",
 )
 
@@ -153,7 +154,9 @@ verification = sa.Table(
     sa.Column("reason", sa.Text),
     sa.Column("verified_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
     sa.Column("verified_by", sa.Text, nullable=False, server_default=sa.text("session_user")),
-    sa.CheckConstraint("verdict IN ('passed', 'failed', 'not checked')", name="verdict"),
+    sa.CheckConstraint(
+        "verdict IN ('passed', 'failed', 'not checked')", name="verification_verdict_check"
+    ),
     comment="The ledger's later pages: every check of a served release, and what it found.",
 )
 
@@ -235,7 +238,7 @@ spending = sa.Table(
     sa.Column("spent_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
     sa.Column("spent_by", sa.Text, nullable=False, server_default=sa.text("session_user")),
     sa.Column("number", sa.BigInteger),
-    sa.CheckConstraint("epsilon > 0", name="epsilon"),
+    sa.CheckConstraint("epsilon > 0", name="spending_spending_epsilon_check_check"),
     comment="What counts with noise have spent, of the budget that the policy of a table has.",
 )
 
@@ -259,7 +262,8 @@ schedule = sa.Table(
     sa.Column("stored_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
     sa.Column("stored_by", sa.Text, nullable=False, server_default=sa.text("session_user")),
     sa.CheckConstraint(
-        "stored_at BETWEEN '1970-01-01 00:00:00+00' AND '9000-01-01 00:00:00+00'", name="times"
+        "stored_at BETWEEN '1970-01-01 00:00:00+00' AND '9000-01-01 00:00:00+00'",
+        name="schedule_times_check",
     ),
     comment="When tables are refreshed, by cron expressions.",
 )
@@ -280,13 +284,15 @@ job = sa.Table(
     sa.Column("ended_at", sa.DateTime(timezone=True)),
     sa.Column("result", sa.Text),
     sa.Column("reason", sa.Text),
-    sa.CheckConstraint("state IN ('waiting', 'running', 'done', 'failed')", name="state"),
-    sa.CheckConstraint("attempts BETWEEN 0 AND 100", name="attempts"),
+    sa.CheckConstraint(
+        "state IN ('waiting', 'running', 'done', 'failed')", name="job_job_state_check_check"
+    ),
+    sa.CheckConstraint("attempts BETWEEN 0 AND 100", name="job_attempts_check"),
     sa.CheckConstraint(
         "least(due_at, entered_at, not_before, begun_at, ended_at) >= '1970-01-01 00:00:00+00'"
         " AND greatest(due_at, entered_at, not_before, begun_at, ended_at)"
         " <= '9000-01-01 00:00:00+00'",
-        name="times",
+        name="job_times_check",
     ),
     sa.UniqueConstraint("table_schema", "table_name", "due_at"),
     sa.Index(
