@@ -32,7 +32,7 @@ class Entry:
     """Where a release is served from, which is all that serving another in its place takes.
 
     ``served`` tells whether readers see this release now. ``content`` is a digest of what was
-    published, of a live view one of its definition, None for what older versions published.
+    published, of a live view one of its definition, None if the ledger has lost it.
     ``data_id`` is the number in the names of its private tables: that of the release they were made
     for. ``policy_name`` tells by which policy of the table it was published, and ``dataset``
     together with which tables, itself included.

@@ -154,11 +154,13 @@ def _defined(
 
     subject = str(release.relation)
     if release.content is None:
-        message = "published by an older dbanon: nothing keeps it from being changed unnoticed"
-        yield Finding(Level.WARNING, subject, message, repair)
-    elif release.kind is ReleaseKind.VIEW:
+        message = "the digest of what was published is gone: a change would go unnoticed"
+        yield failure(subject, message, repair)
+    if release.kind is ReleaseKind.VIEW:
         for change in marks.alterations(session, release):
             yield failure(subject, change, repair)
+        if release.content is None:
+            return
         same = immutability.same_definition(session, published, release.content)
         if same is None:
             message = "published on another version of PostgreSQL: its definition was not compared"
@@ -167,11 +169,7 @@ def _defined(
             yield failure(subject, "its definition is not the one that was published", repair)
     else:
         for broken in immutability.broken_seals(session, published.oid, release.data_id):
-            hint = broken.remedy or repair
-            if broken.is_harmless:
-                yield Finding(Level.WARNING, subject, broken.problem, hint)
-            else:
-                yield failure(subject, broken.problem, hint)
+            yield failure(subject, broken.problem, broken.remedy or repair)
 
 
 def _rows(session: Session, release: Release) -> Iterator[Finding]:

@@ -62,7 +62,7 @@ def require_lasting_keys(session: Session, publication: Publication, known: Memo
 def is_shown(session: Session, release: Release, info: TableInfo) -> sql.Composed | None:
     """Compose whether the person of a row of the source is shown by a release.
 
-    None where that is not remembered: of live views, of what was forgotten and of older releases.
+    None where that is not remembered: of live views and of what was forgotten.
     """
     known = memory.of_series(session, release.table, release.relation)
     if release.id not in known.relations:

@@ -16,7 +16,7 @@ import psycopg
 from psycopg import sql
 
 from dbanon.db.queries import query, relation, template
-from dbanon.db.releases import immutability, relations, replicas, views
+from dbanon.db.releases import immutability, relations, views
 from dbanon.db.releases.live import guards
 from dbanon.db.releases.publication import data_table
 from dbanon.domain.release import ReleaseKind
@@ -110,7 +110,6 @@ def _is_like(
 
 def _move(session: Session, new: Publication, former: Publication) -> None:
     """Put the new membership in the place of the former; nobody writes the source meanwhile."""
-    replicas.ensure(session, former.groups, former.rows, data_table("marks", former.data_id))
     for statement in guards.class_statements(new):
         session.pg.execute(statement)
     for source, target in ((new.groups, former.groups), (new.rows, former.rows)):
@@ -137,7 +136,6 @@ def _refill(session: Session, publication: Publication) -> None:
 
 def unseal(session: Session, release: sql.Identifier) -> None:
     """Let the open transaction, and no other, change the rows of a copy."""
-    replicas.ensure(session, release)
     for statement in immutability.open_statements(release):
         session.pg.execute(statement)
 

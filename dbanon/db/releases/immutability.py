@@ -24,14 +24,10 @@ _RIGHTS = sql.SQL("INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER")
 
 
 class Broken(NamedTuple):
-    """A seal that does not hold, and what mends it, None where publishing again does.
-
-    ``is_harmless`` tells that readers are still served just what was proved.
-    """
+    """A seal that does not hold, and what mends it, None where publishing again does."""
 
     problem: str
     remedy: str | None = None
-    is_harmless: bool = False
 
 
 _BROKEN = (
@@ -45,11 +41,6 @@ _BROKEN = (
     ),
     Broken("a role has the right to change its private copy"),
     Broken("its private copy has other columns than it shows"),
-    Broken(
-        "an older dbanon published it, or what tells who can see it was taken out: to a snapshot"
-        " older than it, it looks empty",
-        is_harmless=True,
-    ),
     Broken("its definition is not the one that was published"),
     Broken("the function that tells who can see it is not the one that was published"),
     Broken("it has a rule or a trigger that is not dbanon's", "DROP RULE, or DROP TRIGGER"),

@@ -19,7 +19,7 @@ from dbanon.db import identity, rights
 from dbanon.db.locks import Held, patiently
 from dbanon.db.metadata import ledger
 from dbanon.db.queries import query, template
-from dbanon.db.releases import aside, copies, immutability, relations, replicas, views
+from dbanon.db.releases import aside, copies, immutability, relations, views
 from dbanon.db.releases.beside import relations as beside
 from dbanon.db.releases.live import guards
 from dbanon.db.releases.publication import data_table
@@ -82,7 +82,6 @@ def _hide(session: Session, release: Entry) -> None:
     guards.disarm(session, release.data_id)
     groups = data_table("groups", release.data_id)
     if _exists(session, groups):
-        replicas.ensure(session, groups)
         session.pg.execute(
             template(
                 "visibility/create_seen",

@@ -1,6 +1,5 @@
 -- What is no longer as publishing left it: each column tells one way in which a private copy was opened,
--- or its view changed. An older dbanon made no function, and views without one. Servers before
--- 16 spell the columns of a view with the alias of their relation.
+-- or its view changed. Servers before 16 spell the columns of a view with the alias of their relation.
 SELECT c.reloftype = 0,
        NOT EXISTS (SELECT
                      FROM pg_trigger AS t
@@ -29,19 +28,17 @@ SELECT c.reloftype = 0,
               WHERE k.attrelid = c.oid AND k.attnum > 0 AND NOT k.attisdropped ORDER BY 1)
            <> ARRAY(SELECT k.attname FROM pg_attribute AS k
                      WHERE k.attrelid = %(view)s AND k.attnum > 0 AND NOT k.attisdropped ORDER BY 1),
-       o.is_older,
-       NOT o.is_older AND NOT o.is_ours,
-       NOT o.is_older
-           AND NOT EXISTS (SELECT
-                        FROM pg_proc AS p
-                       WHERE p.pronamespace = c.relnamespace
-                         AND p.proname = %(seen)s
-                         AND p.pronargs = 0
-                         AND p.proowner = c.relowner
-                         AND p.prosecdef
-                         AND p.provolatile = 's'
-                         AND p.proconfig = ARRAY['search_path=pg_catalog, pg_temp']
-                         AND p.prosrc = %(body)s),
+       o.is_ours IS NOT TRUE,
+       NOT EXISTS (SELECT
+                     FROM pg_proc AS p
+                    WHERE p.pronamespace = c.relnamespace
+                      AND p.proname = %(seen)s
+                      AND p.pronargs = 0
+                      AND p.proowner = c.relowner
+                      AND p.prosecdef
+                      AND p.provolatile = 's'
+                      AND p.proconfig = ARRAY['search_path=pg_catalog, pg_temp']
+                      AND p.prosrc = %(body)s),
        EXISTS (SELECT FROM pg_rewrite AS w WHERE w.ev_class = %(view)s AND w.rulename <> '_RETURN')
            OR EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = %(view)s),
        EXISTS (SELECT
@@ -52,19 +49,16 @@ SELECT c.reloftype = 0,
                   AND a.privilege_type IN ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER'))
   FROM pg_class AS c
  CROSS JOIN LATERAL (
-       SELECT bool_or(v.text = regexp_replace(v.older || ';', '\s+', ' ', 'g'))
-                  AND to_regprocedure(format('dbanon_data.%%s()', %(seen)s::text)) IS NULL,
-              bool_or(v.text = regexp_replace(format('%%s WHERE dbanon_data.%%s();', v.older, %(seen)s::text),
-                                              '\s+', ' ', 'g'))
+       SELECT bool_or(v.text = regexp_replace(v.published, '\s+', ' ', 'g'))
          FROM (SELECT regexp_replace(pg_get_viewdef(%(view)s::oid), '\s+', ' ', 'g'),
-                      format(' SELECT %%s FROM ONLY %%s s',
+                      format(' SELECT %%s FROM ONLY %%s s WHERE dbanon_data.%%s();',
                              string_agg(p.prefix || quote_ident(k.attname), ', ' ORDER BY k.attnum),
-                             c.oid::regclass)
+                             c.oid::regclass, %(seen)s::text)
                  FROM unnest(ARRAY['', 's.']) AS p (prefix)
                 CROSS JOIN pg_attribute AS k
                 WHERE k.attrelid = %(view)s
                   AND k.attnum > 0
                   AND NOT k.attisdropped
-                GROUP BY p.prefix) AS v (text, older)
-       ) AS o (is_older, is_ours)
+                GROUP BY p.prefix) AS v (text, published)
+       ) AS o (is_ours)
  WHERE c.oid = to_regclass(%(release)s)

@@ -1,5 +1,5 @@
--- The relation of that name; whether it is a table beside a view that nobody but its publisher, who owns
--- the view, can change; and, of labels, whether it is of an earlier version, which did not count values.
+-- The relation of that name, and whether it is a table beside a view that nobody but its publisher, who owns
+-- the view, can change.
 SELECT c.oid,
        c.relkind = 'r'
        AND (pg_get_userbyid(c.relowner) = current_user
@@ -17,12 +17,7 @@ SELECT c.oid,
        AND NOT EXISTS (SELECT
                          FROM aclexplode(c.relacl) AS a
                         WHERE a.grantee <> c.relowner
-                          AND a.privilege_type <> 'SELECT'),
-       NOT EXISTS (SELECT
-                     FROM pg_attribute AS a
-                    WHERE a.attrelid = c.oid
-                      AND a.attname = 'values_below'
-                      AND NOT a.attisdropped)
+                          AND a.privilege_type <> 'SELECT')
   FROM pg_class AS c
   JOIN pg_namespace AS n ON n.oid = c.relnamespace
  WHERE n.nspname = %(schema)s

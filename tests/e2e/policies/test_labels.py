@@ -193,16 +193,6 @@ def test_shares_of_a_column_that_has_no_labels_are_refused(patients):
         patients.execute(shares, ("anon.patients", "town"))
 
 
-def test_labels_of_an_earlier_version_are_widened(patients):
-    publish(patients)
-    patients.execute("ALTER TABLE anon.patients_labels DROP COLUMN values_below")
-    publish(patients)
-    ((town,),) = patients.execute(
-        "SELECT values_below FROM anon.patients_labels WHERE label = '*' AND column_name = 'town'"
-    )
-    assert len(TOWNS) == town
-
-
 @pytest.mark.parametrize(
     "change",
     [

@@ -8,7 +8,6 @@ from tables import make_patients, patients_policy
 
 import dbanon
 from dbanon.actions.doctor.findings import Level
-from dbanon.domain.errors import DatabaseError
 
 EVERYTHING = "CREATE PUBLICATION everything FOR ALL TABLES"
 UNIDENTIFIED = """
@@ -123,64 +122,6 @@ def test_labels_and_counts_are_filled_again_and_withdrawn(patients):
     change(patients, labels=False)
     release = publish(patients, new_series=True)
     drop(patients, release)
-
-
-def as_an_older_version_left_it(database, *tables):
-    for table in tables:
-        database.execute(f"ALTER TABLE {table} REPLICA IDENTITY DEFAULT")
-
-
-def test_a_copy_of_an_older_version_is_refreshed(patients):
-    publish(patients)
-    as_an_older_version_left_it(patients, "dbanon_data.release_1")
-    assert [("dbanon_data.release_1",)] == patients.execute(UNIDENTIFIED)
-    leave_and_come(patients)
-    (refreshed,) = dbanon.refresh("patients", leavers="retire", settings=patients.settings)
-    assert (True, None) == (refreshed.changed, refreshed.regrouped)
-    assert [] == patients.execute(UNIDENTIFIED)
-
-
-@pytest.mark.parametrize("kind", ["table", "view"])
-def test_a_release_of_an_older_version_is_published_again_and_dropped(patients, kind):
-    change(patients, labels=True)
-    release = publish(patients, kind=kind)
-    of_kind = ["release_1"] if kind == "table" else ["marks_1", "rows_1", "groups_1"]
-    tables = ["anon.patients_labels", *(f"dbanon_data.{name}" for name in of_kind)]
-    as_an_older_version_left_it(patients, *tables)
-    assert tables[:2] == [name for (name,) in patients.execute(UNIDENTIFIED)]
-    again = publish(patients, kind=kind, new_series=True)
-    assert again.data_id == release.data_id
-    assert 200 == rows_of(patients)
-    as_an_older_version_left_it(patients, *tables)
-    drop(patients, again)
-
-
-def test_who_reads_a_copy_of_an_older_version_is_named_and_nothing_is_half_done(
-    patients, monkeypatch
-):
-    monkeypatch.setattr("dbanon.db.releases.replicas.PATIENCE", 0)
-    release = publish(patients)
-    as_an_older_version_left_it(patients, "dbanon_data.release_1")
-    with patients.connect(autocommit=False) as reader:
-        reader.execute("SELECT FROM anon.patients LIMIT 1")
-        why = r"dbanon_data\.release_1 has no replica identity, .* and process \d+ .* nothing was"
-        with pytest.raises(DatabaseError, match=why):
-            dbanon.drop_release(release.id, settings=patients.settings)
-        assert 200 == rows_of(patients)
-    drop(patients, release)
-
-
-def test_a_copy_that_no_publication_includes_is_left_as_it_is(patients):
-    patients.admin().execute("DROP PUBLICATION everything")
-    release = publish(patients)
-    as_an_older_version_left_it(patients, "dbanon_data.release_1")
-    with patients.connect(autocommit=False) as reader:
-        reader.execute("SELECT FROM anon.patients LIMIT 1")
-        assert 2 == publish(patients, new_series=True).id
-    assert [("d",)] == patients.execute(
-        "SELECT relreplident::text FROM pg_class WHERE oid = 'dbanon_data.release_1'::regclass"
-    )
-    assert release.id == 1
 
 
 PRIVATE = {

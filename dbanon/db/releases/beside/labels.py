@@ -6,14 +6,11 @@ guard.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon.db.locks import patiently
 from dbanon.db.queries import identifiers, relation, template
-from dbanon.db.releases import views
 from dbanon.db.releases.beside.relations import LABELS
 from dbanon.domain.assignment import LabelRow, label_rows
 
@@ -47,18 +44,12 @@ def publish(session: Session, publication: Publication, columns: Iterable[ValueC
         LABELS.retire(session, view)
         return
     name = LABELS.name(view)
-    oid, _, is_narrow = LABELS.require_free(session, view)
-    for statement in statements(publication) if oid is None else ():
+    found = LABELS.require_free(session, view)
+    for statement in statements(publication) if found.oid is None else ():
         session.pg.execute(statement)
-    if oid is not None and is_narrow:
-        patiently(session, partial(_widen, session, name), on=[oid], budget=views.PATIENCE)
     LABELS.empty(session, view)
     _fill(session, name, columns)
     LABELS.share(session, view)
-
-
-def _widen(session: Session, name: TableName) -> None:
-    session.pg.execute(template("beside/widen_labels", labels=relation(name)))
 
 
 def _fill(session: Session, name: TableName, columns: Iterable[ValueColumn]) -> None:

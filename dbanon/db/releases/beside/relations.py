@@ -27,14 +27,10 @@ if TYPE_CHECKING:
 
 
 class Found(NamedTuple):
-    """What has the name: its OID, whether it is dbanon's, and whether an earlier version made it.
-
-    The OID is None where nothing has it.
-    """
+    """What has the name: its OID, None if nothing has it, and whether it is dbanon's."""
 
     oid: int | None = None
     is_ours: bool = False
-    is_narrow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +73,11 @@ class Beside:
             "comment": self.comment(view),
         }
         row = session.pg.execute(query("releases/relation_beside"), parameters).fetchone()
-        return Found() if row is None else Found(row[0], bool(row[1]), row[2])
+        return Found() if row is None else Found(row[0], bool(row[1]))
 
     def find(self, session: Session, view: TableName) -> int | None:
         """Return its OID beside a view, None if there is none of dbanon's."""
-        oid, is_ours, _ = self.looked_up(session, view)
+        oid, is_ours = self.looked_up(session, view)
         return oid if is_ours else None
 
     def require_free(self, session: Session, view: TableName) -> Found:
@@ -144,9 +140,7 @@ class Beside:
 
     def empty(self, session: Session, view: TableName) -> None:
         """Delete all of its rows, while others may read it."""
-        name = relation(self.name(view))
-        replicas.ensure(session, name)
-        session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(name))
+        session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(relation(self.name(view))))
 
     def set_aside(self, session: Session, view: TableName, *, oid: int) -> TableName | None:
         """Free its name for one of other columns, in short attempts.

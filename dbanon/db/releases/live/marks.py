@@ -112,7 +112,7 @@ def drop_marks(session: Session, number: int) -> None:
 
 
 def _are_kept(session: Session, number: int) -> bool:
-    """Whether a live release notices changes; what an older dbanon published does not."""
+    """Whether a live release notices changes."""
     name = _altered(number).as_string()
     row = session.pg.execute("SELECT to_regproc(%s) IS NOT NULL", (name,)).fetchone()
     return row is not None and row[0]
@@ -123,8 +123,7 @@ def alterations(session: Session, release: Entry) -> list[str]:
     if release.kind is not ReleaseKind.VIEW:
         return []
     if not _are_kept(session, release.data_id):
-        reason = "it was published by an older dbanon, or what would notice it was dropped"
-        return [f"{reason}: what DDL does to its source goes unnoticed"]
+        return ["what would notice it was dropped: what DDL does to its source goes unnoticed"]
     statement = sql.SQL(
         "SELECT kind, coalesce(relation::regclass::text, ''), quote_ident(name)"
         " FROM {}() ORDER BY 1, 2, 3"
