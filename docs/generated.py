@@ -123,7 +123,7 @@ def sentence(value: object) -> str:
 
 def _algorithm(name: str, factory: Callable[..., Any]) -> tuple[str, ...]:
     limit = getattr(factory, "MAX_ROWS", None)
-    needs = "library(" in inspect.getsource(inspect.getmodule(factory))
+    needs = hasattr(factory, "NEEDS")
     given = ", ".join(f"`{key} = {_shown(value)}`" for key, value in parameters(factory).items())
     return (
         f"`{name}`{' ¹' if needs else ''}",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 from dbanon.actions.preparation import drafts
 from dbanon.actions.preparation.prepare import prepare
 from dbanon.actions.preparation.request import Request
+from dbanon.domain import extras
 from dbanon.domain.checks import CheckReport
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.progress import Stages
@@ -109,6 +110,7 @@ def plan_with_report(
     Takes what ``plan`` takes and raises what it raises. The report has no release, and its checks
     are those of the search: the database counts when it publishes.
     """
+    extras.require("sklearn", what="a report", extra="report")
     stages = stages or Stages()
     request, given = drafts.requested(options, draft)
     with _prepared(table, request, given, settings=settings, stages=stages) as (session, prepared):

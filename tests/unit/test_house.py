@@ -127,15 +127,6 @@ def requirements(table):
     return {requirement.name: requirement for requirement in map(Requirement, texts)}
 
 
-def test_one_install_has_what_every_algorithm_imports():
-    algorithms = PACKAGE / "anonymization" / "algorithms"
-    text = "".join(path.read_text(encoding="utf-8") for path in sorted(algorithms.rglob("*.py")))
-    imported = set(re.findall(r'library\("(\w+)', text))
-    names = {"sklearn": "scikit-learn", "threadpoolctl": "scikit-learn"}  # which brings the other
-    assert {"networkx", "scipy", "sklearn", "threadpoolctl"} == imported
-    assert {names.get(module, module) for module in imported} <= set(requirements(None))
-
-
 def test_the_container_library_is_one_that_has_the_module_of_the_tests():
     specifier = requirements("dev")["testcontainers"].specifier
     assert specifier.contains("4.15.0")

@@ -6,12 +6,12 @@ import ipaddress
 import warnings
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from dbanon.actions.distribution.results import landed, lost_too_often
 from dbanon.actions.distribution.tasks import perform
+from dbanon.domain import extras
 from dbanon.domain.errors import ConfigError, DbanonError
 
 if TYPE_CHECKING:
@@ -38,11 +38,9 @@ class Cluster:
     @classmethod
     def of(cls, where: str) -> Cluster:
         """Return the cluster of a scheduler, ``host:port``; raises ConfigError."""
-        if find_spec("distributed") is None:
-            raise ConfigError(
-                "the executor dask:// needs the library distributed",
-                hint="pip install 'dbanon[dask]', here and on every worker",
-            )
+        extras.require(
+            "distributed", what="the executor dask://", also=", here and on every worker"
+        )
         host, colon, port = where.rpartition(":")
         if not (host and colon and port.isascii() and port.isdigit()):
             raise ConfigError(

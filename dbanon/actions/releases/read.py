@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.actions.releases.check import described
-from dbanon.domain.errors import ConfigError
+from dbanon.domain import extras
 from dbanon.domain.policy import Role
 from dbanon.settings import Settings
 
@@ -34,12 +34,9 @@ def read(
     Needs SELECT on the relation and pandas. Raises ConfigError for a relation that dbanon did not
     publish, for a column that it does not have, and without pandas.
     """
-    try:
-        import pandas as pd
-    except ImportError:
-        raise ConfigError(
-            "reading a data frame needs pandas", hint="pip install 'dbanon[pandas]'"
-        ) from None
+    extras.require("pandas", what="reading a data frame")
+    import pandas as pd
+
     from dbanon.db.releases import reading
     from dbanon.db.session import connect
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dbanon.actions.releases.judging import SAMPLES, THRESHOLD, Bench, judged
 from dbanon.actions.releases.seeing import see, served
+from dbanon.domain import extras
 from dbanon.domain.checks import CheckReport
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import K_ANONYMITY
@@ -64,6 +65,7 @@ def report(
 
     asked = Asked(samples, time_limit, threshold, population)
     _require_sensible(asked)
+    extras.require("sklearn", what="a report", extra="report")
     stages, settings = stages or Stages(), settings or Settings.load()
     begun = monotonic()
     release = served(relation, settings)

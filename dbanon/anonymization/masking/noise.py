@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from dbanon.anonymization.algorithms.libraries import library
 from dbanon.anonymization.masking.interfaces import NumberMasking
 from dbanon.domain.errors import PolicyError
 
@@ -126,7 +125,9 @@ class Sullivan(NumberMasking):
 
 def _normal(uniform: Floats) -> Floats:
     """Return the numbers below which a standard normal one is with these probabilities."""
-    return np.asarray(library("scipy.special").ndtri(uniform))
+    from scipy.special import ndtri
+
+    return np.asarray(ndtri(uniform))
 
 
 def _scale(values: Floats) -> tuple[Floats, Floats]:

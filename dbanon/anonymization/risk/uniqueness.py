@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.algorithms.libraries import library
 from dbanon.domain.report import Uniqueness
 
 if TYPE_CHECKING:
@@ -97,7 +96,8 @@ def pitman(sizes: Sizes, population: int) -> float | None:
     if found is None:
         return None
     theta, alpha = found
-    log_gamma = library("scipy.special").gammaln
+    from scipy.special import gammaln as log_gamma
+
     log = log_gamma(theta + alpha + population - 1) - log_gamma(theta + population)
     log += log_gamma(theta + 1) - log_gamma(theta + alpha)
     return float(np.exp(log))
@@ -105,7 +105,8 @@ def pitman(sizes: Sizes, population: int) -> float | None:
 
 def _likeliest(sizes: Sizes) -> tuple[float, float] | None:
     """Return theta > -alpha and alpha in [0, 1) that make the sample likeliest."""
-    special, optimize = library("scipy.special"), library("scipy.optimize")
+    from scipy import optimize, special
+
     n, u = sizes.rows, sizes.classes
     steps = np.arange(1.0, u)
 
@@ -141,7 +142,9 @@ def zayatz(sizes: Sizes, population: int) -> float | None:
     unique, n = sizes.of(1), sizes.rows
     if not unique:
         return 0.0
-    one = library("scipy.stats").hypergeom.pmf(1, population, sizes.size, n)
+    from scipy.stats import hypergeom
+
+    one = hypergeom.pmf(1, population, sizes.size, n)
     total = (sizes.count * one).sum()
     if not total:
         return None
@@ -181,7 +184,8 @@ def slide(classes: float, sampled: float, *, unique: float, pairs: float) -> flo
     f (beta / w)^alpha (1 + alpha b (1 - f) / w) unique ones, and
     f^2 / 2 (beta / w)^alpha alpha b (2 + (alpha - 1) b (1 - f)) / w^2 pairs.
     """
-    special, optimize = library("scipy.special"), library("scipy.optimize")
+    from scipy import optimize, special
+
     f = sampled
 
     def of(point: NDArray[np.float64]) -> tuple[float, float]:

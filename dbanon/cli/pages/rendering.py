@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dbanon.cli import files
 from dbanon.cli.notation import counted, number, percent
 from dbanon.cli.pages.figures import look
-from dbanon.domain.errors import ConfigError
+from dbanon.domain import extras
 from dbanon.domain.text import visible
 
 if TYPE_CHECKING:
@@ -25,12 +25,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 def require(path: Path, *, example: str) -> None:
     """Raise ConfigError when no page could be written there, before anything is computed."""
     files.require(path, files.PAGE, example=example)
-    try:
-        import jinja2  # noqa: F401 - only whether it is there
-    except ModuleNotFoundError:
-        raise ConfigError(
-            "a page needs Jinja2, which is not installed", hint="pip install 'dbanon[report]'"
-        ) from None
+    extras.require("jinja2", what="a page")
 
 
 def rendered(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever the template shows

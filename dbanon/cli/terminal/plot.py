@@ -10,7 +10,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING
 
 from dbanon.cli import files
-from dbanon.domain.errors import ConfigError
+from dbanon.domain import extras
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,12 +34,7 @@ _MOST_NUMBERED = 24  # releases whose numbers there is room for
 def require(path: Path, *, example: str) -> None:
     """Raise ConfigError when nothing could be drawn there, before anything is computed."""
     files.require(path, files.DRAWING, example=example)
-    try:
-        import matplotlib as mpl  # noqa: F401 - only whether it is there
-    except ModuleNotFoundError:
-        raise ConfigError(
-            "drawing needs matplotlib, which is not installed", hint="pip install 'dbanon[plot]'"
-        ) from None
+    extras.require("matplotlib", what="drawing")
 
 
 def draw_comparison(found: Comparison, path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -239,7 +240,7 @@ def test_an_executor_that_does_not_exist_is_refused(patients):
 
 
 def test_dask_is_asked_for_where_it_is_missing(monkeypatch):
-    monkeypatch.setattr("dbanon.actions.distribution.cluster.find_spec", lambda *_: None)
+    monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ConfigError, match="needs the library distributed"):
         executor_named("dask://localhost:8786")
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from dbanon.anonymization.adjusting.repair import repair
-from dbanon.anonymization.algorithms.libraries import library
 from dbanon.anonymization.distances.rows import pairwise, require_metric
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.limits import require_at_most
@@ -156,10 +155,12 @@ def _kth_distances(distances: Floats, k: int) -> Floats:
 
 def _can_fill(near: Bools, k: int) -> bool:
     """Return whether each center can have k rows of its own; near: (centers, n)."""
+    from scipy import sparse
+    from scipy.sparse import csgraph
+
     n_centers, n_rows = near.shape
     if n_centers * k > n_rows:
         return False
-    graph, sparse = library("scipy.sparse.csgraph"), library("scipy.sparse")
     center, row = np.nonzero(near)
     source, sink = n_centers + n_rows, n_centers + n_rows + 1
     tails = np.concatenate([np.full(n_centers, source), center, n_centers + np.arange(n_rows)])
@@ -167,7 +168,7 @@ def _can_fill(near: Bools, k: int) -> bool:
     capacity = np.ones(len(tails), np.int32)
     capacity[:n_centers] = k
     network = sparse.csr_array((capacity, (tails, heads)), shape=(sink + 1, sink + 1))
-    return bool(graph.maximum_flow(network, source, sink).flow_value == n_centers * k)
+    return bool(csgraph.maximum_flow(network, source, sink).flow_value == n_centers * k)
 
 
 def _fill(apart: Floats, k: int) -> Int32s:
@@ -176,7 +177,8 @@ def _fill(apart: Floats, k: int) -> Int32s:
     apart: (centers, n), infinite where a row is too far. What it costs to have a row away from
     its nearest center is assigned to k places of each center.
     """
-    optimize = library("scipy.optimize")
+    from scipy import optimize
+
     group: Int32s = apart.argmin(axis=0).astype(np.int32)
     if np.bincount(group, minlength=len(apart)).min() < k:
         extra = np.repeat(apart - apart.min(axis=0), k, axis=0)

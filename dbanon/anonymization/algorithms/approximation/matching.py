@@ -10,7 +10,6 @@ import numpy as np
 
 from dbanon.anonymization.adjusting.repair import repair
 from dbanon.anonymization.algorithms.approximation.forest import assignment_of
-from dbanon.anonymization.algorithms.libraries import library
 from dbanon.anonymization.distances.rows import pairwise
 from dbanon.anonymization.limits import require_at_most, require_small_k
 from dbanon.domain.errors import Unsatisfiable
@@ -40,6 +39,7 @@ class Matching:
     same. Groups that lack distinct sensitive values are merged afterwards.
     """
 
+    NEEDS: ClassVar[str] = "networkx"
     MAX_K: ClassVar[int] = 2
     MAX_ROWS: ClassVar[int] = 300
 
@@ -93,10 +93,11 @@ def lightest_cover(weights: Int64s) -> list[tuple[int, int]]:
     may be: what a match is worth beyond its weight makes leaving a first node out too dear. A
     pair that is matched twice would weigh no less than if it were matched once.
     """
-    networkx = library("networkx")
+    import networkx as nx
+
     n_rows = len(weights)
     worth = int(weights.sum()) + 1
-    graph = networkx.Graph()
+    graph = nx.Graph()
     for a in range(n_rows):
         for b in range(n_rows):
             weight = int(weights[a, b])
@@ -104,7 +105,7 @@ def lightest_cover(weights: Int64s) -> list[tuple[int, int]]:
                 graph.add_edge(a, b, weight=2 * worth - weight)
             if a != b:
                 graph.add_edge(a, n_rows + b, weight=worth - weight)
-    matched = networkx.max_weight_matching(graph)
+    matched = nx.max_weight_matching(graph)
     edges = {(min(pair), max(pair)) for a, b in matched for pair in [(a % n_rows, b % n_rows)]}
     degree = np.bincount(np.array(sorted(edges), np.int64).reshape(-1), minlength=n_rows)
     kept = []
@@ -129,7 +130,8 @@ def lightest_cycles(weights: Floats) -> list[list[int]]:
 
     weights: (n, n), symmetric, n >= 3. Raises Unsatisfiable when the search takes too long.
     """
-    optimize, sparse = library("scipy.optimize"), library("scipy.sparse")
+    from scipy import optimize, sparse
+
     n_rows = len(weights)
     ends = np.triu_indices(n_rows, 1)
     n_edges = len(ends[0])

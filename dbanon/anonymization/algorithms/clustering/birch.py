@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from dbanon.anonymization.adjusting.resize import resize
-from dbanon.anonymization.algorithms.libraries import library
 from dbanon.anonymization.distances.embedding import embed
 from dbanon.anonymization.limits import require_at_most
 from dbanon.domain.errors import PolicyError
@@ -34,10 +33,13 @@ class Birch:
     radius: float = 0.0
     branching: int = 50
 
+    NEEDS: ClassVar[str] = "sklearn"
     MAX_ROWS: ClassVar[int] = 50_000
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2 p) at worst for points of p coordinates, O(n p) memory."""
+        from threadpoolctl import threadpool_limits
+
         if self.radius < 0.0 or self.branching < 2:  # noqa: PLR2004 - to branch
             msg = f"no tree has a radius of {self.radius:g} and a branching of {self.branching}"
             raise PolicyError(msg, hint="leave both out, or choose at least 0 and 2")
@@ -45,7 +47,7 @@ class Birch:
         rows = embed(table)
         points, place = np.unique(rows, axis=0, return_inverse=True)
         clusters = np.arange(len(points))
-        with library("threadpoolctl").threadpool_limits(1):  # so that equal runs are equal
+        with threadpool_limits(1):  # so that equal runs are equal
             radius = self.radius or _usual_radius(rows, max(requirement.k, 1))
             if radius > 0.0:
                 clusters = entries(points, radius, branching=self.branching)
@@ -54,14 +56,16 @@ class Birch:
 
 def _usual_radius(rows: Floats, k: int) -> float:
     """Return the median distance of a point from the k-th nearest."""
-    neighbours = library("sklearn.neighbors").NearestNeighbors(n_neighbors=k)
+    from sklearn.neighbors import NearestNeighbors
+
+    neighbours = NearestNeighbors(n_neighbors=k)
     return float(np.median(neighbours.fit(rows).kneighbors(rows)[0][:, -1]))
 
 
 def entries(points: Floats, radius: float, *, branching: int) -> Int64s:
     """Return the entry of the tree whose mean is nearest to each of the points, (m,)."""
-    tree = library("sklearn.cluster").Birch(
-        threshold=radius, branching_factor=branching, n_clusters=None
-    )
+    from sklearn import cluster
+
+    tree = cluster.Birch(threshold=radius, branching_factor=branching, n_clusters=None)
     labels: Int64s = tree.fit_predict(points).astype(np.int64)
     return labels

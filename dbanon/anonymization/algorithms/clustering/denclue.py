@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from dbanon.anonymization.adjusting.resize import resize
-from dbanon.anonymization.algorithms.libraries import library
 from dbanon.anonymization.distances.embedding import embed
 from dbanon.anonymization.limits import require_at_most
 from dbanon.domain.errors import PolicyError
@@ -39,10 +38,13 @@ class Denclue:
     sigma: float = 0.0
     rounds: int = 100
 
+    NEEDS: ClassVar[str] = "sklearn"
     MAX_ROWS: ClassVar[int] = 5_000
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(rounds n^2 p) for points of p coordinates, O(n^2) memory."""
+        from threadpoolctl import threadpool_limits
+
         if self.sigma < 0.0:
             msg = f"a sigma of {self.sigma:g} is no width"
             raise PolicyError(msg, hint="leave sigma out to use distances of the table")
@@ -56,7 +58,7 @@ class Denclue:
         sigma = self.sigma or float(np.median(np.partition(apart, k - 1, axis=1)[:, k - 1]))
         clusters = np.arange(len(points))
         if sigma > 0.0:
-            with library("threadpoolctl").threadpool_limits(1):  # so that equal runs are equal
+            with threadpool_limits(1):  # so that equal runs are equal
                 ends = attractors(points, weight, sigma, rounds=self.rounds)
                 is_dense = influences(ends, points, sigma) @ weight >= k * math.exp(-0.5)
             clusters = np.where(is_dense, joined(ends, sigma / 2.0), -1)
@@ -86,13 +88,16 @@ def influences(places: Floats, points: Floats, sigma: float) -> Floats:
 
 def joined(places: Floats, reach: float) -> Int64s:
     """Return a cluster of each place, (m,); places within reach, step by step, are in one."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+
     if len(places) == 1:
         return np.zeros(1, np.int64)
-    tree = library("scipy.cluster.hierarchy")
-    clusters: Int64s = tree.fcluster(tree.linkage(places, "single"), reach, "distance")
+    clusters: Int64s = fcluster(linkage(places, "single"), reach, "distance")
     return clusters.astype(np.int64)
 
 
 def _distances(places: Floats, points: Floats) -> Floats:
-    apart: Floats = library("scipy.spatial.distance").cdist(places, points)
+    from scipy.spatial.distance import cdist
+
+    apart: Floats = cdist(places, points)
     return apart

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from dbanon.anonymization.adjusting.resize import resize
-from dbanon.anonymization.algorithms.libraries import library
 from dbanon.anonymization.distances.rows import pairwise
 from dbanon.anonymization.limits import require_at_most
 from dbanon.domain.errors import PolicyError
@@ -32,6 +31,7 @@ class Dbscan:
     eps: float = 0.0
     distance: str = "manhattan"
 
+    NEEDS: ClassVar[str] = "sklearn"
     MAX_ROWS: ClassVar[int] = 10_000
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
@@ -39,8 +39,10 @@ class Dbscan:
         require_at_most(self.MAX_ROWS, table, algorithm="dbscan")
         apart, k = pairwise(table, self.distance), max(requirement.k, 1)
         eps = self.eps or float(np.median(np.partition(apart, k - 1, axis=1)[:, k - 1]))
+        from sklearn.cluster import DBSCAN
+
         # scikit-learn wants a radius above 0; the next number above it includes equal rows alone
-        density = library("sklearn.cluster").DBSCAN(
+        density = DBSCAN(
             eps=max(eps, float(np.nextafter(0.0, 1.0))), min_samples=k, metric="precomputed"
         )
         return resize(table, density.fit_predict(apart), requirement)
@@ -57,6 +59,7 @@ class Optics:
     steepness: float = 0.05
     distance: str = "manhattan"
 
+    NEEDS: ClassVar[str] = "sklearn"
     MAX_ROWS: ClassVar[int] = 10_000
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
@@ -71,12 +74,14 @@ class Optics:
         return resize(table, clusters, requirement)
 
     def _clusters(self, apart: Floats, k: int) -> Int64s:
+        from sklearn.cluster import cluster_optics_xi
+
         order, reach, before = ordering(apart, k)
         with warnings.catch_warnings():
             # a drop to 0 is infinitely steep
             warnings.filterwarnings("ignore", "divide by zero", RuntimeWarning)
             labels: Int64s
-            labels, _ = library("sklearn.cluster").cluster_optics_xi(
+            labels, _ = cluster_optics_xi(
                 reachability=reach,
                 predecessor=before,
                 ordering=order,

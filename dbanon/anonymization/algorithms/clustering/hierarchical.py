@@ -9,7 +9,6 @@ import numpy as np
 
 from dbanon.anonymization.adjusting.repair import repair
 from dbanon.anonymization.adjusting.resize import resize
-from dbanon.anonymization.algorithms.libraries import library
 from dbanon.anonymization.distances.embedding import embed
 from dbanon.anonymization.distances.rows import pairwise
 from dbanon.anonymization.limits import require_at_most
@@ -41,23 +40,25 @@ class Agglomerative:
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2) time and memory."""
+        from scipy.cluster import hierarchy
+
         if self.linkage not in LINKAGES:
             msg = f"there is no linkage {self.linkage!r}"
             raise PolicyError(msg, hint=f"choose one of {', '.join(LINKAGES)}")
         require_at_most(self.MAX_ROWS, table, algorithm="agglomerative")
         merges = np.empty((0, 4))
         if table.n_rows > 1:
-            tree = library("scipy.cluster.hierarchy")
-            merges = tree.linkage(self._condensed(table), method=self.linkage)
+            merges = hierarchy.linkage(self._condensed(table), method=self.linkage)
         return resize(table, smallest_unions(merges, requirement.k), requirement)
 
     def _condensed(self, table: EncodedTable) -> Floats:
         """Return the distances of all pairs, each once."""
-        spatial = library("scipy.spatial.distance")
+        from scipy.spatial import distance
+
         if self.linkage == "centroid":
-            condensed: Floats = spatial.pdist(embed(table))
+            condensed: Floats = distance.pdist(embed(table))
         else:
-            condensed = spatial.squareform(pairwise(table), checks=False)
+            condensed = distance.squareform(pairwise(table), checks=False)
         return condensed
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from dbanon.anonymization.adjusting.resize import resize
-from dbanon.anonymization.algorithms.libraries import library
 from dbanon.anonymization.distances.embedding import embed
 from dbanon.anonymization.limits import require_at_most
 
@@ -34,6 +33,7 @@ class KMeans:
 
     rounds: int = 20
 
+    NEEDS: ClassVar[str] = "sklearn"
     MAX_ROWS: ClassVar[int] = 50_000
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
@@ -49,14 +49,17 @@ class KMeans:
         return resize(table, clusters[place.ravel()], requirement)
 
     def _clusters(self, points: Floats, weight: Int64s, *, n_centers: int, seed: int) -> Int64s:
-        methods: Any = library("sklearn.cluster")
+        from sklearn import cluster
+        from sklearn.exceptions import ConvergenceWarning
+        from threadpoolctl import threadpool_limits
+
         is_large = len(points) * n_centers > _MOST_PAIRS
-        method = methods.MiniBatchKMeans if is_large else methods.KMeans
+        method = cluster.MiniBatchKMeans if is_large else cluster.KMeans
         means = method(
             n_centers, init="random", n_init=1, max_iter=max(self.rounds, 1), random_state=seed
         )
-        with library("threadpoolctl").threadpool_limits(1), warnings.catch_warnings():
+        with threadpool_limits(1), warnings.catch_warnings():
             # fewer clusters than centers are as good a start for the repair
-            warnings.simplefilter("ignore", library("sklearn.exceptions").ConvergenceWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)
             labels: Int64s = means.fit_predict(points, sample_weight=weight)
         return labels
