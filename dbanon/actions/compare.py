@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Unpack, cast
+from typing import TYPE_CHECKING, cast
 
 from dbanon.actions.preparation import drafts
 from dbanon.actions.preparation.bucketed import require_generalized
@@ -17,14 +17,13 @@ from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
 from dbanon.models.parameters import COLUMNS
 from dbanon.models.specs import texts
+from dbanon.request import Request, spelled_out
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
-    from pathlib import Path
 
     from dbanon.actions.preparation.prepare import Source
-    from dbanon.actions.preparation.request import Options, Request
     from dbanon.domain.assignment import EncodedTable, LossReport
     from dbanon.domain.policy import Policy
 
@@ -86,43 +85,33 @@ class Comparison:
         return any(loss.weighted_ncp is not None for loss in losses)
 
 
-def compare(
-    table: str | TableName,
-    *,
-    algorithms: Sequence[str] = (),
-    ks: Sequence[int] = (),
-    draft: str | Path | Policy | None = None,
-    settings: Settings | None = None,
-    stages: Stages | None = None,
-    **options: Unpack[Options],
-) -> Comparison:
+def compare_request(table: str | TableName, request: Request) -> Comparison:
     """Run algorithms on one table, read once, and report what each would cost; writes nothing.
 
-    ks: the numbers to try, next to that of ``options``, in place of that of the policy; those
-    beyond the number of rows are left out. draft: as ``plan`` takes it. Each algorithm takes those
-    parameters of ``options`` that it has. One that fails is reported with the reason. Raises what
-    ``plan`` raises before any algorithm runs, and PolicyError for the name of an algorithm, or of a
-    parameter that none of them has.
+    ks: the numbers to try, next to k, in place of that of the policy; those beyond the number of
+    rows are left out. Each algorithm takes those ``params`` that it has. One that fails is reported
+    with the reason. Raises what ``plan`` raises before any algorithm runs, and PolicyError for the
+    name of an algorithm, or of a parameter that none of them has.
     """
     from dbanon.db import identity
     from dbanon.db.session import connect
 
-    stages = stages or Stages()
-    request, given = drafts.requested(options, draft)
-    wanted = {*ks} if request.k is None else {*ks, request.k}
+    stages = request.stages or Stages()
+    request, given = drafts.requested(request)
+    wanted = {*request.ks} if request.k is None else {*request.ks, request.k}
     if wanted:
         request = replace(request, k=min(wanted))
     where = table if isinstance(table, TableName) else TableName.parse(table)
     with (
-        connect(settings or Settings.load()) as session,
+        connect(request.settings or Settings.load()) as session,
         looking(session, partial(find_published, session, where)) as (info,),
     ):
         identity.admit(session, info)
         loaded = load(session, info, request.policy, draft=given)
         policy = in_force(loaded, replace(request, params={}, block=None))
         require_generalized(policy, what="every algorithm")
-        candidates = _candidates(policy, request, algorithms or USUAL)
-        source = read_source(session, loaded, policy, stages, kind=request.kind)
+        candidates = _candidates(policy, request, request.algorithms or USUAL)
+        source = read_source(session, loaded, policy, stages, kind=request.relation_kind)
     tried = _tried(source.encoded, policy, wanted or {policy.k})
     for candidate in candidates:
         _warm_up(source.encoded, candidate, tell=stages.on_note)
@@ -224,3 +213,6 @@ def _named(stages: Stages, algorithm: str) -> Iterator[None]:
         yield
     finally:
         stages.on_start = tell
+
+
+compare = spelled_out(compare_request, "compare", make=Request)

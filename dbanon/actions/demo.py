@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dbanon import resources
 from dbanon.actions.init import init
 from dbanon.actions.policy import set_policy
-from dbanon.actions.preparation.request import Request
-from dbanon.actions.publish import publish, publish_dataset
+from dbanon.actions.publish import publish_dataset_request, publish_request
 from dbanon.actions.refresh import refresh
 from dbanon.actions.releases.check import check
 from dbanon.actions.taxonomy import import_taxonomy, list_taxonomies
@@ -17,17 +16,17 @@ from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
+from dbanon.request import Request
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dbanon.actions.preparation.request import Options
     from dbanon.domain.checks import CheckReport
     from dbanon.domain.release import Release
 
 
-_ASKED: Options = {"k": 5, "l": 3, "effort": "fast"}
+_ASKED = Request(k=5, l=3, effort="fast")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +149,12 @@ def demo(
 
 
 def _published(chosen: Sample, settings: Settings, stages: Stages) -> list[Release]:
+    request = replace(_ASKED, settings=settings, stages=stages)
     if chosen.tables:
         file = resources.data(f"{chosen.name}/{chosen.name}.toml")
-        return publish_dataset(file, settings=settings, stages=stages, **_ASKED)
+        return publish_dataset_request(file, request)
     (table,) = chosen.names
-    return [publish(table, settings=settings, stages=stages, **_ASKED)]
+    return [publish_request(table, request)]
 
 
 def _refreshed(chosen: Sample, settings: Settings, stages: Stages) -> list[Release]:
@@ -165,7 +165,7 @@ def _refreshed(chosen: Sample, settings: Settings, stages: Stages) -> list[Relea
     from dbanon.db.metadata import ledger
     from dbanon.db.metadata.migrate import current_session
 
-    views = [Request.of(_ASKED).view(table) for table in chosen.names]
+    views = [_ASKED.view(table) for table in chosen.names]
     with current_session(settings) as session:
         served = [ledger.served_release(session, view) for view in views]
     if not all(served):

@@ -5,11 +5,10 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation import drafts
 from dbanon.actions.preparation.prepare import prepare
-from dbanon.actions.preparation.request import Request
 from dbanon.domain import extras
 from dbanon.domain.checks import CheckReport
 from dbanon.domain.errors import DbanonError
@@ -17,6 +16,7 @@ from dbanon.domain.progress import Stages
 from dbanon.domain.report.losses import told_loss
 from dbanon.domain.table import TableName
 from dbanon.formats.datasets import Dataset
+from dbanon.request import Request, spelled_out
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Prepared
-    from dbanon.actions.preparation.request import Options
     from dbanon.anonymization.released.cells import Released
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
@@ -78,42 +77,28 @@ class Plan:
         return script(self.statements, end="ROLLBACK")
 
 
-def plan(
-    table: str | TableName,
-    *,
-    draft: str | Path | Policy | None = None,
-    settings: Settings | None = None,
-    stages: Stages | None = None,
-    **options: Unpack[Options],
-) -> Plan:
+def plan_request(table: str | TableName, request: Request) -> Plan:
     """Group a table by its stored policy and report what publishing would cost.
 
     ``draft`` is a policy to go by instead, a value or the path of a TOML file; it is not stored.
     Takes the options of ``publish`` and raises what it raises, but needs no right to create
     anything and takes no lock.
     """
-    request, given = drafts.requested(options, draft)
-    with _prepared(table, request, given, settings=settings, stages=stages) as (session, prepared):
+    request, given = drafts.requested(request)
+    with _prepared(table, request, given) as (session, prepared):
         return _planned(session, prepared, request)
 
 
-def plan_with_report(
-    table: str | TableName,
-    *,
-    draft: str | Path | Policy | None = None,
-    settings: Settings | None = None,
-    stages: Stages | None = None,
-    **options: Unpack[Options],
-) -> tuple[Plan, Report]:
+def plan_report_request(table: str | TableName, request: Request) -> tuple[Plan, Report]:
     """Plan a publication, and report what it would risk and what it would be worth.
 
     Takes what ``plan`` takes and raises what it raises. The report has no release, and its checks
     are those of the search: the database counts when it publishes.
     """
     extras.require("sklearn", what="a report", extra="report")
-    stages = stages or Stages()
-    request, given = drafts.requested(options, draft)
-    with _prepared(table, request, given, settings=settings, stages=stages) as (session, prepared):
+    stages = request.stages or Stages()
+    request, given = drafts.requested(replace(request, stages=stages))
+    with _prepared(table, request, given) as (session, prepared):
         found = _planned(session, prepared, request)
     return found, _report(found, prepared, request, stages)
 
@@ -214,12 +199,7 @@ def _types(found: Plan, prepared: Prepared) -> dict[str, str]:
 
 @contextmanager
 def _prepared(
-    table: str | TableName,
-    request: Request,
-    given: Policy | None,
-    *,
-    settings: Settings | None,
-    stages: Stages | None,
+    table: str | TableName, request: Request, given: Policy | None
 ) -> Iterator[tuple[Session, Prepared]]:
     """Group a table on a snapshot that stays open during the block."""
     from dbanon.actions.preparation.loading import find_published, looking
@@ -227,20 +207,14 @@ def _prepared(
 
     where = table if isinstance(table, TableName) else TableName.parse(table)
     with (
-        connect(settings or Settings.load()) as session,
+        connect(request.settings or Settings.load()) as session,
         looking(session, partial(find_published, session, where)) as infos,
     ):
         (loaded,) = _loaded(session, infos, request, given)
-        yield session, prepare(session, loaded, request, stages or Stages(), weigh=True)
+        yield session, prepare(session, loaded, request, request.stages or Stages(), weigh=True)
 
 
-def plan_dataset(
-    dataset: str | Path | Dataset,
-    *,
-    settings: Settings | None = None,
-    stages: Stages | None = None,
-    **options: Unpack[Options],
-) -> list[Plan]:
+def plan_dataset_request(dataset: str | Path | Dataset, request: Request) -> list[Plan]:
     """Group the persons of a dataset and report what publishing its tables would cost.
 
     Takes what ``publish_dataset`` takes and raises what it raises, but needs no right to create
@@ -252,12 +226,12 @@ def plan_dataset(
     from dbanon.db.session import connect
 
     chosen = dataset if isinstance(dataset, Dataset) else read(dataset)
-    request = asked(Request.of(options))
-    with connect(settings or Settings.load()) as session:
+    request = asked(request)
+    with connect(request.settings or Settings.load()) as session:
         finds = [partial(find_published, session, name) for name in chosen.names]
         with looking(session, *finds) as infos:
             loaded = _loaded(session, infos, request, None)
-            prepared = prepare_linked(session, loaded, request, stages or Stages())
+            prepared = prepare_linked(session, loaded, request, request.stages or Stages())
             return [_planned(session, one, request) for one in prepared]
 
 
@@ -298,7 +272,7 @@ def _publication(prepared: Prepared, request: Request) -> Publication:
         id=0,
         info=prepared.info,
         policy=prepared.policy,
-        kind=request.kind,
+        kind=request.relation_kind,
         view=request.view(prepared.info.name),
         recodings=prepared.recodings,
         trees=prepared.trees,
@@ -341,3 +315,8 @@ def _render(session: Session, publication: Publication, request: Request) -> Ite
     yield f"-- {printed(checks.verification(checks.named(publication.view))).strip()}"
     for statement in relations.forget_statements(publication) if request.forgets else ():
         yield printed(statement)
+
+
+plan = spelled_out(plan_request, "plan", make=Request)
+plan_with_report = spelled_out(plan_report_request, "plan_with_report", make=Request)
+plan_dataset = spelled_out(plan_dataset_request, "plan_dataset", make=Request)

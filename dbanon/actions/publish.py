@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.fingerprint import fingerprint
 from dbanon.actions.preparation.prepare import prepare
-from dbanon.actions.preparation.request import Request
 from dbanon.actions.publication.ahead import Ahead
 from dbanon.actions.publication.opening import publishing
 from dbanon.actions.publication.series import placed
 from dbanon.actions.publication.sharing import require_unshared, share
 from dbanon.actions.publication.steps import build, replaced, serve
-from dbanon.domain.composition import Gate
 from dbanon.domain.progress import Stages
-from dbanon.domain.table import TableName
 from dbanon.formats.datasets import Dataset
+from dbanon.request import Request, spelled_out
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -25,50 +23,30 @@ if TYPE_CHECKING:
 
     from dbanon.actions.distribution.dividing import Division
     from dbanon.actions.preparation.loading import Loaded
-    from dbanon.actions.preparation.request import Options
     from dbanon.db.session import Session
+    from dbanon.domain.composition import Gate
     from dbanon.domain.release import Release
+    from dbanon.domain.table import TableName
 
 
-def publish(
-    table: str | TableName,
-    *,
-    dry_run: bool = False,
-    strict: bool = False,
-    new_series: bool = False,
-    recipients_changed: bool = False,
-    series: str | TableName | None = None,
-    executor: str = "threads",
-    rows_per_block: int | None = None,
-    settings: Settings | None = None,
-    stages: Stages | None = None,
-    **options: Unpack[Options],
-) -> Release:
+def publish_request(table: str | TableName, request: Request) -> Release:
     """Publish a table by its stored policy and return the release; one transaction.
 
-    ``options`` go over the policy: k, l, algorithm, max_suppressed, kind, schema, name, grants
-    and seed, as ``dbanon.actions.preparation.request.Options`` describes them. A release already
-    there is replaced atomically; if anything fails, it stays. With ``dry_run`` all is done and
-    proved, then rolled back. With ``strict`` nothing is published that would be warned of.
-    ``new_series`` and ``recipients_changed`` let it be compared with nothing before it, and
-    ``series`` with the releases of that relation, as ``dbanon.domain.composition.Gate`` describes.
-    ``executor`` is ``threads``, ``processes`` or ``dask://host:port``; by the latter two, and where
-    ``rows_per_block`` says so, the table is read and grouped in blocks of about so many rows.
+    The options go over the policy, as ``dbanon.request.Request`` describes them. A release already
+    there is replaced atomically; if anything fails, it stays.
 
     Raises Unsatisfiable, PolicyError, TaxonomyError, DriftError, CheckFailed, NotPermitted,
     ConfigError, DatabaseError.
     """
-    request = Request.of(options)
-    joined = TableName.parse(series) if isinstance(series, str) else series
-    gate = Gate(strict, new_series, recipients_changed, joined)
-    stages = stages or Stages()
-    settings = settings or Settings.load()
+    gate = request.gate
+    stages, settings = request.stages or Stages(), request.settings or Settings.load()
     division = None
-    if executor != "threads" or rows_per_block is not None:
+    if request.executor != "threads" or request.rows_per_block is not None:
         from dbanon.actions.distribution.dividing import division_of
 
-        division = division_of(executor, rows_per_block)
-    with publishing([(table, request)], settings, keep=not dry_run) as (session, (loaded,)):
+        division = division_of(request.executor, request.rows_per_block)
+    keep = not request.dry_run
+    with publishing([(table, request)], settings, keep=keep) as (session, (loaded,)):
         return publish_in(session, loaded, request, stages, gate=gate, division=division)
 
 
@@ -109,17 +87,7 @@ def publish_in(
     return replace(release, sharing=sharing)
 
 
-def publish_dataset(
-    dataset: str | Path | Dataset,
-    *,
-    dry_run: bool = False,
-    strict: bool = False,
-    new_series: bool = False,
-    recipients_changed: bool = False,
-    settings: Settings | None = None,
-    stages: Stages | None = None,
-    **options: Unpack[Options],
-) -> list[Release]:
+def publish_dataset_request(dataset: str | Path | Dataset, request: Request) -> list[Release]:
     """Publish several tables of the same persons together, by one partition of the persons.
 
     ``dataset`` is a value or the path of a TOML file that names the table of the persons and the
@@ -130,10 +98,14 @@ def publish_dataset(
     """
     from dbanon.actions.publication.datasets import asked, publish_dataset_in, read
 
-    settings = settings or Settings.load()
+    settings = request.settings or Settings.load()
     found = dataset if isinstance(dataset, Dataset) else read(dataset)
-    request = asked(Request.of(options))
-    gate = Gate(strict, new_series, recipients_changed)
+    request = asked(request)
     wanted = [(name, request) for name in found.names]
-    with publishing(wanted, settings, keep=not dry_run) as (session, loaded):
-        return publish_dataset_in(session, loaded, request, stages or Stages(), gate=gate)
+    with publishing(wanted, settings, keep=not request.dry_run) as (session, loaded):
+        stages = request.stages or Stages()
+        return publish_dataset_in(session, loaded, request, stages, gate=request.gate)
+
+
+publish = spelled_out(publish_request, "publish", make=Request)
+publish_dataset = spelled_out(publish_dataset_request, "publish_dataset", make=Request)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.fingerprint import fingerprint
-from dbanon.actions.preparation.request import Request
 from dbanon.actions.publication import datasets
 from dbanon.actions.publication.growing import Unchanged, grow, obstacle
 from dbanon.actions.publication.growing_together import grow_together, obstacle_together
@@ -22,13 +21,13 @@ from dbanon.domain.progress import Stages
 from dbanon.domain.release import Leavers
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
+from dbanon.request import Request
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dbanon.actions.preparation.loading import Loaded
-    from dbanon.actions.preparation.request import Options
     from dbanon.db.session import Session
     from dbanon.domain.release import Growth, Mark, Release
 
@@ -156,7 +155,7 @@ def _again(
 
     leavers: what becomes of the classes that somebody has left, None to group all rows anew.
     """
-    asked = Request.of(cast("Options", releases[0].overrides))
+    asked = Request.from_ledger(releases[0].overrides)
     # The relation keeps its readers. Whom it was granted to with that release may have lost it.
     request = replace(asked, grants=())
     wanted = [(release.table, request) for release in releases]
@@ -300,7 +299,7 @@ def _same(
     for one in loaded:
         if one.now is not None:
             store.save_baseline(session, one.info.name, one.now, name=one.wanted)
-    asked = Request.of(cast("Options", present[0].overrides))
+    asked = Request.from_ledger(present[0].overrides)
     compared = _by_terms(_fingerprint(session, loaded, asked), leavers)
     for release in present:
         ledger.note_compared(session, release.id, compared)
@@ -370,7 +369,7 @@ def _is_same(
         same = not any(marks.alterations(session, release) for release in releases)
         same = same and not _is_due(session, loaded, releases)
         if same:
-            asked = Request.of(cast("Options", releases[0].overrides))
+            asked = Request.from_ledger(releases[0].overrides)
             found = _fingerprint(session, loaded, asked)
             known = {found} if leavers is None else {found, _by_terms(found, leavers)}
             same = all({one.fingerprint, one.compared} & known for one in releases)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from dbanon.cli.terminal import streams
 from dbanon.cli.terminal.console import document, visible
 from dbanon.domain.deeds import followed
 from dbanon.domain.errors import DbanonError
+from dbanon.request import Panel
 
 if TYPE_CHECKING:
     from dbanon.domain.deeds import Deeds
@@ -27,6 +29,23 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+class Command(TyperCommand):
+    """A command whose help lists its options under headings."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - Typer's own Click
+        """Write arguments, then the options of each panel; those without one come last."""
+        rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], **{name: [] for name in Panel}}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
+            panel = getattr(parameter, "rich_help_panel", None) or kind
+            rows.setdefault(panel, []).extend([record] if record else [])
+        for panel, records in rows.items():
+            if records:
+                with formatter.section(panel):
+                    formatter.write_dl(records)
 
 
 def _show_version(wanted: bool) -> None:
@@ -91,7 +110,15 @@ def _register() -> None:
     app.add_typer(server.app, name="server")
 
 
+def _list_by_panel() -> None:
+    groups = (group.typer_instance for group in app.registered_groups)
+    for one in (app, *filter(None, groups)):
+        for command in one.registered_commands:
+            command.cls = Command
+
+
 _register()
+_list_by_panel()
 
 
 def main() -> None:

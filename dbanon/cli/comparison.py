@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import typer
 
-from dbanon.cli import options
 from dbanon.cli.notation import percent
 from dbanon.cli.pages import comparison as pages
 from dbanon.cli.terminal import console
 from dbanon.cli.terminal import plot as drawing
+from dbanon.request import LARGEST_COUNT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from dbanon.actions.compare import Compared, Comparison
+    from dbanon.request import Request
 
 _USUAL_KS = (2, 5, 10, 25, 50, 100)
 _HEADERS = ("IL", "C_DM", "C_AVG/k", "CM", "suppressed", "seconds")
@@ -39,11 +40,11 @@ class Wanted:
 
         return 2 + 2 * len(self.names or USUAL) * max(len(self.ks), 1)
 
-    def run(self, **asked: Any) -> Comparison:  # noqa: ANN401 - whatever compare takes
+    def run(self, request: Request) -> Comparison:
         """Compare, on one reading of the table."""
-        from dbanon.actions.compare import compare
+        from dbanon.actions.compare import compare_request
 
-        return compare(self.table, algorithms=self.names, ks=self.ks, **asked)
+        return compare_request(self.table, replace(request, algorithms=self.names, ks=self.ks))
 
     def show(self, found: Comparison, *, json: bool) -> None:
         """Draw the comparison, print it, and write its page."""
@@ -78,7 +79,7 @@ def wanted(
 def _numbers(text: str | None) -> tuple[int, ...]:
     parts = [part.strip() for part in (text or "").split(",") if part.strip()]
     numbers = {int(part) for part in parts if part.isdecimal()}
-    if len(numbers) < len(set(parts)) or not all(0 < k <= options.LARGEST_COUNT for k in numbers):
+    if len(numbers) < len(set(parts)) or not all(0 < k <= LARGEST_COUNT for k in numbers):
         raise typer.BadParameter(
             f"{text!r} is no list of numbers such as 2,5,10", param_hint="--ks"
         )

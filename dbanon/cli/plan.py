@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
@@ -17,6 +18,7 @@ from dbanon.cli.pages import report as page
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.interrupts import OnInterrupt, interruptible
 from dbanon.domain.release import Leavers
+from dbanon.request import Request  # noqa: TC001 - Typer reads annotations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from dbanon.domain.progress import Stages
 
 Found = TypeVar("Found")
-_JUDGING = 7  # stages of a report, besides those of a plan
+_PLANNING, _JUDGING = 4, 11  # stages of a plan, and of one with its report
 _OF_REFRESH_ALONE = {"leavers", "allow_superuser"}
 _OF_REFRESH = {
     *("table", "refresh", "dsn", "owner", "json", "timings", "progress"),
@@ -34,12 +36,12 @@ _OF_REFRESH = {
 }
 
 
-@publication.asking(without={"keep_assignment"})
+@publication.asking("plan", without={"keep_assignment"})
 def plan(
     context: typer.Context,
     table: options.OneTable = None,
     *,
-    asked: publication.Asked,
+    request: Request,
     dataset: options.DatasetFile = None,
     file: options.Draft = None,
     on_interrupt: options.Interrupt = OnInterrupt.DISCARD,
@@ -77,47 +79,40 @@ def plan(
         return
     what = options.one_of(table, dataset)
     _require_alone(what, file or compare or algorithms or ks or plot, html=html)
-    asked |= {"watched": watched, "on_interrupt": on_interrupt, "draft": file, "settings": settings}
+    request = replace(request, draft=file, settings=settings)
+    run = partial(_run, request, watched=watched, on_interrupt=on_interrupt)
     if compare or algorithms or ks or plot:
-        _require_comparable(asked, print_sql=print_sql)
+        _require_comparable(request, print_sql=print_sql)
         wanted = comparison.wanted(str(what), algorithms, ks=ks, plot=plot, page=html)
-        wanted.show(_given(wanted.run, steps=wanted.steps, **asked), json=json)
+        wanted.show(run(wanted.run, steps=wanted.steps), json=json)
     else:
-        steps = 4 + (_JUDGING if html else 0)
-        found = _given(partial(_planned, what, html), steps=steps, **asked)
+        found = run(partial(_planned, what, html=html), steps=_JUDGING if html else _PLANNING)
         _show(found, json=json, print_sql=print_sql)
         _tell_of(html)
 
 
-def _given(
-    run: Callable[..., Found],
+def _run(
+    request: Request,
+    action: Callable[[Request], Found],
     *,
     steps: int,
     watched: Callable[..., AbstractContextManager[Stages]],
     on_interrupt: OnInterrupt,
-    **asked: Any,  # noqa: ANN401 - whatever the options ask for
 ) -> Found:
     """Return what comes of an action that is watched, and that Ctrl-C interrupts."""
     with watched(steps=steps) as stages, interruptible(stages, on_interrupt):
-        return run(stages=stages, **asked)
+        return action(replace(request, stages=stages))
 
 
-def _planned(
-    what: str | Path,
-    html: Path | None,
-    *,
-    draft: Path | None,
-    **asked: Any,  # noqa: ANN401 - whatever the options ask for
-) -> list[Plan]:
+def _planned(what: str | Path, request: Request, *, html: Path | None) -> list[Plan]:
     """Plan a table or the tables of a dataset; writes a page of the table if one is wanted."""
-    from dbanon.actions.plan import plan as of_table
-    from dbanon.actions.plan import plan_dataset, plan_with_report
+    from dbanon.actions.plan import plan_dataset_request, plan_report_request, plan_request
 
     if isinstance(what, Path):
-        return plan_dataset(what, **asked)
+        return plan_dataset_request(what, request)
     if html is None:
-        return [of_table(what, draft=draft, **asked)]
-    found, judged = plan_with_report(what, draft=draft, **asked)
+        return [plan_request(what, request)]
+    found, judged = plan_report_request(what, request)
     page.write(judged, html)
     return [found]
 
@@ -154,8 +149,8 @@ def _tell_of(html: Path | None) -> None:
         console.err().print(f"{html} written")
 
 
-def _require_comparable(asked: publication.Asked, *, print_sql: bool) -> None:
-    if asked["algorithm"]:
+def _require_comparable(request: Request, *, print_sql: bool) -> None:
+    if request.algorithm:
         raise typer.BadParameter("name them with --algorithms A,B", param_hint="--algorithm")
     if print_sql:
         raise typer.BadParameter("a comparison has no statements", param_hint="--print-sql")

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbanon.cli import options
 from dbanon.cli.options import publication
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.interrupts import OnInterrupt, interruptible
 from dbanon.domain.errors import ConfigError
+from dbanon.request import Request  # noqa: TC001 - Typer reads annotations
 
 if TYPE_CHECKING:
     from dbanon.domain.release import Release
 
 
-@publication.asking()
+@publication.asking("publish")
 def publish(
     table: options.OneTable = None,
     *,
-    asked: publication.Asked,
+    request: Request,
     dataset: options.DatasetFile = None,
     on_interrupt: options.Interrupt = OnInterrupt.DISCARD,
-    dry_run: options.DryRun = False,
-    strict: options.Strict = False,
-    new_series: options.NewSeries = False,
-    recipients_changed: options.RecipientsChanged = False,
-    series: options.Series = None,
-    executor: options.Executor = "threads",
-    rows_per_block: options.RowsPerBlock = None,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
@@ -48,52 +43,31 @@ def publish(
     dbanon publish patients --k 5 --executor processes --rows-per-block 250000
     """
     what = options.one_of(table, dataset)
+    settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
     with (
         console.watched(timings=timings, steps=9, progress=progress) as stages,
         interruptible(stages, on_interrupt),
     ):
-        releases = _published(
-            what,
-            dry_run=dry_run,
-            strict=strict,
-            new_series=new_series,
-            recipients_changed=recipients_changed,
-            series=series,
-            executor=executor,
-            rows_per_block=rows_per_block,
-            settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
-            stages=stages,
-            **asked,
-        )
-    _show_all(releases, dry_run=dry_run, json=json, alone=dataset is None)
+        releases = _published(what, replace(request, settings=settings, stages=stages))
+    _show_all(releases, dry_run=request.dry_run, json=json, alone=dataset is None)
 
 
-def _published(
-    what: str | Path,
-    *,
-    series: str | None,
-    executor: str,
-    rows_per_block: int | None,
-    **asked: Any,  # noqa: ANN401 - whatever the options ask for
-) -> list[Release]:
-    from dbanon.actions.publish import publish as of_table
-    from dbanon.actions.publish import publish_dataset
+def _published(what: str | Path, request: Request) -> list[Release]:
+    from dbanon.actions.publish import publish_dataset_request, publish_request
 
     if not isinstance(what, Path):
-        return [
-            of_table(what, series=series, executor=executor, rows_per_block=rows_per_block, **asked)
-        ]
-    if executor != "threads" or rows_per_block is not None:
+        return [publish_request(what, request)]
+    if request.executor != "threads" or request.rows_per_block is not None:
         raise ConfigError(
             "the tables of a dataset are grouped together, and not in blocks",
             hint="leave out --executor and --rows-per-block",
         )
-    if series is not None:
+    if request.series is not None:
         raise ConfigError(
             "--series is about one table, and a dataset has several",
             hint="leave it out, or for other readers: --new-series --recipients-changed",
         )
-    return publish_dataset(what, **asked)
+    return publish_dataset_request(what, request)
 
 
 def _show_all(releases: list[Release], *, dry_run: bool, json: bool, alone: bool) -> None:

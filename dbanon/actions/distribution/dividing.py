@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from dbanon.actions.distribution.executors import Executor
     from dbanon.actions.distribution.results import Run
     from dbanon.actions.preparation.loading import Loaded
-    from dbanon.actions.preparation.request import Request
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.anonymization.pipeline import Outcome
     from dbanon.anonymization.regions.cutting import Region
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
     from dbanon.domain.table import TableInfo
+    from dbanon.request import Request
 
 ROWS_PER_BLOCK = 1_000_000
 _SAMPLE, _OF_A_BLOCK = 65_536, 256  # rows of the sample: at least, and for each block
@@ -134,7 +134,7 @@ def _grouped(
 def _require_single(session: Session, policy: Policy, info: TableInfo, request: Request) -> None:
     from dbanon.actions.preparation.subjects import several_a_person
 
-    if several_a_person(session, policy, info, request.kind):
+    if several_a_person(session, policy, info, request.relation_kind):
         raise refuse("some persons have several rows, which may lie in several blocks")
 
 

@@ -10,8 +10,8 @@ from dbanon.domain.text import command
 from dbanon.formats.policy.anatomy import level
 
 if TYPE_CHECKING:
-    from dbanon.actions.preparation.request import Request
     from dbanon.domain.policy import Policy
+    from dbanon.request import Request
 
 
 def require_bucketed(policy: Policy, request: Request) -> None:
@@ -21,7 +21,7 @@ def require_bucketed(policy: Policy, request: Request) -> None:
             "neither the command nor the policy says l, and nothing else is promised by anatomy",
             hint="pass --l 2, or more",
         )
-    if request.kind is ReleaseKind.VIEW:
+    if request.relation_kind is ReleaseKind.VIEW:
         raise ConfigError(
             "a live view cannot keep buckets: quasi-identifiers are published as they are, so that"
             " whoever sees one value go when one row goes knows whose it was",

@@ -7,15 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbanon.actions.preparation.request import Request
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import DEFAULT_NAME, Policy
 from dbanon.domain.text import command, converted, unread
 
 if TYPE_CHECKING:
-    from dbanon.actions.preparation.request import Options
     from dbanon.db.session import Session
     from dbanon.domain.table import TableInfo
+    from dbanon.request import Request
 
 _STDIN = "-"
 
@@ -39,13 +38,12 @@ def given(policy: str | Path | Policy, *, name: str | None = None) -> Policy:
     return replace(found, **policies.settings_of({"name": name}))
 
 
-def requested(options: Options, draft: str | Path | Policy | None) -> tuple[Request, Policy | None]:
+def requested(request: Request) -> tuple[Request, Policy | None]:
     """Return what is asked for, by the name of a draft if there is one, and the draft."""
-    request = Request.of(options)
-    if draft is None:
+    if request.draft is None:
         return request, None
     wanted = None if request.policy == DEFAULT_NAME else request.policy
-    policy = given(draft, name=wanted)
+    policy = given(request.draft, name=wanted)
     return replace(request, policy=policy.name), policy
 
 

@@ -8,11 +8,11 @@ from dbanon.domain.policy import Role
 
 if TYPE_CHECKING:
     from dbanon.actions.preparation.loading import Loaded
-    from dbanon.actions.preparation.request import Request
     from dbanon.db.session import Session
     from dbanon.domain.policy import Policy
     from dbanon.domain.release import Release
     from dbanon.domain.table import TableInfo
+    from dbanon.request import Request
 
 _SECRETLY = "dealt by the secret key: "  # the mark of releases by anatomy
 
@@ -52,7 +52,7 @@ def fingerprint(
     info = loaded.info
     content = of_rows or digest_of_rows(session, info, policy)
     ordered = policies.to_document(policy.without_rest().with_orders(info))
-    parts = [content, ordered, {**loaded.versions}, request.options()]
+    parts = [content, ordered, {**loaded.versions}, request.to_ledger()]
     if policy.population is not None:
         everybody = population.admitted(session, policy.population)
         quasi = sorted(rule.column for rule in policy.with_role(Role.QUASI))

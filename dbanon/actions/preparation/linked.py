@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Prepared, Source
-    from dbanon.actions.preparation.request import Request
     from dbanon.anonymization.linked import Linked
     from dbanon.anonymization.pipeline import Outcome
     from dbanon.db.session import Session
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import ColumnRule, Policy
     from dbanon.domain.progress import Stages
     from dbanon.domain.table import TableInfo, TableName
+    from dbanon.request import Request
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -263,7 +263,7 @@ def _asked(request: Request, policy: Policy) -> Request:
     """Return what is asked of one table: of sensitive values only if it has some."""
     if policy.with_role(Role.SENSITIVE):
         return request
-    kept = tuple(m for m in request.models if MODELS[m.name].scope is not Scope.SENSITIVE)
+    kept = tuple(m for m in request.specs if MODELS[m.name].scope is not Scope.SENSITIVE)
     return replace(request, l=None, models=kept)
 
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.actions.preparation.loading import Loaded
-    from dbanon.actions.preparation.request import Request
     from dbanon.anonymization.encoding.population import Population
     from dbanon.anonymization.pipeline import Outcome
     from dbanon.db.session import Session
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from dbanon.domain.progress import Stages
     from dbanon.domain.table import TableInfo
     from dbanon.domain.taxonomy import Taxonomy
+    from dbanon.request import Request
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -155,7 +155,7 @@ def prepare(
     policy, info = in_force(loaded, request), loaded.info
     make_algorithm(policy, stages=stages)  # what is wrong with it is told before anything is read
     quasi = [rule.column for rule in policy.with_role(Role.QUASI)] if weigh else ()
-    source = read_source(session, loaded, policy, stages, kind=request.kind, quasi=quasi)
+    source = read_source(session, loaded, policy, stages, kind=request.relation_kind, quasi=quasi)
     warnings = of_rows(session, policy, info, source.rows.columns)
     require_none(warnings if strict else [])
     is_whole = source.unmasked is None  # else rows may have other places later
@@ -245,7 +245,7 @@ def in_force(loaded: Loaded, request: Request) -> Policy:
             " where it is, and whether it stays the same, is not known here",
             hint="--allow-foreign, if that is as it should be",
         )
-    if request.kind is ReleaseKind.VIEW:
+    if request.relation_kind is ReleaseKind.VIEW:
         require_guarded(policy, loaded.info)
     return policy
 

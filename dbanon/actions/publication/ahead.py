@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Source
-    from dbanon.actions.preparation.request import Request
     from dbanon.db.session import Session
     from dbanon.domain.composition import Gate
+    from dbanon.request import Request
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class Ahead:
 
     def _work(self, source: Source) -> None:
         policy, info = in_force(self.loaded, self.request), self.loaded.info
-        if self.request.kind is ReleaseKind.TABLE and policy.subject is None:
+        if self.request.relation_kind is ReleaseKind.TABLE and policy.subject is None:
             from dbanon.db.persons.ahead import hash_persons
 
             view = self.request.view(info.name)

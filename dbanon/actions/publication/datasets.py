@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Prepared
-    from dbanon.actions.preparation.request import Request
     from dbanon.actions.publication.steps import Built
     from dbanon.db.session import Session
     from dbanon.domain.composition import Gate
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from dbanon.domain.release import Entry, Release
     from dbanon.domain.table import TableName
     from dbanon.formats.datasets import Dataset
+    from dbanon.request import Request
 
 _OF_ONE_TABLE = ("name", "subject", "population")
 
@@ -52,7 +52,7 @@ def asked(request: Request) -> Request:
             f"--{given} is about one table, and a dataset has several",
             hint="write it into the policy of the table" if given != "name" else "--schema",
         )
-    if request.kind is ReleaseKind.VIEW:
+    if request.relation_kind is ReleaseKind.VIEW:
         raise ConfigError(
             "a live view cannot keep persons alike in several tables",
             hint="publish the dataset with --as table",

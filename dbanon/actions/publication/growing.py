@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Source
-    from dbanon.actions.preparation.request import Request
     from dbanon.actions.publication.steps import Built
     from dbanon.anonymization.pipeline import Outcome
     from dbanon.db.histories.standing import Standing, Terms
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from dbanon.domain.progress import Stages
     from dbanon.domain.release import Entry, Growth, Release
     from dbanon.domain.table import TableInfo
+    from dbanon.request import Request
 
 
 WAITING = 0.02  # the share of the rows that may wait for others like them
@@ -61,7 +61,7 @@ class Unchanged:
 def obstacle(session: Session, loaded: Loaded, request: Request, present: Release) -> str | None:
     """Return why a release can only be grouped anew, None if its classes can stay as they are."""
     policy = in_force(loaded, request)
-    if request.kind is ReleaseKind.VIEW:
+    if request.relation_kind is ReleaseKind.VIEW:
         return "it is live"
     if policy.anatomy:
         return "its buckets are dealt from all rows"
@@ -250,7 +250,7 @@ def _read(
 
     policy = in_force(loaded, request)
     owned = policy.subject is not None
-    source = read_source(session, loaded, policy, stages, kind=request.kind, linked=owned)
+    source = read_source(session, loaded, policy, stages, kind=request.relation_kind, linked=owned)
     warnings = of_rows(session, policy, loaded.info, source.rows.columns)
     require_none(warnings if strict else [])
     return source, (*warnings, *notes(loaded))

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from dbanon.actions.preparation.linked import LinkedSource
     from dbanon.actions.preparation.loading import Loaded
-    from dbanon.actions.preparation.request import Request
     from dbanon.actions.publication.steps import Built
     from dbanon.anonymization.pipeline import Outcome
     from dbanon.db.histories.members import Member
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from dbanon.domain.composition import Gate
     from dbanon.domain.progress import Stages
     from dbanon.domain.release import Growth, Release
+    from dbanon.request import Request
 
 
 def obstacle_together(

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dbanon.actions.preparation.loading import Loaded
-    from dbanon.actions.preparation.request import Request
     from dbanon.db.session import Session
     from dbanon.domain.table import TableInfo
+    from dbanon.request import Request
     from dbanon.settings import Settings
 
     Wanted = tuple[str | TableName, Request]
@@ -40,7 +40,7 @@ def publishing(
         require_current(session)
         found = [find_source(session, _name(table)) for table, _ in wanted]
         asked = [*zip(found, requests, strict=True)]
-        live = [info for info, request in asked if request.kind is ReleaseKind.VIEW]
+        live = [info for info, request in asked if request.relation_kind is ReleaseKind.VIEW]
         for info in live:
             guards.require_owner(session, info)
         views = [request.view(info.name) for info, request in asked]
@@ -55,7 +55,7 @@ def publishing(
             for one, request in zip(loaded, requests, strict=True):
                 if not one.info.is_table:  # as admitting it did with a table
                     identity.pin(session, one.info)
-                if request.kind is ReleaseKind.VIEW:
+                if request.relation_kind is ReleaseKind.VIEW:
                     _require_guardable(session, one.info)
             yield session, loaded
         if keep:

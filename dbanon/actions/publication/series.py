@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from uuid import UUID
 
-    from dbanon.actions.preparation.request import Request
     from dbanon.actions.publication.differencing import Difference
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.composition import Composition, Gate
     from dbanon.domain.release import Entry
     from dbanon.domain.table import TableInfo, TableName
+    from dbanon.request import Request
 
 
 def compare(
@@ -110,7 +110,7 @@ def placed(session: Session, info: TableInfo, request: Request, *, gate: Gate) -
 
     table = info.name
     _require_own_name(session, info, gate)
-    if request.kind is ReleaseKind.VIEW:
+    if request.relation_kind is ReleaseKind.VIEW:
         if gate.series is not None:
             raise ConfigError("a live view is of no series", hint="--as table, or no --series")
         return gate

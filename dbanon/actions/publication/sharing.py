@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Source
-    from dbanon.actions.preparation.request import Request
     from dbanon.anonymization.pipeline import Outcome
     from dbanon.db.histories.atoms import Remembered
     from dbanon.db.session import Session
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
     from dbanon.domain.table import TableInfo, TableName
+    from dbanon.request import Request
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -77,7 +77,7 @@ def share(
         return None
     shown = remembered.columns(session, info.name)
     quasi = [rule.column for rule in policy.with_role(Role.QUASI) if rule.column in shown]
-    read = partial(read_source, kind=request.kind, linked=policy.subject is not None)
+    read = partial(read_source, kind=request.relation_kind, linked=policy.subject is not None)
     source = read(session, loaded, policy, stages, quasi=quasi)
     warnings = of_rows(session, policy, info, source.rows.columns)
     require_none(warnings if gate.strict else [])
@@ -159,7 +159,11 @@ def _can_share(session: Session, policy: Policy, *, request: Request, info: Tabl
     """Whether all that is published of a person can be kept as it was."""
     from dbanon.anonymization.registry import within_classes
 
-    if request.kind is ReleaseKind.VIEW or request.dataset or policy.rows_per_subject is not None:
+    if (
+        request.relation_kind is ReleaseKind.VIEW
+        or request.dataset
+        or policy.rows_per_subject is not None
+    ):
         return False
     if policy.anatomy:
         return False  # what is published of a class is who is in it

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Prepared
-    from dbanon.actions.preparation.request import Request
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from dbanon.domain.progress import Stages
     from dbanon.domain.release import Entry, Growth
     from dbanon.domain.table import TableInfo
+    from dbanon.request import Request
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -151,7 +151,7 @@ def _entry(session: Session, built: Built, request: Request, *, fingerprint: str
         checks=built.report,
         loss=prepared.outcome.loss,
         fingerprint=fingerprint,
-        overrides=request.options(),
+        overrides=request.to_ledger(),
         taxonomies=prepared.taxonomies,
         content=_content(session, publication, built.candidate),
         data_id=publication.data_id,
@@ -221,7 +221,7 @@ def _publication(session: Session, prepared: Prepared, request: Request) -> Publ
         id=ledger.next_release_id(session),
         info=prepared.info,
         policy=prepared.policy,
-        kind=request.kind,
+        kind=request.relation_kind,
         view=request.view(prepared.info.name),
         recodings=prepared.recodings,
         trees=prepared.trees,

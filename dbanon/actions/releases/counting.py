@@ -6,11 +6,10 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import prod
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.actions.preparation.request import Request
 from dbanon.actions.publication.opening import publishing
 from dbanon.actions.releases.seeing import served
 from dbanon.domain.caution import Code
@@ -25,6 +24,7 @@ from dbanon.domain.wording import (
     unaccounted_remedy,
 )
 from dbanon.formats.document_reader import did_you_mean
+from dbanon.request import Request
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.actions.preparation.loading import Loaded
-    from dbanon.actions.preparation.request import Options
     from dbanon.db.session import Session
     from dbanon.domain.assignment import EncodedColumn
     from dbanon.domain.policy import ColumnRule
@@ -74,7 +73,7 @@ def count(
         )
     settings = settings or Settings.load()
     release = served(relation, settings)
-    asked = Request.of(cast("Options", release.overrides))
+    asked = Request.from_ledger(release.overrides)
     request = replace(asked, kind=ReleaseKind.TABLE, grants=(), dataset=())
     with publishing([(release.table, request)], settings, keep=not dry_run) as (session, found):
         return _count(session, found[0], release, by, epsilon=epsilon, dry_run=dry_run)

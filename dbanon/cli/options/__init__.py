@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dbanon.cli.terminal.interrupts import OnInterrupt
-from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
 from dbanon.domain.release import Leavers
-from dbanon.models.registry import MODELS
+from dbanon.request import OPTIONS, Panel
 
 if TYPE_CHECKING:
     from dbanon.settings import Settings
@@ -31,6 +29,7 @@ DatasetFile = Annotated[
     Path | None,
     typer.Option(
         "--dataset",
+        rich_help_panel=Panel.OUTPUT,
         metavar="FILE",
         show_default=False,
         help="publish tables of the same persons together, as a TOML file names them",
@@ -40,6 +39,7 @@ Dsn = Annotated[
     str | None,
     typer.Option(
         "--dsn",
+        rich_help_panel=Panel.CONNECTION,
         envvar="DBANON_DSN",
         show_default=False,
         help="postgresql:// URI or key=value pairs; else libpq's variables, else the embedded"
@@ -50,6 +50,7 @@ Owner = Annotated[
     str | None,
     typer.Option(
         "--owner",
+        rich_help_panel=Panel.CONNECTION,
         envvar="DBANON_OWNER",
         show_default=False,
         help="act as this role, which then owns what is created",
@@ -59,45 +60,39 @@ AllowSuperuser = Annotated[
     bool,
     typer.Option(
         "--allow-superuser",
+        rich_help_panel=Panel.CONNECTION,
         help="let a superuser own what is created (refused otherwise)",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="print one JSON document")]
-Timings = Annotated[bool, typer.Option("--timings", help="say on stderr where the time went")]
+Json = Annotated[
+    bool, typer.Option("--json", rich_help_panel=Panel.DISPLAY, help="print one JSON document")
+]
+Timings = Annotated[
+    bool,
+    typer.Option(
+        "--timings", rich_help_panel=Panel.DISPLAY, help="say on stderr where the time went"
+    ),
+]
 Progress = Annotated[
     bool,
-    typer.Option("--progress", help="say on stderr every 10 s where it is; a terminal has a bar"),
+    typer.Option(
+        "--progress",
+        rich_help_panel=Panel.DISPLAY,
+        help="say on stderr every 10 s where it is; a terminal has a bar",
+    ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="print only what is not well")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="do not ask, on a terminal either")]
-# What the database can count with: integer for k and l, bigint for seeds and releases.
-LARGEST_COUNT = 2**31 - 1
-LARGEST_NUMBER = 2**63 - 1
-
-
-def _least(model: str, parameter: str) -> Any:  # noqa: ANN401 - whatever Typer makes of it
-    """Return the option of a count that a model asks for."""
-    declared = MODELS[model].parameters()[parameter]
-    return typer.Option(
-        declared.flag,
-        min=int(declared.least),
-        max=int(declared.most),
-        show_default=False,
-        help=declared.help,
-    )
-
-
-K = Annotated[int | None, _least(K_ANONYMITY, "k")]
-L = Annotated[int | None, _least(L_DIVERSITY, "l")]
-
-
-class Effort(StrEnum):
-    """How hard a search that has the choice tries."""
-
-    FAST = "fast"
-    BALANCED = "balanced"
-    BEST = "best"
-
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet", "-q", rich_help_panel=Panel.DISPLAY, help="print only what is not well"
+    ),
+]
+Yes = Annotated[
+    bool,
+    typer.Option(
+        "--yes", "-y", rich_help_panel=Panel.DISPLAY, help="do not ask, on a terminal either"
+    ),
+]
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|)")
@@ -125,86 +120,74 @@ def complete_names(incomplete: str) -> list[str]:
     return [f"{before}{comma}{name}" for name in complete_name(last)]
 
 
-Algorithm = Annotated[
-    str | None,
-    typer.Option(
-        "--algorithm",
-        show_default=False,
-        autocompletion=complete_name,
-        help="auto, mondrian, mdav ...; a name that does not exist is answered with all that do",
-    ),
-]
-EffortOf = Annotated[
-    Effort | None,
-    typer.Option("--effort", show_default=False, help="how hard auto searches"),
-]
-TimeLimit = Annotated[
-    float | None,
-    typer.Option(
-        "--time-limit",
-        metavar="TIME",
-        parser=duration,
-        show_default=False,
-        help="how long auto may search: 30s, 2m, 500ms; groups then depend on the machine",
-    ),
-]
-Params = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--param", metavar="NAME=VALUE", show_default=False, help="a parameter of the algorithm"
-    ),
-]
-Block = Annotated[
-    int | None,
-    typer.Option(
-        "--block",
-        metavar="ROWS",
-        min=1,
-        max=LARGEST_COUNT,
-        show_default=False,
-        help="let a slow algorithm work on blocks of about so many rows",
-    ),
-]
-Executor = Annotated[
-    str,
-    typer.Option(
-        "--executor",
-        metavar="NAME",
-        help="where blocks of rows are grouped: threads, processes, dask://HOST:PORT",
-    ),
-]
-RowsPerBlock = Annotated[
-    int | None,
-    typer.Option(
-        "--rows-per-block",
-        metavar="ROWS",
-        min=1,
-        max=LARGEST_COUNT,
-        show_default=False,
-        help="read and group the table in blocks of about so many rows; 1,000,000 by processes and"
-        " Dask",
-    ),
-]
+_MORE: dict[str, dict[str, Any]] = {
+    "time_limit": {"parser": duration},
+    "algorithm": {"autocompletion": complete_name},
+}
+
+
+def of_request(name: str, **more: Any) -> Any:  # noqa: ANN401 - whatever Typer makes of it
+    """Return a field of a request as an option of the command line."""
+    known = OPTIONS[name]
+    return typer.Option(
+        known.flag,
+        help=known.help,
+        metavar=known.metavar,
+        envvar=known.envvar,
+        min=known.least,
+        max=known.most,
+        rich_help_panel=known.panel,
+        **_MORE.get(name, {}),
+        **more,
+    )
+
+
+K = Annotated[int | None, of_request("k", show_default=False)]
+L = Annotated[int | None, of_request("l", show_default=False)]
+NewSeries = Annotated[bool, of_request("new_series")]
+PolicyName = Annotated[str, of_request("policy")]
+RecipientsChanged = Annotated[bool, of_request("recipients_changed")]
+Schema = Annotated[str, of_request("schema")]
+Strict = Annotated[bool, of_request("strict")]
+
+
 Interrupt = Annotated[
     OnInterrupt,
-    typer.Option("--on-interrupt", help="at Ctrl-C: give up, or use what was found so far"),
+    typer.Option(
+        "--on-interrupt",
+        rich_help_panel=Panel.SEARCH,
+        help="at Ctrl-C: give up, or use what was found so far",
+    ),
 ]
 OfRefresh = Annotated[
-    bool, typer.Option("--refresh", help="show what refreshing what is served would do")
+    bool,
+    typer.Option(
+        "--refresh",
+        rich_help_panel=Panel.OUTPUT,
+        help="show what refreshing what is served would do",
+    ),
 ]
 OfLeavers = Annotated[
     Leavers,
     typer.Option(
-        "--leavers", help="whether a class goes when one row of it is gone, or when k are"
+        "--leavers",
+        rich_help_panel=Panel.PRIVACY,
+        help="whether a class goes when one row of it is gone, or when k are",
     ),
 ]
 Compare = Annotated[
-    bool, typer.Option("--compare", help="run several algorithms and show what each would cost")
+    bool,
+    typer.Option(
+        "--compare",
+        rich_help_panel=Panel.SEARCH,
+        help="run several algorithms and show what each would cost",
+    ),
 ]
 Algorithms = Annotated[
     str | None,
     typer.Option(
         "--algorithms",
+        rich_help_panel=Panel.SEARCH,
         metavar="NAME,NAME",
         show_default=False,
         autocompletion=complete_names,
@@ -215,6 +198,7 @@ Plot = Annotated[
     Path | None,
     typer.Option(
         "--plot",
+        rich_help_panel=Panel.DISPLAY,
         metavar="FILE",
         show_default=False,
         help="draw the loss against k: a .png, .svg or .pdf",
@@ -224,6 +208,7 @@ Page = Annotated[
     Path | None,
     typer.Option(
         "--html",
+        rich_help_panel=Panel.DISPLAY,
         metavar="FILE",
         show_default=False,
         help="write risk, utility and all that speaks for them as a page",
@@ -233,87 +218,26 @@ Ks = Annotated[
     str | None,
     typer.Option(
         "--ks",
+        rich_help_panel=Panel.SEARCH,
         metavar="K,K",
         show_default=False,
         help="the k to compare at; with --plot or --html 2,5,10,25,50,100 by default",
     ),
 ]
-PolicyName = Annotated[
-    str, typer.Option("--policy", metavar="NAME", help="which of the policies of the table")
-]
 Draft = Annotated[
     Path | None,
     typer.Option(
-        "--file", "-f", show_default=False, help="a policy that is not stored; - is stdin"
+        "--file",
+        "-f",
+        rich_help_panel=Panel.PRIVACY,
+        show_default=False,
+        help="a policy that is not stored; - is stdin",
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="do and prove everything, then roll back")]
 PrintSql = Annotated[
-    bool, typer.Option("--print-sql", help="print the statements publish would run")
-]
-MaxSuppressed = Annotated[
-    float | None,
-    typer.Option(
-        "--max-suppressed",
-        min=0.0,
-        max=1.0,
-        show_default=False,
-        help="largest fraction of rows that may be left out",
-    ),
-]
-As = Annotated[
-    str,
-    typer.Option("--as", metavar="[table|view]", help="a private copy, or the live source"),
-]
-Schema = Annotated[
-    str,
-    typer.Option("--schema", envvar="DBANON_SCHEMA", help="schema of the published relation"),
-]
-Name = Annotated[
-    str | None,
-    typer.Option(
-        "--name", show_default=False, help="its name; by default the table's, or TABLE_POLICY"
-    ),
-]
-Grants = Annotated[
-    list[str] | None,
-    typer.Option("--grant", metavar="ROLE", show_default=False, help="let a role read it"),
-]
-Strict = Annotated[bool, typer.Option("--strict", help="refuse what would only be warned of")]
-NewSeries = Annotated[
-    bool,
-    typer.Option("--new-series", help="group anew, even if it could be compared with what was"),
-]
-RecipientsChanged = Annotated[
     bool,
     typer.Option(
-        "--recipients-changed", help="whoever will read it has read no release before: forget these"
-    ),
-]
-Series = Annotated[
-    str | None,
-    typer.Option(
-        "--series",
-        metavar="RELATION",
-        show_default=False,
-        help="whose readers a new relation is for, if the table has several series",
-    ),
-]
-KeepAssignment = Annotated[
-    bool,
-    typer.Option(
-        "--keep-assignment",
-        help="keep the private tables that tell which row is in which class of a copy",
-    ),
-]
-AllowForeign = Annotated[
-    bool,
-    typer.Option("--allow-foreign", help="read foreign tables, whose readers are not known here"),
-]
-Seed = Annotated[
-    int,
-    typer.Option(
-        "--seed", min=0, max=LARGEST_NUMBER, help="same data, options and seed: same groups"
+        "--print-sql", rich_help_panel=Panel.DISPLAY, help="print the statements publish would run"
     ),
 ]
 

@@ -4,71 +4,53 @@ from __future__ import annotations
 
 import functools
 import inspect
+from dataclasses import fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from dbanon.cli import options
+from dbanon.cli.options import of_request
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import DEFAULT_NAME, GROUP, K_ANONYMITY, L_DIVERSITY, ModelSpec
+from dbanon.domain.policy import GROUP, K_ANONYMITY, L_DIVERSITY, ModelSpec
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import require_valid
+from dbanon.request import OPTIONS, Panel, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
+    from dataclasses import Field
 
     from dbanon.domain.policy import Value
     from dbanon.models.parameters import Parameter
 
-Population = Annotated[
-    str | None,
-    typer.Option(
-        "--population",
-        metavar="SCHEMA.TABLE",
-        show_default=False,
-        help="everybody, with the same quasi-identifiers; for --k-map and --dmax",
-    ),
-]
-Subject = Annotated[
-    str | None,
-    typer.Option(
-        "--subject", metavar="COLUMN", show_default=False, help="tells persons apart: k counts them"
-    ),
-]
-RowsPerSubject = Annotated[
-    str | None,
-    typer.Option(
-        "--rows-per-subject",
-        metavar="[NUMBER|group]",
-        show_default=False,
-        help="most rows of a person that are published, or group persons by how many they have",
-    ),
-]
-
-Asked = dict[str, Any]
-"""What a command's options ask for, as ``dbanon.actions.preparation.request.Options`` spells it."""
-
 Option = tuple[object, object]
 """An annotation as Typer reads it, and a default."""
 
-_OF_TABLES: dict[str, Option] = {
-    "population": (Population, None),
-    "subject": (Subject, None),
-    "rows_per_subject": (RowsPerSubject, None),
-}
 _OF_COMMANDS = frozenset({"k", "l"})  # which commands without further models take, too
 _BY_ARGUMENTS = frozenset({K_ANONYMITY, L_DIVERSITY})  # models that these two ask for
+_READ_AS: dict[str, object] = {
+    "kind": str,
+    "series": str | None,
+    "rows_per_subject": str | None,
+    "params": list[str] | None,
+    "grants": list[str] | None,
+}
+"""The fields of a request whose words are read here, and not by Typer."""
 
 
 def _argument(flag: str) -> str:
     return flag.removeprefix("--").replace("-", "_")
 
 
+def _choices(name: str, values: Iterable[str]) -> Any:  # noqa: ANN401 - a class for Typer
+    return StrEnum(name.title(), [(value.upper(), value) for value in values])
+
+
 def _choice(flag: str, values: tuple[str, ...], default: str, *, help_: str) -> Option:
-    members = [(value.upper(), value) for value in values]
-    choices = StrEnum(_argument(flag).title(), members)  # type: ignore[misc] # named by a model
-    return Annotated[choices, typer.Option(flag, help=help_)], choices(default)
+    choices = _choices(_argument(flag), values)
+    said = typer.Option(flag, help=help_, rich_help_panel=Panel.PRIVACY)
+    return Annotated[choices, said], choices(default)
 
 
 def _option(parameter: Parameter, flag: str) -> Option:
@@ -77,7 +59,11 @@ def _option(parameter: Parameter, flag: str) -> Option:
         return _choice(flag, parameter.among, default, help_=parameter.help)
     many = parameter.kind is tuple
     said = typer.Option(
-        flag, metavar="COLUMN" if many else None, show_default=False, help=parameter.help
+        flag,
+        metavar="COLUMN" if many else None,
+        show_default=False,
+        help=parameter.help,
+        rich_help_panel=Panel.PRIVACY,
     )
     return Annotated[(list[str] if many else parameter.kind) | None, said], None
 
@@ -98,48 +84,43 @@ def _options() -> dict[str, Option]:
     return {name: option for name, option in found.items() if name not in _OF_COMMANDS}
 
 
-_OPTIONS: dict[str, Option] = {
-    "policy": (options.PolicyName, DEFAULT_NAME),
-    "k": (options.K, None),
-    "l": (options.L, None),
-    **_options(),
-    **_OF_TABLES,
-    "algorithm": (options.Algorithm, None),
-    "effort": (options.EffortOf, None),
-    "time_limit": (options.TimeLimit, None),
-    "param": (options.Params, None),
-    "block": (options.Block, None),
-    "max_suppressed": (options.MaxSuppressed, None),
-    "as_": (options.As, "table"),
-    "schema": (options.Schema, "anon"),
-    "name": (options.Name, None),
-    "grant": (options.Grants, None),
-    "keep_assignment": (options.KeepAssignment, False),
-    "allow_foreign": (options.AllowForeign, False),
-    "seed": (options.Seed, 0),
-}
-_AS_THEY_ARE = frozenset(
-    {"k", "l", "algorithm", "effort", "time_limit", "block", "max_suppressed", "schema", "name"}
-    | {"policy", "keep_assignment", "allow_foreign", "seed", *_OF_TABLES}
-)
-"""The options that a request has under the same names."""
+def _of_field(one: Field[Any]) -> Option:
+    """Return the option of a field of a request."""
+    known, kind = OPTIONS[one.name], _READ_AS.get(one.name, get_args(one.type)[0])
+    default = None if one.name in {"params", "grants"} else one.default
+    if known.among:
+        kind = _choices(one.name, known.among) | None
+    plain = default.value if isinstance(default, StrEnum) else default
+    return Annotated[kind, of_request(one.name, show_default=default is not None)], plain
+
+
+_OF_MODELS = _options()
 
 
 def asking(
-    *, without: Collection[str] = ()
+    verb: str, *, without: Collection[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options above in place of its argument ``asked``, which gets a request."""
-    known = {name: option for name, option in _OPTIONS.items() if name not in without}
+    """Give a command the options of a request in place of its argument ``request``.
+
+    verb: the function whose options they are.
+    """
+    of_fields: dict[str, Option] = {}
+    known: dict[str, Option] = {}
+    for one in fields(Request):
+        if one.name == "models":
+            known |= _OF_MODELS
+        elif OPTIONS[one.name].flag and verb in OPTIONS[one.name].scope and one.name not in without:
+            of_fields[one.name] = known[one.name] = _of_field(one)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
         def wrapper(**arguments: Any) -> None:  # noqa: ANN401 - whatever the command takes
             given = {name: arguments.pop(name) for name in known}
-            command(**arguments, asked=_request(given))
+            command(**arguments, request=_request(given, of_fields))
 
         every: list[inspect.Parameter] = []
         for parameter in inspect.signature(command, eval_str=True).parameters.values():
-            if parameter.name == "asked":
+            if parameter.name == "request":
                 every += (_parameter(name, *option) for name, option in known.items())
             else:
                 every.append(parameter)
@@ -155,17 +136,22 @@ def _parameter(name: str, annotation: object, default: object) -> inspect.Parame
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
-def _request(given: dict[str, Any]) -> Asked:
-    """Return what options ask for; ``--l`` may mean another kind than distinct diversity."""
-    if given["as_"] not in {"table", "view"}:
+def _request(given: dict[str, Any], names: Collection[str]) -> Request:
+    """Return what options ask for; ``--l`` may mean another kind than distinct diversity.
+
+    names: of the options that are fields of a request.
+    """
+    if given["kind"] not in {"table", "view"}:
         raise typer.BadParameter("table or view", param_hint="--as")
-    given["rows_per_subject"] = _number_or_word(given["rows_per_subject"])
-    asked: Asked = {name: _plain(given[name]) for name in _AS_THEY_ARE & given.keys()}
-    asked["models"] = _models(given)
-    if not _is_chosen(L_DIVERSITY, given):
-        asked["l"] = None
-    asked["params"] = _pairs(given["param"] or ())
-    return asked | {"kind": given["as_"], "grants": tuple(given["grant"] or ())}
+    models = _models(given)
+    asked: dict[str, Any] = {
+        **{name: _plain(given[name]) for name in names},
+        "rows_per_subject": _number_or_word(given["rows_per_subject"]),
+        "params": _pairs(given["params"] or ()),
+        "grants": tuple(given["grants"] or ()),
+        "l": given["l"] if _is_chosen(L_DIVERSITY, given) else None,
+    }
+    return Request(models=models, **asked)
 
 
 def _pairs(texts: Iterable[str]) -> dict[str, str | int | float | bool]:

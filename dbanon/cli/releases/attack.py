@@ -11,6 +11,7 @@ from dbanon.cli import options
 from dbanon.cli.terminal import console, judgement
 from dbanon.cli.terminal.interrupts import interruptible
 from dbanon.domain.report import Attacker
+from dbanon.request import LARGEST_COUNT, LARGEST_NUMBER
 
 if TYPE_CHECKING:
     from dbanon.actions.releases.attack import Attempt
@@ -38,11 +39,11 @@ Other = Annotated[
 ]
 Samples = Annotated[
     int,
-    typer.Option("--samples", min=1, max=options.LARGEST_COUNT, help="how many persons to try"),
+    typer.Option("--samples", min=1, max=LARGEST_COUNT, help="how many persons to try"),
 ]
 Seed = Annotated[
     int,
-    typer.Option("--seed", min=0, max=options.LARGEST_NUMBER, help="which persons are drawn"),
+    typer.Option("--seed", min=0, max=LARGEST_NUMBER, help="which persons are drawn"),
 ]
 TimeLimit = Annotated[
     float | None,

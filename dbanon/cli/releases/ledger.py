@@ -10,12 +10,13 @@ from dbanon.cli import options
 from dbanon.cli.terminal import console, report
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.progress import Stages
+from dbanon.request import LARGEST_NUMBER
 
 app = typer.Typer(help="Read the ledger of releases.", no_args_is_help=True)
 
 Number = Annotated[
     int,
-    typer.Argument(metavar="N", min=1, max=options.LARGEST_NUMBER, help="number of the release"),
+    typer.Argument(metavar="N", min=1, max=LARGEST_NUMBER, help="number of the release"),
 ]
 
 

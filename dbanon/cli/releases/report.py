@@ -17,6 +17,7 @@ from dbanon.cli.terminal import console
 from dbanon.cli.terminal import report as shown
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.wording import alike_in_words
+from dbanon.request import LARGEST_COUNT, LARGEST_NUMBER
 
 if TYPE_CHECKING:
     from dbanon.domain.report import Report
@@ -39,7 +40,7 @@ Samples = Annotated[
         "--samples",
         metavar="ROWS",
         min=1,
-        max=options.LARGEST_COUNT,
+        max=LARGEST_COUNT,
         help="the most rows of the source of which each is looked at",
     ),
 ]
@@ -62,7 +63,7 @@ Population = Annotated[
         "--population-size",
         metavar="PERSONS",
         min=1,
-        max=options.LARGEST_NUMBER,
+        max=LARGEST_NUMBER,
         show_default=False,
         help="of how many persons those of the table are a part",
     ),

@@ -1,0 +1,418 @@
+"""What a caller asks of one publication: each option once, with all that is known of it."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from enum import Enum, StrEnum, auto
+from functools import partial, wraps
+from pathlib import Path
+from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, cast, get_args
+
+from dbanon.domain.composition import Gate
+from dbanon.domain.errors import ConfigError
+from dbanon.domain.policy import DEFAULT_NAME, K_ANONYMITY, L_DIVERSITY, ModelSpec, Policy, Scalar
+from dbanon.domain.progress import Stages
+from dbanon.domain.release import ReleaseKind
+from dbanon.domain.table import LONGEST_NAME, TableName, is_name
+from dbanon.models.registry import MODELS
+from dbanon.settings import Settings
+
+P = ParamSpec("P")
+What = TypeVar("What")
+Found = TypeVar("Found")
+
+# What the database can count with: integer for k and l, bigint for seeds and releases.
+LARGEST_COUNT = 2**31 - 1
+LARGEST_NUMBER = 2**63 - 1
+
+_PRIVATE = frozenset({"dbanon", "dbanon_data"})
+
+
+class Panel(StrEnum):
+    """The headings under which help lists options."""
+
+    PRIVACY = "Privacy"
+    SEARCH = "Search"
+    OUTPUT = "Output relation"
+    CONNECTION = "Connection"
+    DISPLAY = "Display"
+
+
+class Kept(Enum):
+    """Whether the ledger keeps an option of a release, under the name of its field."""
+
+    NEVER = auto()
+    IF_GIVEN = auto()
+    """Older ledgers lack it, and their digests still hold."""
+    ALWAYS = auto()
+
+
+_PUBLISH = frozenset({"publish", "publish_dataset"})
+_PLAN = frozenset({"plan", "plan_with_report"})
+_COMPARE = frozenset({"compare"})
+_ONE_TABLE = frozenset({"publish"})
+_IF_GIVEN = Kept.IF_GIVEN
+_ALL = _PUBLISH | _PLAN | _COMPARE | {"plan_dataset"}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What is known of a field of a request.
+
+    flag: on the command line, None if only functions take it; kept: in the ledger; is_key: whether
+    it replaces the policy's key of the same name; scope: the functions that take it; least, most,
+    among: the values that the command line accepts.
+    """
+
+    flag: str | None = None
+    help: str = ""
+    kept: Kept = Kept.NEVER
+    panel: Panel = Panel.OUTPUT
+    is_key: bool = False
+    scope: frozenset[str] = _ALL
+    metavar: str | None = None
+    envvar: str | None = None
+    least: float | None = None
+    most: float | None = None
+    among: tuple[str, ...] = ()
+
+
+_privacy = partial(Option, panel=Panel.PRIVACY)
+_search = partial(Option, panel=Panel.SEARCH)
+_output = partial(Option, panel=Panel.OUTPUT, kept=Kept.ALWAYS)
+_key = partial(_privacy, kept=Kept.IF_GIVEN, is_key=True)
+_rows = partial(_search, metavar="ROWS", least=1, most=LARGEST_COUNT)
+
+
+def _count(model: str, parameter: str) -> Option:
+    """Return an option as a privacy model declares its parameter."""
+    known = MODELS[model].parameters()[parameter]
+    least, most = int(known.least), int(known.most)
+    return _privacy(known.flag, known.help, kept=Kept.ALWAYS, least=least, most=most)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a caller asks for over the stored policy; what is left out keeps the policy's word.
+
+    The options describe themselves. Besides, ``draft`` is a policy to use in place of the stored
+    one, a value or the path of a TOML file. Each of ``models`` replaces the policy's model of that
+    name, and each of ``params`` its parameter of that name; another algorithm begins with its own
+    defaults. ``effort`` and ``time_limit`` (seconds) are short for parameters that only some
+    algorithms have; a request has them in its ``params``. A relation is called ``schema.name``, by
+    default ``anon`` and the table's name, with that of a policy that is not the default after it
+    (``patients_research``). ``new_series``, ``recipients_changed`` and ``series`` are those of
+    ``dbanon.domain.composition.Gate``. ``algorithms`` and ``ks`` are what ``compare`` tries,
+    ``dataset`` the tables that are published together, that of the persons first. ``settings``
+    locate the database, and ``stages`` receives the progress.
+    """
+
+    policy: Annotated[
+        str, _privacy("--policy", "which of the policies of the table", _IF_GIVEN, metavar="NAME")
+    ] = DEFAULT_NAME
+    draft: Annotated[str | Path | Policy | None, Option(scope=_PLAN | _COMPARE)] = None
+    k: Annotated[int | None, _count(K_ANONYMITY, "k")] = None
+    l: Annotated[int | None, _count(L_DIVERSITY, "l")] = None
+    models: Annotated[Sequence[ModelSpec | Mapping[str, object]], Option(kept=_IF_GIVEN)] = ()
+    population: Annotated[
+        str | None,
+        _key(
+            "--population",
+            "everybody, with the same quasi-identifiers; for --k-map and --dmax",
+            metavar="SCHEMA.TABLE",
+        ),
+    ] = None
+    subject: Annotated[
+        str | None, _key("--subject", "tells persons apart: k counts them", metavar="COLUMN")
+    ] = None
+    rows_per_subject: Annotated[
+        int | str | None,
+        _key(
+            "--rows-per-subject",
+            "most rows of a person that are published, or group persons by how many they have",
+            metavar="[NUMBER|group]",
+        ),
+    ] = None
+    max_suppressed: Annotated[
+        float | None,
+        _key(
+            "--max-suppressed",
+            "largest fraction of rows that may be left out",
+            kept=Kept.ALWAYS,
+            least=0.0,
+            most=1.0,
+        ),
+    ] = None
+    allow_foreign: Annotated[
+        bool,
+        _privacy(
+            "--allow-foreign", "read foreign tables, whose readers are not known here", _IF_GIVEN
+        ),
+    ] = False
+    strict: Annotated[
+        bool, _privacy("--strict", "refuse what would only be warned of", scope=_PUBLISH)
+    ] = False
+    new_series: Annotated[
+        bool,
+        _privacy(
+            "--new-series", "group anew, even if it could be compared with what was", scope=_PUBLISH
+        ),
+    ] = False
+    recipients_changed: Annotated[
+        bool,
+        _privacy(
+            "--recipients-changed",
+            "whoever will read it has read no release before: forget these",
+            scope=_PUBLISH,
+        ),
+    ] = False
+    series: Annotated[
+        str | TableName | None,
+        _privacy(
+            "--series",
+            "whose readers a new relation is for, if the table has several series",
+            scope=_ONE_TABLE,
+            metavar="RELATION",
+        ),
+    ] = None
+    algorithm: Annotated[
+        str | None,
+        _search(
+            "--algorithm",
+            "auto, mondrian, mdav ...; a name that does not exist is answered with all that do",
+            Kept.ALWAYS,
+        ),
+    ] = None
+    effort: Annotated[
+        str | None,
+        _search("--effort", "how hard auto searches", among=("fast", "balanced", "best")),
+    ] = None
+    time_limit: Annotated[
+        float | None,
+        _search(
+            "--time-limit",
+            "how long auto may search: 30s, 2m, 500ms; groups then depend on the machine",
+            metavar="TIME",
+        ),
+    ] = None
+    params: Annotated[
+        Mapping[str, Scalar],
+        _search("--param", "a parameter of the algorithm", _IF_GIVEN, metavar="NAME=VALUE"),
+    ] = field(default_factory=dict)
+    block: Annotated[
+        int | None,
+        _rows(
+            "--block",
+            "let a slow algorithm work on blocks of about so many rows",
+            _IF_GIVEN,
+            is_key=True,
+        ),
+    ] = None
+    executor: Annotated[
+        str,
+        _search(
+            "--executor",
+            "where blocks of rows are grouped: threads, processes, dask://HOST:PORT",
+            scope=_ONE_TABLE,
+            metavar="NAME",
+        ),
+    ] = "threads"
+    rows_per_block: Annotated[
+        int | None,
+        _rows(
+            "--rows-per-block",
+            "read and group the table in blocks of about so many rows; 1,000,000 by processes and"
+            " Dask",
+            scope=_ONE_TABLE,
+        ),
+    ] = None
+    seed: Annotated[
+        int,
+        _search(
+            "--seed",
+            "same data, options and seed: same groups",
+            Kept.ALWAYS,
+            least=0,
+            most=LARGEST_NUMBER,
+        ),
+    ] = 0
+    algorithms: Annotated[Sequence[str], Option(scope=_COMPARE)] = ()
+    ks: Annotated[Sequence[int], Option(scope=_COMPARE)] = ()
+    kind: Annotated[
+        ReleaseKind | str,
+        _output("--as", "a private copy, or the live source", metavar="[table|view]"),
+    ] = ReleaseKind.TABLE
+    schema: Annotated[
+        str, _output("--schema", "schema of the published relation", envvar="DBANON_SCHEMA")
+    ] = "anon"
+    name: Annotated[
+        str | None, _output("--name", "its name; by default the table's, or TABLE_POLICY")
+    ] = None
+    grants: Annotated[Sequence[str], _output("--grant", "let a role read it", metavar="ROLE")] = ()
+    keep_assignment: Annotated[
+        bool,
+        _output(
+            "--keep-assignment",
+            "keep the private tables that tell which row is in which class of a copy",
+            kept=_IF_GIVEN,
+        ),
+    ] = False
+    dry_run: Annotated[
+        bool, Option("--dry-run", "do and prove everything, then roll back", scope=_PUBLISH)
+    ] = False
+    dataset: Annotated[tuple[str, ...], Option(scope=frozenset(), kept=_IF_GIVEN)] = ()
+    settings: Annotated[Settings | None, Option()] = None
+    stages: Annotated[Stages | None, Option()] = None
+
+    def __post_init__(self) -> None:
+        """Bring values into one form; raises PolicyError for a model that is none."""
+        short = {"effort": self.effort, "time_limit": self.time_limit}
+        chosen = {name: value for name, value in short.items() if value is not None}
+        known: dict[str, object] = {
+            "kind": ReleaseKind(self.kind),
+            "grants": tuple(self.grants),
+            "dataset": tuple(self.dataset),
+            "models": _specs(self.models),
+            "params": {**self.params, **chosen},
+            **dict.fromkeys(short),
+        }
+        for name, value in known.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_ledger(cls, overrides: Mapping[str, Any]) -> "Request":
+        """Return the request that the ledger kept of a release."""
+        return cls(**overrides)
+
+    def to_ledger(self) -> dict[str, object]:
+        """Return what the ledger keeps, so that a refresh can ask for the same."""
+        kept: dict[str, object] = {}
+        for one in fields(self):
+            option, value = OPTIONS[one.name], getattr(self, one.name)
+            given = value and value != one.default
+            if option.kept is Kept.ALWAYS or (option.kept is Kept.IF_GIVEN and given):
+                kept[one.name] = list(value) if isinstance(value, tuple) else value
+        if self.models:
+            from dbanon.formats import policies
+
+            kept["models"] = policies.model_documents(self.specs)
+        return kept | {"kind": self.relation_kind.value}
+
+    @property
+    def relation_kind(self) -> ReleaseKind:
+        """What readers get: a private copy, or the live source."""
+        return ReleaseKind(self.kind)
+
+    @property
+    def specs(self) -> tuple[ModelSpec, ...]:
+        """The models that are asked for beyond k and l."""
+        return cast("tuple[ModelSpec, ...]", self.models)
+
+    @property
+    def gate(self) -> Gate:
+        """What the release may be compared with."""
+        joined = TableName.parse(self.series) if isinstance(self.series, str) else self.series
+        return Gate(self.strict, self.new_series, self.recipients_changed, joined)
+
+    def view(self, table: TableName) -> TableName:
+        """Return the relation that readers will see; raises ConfigError when it cannot be."""
+        own = table.name if self.policy == DEFAULT_NAME else f"{table.name}_{self.policy}"
+        relation = self.name or own
+        for name in (self.schema, relation):
+            if not is_name(name):
+                raise ConfigError(
+                    f"{name!r} is not a name for PostgreSQL: 1 to {LONGEST_NAME} bytes of text",
+                    hint="publish under another --name or --schema",
+                )
+        if self.schema in _PRIVATE:
+            raise ConfigError(
+                f"{self.schema} holds what no reader may see", hint="publish in another --schema"
+            )
+        return TableName(self.schema, relation)
+
+    @property
+    def forgets(self) -> bool:
+        """Whether nothing is to be left of which row is in which class; a live view needs it."""
+        return self.relation_kind is ReleaseKind.TABLE and not self.keep_assignment
+
+    def over(self, policy: Policy) -> Policy:
+        """Return the policy in force; raises PolicyError when an option is out of bounds."""
+        from dbanon.anonymization.parameters import typed
+        from dbanon.anonymization.pipeline import algorithm_named
+        from dbanon.formats import policies
+        from dbanon.formats.policy.anatomy import of_buckets
+
+        algorithm = self.algorithm or policy.algorithm
+        same = algorithm == policy.algorithm
+        params = {**(policy.params if same else {}), **self.params}
+        given = {
+            key: value
+            for key, option in OPTIONS.items()
+            if option.is_key
+            and key != "algorithm"
+            and (value := getattr(self, key)) not in {None, ""}
+        }
+        given["params"] = typed(algorithm, algorithm_named(algorithm), params)
+        kept = policy if same else replace(policy, algorithm=algorithm, block=None)
+        models = {spec.name: spec for spec in (*policy.models, *self._models())}
+        asked_for = replace(kept, models=tuple(models.values()), **policies.settings_of(given))
+        return of_buckets(asked_for)
+
+    def _models(self) -> tuple[ModelSpec, ...]:
+        """Return the models that are asked for; raises PolicyError for k or l out of bounds."""
+        counts = ((K_ANONYMITY, "k", self.k), (L_DIVERSITY, "l", self.l))
+        plain = [ModelSpec(name, {key: n}) for name, key, n in counts if n is not None]
+        return (*_specs(plain), *self.specs)
+
+
+OPTIONS: Mapping[str, Option] = {one.name: get_args(one.type)[1] for one in fields(Request)}
+"""What is known of each field of a request."""
+
+
+def spelled_out(
+    action: Callable[[What, Request], Found], name: str, *, make: Callable[P, Request]
+) -> Callable[Concatenate[What, P], Found]:
+    """Return a function of that name which takes the fields of a request as arguments.
+
+    action: does what the request asks, of what comes first; make: the class of requests.
+    """
+    first, returned = _first(action), inspect.signature(action).return_annotation
+    signature = inspect.Signature([first, *_scoped(name)], return_annotation=returned)
+
+    @wraps(action)
+    def call(*what: Any, **options: Any) -> Found:  # noqa: ANN401 - only the caller knows P
+        given = dict(signature.bind(*what, **options).arguments)
+        return action(given.pop(first.name), cast("Callable[..., Request]", make)(**given))
+
+    call.__name__ = call.__qualname__ = name
+    vars(call)["__signature__"] = signature
+    return cast("Callable[Concatenate[What, P], Found]", call)
+
+
+def _first(action: Callable[..., object]) -> inspect.Parameter:
+    return next(iter(inspect.signature(action).parameters.values()))
+
+
+def _scoped(name: str) -> Iterator[inspect.Parameter]:
+    """Yield the parameters of a function that takes the fields of a request."""
+    for one in fields(Request):
+        if name in OPTIONS[one.name].scope:
+            annotation = re.sub(r"\b(\w+\.)+", "", inspect.formatannotation(get_args(one.type)[0]))
+            default = {} if one.default is MISSING else one.default
+            yield inspect.Parameter(
+                one.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=default.value if isinstance(default, Enum) else default,
+                annotation=annotation,
+            )
+
+
+def _specs(given: Sequence[ModelSpec | Mapping[str, object]]) -> tuple[ModelSpec, ...]:
+    from dbanon.formats import policies
+
+    documents = [
+        policies.model_documents([model])[0] if isinstance(model, ModelSpec) else model
+        for model in given
+    ]
+    return policies.models_of(documents)

@@ -1,0 +1,74 @@
+"""A request has every option once, and whatever takes options follows from it."""
+
+import inspect
+from dataclasses import fields, replace
+
+import pytest
+
+import dbanon
+from dbanon.domain.errors import PolicyError
+from dbanon.domain.policy import ModelSpec, Policy
+from dbanon.domain.release import ReleaseKind
+from dbanon.request import OPTIONS, Kept, Panel, Request
+from dbanon.settings import Settings
+
+TAKING = ("publish", "publish_dataset", "plan", "plan_with_report", "plan_dataset", "compare")
+
+
+@pytest.mark.parametrize("name", TAKING)
+def test_the_options_of_a_function_can_be_seen_in_its_signature(name):
+    first, *rest = inspect.signature(getattr(dbanon, name)).parameters.values()
+    assert first.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    assert {one for one, option in OPTIONS.items() if name in option.scope} == {
+        parameter.name for parameter in rest
+    }
+    assert {inspect.Parameter.KEYWORD_ONLY} == {parameter.kind for parameter in rest}
+    assert ("k", "int | None") in {(one.name, one.annotation) for one in rest}
+
+
+def test_a_function_refuses_the_options_of_another():
+    for name, option in (("plan", "strict"), ("publish", "draft"), ("publish_dataset", "series")):
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{option}'"):
+            getattr(dbanon, name)("t", **{option: None})
+
+
+def test_the_keys_that_a_request_replaces_are_keys_of_a_policy():
+    keys = {one.name for one in fields(Policy)}
+    assert {name for name, option in OPTIONS.items() if option.is_key} <= keys
+
+
+def test_every_option_of_the_command_line_has_a_panel_and_help():
+    shown = [option for option in OPTIONS.values() if option.flag]
+    assert {Panel.PRIVACY, Panel.SEARCH, Panel.OUTPUT} == {option.panel for option in shown}
+    assert all(option.help for option in shown)
+
+
+def test_what_the_ledger_keeps_asks_for_the_same():
+    asked = Request(
+        k=5,
+        models=[{"name": "t-closeness", "params": {"t": 0.5}}],
+        effort="fast",
+        params={"loss": "il"},
+        kind="view",
+        grants=["analysts"],
+        keep_assignment=True,
+        dataset=("public.a", "public.b"),
+    )
+    assert asked.specs == (ModelSpec("t-closeness", {"t": 0.5}),)
+    assert (asked.effort, asked.params) == (None, {"loss": "il", "effort": "fast"})
+    assert asked.relation_kind is ReleaseKind.VIEW
+    assert asked == Request.from_ledger(asked.to_ledger())
+    assert asked == replace(asked)
+
+
+def test_the_ledger_keeps_no_connection_and_nothing_of_one_run():
+    asked = Request(settings=Settings(dsn="postgresql://u:secret@h/d"), dry_run=True, strict=True)
+    always = {name for name, option in OPTIONS.items() if option.kept is Kept.ALWAYS}
+    assert always == asked.to_ledger().keys()
+    assert "secret" not in repr(asked)
+
+
+@pytest.mark.parametrize("models", [[{"name": "no-such"}], [ModelSpec("t-closeness", {"t": 2.0})]])
+def test_a_model_that_is_none_is_refused_before_anything_is_read(models):
+    with pytest.raises(PolicyError):
+        Request(models=models)
