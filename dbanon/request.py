@@ -11,6 +11,7 @@ from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, cast, get_ar
 
 from dbanon.domain.composition import Gate
 from dbanon.domain.errors import ConfigError
+from dbanon.domain.keys import meanings_of
 from dbanon.domain.policy import DEFAULT_NAME, K_ANONYMITY, L_DIVERSITY, ModelSpec, Policy, Scalar
 from dbanon.domain.progress import Stages
 from dbanon.domain.release import ReleaseKind
@@ -58,17 +59,17 @@ _ALL = _PUBLISH | _PLAN | _COMPARE | {"plan_dataset"}
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What is known of a field of a request.
+    """What is known of a field of a request, besides its entry in the docstring, which is its help.
 
-    flag: on the command line, None if only functions take it; kept: in the ledger; is_key: whether
-    it replaces the policy's key of the same name; scope: the functions that take it; least, most,
-    among: the values that the command line accepts.
+    panel: of the command line, None if only functions take it; flag: by default the name; kept: in
+    the ledger; is_key: whether it replaces the policy's key of the same name; scope: the functions
+    that take it; least, most, among: the values that the command line accepts.
     """
 
-    flag: str | None = None
-    help: str = ""
+    panel: Panel | None = None
     kept: Kept = Kept.NEVER
-    panel: Panel = Panel.OUTPUT
+    flag: str = ""
+    help: str = ""
     is_key: bool = False
     scope: frozenset[str] = _ALL
     metavar: str | None = None
@@ -78,10 +79,10 @@ class Option:
     among: tuple[str, ...] = ()
 
 
-_privacy = partial(Option, panel=Panel.PRIVACY)
-_search = partial(Option, panel=Panel.SEARCH)
-_output = partial(Option, panel=Panel.OUTPUT, kept=Kept.ALWAYS)
-_key = partial(_privacy, kept=Kept.IF_GIVEN, is_key=True)
+_privacy = partial(Option, Panel.PRIVACY)
+_search = partial(Option, Panel.SEARCH)
+_output = partial(Option, Panel.OUTPUT)
+_key = partial(_privacy, _IF_GIVEN, is_key=True)
 _rows = partial(_search, metavar="ROWS", least=1, most=LARGEST_COUNT)
 
 
@@ -89,178 +90,88 @@ def _count(model: str, parameter: str) -> Option:
     """Return an option as a privacy model declares its parameter."""
     known = MODELS[model].parameters()[parameter]
     least, most = int(known.least), int(known.most)
-    return _privacy(known.flag, known.help, kept=Kept.ALWAYS, least=least, most=most)
+    return _privacy(Kept.ALWAYS, help=known.help, least=least, most=most)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """What a caller asks for over the stored policy; what is left out keeps the policy's word.
 
-    The options describe themselves. Besides, ``draft`` is a policy to use in place of the stored
-    one, a value or the path of a TOML file. Each of ``models`` replaces the policy's model of that
-    name, and each of ``params`` its parameter of that name; another algorithm begins with its own
-    defaults. ``effort`` and ``time_limit`` (seconds) are short for parameters that only some
-    algorithms have; a request has them in its ``params``. A relation is called ``schema.name``, by
-    default ``anon`` and the table's name, with that of a policy that is not the default after it
-    (``patients_research``). ``new_series``, ``recipients_changed`` and ``series`` are those of
-    ``dbanon.domain.composition.Gate``. ``algorithms`` and ``ks`` are what ``compare`` tries,
-    ``dataset`` the tables that are published together, that of the persons first. ``settings``
-    locate the database, and ``stages`` receives the progress.
+    policy: which of the policies of the table
+    draft: a policy to use in place of the stored one, a value or the path of a TOML file
+    models: each replaces the policy's model of that name
+    population: everybody, with the same quasi-identifiers; for --k-map and --dmax
+    subject: tells persons apart: k counts them
+    rows_per_subject: most rows of a person that are published, or group persons by how many they
+        have
+    max_suppressed: largest fraction of rows that may be left out
+    allow_foreign: read foreign tables, whose readers are not known here
+    strict: refuse what would only be warned of
+    new_series: group anew, even if it could be compared with what was
+    recipients_changed: whoever will read it has read no release before: forget these
+    series: whose readers a new relation is for, if the table has several series
+    algorithm: auto, mondrian, mdav ...; a name that does not exist is answered with all that do
+    effort: how hard auto searches
+    time_limit: how long auto may search: 30s, 2m, 500ms; groups then depend on the machine
+    params: a parameter of the algorithm
+    block: let a slow algorithm work on blocks of about so many rows
+    executor: where blocks of rows are grouped: threads, processes, dask://HOST:PORT
+    rows_per_block: read and group the table in blocks of about so many rows; 1,000,000 by processes
+        and Dask
+    seed: same data, options and seed: same groups
+    algorithms: those that ``compare`` tries
+    ks: the numbers that ``compare`` tries
+    kind: a private copy, or the live source
+    schema: schema of the published relation
+    name: its name; by default the table's, or TABLE_POLICY
+    grants: let a role read it
+    keep_assignment: keep the private tables that tell which row is in which class of a copy
+    dry_run: do and prove everything, then roll back
+    dataset: the tables that are published together, that of the persons first
+    settings: where the database is
+    stages: receives the progress
+
+    Each of ``params`` replaces the policy's parameter of that name; another algorithm begins with
+    its own defaults. ``effort`` and ``time_limit``, in seconds, are short for parameters that only
+    some algorithms have; a request has them in its ``params``.
     """
 
-    policy: Annotated[
-        str, _privacy("--policy", "which of the policies of the table", _IF_GIVEN, metavar="NAME")
-    ] = DEFAULT_NAME
+    policy: Annotated[str, _privacy(_IF_GIVEN, metavar="NAME")] = DEFAULT_NAME
     draft: Annotated[str | Path | Policy | None, Option(scope=_PLAN | _COMPARE)] = None
     k: Annotated[int | None, _count(K_ANONYMITY, "k")] = None
     l: Annotated[int | None, _count(L_DIVERSITY, "l")] = None
     models: Annotated[Sequence[ModelSpec | Mapping[str, object]], Option(kept=_IF_GIVEN)] = ()
-    population: Annotated[
-        str | None,
-        _key(
-            "--population",
-            "everybody, with the same quasi-identifiers; for --k-map and --dmax",
-            metavar="SCHEMA.TABLE",
-        ),
-    ] = None
-    subject: Annotated[
-        str | None, _key("--subject", "tells persons apart: k counts them", metavar="COLUMN")
-    ] = None
-    rows_per_subject: Annotated[
-        int | str | None,
-        _key(
-            "--rows-per-subject",
-            "most rows of a person that are published, or group persons by how many they have",
-            metavar="[NUMBER|group]",
-        ),
-    ] = None
+    population: Annotated[str | None, _key(metavar="SCHEMA.TABLE")] = None
+    subject: Annotated[str | None, _key(metavar="COLUMN")] = None
+    rows_per_subject: Annotated[int | str | None, _key(metavar="[NUMBER|group]")] = None
     max_suppressed: Annotated[
-        float | None,
-        _key(
-            "--max-suppressed",
-            "largest fraction of rows that may be left out",
-            kept=Kept.ALWAYS,
-            least=0.0,
-            most=1.0,
-        ),
+        float | None, _privacy(Kept.ALWAYS, is_key=True, least=0.0, most=1.0)
     ] = None
-    allow_foreign: Annotated[
-        bool,
-        _privacy(
-            "--allow-foreign", "read foreign tables, whose readers are not known here", _IF_GIVEN
-        ),
-    ] = False
-    strict: Annotated[
-        bool, _privacy("--strict", "refuse what would only be warned of", scope=_PUBLISH)
-    ] = False
-    new_series: Annotated[
-        bool,
-        _privacy(
-            "--new-series", "group anew, even if it could be compared with what was", scope=_PUBLISH
-        ),
-    ] = False
-    recipients_changed: Annotated[
-        bool,
-        _privacy(
-            "--recipients-changed",
-            "whoever will read it has read no release before: forget these",
-            scope=_PUBLISH,
-        ),
-    ] = False
-    series: Annotated[
-        str | TableName | None,
-        _privacy(
-            "--series",
-            "whose readers a new relation is for, if the table has several series",
-            scope=_ONE_TABLE,
-            metavar="RELATION",
-        ),
-    ] = None
-    algorithm: Annotated[
-        str | None,
-        _search(
-            "--algorithm",
-            "auto, mondrian, mdav ...; a name that does not exist is answered with all that do",
-            Kept.ALWAYS,
-        ),
-    ] = None
-    effort: Annotated[
-        str | None,
-        _search("--effort", "how hard auto searches", among=("fast", "balanced", "best")),
-    ] = None
-    time_limit: Annotated[
-        float | None,
-        _search(
-            "--time-limit",
-            "how long auto may search: 30s, 2m, 500ms; groups then depend on the machine",
-            metavar="TIME",
-        ),
-    ] = None
-    params: Annotated[
-        Mapping[str, Scalar],
-        _search("--param", "a parameter of the algorithm", _IF_GIVEN, metavar="NAME=VALUE"),
-    ] = field(default_factory=dict)
-    block: Annotated[
-        int | None,
-        _rows(
-            "--block",
-            "let a slow algorithm work on blocks of about so many rows",
-            _IF_GIVEN,
-            is_key=True,
-        ),
-    ] = None
-    executor: Annotated[
-        str,
-        _search(
-            "--executor",
-            "where blocks of rows are grouped: threads, processes, dask://HOST:PORT",
-            scope=_ONE_TABLE,
-            metavar="NAME",
-        ),
-    ] = "threads"
-    rows_per_block: Annotated[
-        int | None,
-        _rows(
-            "--rows-per-block",
-            "read and group the table in blocks of about so many rows; 1,000,000 by processes and"
-            " Dask",
-            scope=_ONE_TABLE,
-        ),
-    ] = None
-    seed: Annotated[
-        int,
-        _search(
-            "--seed",
-            "same data, options and seed: same groups",
-            Kept.ALWAYS,
-            least=0,
-            most=LARGEST_NUMBER,
-        ),
-    ] = 0
+    allow_foreign: Annotated[bool, _privacy(_IF_GIVEN)] = False
+    strict: Annotated[bool, _privacy(scope=_PUBLISH)] = False
+    new_series: Annotated[bool, _privacy(scope=_PUBLISH)] = False
+    recipients_changed: Annotated[bool, _privacy(scope=_PUBLISH)] = False
+    series: Annotated[str | TableName | None, _privacy(scope=_ONE_TABLE, metavar="RELATION")] = None
+    algorithm: Annotated[str | None, _search(Kept.ALWAYS)] = None
+    effort: Annotated[str | None, _search(among=("fast", "balanced", "best"))] = None
+    time_limit: Annotated[float | None, _search(metavar="TIME")] = None
+    params: Annotated[Mapping[str, Scalar], _search(_IF_GIVEN, "--param", metavar="NAME=VALUE")] = (
+        field(default_factory=dict)
+    )
+    block: Annotated[int | None, _rows(_IF_GIVEN, is_key=True)] = None
+    executor: Annotated[str, _search(scope=_ONE_TABLE, metavar="NAME")] = "threads"
+    rows_per_block: Annotated[int | None, _rows(scope=_ONE_TABLE)] = None
+    seed: Annotated[int, _search(Kept.ALWAYS, least=0, most=LARGEST_NUMBER)] = 0
     algorithms: Annotated[Sequence[str], Option(scope=_COMPARE)] = ()
     ks: Annotated[Sequence[int], Option(scope=_COMPARE)] = ()
-    kind: Annotated[
-        ReleaseKind | str,
-        _output("--as", "a private copy, or the live source", metavar="[table|view]"),
-    ] = ReleaseKind.TABLE
-    schema: Annotated[
-        str, _output("--schema", "schema of the published relation", envvar="DBANON_SCHEMA")
-    ] = "anon"
-    name: Annotated[
-        str | None, _output("--name", "its name; by default the table's, or TABLE_POLICY")
-    ] = None
-    grants: Annotated[Sequence[str], _output("--grant", "let a role read it", metavar="ROLE")] = ()
-    keep_assignment: Annotated[
-        bool,
-        _output(
-            "--keep-assignment",
-            "keep the private tables that tell which row is in which class of a copy",
-            kept=_IF_GIVEN,
-        ),
-    ] = False
-    dry_run: Annotated[
-        bool, Option("--dry-run", "do and prove everything, then roll back", scope=_PUBLISH)
-    ] = False
+    kind: Annotated[ReleaseKind | str, _output(Kept.ALWAYS, "--as", metavar="[table|view]")] = (
+        ReleaseKind.TABLE
+    )
+    schema: Annotated[str, _output(Kept.ALWAYS, envvar="DBANON_SCHEMA")] = "anon"
+    name: Annotated[str | None, _output(Kept.ALWAYS)] = None
+    grants: Annotated[Sequence[str], _output(Kept.ALWAYS, "--grant", metavar="ROLE")] = ()
+    keep_assignment: Annotated[bool, _output(_IF_GIVEN)] = False
+    dry_run: Annotated[bool, _output(scope=_PUBLISH)] = False
     dataset: Annotated[tuple[str, ...], Option(scope=frozenset(), kept=_IF_GIVEN)] = ()
     settings: Annotated[Settings | None, Option()] = None
     stages: Annotated[Stages | None, Option()] = None
@@ -356,8 +267,7 @@ class Request:
         given["params"] = typed(algorithm, algorithm_named(algorithm), params)
         kept = policy if same else replace(policy, algorithm=algorithm, block=None)
         models = {spec.name: spec for spec in (*policy.models, *self._models())}
-        asked_for = replace(kept, models=tuple(models.values()), **policies.settings_of(given))
-        return of_buckets(asked_for)
+        return of_buckets(policies.changed(replace(kept, models=tuple(models.values())), given))
 
     def _models(self) -> tuple[ModelSpec, ...]:
         """Return the models that are asked for; raises PolicyError for k or l out of bounds."""
@@ -366,7 +276,16 @@ class Request:
         return (*_specs(plain), *self.specs)
 
 
-OPTIONS: Mapping[str, Option] = {one.name: get_args(one.type)[1] for one in fields(Request)}
+def _options() -> Iterator[tuple[str, Option]]:
+    helps = meanings_of(Request)
+    for one in fields(Request):
+        known: Option = get_args(one.type)[1]
+        flag = known.flag or f"--{one.name.replace('_', '-')}"
+        said = known.help or helps[one.name][0]
+        yield one.name, replace(known, flag=flag, help=said)
+
+
+OPTIONS: Mapping[str, Option] = dict(_options())
 """What is known of each field of a request."""
 
 

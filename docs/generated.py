@@ -17,6 +17,8 @@ import dbanon
 from dbanon.anonymization.parameters import parameters
 from dbanon.anonymization.registry import ALGORITHMS
 from dbanon.cli import app
+from dbanon.domain.keys import keys_of, meanings_of
+from dbanon.domain.policy import ColumnRule, Policy
 from dbanon.domain.wording import MEANINGS
 from dbanon.models.registry import MODELS
 
@@ -98,7 +100,19 @@ def python_names() -> str:
     return "\n\n".join(parts)
 
 
+def policy_keys() -> str:
+    """Return the table of the keys of a policy file."""
+    return _keys(Policy)
+
+
+def column_keys() -> str:
+    """Return the table of the keys of a column in it."""
+    return _keys(ColumnRule)
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    "policy-keys": policy_keys,
+    "column-keys": column_keys,
     "algorithms": algorithms,
     "models": models,
     "metrics": metrics,
@@ -107,6 +121,12 @@ PARTS: dict[str, Callable[[], str]] = {
     "sql-estimates": sql_estimates,
     "python-names": python_names,
 }
+
+
+def _keys(described: type) -> str:
+    meanings = meanings_of(described)
+    rows = ((f"`{name}`", *meanings[name]) for name in keys_of(described))
+    return table(("key", "value", "without it"), rows)
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

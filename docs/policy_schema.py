@@ -1,7 +1,7 @@
 """Write the JSON schema of policy files, for editors: python docs/policy_schema.py.
 
-Names, types and bounds come from the registries, descriptions from the tables of the page about
-policies. What depends on the table, only ``dbanon policy set`` knows.
+Names, types, bounds and descriptions are those of the keys as policies declare them, and of the
+registries. What depends on the table, only ``dbanon policy set`` knows.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import MISSING
+from dataclasses import MISSING, fields
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
@@ -17,24 +17,14 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 from dbanon.anonymization.parameters import parameters
 from dbanon.anonymization.registry import ALGORITHMS, MASKING, RECODINGS
 from dbanon.domain.caution import Code
-from dbanon.domain.policy import (
-    DEFAULT_NAME,
-    DROP,
-    GROUP,
-    ON_NEW_VALUE,
-    PERIODS,
-    STOP,
-    SUPPRESS,
-    Comparison,
-    Policy,
-    Role,
-)
-from dbanon.formats.policies import DAYS, NAME
+from dbanon.domain.keys import keys_of, meanings_of
+from dbanon.domain.policy import ColumnRule, Comparison, Policy, Role
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from dbanon.domain.keys import Key
     from dbanon.models.parameters import Parameter
 
 Schema = dict[str, Any]
@@ -43,12 +33,8 @@ REFERENCE = Path(__file__).parent / "reference"
 FILE = REFERENCE / "policy.schema.json"
 TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 TEXT: Schema = {"type": "string", "minLength": 1}
-POSITIVE: Schema = {"type": "number", "exclusiveMinimum": 0}
 COUNT: Schema = {"type": "integer", "minimum": 1}
-FLOORS = ("at_least", "bands", "top", "bottom")
-LAST = ("snap", "digits", "keep", "restore_variance", "rare", "on_new_value")
-QUASI_ONLY = ("recoding", "weight", *FLOORS, "pooled", *LAST)
-OF_VALUES = ("taxonomy", "order")
+REGISTRIES = {"algorithms": ALGORITHMS, "recodings": RECODINGS}
 
 
 def text() -> str:
@@ -58,38 +44,69 @@ def text() -> str:
 
 def schema() -> Schema:
     """Return the schema of a whole policy."""
-    properties = {
-        "table": TEXT,
-        "name": {"type": "string", "pattern": f"^{NAME.pattern}$", "default": DEFAULT_NAME},
-        "rest": {"const": DROP},
+    own = {
         "where": {"type": "array", "minItems": 1, "items": _condition()},
         "masking": {"type": "array", "minItems": 1, "items": _masking()},
-        "labels": {"type": "boolean", "default": False},
-        "anatomy": {"type": "boolean", "default": False},
-        "sample": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
         "columns": {"type": "object", "minProperties": 1, "additionalProperties": _column()},
         "models": _models(),
-        "algorithm": {"enum": list(ALGORITHMS), "default": Policy(None, ()).algorithm},
         "params": {"type": "object"},
-        "block": COUNT,
-        "key": {"type": "array", "minItems": 1, "items": TEXT},
-        "subject": TEXT,
-        "rows_per_subject": {"anyOf": [COUNT, {"const": GROUP}]},
-        "population": TEXT,
-        "class_label": TEXT,
-        "max_suppressed": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0},
         "allow": _allow(of_column=False),
-        "pseudonym": {"type": "string", "minLength": 1},
-        "budget": {"type": "number", "exclusiveMinimum": 0},
-        "erase_within": {"type": "string", "pattern": f"^{DAYS.pattern}$"},
     }
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "A policy of dbanon",
-        **_table(properties, described=_descriptions("## Keys of the file")),
-        "required": ["table", "columns"],
+        **_keys(Policy, own),
         "allOf": [_of_algorithm(name, factory) for name, factory in ALGORITHMS.items()],
     }
+
+
+def _keys(described: type, own: Mapping[str, Schema]) -> Schema:
+    """Return the schema of the keys that a policy, or the rule of a column, declares."""
+    defaults = {
+        field.name: () if callable(field.default_factory) else field.default
+        for field in fields(described)
+    }
+    meanings = {name: _described(*said) for name, said in meanings_of(described).items()}
+    properties = {
+        name: own[name] if name in own else _key(key, defaults[name])
+        for name, key in keys_of(described).items()
+    }
+    required = [name for name in properties if defaults[name] is MISSING]
+    return {**_table(properties, described=meanings), "required": required}
+
+
+def _key(key: Key, default: object) -> Schema:
+    """Return the schema of the values of a key."""
+    found = _values(key)
+    if key.absent is not None or (default is not MISSING and default not in {None, ()}):
+        whole = isinstance(default, float) and default.is_integer()
+        found["default"] = key.absent or (int(default) if whole else default)
+    return found
+
+
+def _values(key: Key) -> Schema:
+    among = list(REGISTRIES.get(key.names, key.among))
+    words = {"const": among[0]} if len(among) == 1 else {"enum": among}
+    if key.form == "text" and not among:
+        return {"type": "string", "pattern": f"^{key.pattern}$"} if key.pattern else {**TEXT}
+    if key.form == "texts":
+        found = {"type": "array", "minItems": 1, "items": {"type": "string"} if key.empty else TEXT}
+        return {**found, "uniqueItems": True} if key.unique else found
+    bounds = {
+        "minimum": key.least,
+        "exclusiveMinimum": key.above,
+        "exclusiveMaximum": key.below,
+    }
+    given = {name: int(bound) for name, bound in bounds.items() if math.isfinite(bound)}
+    forms: dict[str, Schema] = {
+        "text": words,
+        "relation": TEXT,
+        "flag": {"type": "boolean"},
+        "count": {"type": "integer", **given},
+        "number": {"type": "number", **given},
+        "word or count": {"anyOf": [words, COUNT]},
+    }
+    return {**forms[key.form]}
 
 
 def _table(properties: Mapping[str, Schema], *, described: Mapping[str, str]) -> Schema:
@@ -102,36 +119,18 @@ def _table(properties: Mapping[str, Schema], *, described: Mapping[str, str]) ->
 
 
 def _column() -> Schema:
-    properties = {
-        "role": {"enum": [role.value for role in Role]},
-        "recoding": {"enum": list(RECODINGS)},
-        "taxonomy": TEXT,
-        "order": {"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "string"}},
-        "weight": {**POSITIVE, "default": 1},
-        "at_least": {"anyOf": [{"enum": list(PERIODS)}, COUNT]},
-        "bands": POSITIVE,
-        "top": {"type": "number"},
-        "bottom": {"type": "number"},
-        "pooled": {"type": "array", "minItems": 1, "items": TEXT},
-        "keep": {"type": "boolean", "default": False},
-        "restore_variance": {"type": "boolean", "default": False},
-        "on_new_value": {"enum": list(ON_NEW_VALUE), "default": STOP},
-        "rare": {"const": SUPPRESS},
-        "snap": POSITIVE,
-        "digits": {"type": "integer", "minimum": 0},
-        "allow": _allow(of_column=True),
-    }
-    roles = {
-        Role.SENSITIVE.value: QUASI_ONLY,
-        Role.INSENSITIVE.value: (*QUASI_ONLY, *OF_VALUES),
-        Role.IDENTIFIER.value: (*QUASI_ONLY, *OF_VALUES),
-        Role.WEIGHT.value: (*QUASI_ONLY, *OF_VALUES),
-    }
     return {
-        **_table(properties, described=_descriptions("## Keys of a column")),
-        "required": ["role"],
-        "allOf": [_where("role", role, dict.fromkeys(no, False)) for role, no in roles.items()],
+        **_keys(ColumnRule, {"allow": _allow(of_column=True)}),
+        "allOf": [
+            _where("role", role.value, _without(role)) for role in Role if role is not Role.QUASI
+        ],
     }
+
+
+def _without(role: Role) -> dict[str, bool]:
+    """Return the keys that columns of a role may not have."""
+    roles = {name: key.roles for name, key in keys_of(ColumnRule).items()}
+    return {name: False for name, among in roles.items() if among and role not in among}
 
 
 def _allow(*, of_column: bool) -> Schema:
@@ -250,11 +249,12 @@ def _descriptions(heading: str) -> dict[str, str]:
     page = (REFERENCE / "policy.md").read_text(encoding="utf-8")
     section = page.partition(f"\n{heading}\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+?) \|$", section, re.MULTILINE)
-    return {key: _plain(_described(value, without)) for key, value, without in rows}
+    return {key: _described(value, without) for key, value, without in rows}
 
 
 def _described(value: str, without: str) -> str:
-    return f"{value} ({without})" if without == "required" else f"{value}. Without it: {without}"
+    ending = f" ({without})" if without == "required" else f". Without it: {without}"
+    return _plain(value + ending)
 
 
 def _plain(markdown: str) -> str:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dbanon.cli import options
-from dbanon.cli.notation import percent
 from dbanon.cli.terminal import console, report
+from dbanon.domain.keys import keys_of
 from dbanon.domain.policy import DEFAULT_NAME, policy_option
 from dbanon.domain.text import command
 from dbanon.domain.wording import method_in_words
@@ -165,11 +165,18 @@ def _number(value: float) -> str:
 
 def _finest(rule: "ColumnRule") -> str | None:
     """Spell what else decides how a column is published, as the file does."""
-    keys = ("at_least", "bands", "top", "bottom", "snap", "rare")
-    given = [(key, value) for key in keys if (value := getattr(rule, key)) is not None]
-    said = [f"{key} = {_number(v) if isinstance(v, float) else v}" for key, v in given]
-    said += [f"{len(rule.pooled)} pooled"] if rule.pooled else []
-    return ", ".join(["keep"] * rule.keep + said) or None
+    said = []
+    for name, key in keys_of(type(rule)).items():
+        value = getattr(rule, name)
+        if key.shown is None or value is None or value is False:
+            continue
+        if isinstance(value, tuple):
+            said.append(f"{len(value)} {name}")
+        elif value is True:
+            said.append(name)
+        else:
+            said.append(f"{name} = {_number(value) if isinstance(value, float) else value}")
+    return ", ".join(said) or None
 
 
 def _spell(model: "ModelSpec") -> str:
@@ -188,25 +195,16 @@ def _conditions(found: "Policy") -> str:
 
 def _others(found: "Policy") -> list[str]:
     """Say who is counted, and what may be left out, as far as the policy says."""
-    said = {
-        "other columns": found.rest,
-        "rows": _conditions(found) or None,
-        "sample": None if found.sample is None else f"{found.sample:.4g} of the persons",
-        "persons are told apart by": found.subject,
-        "rows of a person": found.rows_per_subject,
-        "population": found.population,
-        "may be left out": f"{percent(found.max_suppressed)} of the rows",
-        "judged by": found.class_label,
-        "taken out, once gone from the table, within": found.erase_within,
-        "pseudonym of the person": found.pseudonym,
-        "budget of counts": found.budget,
-        "labels": "published beside the release" if found.labels else None,
-        "masked": "; ".join(map(_masked, found.masking)) or None,
-        "anatomy": "sensitive values are published by bucket" if found.anatomy else None,
-    }
-    if not found.max_suppressed:
-        del said["may be left out"]
-    return [f"{what}: {value}" for what, value in said.items() if value is not None]
+    spelled = {"where": _conditions(found), "masking": "; ".join(map(_masked, found.masking))}
+    said = (
+        (name, key.shown, spelled.get(name, getattr(found, name)))
+        for name, key in keys_of(type(found)).items()
+    )
+    return [
+        (shown or f"{name}: {{}}").format(value)
+        for name, shown, value in said
+        if shown is not None and value
+    ]
 
 
 def _masked(step: "MaskingStep") -> str:

@@ -1,19 +1,14 @@
 """What to publish of a table, and what must hold of it."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import Annotated
 
-from dbanon.domain.table import ColumnKind, Structure
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from datetime import datetime
-
-    from dbanon.domain.table import TableInfo, TableName
+from dbanon.domain.keys import Key
+from dbanon.domain.table import ColumnKind, Structure, TableInfo, TableName
 
 
 class Role(StrEnum):
@@ -39,52 +34,86 @@ class Role(StrEnum):
         return self in {Role.QUASI, Role.SENSITIVE}
 
 
+STOP, OTHER, DERIVE = "stop", "other", "derive"
+ON_NEW_VALUE = (STOP, OTHER, DERIVE)
+
+PERIODS = ("day", "week", "month", "quarter", "year", "decade")
+"""What ``at_least`` can be of dates and times."""
+
+SUPPRESS = "suppress"
+"""What ``rare`` can be."""
+
 _OF_INTEGERS, _OF_FRACTIONS = 1, 3  # decimals of a mean
+_quasi = partial(Key, roles=(Role.QUASI,))
+_of_values = partial(Key, roles=(Role.QUASI, Role.SENSITIVE), shown=None)
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnRule:
     """The role of one column, and for a quasi-identifier how it is published.
 
-    ``recoding`` names an entry of the recoding registry, None picks the default of the column's
-    kind; ``taxonomy`` names a stored taxonomy; ``order`` lists the values of a column of texts
-    from the first to the last, and may do so for a sensitive column, too; ``weight`` scales the
-    column's loss; ``snap`` widens interval bounds to multiples of it (days for dates, seconds for
-    timestamps); ``digits`` is the number of decimals of a published mean or midpoint; with
-    ``restore_variance`` means are stretched to the variance of the column; ``allow`` lists the
-    cautions about the column that are meant, each as ``code: why``.
-
-    Nothing finer is published than what these say: ``at_least`` is a period of PERIODS for dates
-    and times, a number of leading characters for texts, a number of levels above the deepest leaves
-    for a taxonomy; ``bands`` is the width of half-open bands of numbers, which begin at multiples
-    of it; numbers of at least ``top``, and below ``bottom``, are one band each; texts that begin
-    with one of ``pooled`` are one cell. With ``keep`` the column is published as it is, and all
-    rows of a class have the same value of it. ``rare`` is ``"suppress"`` where rows are left out
-    rather than coarsened in this column, as far as the policy allows.
-
-    ``on_new_value`` is one of ON_NEW_VALUE: whether a value that the taxonomy lacks stops the
-    publication, which is the default, or is published as OTHER, or is derived: placed where the
-    way it begins says, and else stops it.
+    role: `identifier`, `quasi`, `sensitive`, `insensitive`, or `weight` for one column of numbers
+        with the [survey weights](../guides/report.md#survey-weights) of rows
+    recoding: one of the [recodings](recodings.md) | `interval` for numbers and dates,
+        `interval-text` for values in an order, else `label`
+    taxonomy: the name of a stored taxonomy; of a sensitive column, for the hierarchical distance |
+        values without order get a flat one
+    weight: how much the loss of this column counts in the search, a number above 0. A weight far
+        above all others together groups by the column first: classes mix its values only where
+        fewer than *k* rows have one | 1
+    snap: widens the bounds of `interval` to multiples of this: units of the column, days, or
+        seconds | bounds are values of the class
+    digits: decimals of a published `mean` | 1 for integers, 3 for other numbers
+    order: a list of the values of a text column from the first to the last, as `order = ["low",
+        "medium", "high"]`; also of a sensitive column, for the ordered distance | enums have the
+        order of their labels, other texts none
+    allow: a list of the [warnings](../guides/policies.md#warnings) about this column that are
+        meant, each with its reason, as `allow = ["near-unique: numbers of forms, which nobody else
+        has"]` | every warning is given
+    at_least: the finest that is published: `"day"`, `"week"`, `"month"`, `"quarter"`, `"year"` or
+        `"decade"` of dates and times; a number of leading characters of texts; with a taxonomy, a
+        number of levels above its deepest leaves ([floors](#floors)) | exact values of the class
+        may be published
+    bands: the finest that is published of numbers: half-open bands of this width, which begin at
+        its multiples | exact values of the class may be published
+    top: numbers of at least this are one band, `[90,)` or `90+` | no such band
+    bottom: numbers below this are one band, `(,18)` or `<18` | no such band
+    keep: `true` publishes the values as they are: all rows of a class have the same one ([kept
+        columns](#kept-columns)) | values may be coarsened
+    pooled: texts of `at_least` characters, as `["036", "059"]`: all values that begin with one of
+        them are one, `000*` | every beginning is its own
+    on_new_value: what becomes of values that the taxonomy lacks: `"stop"`; `"other"`, which
+        publishes them under a label of that name; `"derive"`, which places codes by how they begin
+        ([new values](../guides/taxonomies.md#new-values)) | `stop`
+    rare: `"suppress"` leaves rows out rather than coarsen them in this column, within
+        `max_suppressed` ([rare values](#rare-values)) | a row is left out only where that saves
+        more than all its columns
+    restore_variance: `true` stretches the means of recoding `mean` so that the column has its old
+        variance, too; they lie further apart than the means of their members, and may lie outside
+        of the values. A refresh groups all rows anew | means keep the mean of the column, and lose
+        the variance within classes
     """
 
     column: str
-    role: Role
-    recoding: str | None = None
-    taxonomy: str | None = None
-    weight: float = 1.0
-    snap: float | None = None
-    digits: int | None = None
-    order: tuple[str, ...] | None = None
-    allow: tuple[str, ...] = ()
-    at_least: str | int | None = None
-    bands: float | None = None
-    top: float | None = None
-    bottom: float | None = None
-    keep: bool = False
-    pooled: tuple[str, ...] | None = None
-    on_new_value: str | None = None
-    rare: str | None = None
-    restore_variance: bool = False
+    role: Annotated[Role, Key("text", among=tuple(Role), shown=None)]
+    recoding: Annotated[str | None, _quasi("text", names="recodings", shown=None)] = None
+    taxonomy: Annotated[str | None, _of_values("text")] = None
+    weight: Annotated[float, _quasi("number", above=0, shown=None)] = 1.0
+    snap: Annotated[float | None, _quasi("number", above=0)] = None
+    digits: Annotated[int | None, _quasi("count", least=0, shown=None)] = None
+    order: Annotated[tuple[str, ...] | None, _of_values("texts", empty=True, unique=True)] = None
+    allow: Annotated[tuple[str, ...], Key("own", shown=None)] = ()
+    at_least: Annotated[str | int | None, _quasi("word or count", among=PERIODS)] = None
+    bands: Annotated[float | None, _quasi("number", above=0)] = None
+    top: Annotated[float | None, _quasi("number")] = None
+    bottom: Annotated[float | None, _quasi("number")] = None
+    keep: Annotated[bool, _quasi("flag")] = False
+    pooled: Annotated[tuple[str, ...] | None, _quasi("texts")] = None
+    on_new_value: Annotated[
+        str | None, _quasi("text", among=ON_NEW_VALUE, absent=STOP, shown=None)
+    ] = None
+    rare: Annotated[str | None, _quasi("text", among=(SUPPRESS,))] = None
+    restore_variance: Annotated[bool, _quasi("flag", shown=None)] = False
 
     @property
     def published_as(self) -> tuple[str, ...]:
@@ -109,15 +138,6 @@ class ColumnRule:
         of_type = kind is ColumnKind.ORDINAL and self.recoding != "label"
         return Structure.ORDER if of_type or self.order is not None else Structure.TREE
 
-
-STOP, OTHER, DERIVE = "stop", "other", "derive"
-ON_NEW_VALUE = (STOP, OTHER, DERIVE)
-
-PERIODS = ("day", "week", "month", "quarter", "year", "decade")
-"""What ``at_least`` can be of dates and times."""
-
-SUPPRESS = "suppress"
-"""What ``rare`` can be."""
 
 BOUNDS, CENTER = "bounds", "center"
 PAIRS: Mapping[str, tuple[str, str]] = {
@@ -227,54 +247,122 @@ GROUP = "group"
 class Policy:
     """The whole description of a publication.
 
-    ``name`` tells the policies of one table apart; ``rest`` says what becomes of columns that are
-    not named, which must not be without it; ``where`` lists what rows must meet to be read at all;
-    ``sample`` is the share of the persons in these rows, in (0, 1), that is drawn, None for all;
-    ``masking`` lists what is done to values before rows are grouped, one step after the other;
-    with ``labels`` readers get what is above each published label in a relation of its own;
-    with ``anatomy`` quasi-identifiers are published as they are, and the sensitive values of
-    buckets of persons in a relation of their own.
-    ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be left out;
-    ``key`` names the columns that tell rows apart in place of a primary key, which is proved of the
-    rows that are read;
-    ``subject`` names the column that identifies a person, when a person may own several rows;
-    ``rows_per_subject`` keeps who knows how many they are from knowing more: a number is the most
-    rows of a person that are published, and persons are grouped by how many each has left;
-    ``population`` names the table of everybody, of whom the persons of this one are a part;
-    ``block`` has the algorithm group blocks of about so many rows apart; ``class_label`` names the
-    published column by which the classification metric judges, by default the first sensitive one;
-    ``allow`` lists the cautions about all of it that are meant, each as ``code: why``;
-    ``erase_within`` is how long somebody may be shown who is gone from the table, as in ``30d``;
-    ``pseudonym`` names the column in which readers find what stands for the person of a row, the
-    same in all relations that are judged together, None where nothing does; ``budget`` is what all
-    counts with noise may spend (epsilon), None where there are to be none.
+    table: name or schema.name, quoted as in SQL where need be
+    columns: a table `[columns.NAME]` for every column of the table, or, with `rest`, for those that
+        matter
+    models: the [privacy models](models.md): `k = 5` and `l = 3`, short for `k-anonymity` and
+        `l-diversity`; in full `[models.k-anonymity]` with `k = 5` | `--k` is needed
+    algorithm: the name of an [algorithm](algorithms.md) | `auto`
+    params: a table `[params]` with [parameters](algorithms.md#parameters) of the algorithm | their
+        defaults
+    key: a list of the columns that tell rows apart, for a view, or a table without a primary key;
+        proved of the rows that are read. A live view needs a primary key | the primary key
+    subject: the column that tells persons apart who may have several rows: an identifier without
+        NULLs in the rows that are read, and NOT NULL for a live view; `--subject` does the same |
+        every row is taken for a person
+    rows_per_subject: for a `subject` with several rows: `"group"` groups persons by how many rows
+        each has, and leaves out the rows of those who are too few with as many; a number is also
+        the most rows that are published of anyone, the others being left out. `--rows-per-subject`
+        does the same | anyone who knows how many rows a person has may learn more
+    population: schema.name of the table of everybody, of whom the persons of this one are a part,
+        one row each; it has the same quasi-identifiers in the same types. `--population` does the
+        same | [models](models.md#models-of-a-population) that count one are refused
+    max_suppressed: share of rows that may be left out, from 0 to less than 1 | 0
+    block: groups blocks of about so many rows apart, as `--block` does | the whole table at once
+    class_label: the column, published as it is, by which the metric `cm` judges classes | the first
+        sensitive column
+    allow: a list of the [warnings](../guides/policies.md#warnings) about the whole policy that are
+        meant, each with its reason, as `allow = ["no-diversity: every value is public"]` | every
+        warning is given
+    name: tells [several policies](../guides/policies.md#several-policies-of-one-table) of one table
+        apart: up to 40 of a-z, 0-9, _ and -, the first a letter; `--policy` does the same |
+        `default`
+    rest: `"drop"` leaves out every column that is not named, as an identifier, also one that is
+        new. There is no other: a column is published only when somebody gave it a role | every
+        column needs a role
+    where: [conditions](#keys-of-a-condition) on columns, all of which a row must meet to be
+        published; the report says how many rows do not | all rows
+    sample: a share of the persons who meet `where`, between 0 and 1, of whom [a sample](#sample) is
+        drawn | all of them
+    labels: `true` publishes a relation beside the release, such as `anon.patients_labels`, in which
+        readers look up [what is above its labels](../guides/analyst.md#labels) | `false`
+    anatomy: `true` publishes quasi-identifiers as they are and the sensitive values of buckets of
+        persons in a relation beside the release, [by anatomy](../guides/anatomy.md) | `false`
+    erase_within: how long a [refresh](../guides/refreshing.md#a-deadline-for-leavers) may go on
+        showing whoever is gone from the table: a number of days, as in `"30d"` | until those who
+        left a class may go by themselves
+    masking: a list of tables `[[masking]]`, the [steps](#keys-of-a-masking-step) that change values
+        before rows are grouped | values are published as they are, or recoded
+    pseudonym: the name of a column in which readers find what stands for the person of a row, the
+        same in all relations [published for the same
+        readers](../guides/linked-tables.md#pseudonyms) | nothing tells which rows are of one person
+    budget: what all [counts with noise](../guides/counts.md) of the table may spend together, the
+        sum of their epsilons, above 0 | `dbanon count` is refused
     """
 
-    table: TableName
-    columns: tuple[ColumnRule, ...]
-    models: tuple[ModelSpec, ...] = ()
-    algorithm: str = "auto"
-    params: Mapping[str, str | int | float | bool] = field(default_factory=dict)
-    key: tuple[str, ...] = ()
-    subject: str | None = None
-    rows_per_subject: int | str | None = None
-    population: TableName | None = None
-    max_suppressed: float = 0.0
-    block: int | None = None
-    class_label: str | None = None
-    allow: tuple[str, ...] = ()
-    name: str = DEFAULT_NAME
-    rest: str | None = None
-    where: tuple[Condition, ...] = ()
-    sample: float | None = None
-    labels: bool = False
-    anatomy: bool = False
-    erase_within: str | None = None
-    masking: tuple[MaskingStep, ...] = ()
-    pseudonym: str | None = None
-    budget: float | None = None
+    table: Annotated[TableName, Key("relation", shown=None)]
+    columns: Annotated[tuple[ColumnRule, ...], Key("own", shown=None)]
+    models: Annotated[tuple[ModelSpec, ...], Key("own", shown=None)] = ()
+    algorithm: Annotated[str, Key("text", names="algorithms", shown=None, is_always=True)] = "auto"
+    params: Annotated[Mapping[str, Scalar], Key("own", shown=None)] = field(default_factory=dict)
+    key: Annotated[tuple[str, ...], Key("texts", shown=None)] = ()
+    subject: Annotated[str | None, Key("text", shown="persons are told apart by: {}")] = None
+    rows_per_subject: Annotated[
+        int | str | None, Key("word or count", among=(GROUP,), shown="rows of a person: {}")
+    ] = None
+    population: Annotated[TableName | None, Key("relation", has_schema=True)] = None
+    max_suppressed: Annotated[
+        float,
+        Key(
+            "number",
+            least=0,
+            below=1,
+            otherwise="must be at least 0 and less than 1",
+            shown="may be left out: {:.2%} of the rows",
+        ),
+    ] = 0.0
+    block: Annotated[int | None, Key("count", least=1, shown=None)] = None
+    class_label: Annotated[str | None, Key("text", shown="judged by: {}")] = None
+    allow: Annotated[tuple[str, ...], Key("own", shown=None)] = ()
+    name: Annotated[
+        str,
+        Key(
+            "text",
+            pattern="[a-z][a-z0-9_-]{0,39}",
+            otherwise="is 1 to 40 of a-z, 0-9, _ and -, the first of them a letter",
+            shown=None,
+        ),
+    ] = DEFAULT_NAME
+    rest: Annotated[str | None, Key("text", among=(DROP,), shown="other columns: {}")] = None
+    where: Annotated[tuple[Condition, ...], Key("own", shown="rows: {}")] = ()
+    sample: Annotated[
+        float | None,
+        Key(
+            "number",
+            above=0,
+            below=1,
+            otherwise="must be less than 1: leave it out to publish all",
+            shown="sample: {:.4g} of the persons",
+        ),
+    ] = None
+    labels: Annotated[bool, Key("flag", shown="labels: published beside the release")] = False
+    anatomy: Annotated[
+        bool, Key("flag", shown="anatomy: sensitive values are published by bucket")
+    ] = False
+    erase_within: Annotated[
+        str | None,
+        Key(
+            "text",
+            pattern="[1-9][0-9]{0,3}d",
+            otherwise="is 1 to 9999 days, as in 30d",
+            shown="taken out, once gone from the table, within: {}",
+        ),
+    ] = None
+    masking: Annotated[tuple[MaskingStep, ...], Key("own", shown="masked: {}")] = ()
+    pseudonym: Annotated[str | None, Key("text", shown="pseudonym of the person: {}")] = None
+    budget: Annotated[float | None, Key("number", above=0, shown="budget of counts: {}")] = None
 
-    def completed(self, info: TableInfo) -> Policy:
+    def completed(self, info: TableInfo) -> "Policy":
         """Return the policy with a rule for every column that ``rest`` leaves out."""
         if self.rest != DROP:
             return self
@@ -283,7 +371,7 @@ class Policy:
         rules = (ColumnRule(name, Role.IDENTIFIER) for name in rest)
         return replace(self, columns=(*self.columns, *rules))
 
-    def without_rest(self) -> Policy:
+    def without_rest(self) -> "Policy":
         """Return the policy without the rules that ``rest`` makes anyway."""
         if self.rest != DROP:
             return self
@@ -333,7 +421,7 @@ class Policy:
         """Return a relation as one whose rows are told apart by the key of the policy."""
         return replace(info, primary_key=self.key, key_flaw=None) if self.key else info
 
-    def with_orders(self, info: TableInfo) -> Policy:
+    def with_orders(self, info: TableInfo) -> "Policy":
         """Return the policy with the order of the labels of an enum, where it lists no other."""
         labels = {column.name: column.labels for column in info.columns if column.labels}
         return replace(self, columns=tuple(_in_order(rule, labels) for rule in self.columns))

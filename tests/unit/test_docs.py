@@ -3,7 +3,7 @@
 import ast
 import re
 import shlex
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from types import ModuleType
 
@@ -21,11 +21,11 @@ from dbanon.db.metadata.tables import REVISION
 from dbanon.db.releases.column_types import published_type
 from dbanon.domain.caution import Code
 from dbanon.domain.errors import DbanonError
+from dbanon.domain.keys import keys_of, meanings_of
 from dbanon.domain.policy import ColumnRule, Policy, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind
 from dbanon.domain.wording import MASKED
 from dbanon.formats import datasets, policies
-from dbanon.formats.document_reader import Section
 from dbanon.models.registry import MODELS
 from dbanon.settings import LIBPQ_VARIABLES
 
@@ -164,7 +164,8 @@ def test_every_option_of_a_command_is_named():
         for option in parameter.opts
         if option.startswith("--") and option != "--help"
     }
-    explained = WRITTEN + generated.models()  # and not only in what --help prints
+    # and not only in what --help prints
+    explained = WRITTEN + generated.models() + generated.policy_keys()
     assert {option for option in options if option not in explained} == set()
 
 
@@ -175,16 +176,17 @@ def test_the_policy_reference_has_every_key_and_no_other():
     assert found == {field.name for field in fields(ColumnRule)} - {"column"}
 
 
-def test_the_policy_reference_has_the_keys_that_the_reader_asks_for():
-    file = (PACKAGE / "formats" / "policies.py").read_text(encoding="utf-8")
-    readers = "|".join(name for name in vars(Section) if not name.startswith("_"))
-    asked = set(re.findall(rf'\.(?:{readers})\(\s*"(\w+)"', file)) - {"name", "column"}
-    documented = {
-        row[0].strip("`")
-        for heading in ("## Keys of the file", "## Keys of a column")
-        for row in POLICY.rows(heading)
-    }
-    assert asked <= documented
+@pytest.mark.parametrize("described", [Policy, ColumnRule])
+def test_every_key_of_a_policy_says_what_it_means_and_what_holds_without_it(described):
+    keys, meanings = keys_of(described), meanings_of(described)
+    assert {field.name for field in fields(described)} - {"column"} == keys.keys()
+    assert list(keys) == list(meanings)
+    required = {field.name for field in fields(described) if is_required(field)} - {"column"}
+    assert required == {name for name, (_, without) in meanings.items() if without == "required"}
+
+
+def is_required(field):
+    return field.default is MISSING and field.default_factory is MISSING
 
 
 @pytest.mark.parametrize("text", blocks("toml"))

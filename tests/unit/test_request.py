@@ -38,9 +38,9 @@ def test_the_keys_that_a_request_replaces_are_keys_of_a_policy():
 
 
 def test_every_option_of_the_command_line_has_a_panel_and_help():
-    shown = [option for option in OPTIONS.values() if option.flag]
+    shown = [option for option in OPTIONS.values() if option.panel]
     assert {Panel.PRIVACY, Panel.SEARCH, Panel.OUTPUT} == {option.panel for option in shown}
-    assert all(option.help for option in shown)
+    assert all(option.help and option.flag.startswith("--") for option in OPTIONS.values())
 
 
 def test_what_the_ledger_keeps_asks_for_the_same():

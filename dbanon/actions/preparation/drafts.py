@@ -35,7 +35,7 @@ def given(policy: str | Path | Policy, *, name: str | None = None) -> Policy:
             f"this is the policy {found.name}, and not {name}",
             hint=f"leave --policy out, or write the name {name} into the file",
         )
-    return replace(found, **policies.settings_of({"name": name}))
+    return policies.changed(found, {"name": name})
 
 
 def requested(request: Request) -> tuple[Request, Policy | None]:

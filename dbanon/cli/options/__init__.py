@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,12 @@ from dbanon.request import OPTIONS, Panel
 if TYPE_CHECKING:
     from dbanon.settings import Settings
 
+_connection = partial(typer.Option, rich_help_panel=Panel.CONNECTION)
+_display = partial(typer.Option, rich_help_panel=Panel.DISPLAY)
+_output = partial(typer.Option, rich_help_panel=Panel.OUTPUT)
+_privacy = partial(typer.Option, rich_help_panel=Panel.PRIVACY)
+_search = partial(typer.Option, rich_help_panel=Panel.SEARCH)
+
 Table = Annotated[
     str,
     typer.Argument(
@@ -27,9 +34,8 @@ OneTable = Annotated[
 ]
 DatasetFile = Annotated[
     Path | None,
-    typer.Option(
+    _output(
         "--dataset",
-        rich_help_panel=Panel.OUTPUT,
         metavar="FILE",
         show_default=False,
         help="publish tables of the same persons together, as a TOML file names them",
@@ -37,9 +43,8 @@ DatasetFile = Annotated[
 ]
 Dsn = Annotated[
     str | None,
-    typer.Option(
+    _connection(
         "--dsn",
-        rich_help_panel=Panel.CONNECTION,
         envvar="DBANON_DSN",
         show_default=False,
         help="postgresql:// URI or key=value pairs; else libpq's variables, else the embedded"
@@ -48,9 +53,8 @@ Dsn = Annotated[
 ]
 Owner = Annotated[
     str | None,
-    typer.Option(
+    _connection(
         "--owner",
-        rich_help_panel=Panel.CONNECTION,
         envvar="DBANON_OWNER",
         show_default=False,
         help="act as this role, which then owns what is created",
@@ -58,41 +62,17 @@ Owner = Annotated[
 ]
 AllowSuperuser = Annotated[
     bool,
-    typer.Option(
-        "--allow-superuser",
-        rich_help_panel=Panel.CONNECTION,
-        help="let a superuser own what is created (refused otherwise)",
+    _connection(
+        "--allow-superuser", help="let a superuser own what is created (refused otherwise)"
     ),
 ]
-Json = Annotated[
-    bool, typer.Option("--json", rich_help_panel=Panel.DISPLAY, help="print one JSON document")
-]
-Timings = Annotated[
-    bool,
-    typer.Option(
-        "--timings", rich_help_panel=Panel.DISPLAY, help="say on stderr where the time went"
-    ),
-]
+Json = Annotated[bool, _display("--json", help="print one JSON document")]
+Timings = Annotated[bool, _display("--timings", help="say on stderr where the time went")]
 Progress = Annotated[
-    bool,
-    typer.Option(
-        "--progress",
-        rich_help_panel=Panel.DISPLAY,
-        help="say on stderr every 10 s where it is; a terminal has a bar",
-    ),
+    bool, _display("--progress", help="say on stderr every 10 s where it is; a terminal has a bar")
 ]
-Quiet = Annotated[
-    bool,
-    typer.Option(
-        "--quiet", "-q", rich_help_panel=Panel.DISPLAY, help="print only what is not well"
-    ),
-]
-Yes = Annotated[
-    bool,
-    typer.Option(
-        "--yes", "-y", rich_help_panel=Panel.DISPLAY, help="do not ask, on a terminal either"
-    ),
-]
+Quiet = Annotated[bool, _display("--quiet", "-q", help="print only what is not well")]
+Yes = Annotated[bool, _display("--yes", "-y", help="do not ask, on a terminal either")]
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|)")
@@ -152,42 +132,22 @@ Strict = Annotated[bool, of_request("strict")]
 
 
 Interrupt = Annotated[
-    OnInterrupt,
-    typer.Option(
-        "--on-interrupt",
-        rich_help_panel=Panel.SEARCH,
-        help="at Ctrl-C: give up, or use what was found so far",
-    ),
+    OnInterrupt, _search("--on-interrupt", help="at Ctrl-C: give up, or use what was found so far")
 ]
 OfRefresh = Annotated[
-    bool,
-    typer.Option(
-        "--refresh",
-        rich_help_panel=Panel.OUTPUT,
-        help="show what refreshing what is served would do",
-    ),
+    bool, _output("--refresh", help="show what refreshing what is served would do")
 ]
 OfLeavers = Annotated[
     Leavers,
-    typer.Option(
-        "--leavers",
-        rich_help_panel=Panel.PRIVACY,
-        help="whether a class goes when one row of it is gone, or when k are",
-    ),
+    _privacy("--leavers", help="whether a class goes when one row of it is gone, or when k are"),
 ]
 Compare = Annotated[
-    bool,
-    typer.Option(
-        "--compare",
-        rich_help_panel=Panel.SEARCH,
-        help="run several algorithms and show what each would cost",
-    ),
+    bool, _search("--compare", help="run several algorithms and show what each would cost")
 ]
 Algorithms = Annotated[
     str | None,
-    typer.Option(
+    _search(
         "--algorithms",
-        rich_help_panel=Panel.SEARCH,
         metavar="NAME,NAME",
         show_default=False,
         autocompletion=complete_names,
@@ -196,9 +156,8 @@ Algorithms = Annotated[
 ]
 Plot = Annotated[
     Path | None,
-    typer.Option(
+    _display(
         "--plot",
-        rich_help_panel=Panel.DISPLAY,
         metavar="FILE",
         show_default=False,
         help="draw the loss against k: a .png, .svg or .pdf",
@@ -206,9 +165,8 @@ Plot = Annotated[
 ]
 Page = Annotated[
     Path | None,
-    typer.Option(
+    _display(
         "--html",
-        rich_help_panel=Panel.DISPLAY,
         metavar="FILE",
         show_default=False,
         help="write risk, utility and all that speaks for them as a page",
@@ -216,9 +174,8 @@ Page = Annotated[
 ]
 Ks = Annotated[
     str | None,
-    typer.Option(
+    _search(
         "--ks",
-        rich_help_panel=Panel.SEARCH,
         metavar="K,K",
         show_default=False,
         help="the k to compare at; with --plot or --html 2,5,10,25,50,100 by default",
@@ -226,20 +183,9 @@ Ks = Annotated[
 ]
 Draft = Annotated[
     Path | None,
-    typer.Option(
-        "--file",
-        "-f",
-        rich_help_panel=Panel.PRIVACY,
-        show_default=False,
-        help="a policy that is not stored; - is stdin",
-    ),
+    _privacy("--file", "-f", show_default=False, help="a policy that is not stored; - is stdin"),
 ]
-PrintSql = Annotated[
-    bool,
-    typer.Option(
-        "--print-sql", rich_help_panel=Panel.DISPLAY, help="print the statements publish would run"
-    ),
-]
+PrintSql = Annotated[bool, _display("--print-sql", help="print the statements publish would run")]
 
 
 def one_of(table: str | None, dataset: Path | None) -> str | Path:

@@ -109,7 +109,9 @@ def asking(
     for one in fields(Request):
         if one.name == "models":
             known |= _OF_MODELS
-        elif OPTIONS[one.name].flag and verb in OPTIONS[one.name].scope and one.name not in without:
+        elif (
+            (option := OPTIONS[one.name]).panel and verb in option.scope and one.name not in without
+        ):
             of_fields[one.name] = known[one.name] = _of_field(one)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

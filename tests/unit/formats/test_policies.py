@@ -115,8 +115,8 @@ def test_a_policy_reads_like_this():
     expected = """\
 table = "public.patients"
 algorithm = "auto"
-max_suppressed = 0.01
 subject = "patient_id"
+max_suppressed = 0.01
 
 [models]
 k = 5
@@ -131,8 +131,8 @@ role = "identifier"
 [columns.age]
 role = "quasi"
 recoding = "interval"
-snap = 5
 weight = 0.5
+snap = 5
 """
     assert expected == dump(policy)
     assert policy == parse("\ufeff" + expected)
