@@ -62,6 +62,11 @@ def orphans(session: Session, served: Iterable[Entry]) -> list[tuple[str, str]]:
     return [(name, kind) for name, kind in rows]
 
 
+def private_publications(session: Session) -> list[tuple[str, int]]:
+    """Return the publications that include private tables, and how many of these."""
+    return session.pg.execute(query("releases/private_publications")).fetchall()
+
+
 def view_problems(
     session: Session, published: TableInfo, *, release: Release, source: TableInfo
 ) -> Iterator[str]:

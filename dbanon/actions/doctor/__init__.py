@@ -89,7 +89,7 @@ def _role(session: Session, schemas: Iterable[str]) -> Iterator[Finding]:
 
 def _published(session: Session) -> Iterator[Finding]:
     """Yield the publications of logical replication that include private tables."""
-    from dbanon.db.releases.replicas import private_publications
+    from dbanon.db.audit import private_publications
 
     for name, count in private_publications(session):
         tables = "1 private table" if count == 1 else f"{count} private tables"

@@ -1,4 +1,8 @@
-"""What an attacker believes of persons, by the classes that they may be in."""
+"""Attacks on sensitive values by the classes that the row of a person may be in.
+
+Homogeneity: all candidate rows share one value. Skewness: a value is more frequent among them than
+in the whole relation.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,60 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dbanon.anonymization.attacks.case import Named, Tries, naming, result
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
+    from dbanon.anonymization.attacks.case import Case
     from dbanon.anonymization.released.covering import Coverage
+    from dbanon.domain.report import Attack
     from dbanon.models.tally import Tally
 
 _CELLS = 4_000_000  # numbers that are held at once
+
+
+def homogeneity(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  # noqa: ARG001 - the values are seen
+    """Name a value of those persons alone of whom no other is possible (TKDD 2007)."""
+    weight = np.ones(case.released.n_classes)
+    for target in case.some_target():
+        left = np.zeros(case.tried)
+        likeliest = np.zeros(case.tried, np.int64)
+        parts = beliefs(case.coverage, target.tally, weight, n_codes=len(target.whole))
+        for some, belief in parts:
+            left[some] = np.count_nonzero(belief, axis=1)
+            likeliest[some] = belief.argmax(axis=1)
+        right, usual = likeliest == target.truth, target.truth == target.guess
+        yield naming(
+            "homogeneity",
+            target.name,
+            Named(left == 1, right, usual, case.least),
+            expected=0.0 if target.limits.distinct > 1 else None,
+            left=float(np.median(left)),
+        )
+
+
+def skewness(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  # noqa: ARG001 - it draws nothing
+    """Guess the likeliest value of everybody (Li et al., ICDE 2007)."""
+    weight = 1 / case.crowd
+    for target in case.some_target():
+        right = np.zeros(case.tried)
+        parts = beliefs(case.coverage, target.tally, weight, n_codes=len(target.whole))
+        for some, belief in parts:
+            right[some] = guesses(belief) == target.truth[some]
+        yield result(
+            "skewness",
+            target.name,
+            Tries(
+                right,
+                baseline=float((target.truth == target.guess).mean()),
+                expected=case.admitted(target.limits.most),
+                candidates=float(np.median(case.coverage.sums(case.released.size))),
+                words="guesses the likeliest value of the rows that a person may have",
+            ),
+        )
 
 
 def beliefs(

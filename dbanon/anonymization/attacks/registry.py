@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.anonymization.attacks.background import background
+from dbanon.anonymization.attacks.beliefs import homogeneity, skewness
 from dbanon.anonymization.attacks.case import NotTried, draw
 from dbanon.anonymization.attacks.definetti import definetti
-from dbanon.anonymization.attacks.homogeneity import homogeneity
 from dbanon.anonymization.attacks.linkage import linkage
 from dbanon.anonymization.attacks.membership import membership
 from dbanon.anonymization.attacks.minimality import minimality
 from dbanon.anonymization.attacks.reidentification import journalist, marketer, prosecutor
 from dbanon.anonymization.attacks.similarity import similarity
-from dbanon.anonymization.attacks.skewness import skewness
 from dbanon.domain.report import Attacker
 
 if TYPE_CHECKING:

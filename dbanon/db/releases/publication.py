@@ -298,6 +298,15 @@ _EXACT_TEXTS = frozenset(
 )
 
 
+def identity_statement(table: sql.Composable) -> sql.Composed:
+    """Compose the statement that lets any publication include a table, which may have no key.
+
+    PostgreSQL changes no row of a table that a logical publication includes, as one FOR ALL TABLES
+    does, if nothing identifies its rows.
+    """
+    return sql.SQL("ALTER TABLE {} REPLICA IDENTITY FULL").format(table)
+
+
 def data_table(prefix: str, release_id: int) -> sql.Identifier:
     """Name a private object of a release."""
     return sql.Identifier(DATA_SCHEMA, f"{prefix}_{release_id}")

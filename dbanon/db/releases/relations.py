@@ -11,8 +11,7 @@ from dbanon.db.releases.guarantee import describe_promise
 from dbanon.db.releases.immutability import seal_statements, seen, seen_body, shape
 from dbanon.db.releases.live import marks
 from dbanon.db.releases.live.guards import drop_guards, guard_statements
-from dbanon.db.releases.publication import data_table
-from dbanon.db.releases.replicas import identity_statement
+from dbanon.db.releases.publication import data_table, identity_statement
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.wording import OF_BUCKETS, floor_in_words, in_words, pseudonym_in_words
 

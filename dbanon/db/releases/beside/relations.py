@@ -16,7 +16,8 @@ from psycopg import sql
 from dbanon.db import identity, rights
 from dbanon.db.locks import Held, patiently
 from dbanon.db.queries import query, relation
-from dbanon.db.releases import aside, replicas, views
+from dbanon.db.releases import aside, views
+from dbanon.db.releases.publication import identity_statement
 from dbanon.domain.errors import ConfigError, DatabaseError
 from dbanon.domain.table import LONGEST_NAME, TableName
 
@@ -97,7 +98,7 @@ class Beside:
         comment = sql.Literal(self.comment(view))
         return [
             create,
-            replicas.identity_statement(name),
+            identity_statement(name),
             sql.SQL("COMMENT ON TABLE {} IS {}").format(name, comment),
             sql.SQL("REVOKE ALL ON {} FROM PUBLIC").format(name),
         ]

@@ -8,7 +8,7 @@ from psycopg import sql
 
 from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.queries import query, relation, template
-from dbanon.db.releases.replicas import identity_statement
+from dbanon.db.releases.publication import identity_statement
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
