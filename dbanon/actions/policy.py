@@ -300,7 +300,7 @@ def diff_policies(
     from dbanon.db import catalog
     from dbanon.db.metadata.migrate import current_session
     from dbanon.formats import policies
-    from dbanon.formats.policy.differences import differences
+    from dbanon.formats.policies import differences
 
     with current_session(settings or Settings.load()) as session:
         info = catalog.describe(session, _name(table))
@@ -346,7 +346,7 @@ def policy_history(
 
 def _stored(versions: Sequence[Version]) -> Iterator[Event]:
     """Yield an event for each version of a policy, given newest first."""
-    from dbanon.formats.policy.differences import differences
+    from dbanon.formats.policies import differences
 
     for version, earlier in pairwise((*versions, None)):
         assert version is not None  # noqa: S101 - the last of all is never the first of two
@@ -367,8 +367,7 @@ def _published(releases: Sequence[Release]) -> Iterator[Event]:
 
     Its changes are those of the policy in force since the last release by it.
     """
-    from dbanon.formats.policies import to_document
-    from dbanon.formats.policy.differences import differences
+    from dbanon.formats.policies import differences, to_document
 
     for release, earlier in pairwise((*releases, None)):
         assert release is not None  # noqa: S101 - the last of all is never the first of two

@@ -12,7 +12,6 @@ import typer
 
 from dbanon.cli import comparison, forecast, options
 from dbanon.cli.notation import percent
-from dbanon.cli.options import publication
 from dbanon.cli.pages import rendering
 from dbanon.cli.pages import report as page
 from dbanon.cli.terminal import console, report
@@ -36,7 +35,7 @@ _OF_REFRESH = {
 }
 
 
-@publication.asking("plan", without={"keep_assignment"})
+@options.asking("plan", without={"keep_assignment"})
 def plan(
     context: typer.Context,
     table: options.OneTable = None,

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbanon.cli import options
-from dbanon.cli.options import publication
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.interrupts import OnInterrupt, interruptible
 from dbanon.domain.errors import ConfigError
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from dbanon.domain.release import Release
 
 
-@publication.asking("publish")
+@options.asking("publish")
 def publish(
     table: options.OneTable = None,
     *,

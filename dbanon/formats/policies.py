@@ -15,19 +15,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.keys import keys_of
-from dbanon.domain.policy import ModelSpec, Policy
+from dbanon.domain.policy import ColumnRule, Difference, ModelSpec, Policy, Role
+from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import Section, did_you_mean
-from dbanon.formats.policy import column_rules, conditions, keys, masking_steps
+from dbanon.formats.policy import conditions, keys, masking_steps
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import SHORT, problems
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from dbanon.domain.policy import Value
 
-_KEYS = keys_of(Policy)
+_KEYS, _COLUMN_KEYS = keys_of(Policy), keys_of(ColumnRule)
+_MASKING = frozenset({"mask", "masked", "masking", "method", "noise"})
+_NAMED = {"columns": "column", "models": "name"}
+"""The lists of a document that a file has as tables, by what becomes the key of a table there."""
+_OF_FILE = frozenset({"table", "name"})  # which say what a policy is of, and not what it says
 _SHORT_OF = {model: parameter for parameter, model in SHORT.items()}
+_WHOLE_FLOAT = 2**53
 
 
 class Known(NamedTuple):
@@ -61,7 +67,7 @@ def from_document(document: Mapping[str, object]) -> Policy:
     """Read a stored document, as suspiciously as a file; raises PolicyError."""
     top = Section(document, "", [])
     rules = [(section.text("column"), section) for section in top.sections("columns")]
-    models = [_named(section) for section in top.sections("models")]
+    models = [_model_section(section) for section in top.sections("models")]
     return _policy(top, rules, models=models, known=_ANYTHING)
 
 
@@ -71,7 +77,7 @@ def to_document(policy: Policy) -> dict[str, object]:
     document["params"] = dict(policy.params)
     document["models"] = model_documents(policy.models)
     document["columns"] = [
-        {"column": rule.column, **column_rules.document(rule)} for rule in policy.columns
+        {"column": rule.column, **_rule_document(rule)} for rule in policy.columns
     ]
     return document
 
@@ -89,7 +95,7 @@ def dump(policy: Policy) -> str:
         document["models"] = models
     if policy.params:
         document["params"] = dict(policy.params)
-    document["columns"] = {rule.column: column_rules.document(rule) for rule in policy.columns}
+    document["columns"] = {rule.column: _rule_document(rule) for rule in policy.columns}
     return tomli_w.dumps(document)
 
 
@@ -101,7 +107,7 @@ def model_documents(models: Iterable[ModelSpec]) -> list[dict[str, object]]:
 def models_of(documents: object) -> tuple[ModelSpec, ...]:
     """Read what ``model_documents`` made, as suspiciously as a file; raises PolicyError."""
     top = Section({"models": documents}, "", [])
-    models = [_named(section) for section in top.sections("models")]
+    models = [_model_section(section) for section in top.sections("models")]
     specs = tuple(_model(name, section, Known(models=MODELS)) for name, section in models)
     _raise(top.problems)
     return specs
@@ -118,6 +124,17 @@ def changed(policy: Policy, settings: Mapping[str, object]) -> Policy:
     return replace(policy, **found)
 
 
+def differences(
+    before: Mapping[str, object], after: Mapping[str, object]
+) -> tuple[Difference, ...]:
+    """Return every key whose value differs between two documents, in the order of the second."""
+    old, new = dict(_flat(before, "")), dict(_flat(after, ""))
+    keys = [*new, *(key for key in old if key not in new)]
+    return tuple(
+        Difference(key, old.get(key), new.get(key)) for key in keys if old.get(key) != new.get(key)
+    )
+
+
 def _listed(params: Mapping[str, Value]) -> dict[str, object]:
     return {key: list(v) if isinstance(v, tuple) else v for key, v in params.items()}
 
@@ -132,7 +149,7 @@ def _settings(policy: Policy) -> dict[str, object]:
     return keys.document(policy, own)
 
 
-def _named(model: Section) -> tuple[str | None, Section]:
+def _model_section(model: Section) -> tuple[str | None, Section]:
     model.require("name")
     name, params = model.text("name"), model.section("params")
     model.close()
@@ -166,11 +183,11 @@ def _policy(
     found |= {
         "where": conditions.read(top),
         "masking": masking_steps.read(top, methods=known.maskings),
-        "allow": column_rules.allowances(top, of_column=False),
+        "allow": _allowances(top, of_column=False),
         "params": _params(top.section("params")),
     }
     specs = [_model(name, section, known) for name, section in models]
-    rules = [column_rules.read(name, section, names=names) for name, section in columns]
+    rules = [_rule(name, section, names=names) for name, section in columns]
     _check_repeats(top, "models", [name for spec in specs if (name := spec.name)])
     _check_repeats(top, "columns", [rule.column for rule in rules if rule])
     if not rules and "columns" in top.values:
@@ -202,6 +219,56 @@ def _model(name: str | None, section: Section, known: Known) -> ModelSpec:
     return spec
 
 
+def _rule(
+    name: str | None, section: Section, *, names: Mapping[str, Collection[str] | None]
+) -> ColumnRule | None:
+    """Read the rule of a column; what is wrong is reported to the section.
+
+    names: of each registry; None is not checked.
+    """
+    if name is None:
+        section.require("column")
+    elif not name or "\x00" in name:
+        section.problems.append(f"{section.path}: not the name of a column")
+    section.require("role")
+    found = keys.read(section, _COLUMN_KEYS, names)
+    found["allow"] = _allowances(section, of_column=True)
+    role = Role(found.pop("role")) if "role" in found else None
+    for key in section.values:
+        if role and key in _COLUMN_KEYS and role not in (_COLUMN_KEYS[key].roles or Role):
+            section.report(key, "only a quasi-identifier is recoded")
+    _close_rule(section)
+    return None if name is None or role is None else ColumnRule(name, role, **found)
+
+
+def _close_rule(section: Section) -> None:
+    """Report keys that there are not; those of masking with where they belong."""
+    for key in _MASKING.intersection(section.values):
+        section.asked.add(key)
+        section.report(key, "is no key of a column: a masking step is a table [[masking]]")
+    section.close()
+
+
+def _rule_document(rule: ColumnRule) -> dict[str, object]:
+    """Return a rule as what JSON and TOML can hold, without the name of its column."""
+    written = keys.document(rule, {"allow": rule.allow})
+    return {key: _shortest(value) for key, value in written.items()}
+
+
+def _allowances(section: Section, *, of_column: bool) -> tuple[str, ...]:
+    """Read the cautions that are meant, of a column or of the whole policy."""
+    allow = section.texts("allow") or ()
+    for flaw in flaws(allow, of_column=of_column):
+        section.report("allow", flaw)
+    return allow
+
+
+def _shortest(value: object) -> object:
+    """Write 5.0 as 5; it is read back as 5.0."""
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE_FLOAT
+    return int(value) if whole and isinstance(value, float) else value
+
+
 def _check_repeats(top: Section, key: str, names: list[str]) -> None:
     for name, count in Counter(names).items():
         if count > 1:
@@ -214,3 +281,27 @@ def _raise(problems: list[str]) -> None:
         count = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
         msg = "\n".join([f"the policy has {count}:", *(f"  {text}" for text in problems)])
         raise PolicyError(msg, hint="correct the file, then: dbanon policy set TABLE --file FILE")
+
+
+def _flat(document: Mapping[str, object], path: str) -> Iterator[tuple[str, object]]:
+    """Yield the path and the value of every key that is no table."""
+    section = Section(document, path, [])
+    for key, value in document.items():
+        if not path and key in _OF_FILE:
+            continue
+        here = section.path_of(key)
+        if not path and key in _NAMED and isinstance(value, list):
+            yield from _by_name(value, here, _NAMED[key])
+        elif isinstance(value, Mapping):
+            yield from _flat(value, here)
+        else:
+            yield here, value
+
+
+def _by_name(listed: list[object], path: str, key: str) -> Iterator[tuple[str, object]]:
+    for item in listed:
+        if isinstance(item, Mapping):
+            fields = {name: value for name, value in item.items() if name != key}
+            params = fields.pop("params", {})  # of a model, beside its name
+            fields |= params if isinstance(params, Mapping) else {}
+            yield from _flat(fields, Section({}, path, []).path_of(str(item.get(key))))
