@@ -9,6 +9,8 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from selectors import EVENT_READ, DefaultSelector
+from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 import psycopg
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 ATTEMPTS = 8
 _FIRST_PAUSE = timedelta(seconds=15)
 _LONGEST_PAUSE = timedelta(minutes=30)
+_STOP_SECONDS = 0.5  # to be told to stop while it listens
 _MOMENT = timedelta(seconds=5)  # between taking a job and locking it
 
 
@@ -95,16 +98,24 @@ class Bell:
                 self._pg = listening(self._settings)
 
     def wait(self, seconds: float, stop: Event) -> None:
-        """Wait until somebody notifies, or until the time is up."""
+        """Wait until somebody notifies, the time is up, or ``stop`` is set.
+
+        What comes is not read: of a flood there would be more than memory holds.
+        """
         if self._pg is None:
             stop.wait(seconds)
             return
-        try:
-            for _ in self._pg.notifies(timeout=seconds, stop_after=1):
+        end = monotonic() + seconds
+        with DefaultSelector() as selector:
+            try:
+                selector.register(self._pg.fileno(), EVENT_READ)
+            except psycopg.Error:  # it was lost
                 self.close()
-                break
-        except psycopg.Error:
-            self.close()
+                return
+            while not stop.is_set() and (left := end - monotonic()) > 0:
+                if selector.select(min(left, _STOP_SECONDS)):
+                    self.close()
+                    return
 
     def close(self) -> None:
         """Stop listening."""
