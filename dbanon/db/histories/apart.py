@@ -90,21 +90,24 @@ def persons_apart(
     table, view = publication.info.name, publication.view
     session.allow_memory()
     known = memory.recall(session, table, relation=view)
-    new = memory.shown(publication.id, first=known.first(view))
     series, live = memory.series(session, table), ledger.live_releases(session, table)
-    found: list[Apart] = []
-    for number in sorted(numbers):
-        is_own = memory.series_of(series, number, known.series) == known.series
-        if number == publication.id or number in live or not is_own:
-            continue
-        if (relation := known.relations.get(number)) is None:
-            found.append(Apart(number, is_known=False))
-            continue
+    own = [
+        number
+        for number in sorted(numbers)
+        if number != publication.id
+        and number not in live
+        and memory.series_of(series, number, known.series) == known.series
+    ]
+    compared = [number for number in own if number in known.relations]
+    found = [Apart(number, is_known=False) for number in own if number not in known.relations]
+    if compared:
+        first = known.firsts()
         counted = template(
             "histories/persons_apart",
-            new=new,
-            former=memory.shown(number, first=known.first(relation)),
+            new=known.shown(publication.id),
+            former=memory.shown_by_each(),
+            releases=memory.listed([(n, first[n]) for n in compared], "shown_id", "relation"),
         )
-        found += [Apart(number, *counts) for counts in session.pg.execute(counted)]
+        found += [Apart(*counts) for counts in session.pg.execute(counted)]
     memory.forget(session)
-    return found
+    return sorted(found)

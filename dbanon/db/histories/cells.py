@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, cast
 
 from psycopg import sql
 
-from dbanon.db.models.statements import demands
-from dbanon.db.proofs.subjects import judge_persons, judge_rows
-from dbanon.db.queries import query, template
+from dbanon.db.histories import memory
+from dbanon.db.histories.memory import ENTRIES
+from dbanon.db.models.statements import demands, judged_inline
+from dbanon.db.proofs.subjects import persons_statement, result_of_persons, result_of_rows
+from dbanon.db.queries import identifiers, query, template
 from dbanon.domain.checks import CheckResult, Verdict
 from dbanon.domain.composition import Against, Exposure
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Role
@@ -27,10 +29,8 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import Policy
 
 CELLS = sql.Identifier("pg_temp", "history_cells")
-BEFORE = sql.Identifier("pg_temp", "history_before")
 NOW = sql.Identifier("pg_temp", "history_now")
 COUNTED = sql.Identifier("pg_temp", "history_counted")
-_OVERLAY = sql.Identifier("pg_temp", "history_overlay")
 _LEAST = 2  # values that a person is to have where a policy asks for no number of them
 
 
@@ -65,7 +65,7 @@ def of_releases(
     small = found.failing_classes
     if not small or set(by_release.values()) == {most}:
         return found, small
-    first = {n: one.first(name) for one in known for n, name in one.relations.items()}
+    first = {number: number_of for one in known for number, number_of in one.firsts().items()}
     promised = {
         "most": most,
         "releases": [*by_release],
@@ -108,109 +108,237 @@ def asked_of_values(
 
 def of_values(
     session: Session,
-    policy: Policy,
+    known: Memory,
+    policies: Mapping[int, Policy],
     numbers: Collection[str],
     *,
+    shown: Mapping[int, int] | None = None,
     sensitive: Sequence[str] | None = None,
     cells: sql.Identifier = CELLS,
     known_as: str = "cell",
-) -> Iterator[CheckResult]:
-    """Yield what the cells achieve by the values that the release of ``BEFORE`` shows.
+    entries: sql.Identifier = ENTRIES,
+) -> dict[int, list[CheckResult]]:
+    """Return what the cells achieve of what each policy asks of its release's values.
 
-    numbers: the columns all of whose values are numbers; sensitive: those of the policy that the
-    release shows, all by default; cells, known_as: the table and the column that hold the cells of
-    persons.
+    policies: by the number of the release; numbers: the columns all of whose values are numbers;
+    shown: the release whose values are judged in the place of another; sensitive: the columns that
+    these show, those of the policies by default; cells, known_as: the table and the column that
+    hold the cells of persons; entries: what is remembered of these.
     """
-    sensitive = sensitive_columns(policy) if sensitive is None else sensitive
-    cell, person, asked = asked_of_values(policy, sensitive)
-    if not asked:
-        return
-    slots = {
-        **_overlay(sensitive, numbers, cell=cell, person=person),
-        "state": BEFORE,
-        "cells": cells,
-        "known_as": sql.Identifier(known_as),
-    }
-    session.pg.execute(template("overlays/overlay", **slots))
-    several = session.pg.execute(query("overlays/has_several")).fetchone() == (True,)
-    for demand in asked:
-        if several and MODELS[demand.spec.name].of_persons and demand.quasi == (cell,):
-            yield judge_persons(session, _OVERLAY, demand, subject=person, column=demand.column)
-        else:
-            yield judge_rows(session, _OVERLAY, demand, column=demand.column, trees={})
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(_OVERLAY))
-
-
-def of_first(session: Session, policy: Policy, numbers: Collection[str]) -> Iterator[CheckResult]:
-    """Yield what the classes of the first release of a series achieve, as ``of_values`` does."""
-    sensitive = sensitive_columns(policy)
-    cell, person, asked = asked_of_values(policy, sensitive)
-    if not asked:
-        return
-    slots = _overlay(sensitive, numbers, cell=cell, person=person)
-    session.pg.execute(template("overlays/overlay_first", **slots))
-    for demand in asked:
-        yield judge_rows(session, _OVERLAY, demand, column=demand.column, trees={})
-    session.pg.execute(sql.SQL("DROP VIEW {}").format(_OVERLAY))
-
-
-def _overlay(
-    sensitive: Sequence[str], numbers: Collection[str], *, cell: str, person: str
-) -> dict[str, sql.Composable]:
-    """Compose what the overlay is called and has: two columns, and the values and their names."""
-    columns = [
-        sql.SQL(", (v.value ->> {}){} AS {}").format(
-            sql.Literal(name),
-            sql.SQL("::numeric" if name in numbers else ""),
-            sql.Identifier(name),
+    first, shown = known.firsts(), shown or {}
+    rows = {n: (n, one := shown.get(n, n), first[one]) for n in policies}
+    names = ("release_id", "shown_id", "relation")
+    each = memory.shown_by_each(entries)
+    several: set[int] = set()
+    if known.several and rows:
+        asked = template(
+            "overlays/of_several", releases=memory.listed([*rows.values()], *names), shown=each
         )
-        for name in sensitive
-    ]
-    names = [sql.SQL(", {}").format(sql.Identifier("u", name)) for name in sensitive]
-    return {
-        "overlay": _OVERLAY,
-        "cell": sql.Identifier(cell),
-        "person": sql.Identifier(person),
-        "columns": sql.SQL("").join(columns),
-        "names": sql.SQL("").join(names),
-    }
+        several = {row[0] for row in session.pg.execute(asked)}
+    found: dict[int, list[CheckResult]] = {number: [] for number in policies}
+    for alike in _asked_alike(policies, several, sensitive):
+        overlay = _Overlay.of(policies[alike[0]], numbers, sensitive)
+        selected = template(
+            "overlays/overlay",
+            **overlay.slots,
+            shown=each,
+            cells=cells,
+            known_as=sql.Identifier(known_as),
+        )
+        listed = memory.listed([rows[number] for number in alike], *names)
+        is_several = alike[0] in several
+        for number, result in overlay.judge(
+            session, selected, releases=listed, among=entries, several=is_several
+        ):
+            found[number].append(result)
+    return found
+
+
+def _asked_alike(
+    policies: Mapping[int, Policy], several: Collection[int], sensitive: Sequence[str] | None
+) -> list[list[int]]:
+    """Return the releases of whose values the same is asked, by the statements that it takes."""
+    found: list[tuple[object, list[int]]] = []
+    for number, policy in policies.items():
+        columns = sensitive_columns(policy) if sensitive is None else sensitive
+        asked = (asked_of_values(policy, sensitive), [*columns], number in several)
+        alike = next((numbers for other, numbers in found if other == asked), None)
+        if alike is None:
+            found.append((asked, [number]))
+        else:
+            alike.append(number)
+    return [numbers for _, numbers in found]
+
+
+def of_first(
+    session: Session, number: int, policy: Policy, numbers: Collection[str]
+) -> list[CheckResult]:
+    """Return what the classes of the first release of a series achieve, as ``of_values`` does."""
+    overlay = _Overlay.of(policy, numbers, None)
+    selected = template("first/overlay", **overlay.slots)
+    listed = memory.listed([(number,)], "release_id")
+    found = overlay.judge(session, selected, releases=listed, among=COUNTED, several=False)
+    return [result for _, result in found]
+
+
+@dataclass(frozen=True, slots=True)
+class _Overlay:
+    """What is asked of the values that releases show, with a cell in the place of a class.
+
+    slots: how its columns are called; columns: of ``value``, by number; numbers: which are.
+    """
+
+    cell: str
+    person: str
+    asked: list[Demand]
+    slots: Mapping[str, sql.Composable]
+    columns: sql.Composed
+    numbers: Collection[str]
+
+    @classmethod
+    def of(
+        cls, policy: Policy, numbers: Collection[str], sensitive: Sequence[str] | None
+    ) -> _Overlay:
+        """Return that of a policy; sensitive: of these columns alone."""
+        sensitive = sensitive_columns(policy) if sensitive is None else sensitive
+        cell, person, asked = asked_of_values(policy, sensitive)
+        columns = [
+            sql.SQL(", (v.value ->> {}){} AS {}").format(
+                sql.Literal(name),
+                sql.SQL("::numeric" if name in numbers else ' COLLATE "C"'),
+                sql.Identifier(name),
+            )
+            for name in sensitive
+        ]
+        names = [sql.SQL(", {}").format(sql.Identifier("u", name)) for name in sensitive]
+        slots = {
+            "cell": sql.Identifier(cell),
+            "person": sql.Identifier(person),
+            "names": sql.SQL("").join(names),
+        }
+        return cls(cell, person, asked, slots, sql.SQL("").join(columns), numbers)
+
+    def judge(
+        self,
+        session: Session,
+        overlay: sql.Composable,
+        *,
+        releases: sql.Composable,
+        among: sql.Identifier,
+        several: bool,
+    ) -> Iterator[tuple[int, CheckResult]]:
+        """Yield what each release achieves of what is asked, of one column after the other.
+
+        overlay: the rows of a release ``r``; among: a table with all their values; several: whether
+        persons have several rows.
+        """
+        for demand in self.asked:
+            model = MODELS[demand.spec.name]
+            by_person = several and model.of_persons and demand.quasi == (self.cell,)
+            judged = self._by_person(demand) if by_person else self._by_row(demand)
+            result_of = result_of_persons if by_person else result_of_rows
+            statement = template(
+                "overlays/judge",
+                columns=self.columns,
+                among=among,
+                releases=releases,
+                overlay=overlay,
+                judged=judged,
+            )
+            for number, *row in session.pg.execute(statement):
+                yield number, result_of(demand, row, column=demand.column)
+
+    def _by_person(self, demand: Demand) -> sql.Composed:
+        return persons_statement(sql.Identifier("overlay"), demand, subject=self.person)
+
+    def _by_row(self, demand: Demand) -> sql.Composed:
+        value = sql.Identifier("o", demand.column)
+        label: sql.Composable = value
+        number: sql.Composable = sql.SQL("NULL::double precision")
+        if demand.column in self.numbers:
+            label = sql.SQL("trim_scale({})::text").format(value)
+            number = sql.SQL("{}::double precision").format(value)
+        given = template(
+            "overlays/input_of_overlay",
+            quasi=identifiers(demand.quasi, of="o"),
+            value=sql.Identifier(demand.column),
+            label=label,
+            number=number,
+        )
+        return judged_inline(demand, given=given)
 
 
 def against(
     session: Session,
     known: Memory,
-    earlier: int,
+    compared: Mapping[int, int],
     policies: Mapping[int, Policy],
     *,
     now: sql.Identifier = NOW,
-    shown: sql.Identifier = BEFORE,
-) -> Against:
-    """Hold the newest release, in ``now``, against the one in ``BEFORE``.
+    before: sql.Identifier = ENTRIES,
+    shown: sql.Identifier = ENTRIES,
+) -> dict[int, Against]:
+    """Hold the newest release, in ``now``, against others.
 
-    shown: all that the latter shows of the classes of the persons in it.
+    compared: of each release, by number, the one whose rows are compared; before: what is
+    remembered of the persons; shown: of all who were ever in their classes.
     """
-    newest = max(policies)
-    k = max(policies[earlier].k, policies[newest].k)
-    states = {"before": BEFORE, "now": now}
-    row = session.pg.execute(template("overlays/compare", k=sql.Literal(k), **states)).fetchone()
-    assert row is not None  # noqa: S101 - an aggregate always has a row
-    persons, smallest, below, in_both = row
-    exposures = []
-    for column, l in required_of(policies[earlier], policies[newest]).items():
-        slots = {"column": sql.Literal(column), "l": sql.Literal(l)}
-        asked = template("overlays/intersect", **states, **slots, shown=shown)
-        few, to_one = session.pg.execute(asked).fetchone() or (0, 0)
-        exposures.append(Exposure(column, l, few, to_one))
-    return Against(
-        release=earlier,
-        relation=known.relations[earlier],
-        persons=persons,
-        in_both=in_both,
-        required=k,
-        smallest=smallest or 0,
-        below=below,
-        exposures=tuple(exposures),
-    )
+    if not compared:
+        return {}
+    newest, first = max(policies), known.firsts()
+    k = {number: max(policies[number].k, policies[newest].k) for number in compared}
+    rows = [(number, one, first[one], k[number]) for number, one in compared.items()]
+    slots = {"now": now, "before": memory.shown_by_each(before)}
+    listed = memory.listed(rows, "release_id", "shown_id", "relation", "k")
+    exposures = _exposures(session, known, compared, policies, now=now, before=before, shown=shown)
+    found = {}
+    counted = session.pg.execute(template("overlays/compare", releases=listed, **slots))
+    for number, persons, smallest, below, in_both in counted:
+        found[number] = Against(
+            release=number,
+            relation=known.relations[number],
+            persons=persons,
+            in_both=in_both,
+            required=k[number],
+            smallest=smallest or 0,
+            below=below,
+            exposures=tuple(exposures[number]),
+        )
+    return {number: found[number] for number in compared}
+
+
+def _exposures(
+    session: Session,
+    known: Memory,
+    compared: Mapping[int, int],
+    policies: Mapping[int, Policy],
+    *,
+    now: sql.Identifier,
+    before: sql.Identifier,
+    shown: sql.Identifier,
+) -> dict[int, list[Exposure]]:
+    """Return how few values the newest release leaves of what others show, as ``against`` does."""
+    newest, first = max(policies), known.firsts()
+    rows = [
+        (number, one, first[one], place, column, l)
+        for number, one in compared.items()
+        for place, (column, l) in enumerate(required_of(policies[number], policies[newest]).items())
+    ]
+    found: dict[int, list[Exposure]] = {number: [] for number in compared}
+    if rows:
+        names = ("release_id", "shown_id", "relation", "place", "name", "l")
+        asked = template(
+            "overlays/intersect",
+            releases=memory.listed(rows, *names),
+            columns=sql.Literal(sorted({row[4] for row in rows})),
+            among=shown,
+            now=now,
+            before=memory.shown_by_each(before),
+            shown=memory.shown_by_each(shown),
+        )
+        for number, *figures in session.pg.execute(asked):
+            found[number].append(Exposure(*figures))
+    return found
 
 
 def first_pair(session: Session, known: Memory, policy: Policy) -> Against:

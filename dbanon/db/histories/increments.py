@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db.histories import cells, memory
-from dbanon.db.histories.cells import BEFORE, CELLS, NOW
+from dbanon.db.histories.cells import CELLS, NOW
 from dbanon.db.histories.figures import carried, carried_pair
 from dbanon.db.queries import query, template
 
@@ -32,7 +32,6 @@ _OF_SPLIT = sql.Identifier("pg_temp", "history_of_split")
 _PAIRED = sql.Identifier("pg_temp", "history_paired")
 _OF_PAIRED = sql.Identifier("pg_temp", "history_of_paired")
 _CLASSES = sql.Identifier("pg_temp", "history_classes")
-_SHOWN = sql.Identifier("pg_temp", "history_shown")
 _WAS = sql.Identifier("pg_temp", "history_was")
 _IS = sql.Identifier("pg_temp", "history_is")
 _SHARE = 0.5  # of all persons: to count more of them twice takes longer than to count all once
@@ -57,52 +56,80 @@ class Increment:
     is_split: bool
     pairs: bool
 
-    def results(self, number: int, numbers: tuple[str, ...]) -> tuple[CheckResult, ...] | None:
-        """Return what the cells achieve by the values of a release; None if all have to be counted.
+    def results(self, numbers: tuple[str, ...]) -> dict[int, tuple[CheckResult, ...] | None]:
+        """Return what the cells achieve by the values of each release.
 
-        numbers: the columns all of whose values are numbers.
+        None of one of which all have to be counted. numbers: the columns all of whose values are
+        numbers.
         """
-        newest, before = max(self.policies), number
-        if number == newest:
-            before = self.former
-            if _values_asked(self.policies[before]) != _values_asked(self.policies[newest]):
-                return None
-        if numbers != self.last.numbers or before not in self.last.results:
-            return None
-        if number != newest and not self.is_split:
-            return self.last.results[number]
-        entries = _OF_MOVED if number == newest else _OF_SPLIT
-        removed = self._of_values(before, numbers, entries=entries, known_as="former")
-        added = self._of_values(number, numbers, entries=entries, known_as="cell")
-        base = self.last.results[before]
-        if not len(base) == len(removed) == len(added):
-            return None
-        found = [carried(*three) for three in zip(base, removed, added, strict=True)]
-        told = tuple(one for one in found if one is not None)
-        return told if len(told) == len(found) else None
+        newest, results = max(self.policies), self.last.results
+        found: dict[int, tuple[CheckResult, ...] | None] = dict.fromkeys(self.policies)
+        if numbers != self.last.numbers:
+            return found
+        earlier = {n: n for n in self.policies if n != newest and n in results}
+        if self.is_split:
+            found |= self._carried(earlier, numbers, entries=_OF_SPLIT)
+        else:
+            found |= {number: results[number] for number in earlier}
+        asked = _values_asked(self.policies[self.former]), _values_asked(self.policies[newest])
+        if self.former in results and asked[0] == asked[1]:
+            found |= self._carried({newest: self.former}, numbers, entries=_OF_MOVED)
+        return found
+
+    def _carried(
+        self, before: Mapping[int, int], numbers: tuple[str, ...], *, entries: sql.Identifier
+    ) -> dict[int, tuple[CheckResult, ...] | None]:
+        """Return what some persons make of results; before: the release that each starts from."""
+        policies = {number: self.policies[one] for number, one in before.items()}
+        removed = self._of_values(policies, numbers, entries, known_as="former", shown=before)
+        policies = {number: self.policies[number] for number in before}
+        added = self._of_values(policies, numbers, entries, known_as="cell")
+        found: dict[int, tuple[CheckResult, ...] | None] = dict.fromkeys(before)
+        for number, one in before.items():
+            base = self.last.results[one]
+            if len(base) == len(removed[number]) == len(added[number]):
+                three = zip(base, removed[number], added[number], strict=True)
+                told = [carried(*each) for each in three]
+                known = tuple(each for each in told if each is not None)
+                found[number] = known if len(known) == len(told) else None
+        return found
 
     def _of_values(
-        self, number: int, numbers: tuple[str, ...], *, entries: sql.Identifier, known_as: str
-    ) -> list[CheckResult]:
-        memory.rows(self.session, self.known, number, BEFORE, entries=entries)
-        policy = self.policies[number]
-        found = cells.of_values(self.session, policy, numbers, cells=_MOVED, known_as=known_as)
-        results = [*found]
-        _drop(self.session, BEFORE)
-        return results
+        self,
+        policies: Mapping[int, Policy],
+        numbers: tuple[str, ...],
+        entries: sql.Identifier,
+        *,
+        known_as: str,
+        shown: Mapping[int, int] | None = None,
+    ) -> dict[int, list[CheckResult]]:
+        return cells.of_values(
+            self.session,
+            self.known,
+            policies,
+            numbers,
+            shown=shown,
+            cells=_MOVED,
+            known_as=known_as,
+            entries=entries,
+        )
 
-    def pair(self, number: int) -> Against | None:
-        """Return the newest release held against another, or itself.
+    def compared(self) -> dict[int, Against | None]:
+        """Return the newest release held against each, itself included.
 
-        None if all persons are to be counted.
+        None of one of which all persons are to be counted.
         """
-        base = self._base(number)
-        if base is None or not self.pairs:
-            return None
+        found: dict[int, Against | None] = dict.fromkeys(self.policies)
+        if not self.pairs:
+            return found
         newest = max(self.policies)
-        removed = self._against(self.former if number == newest else number, of=number, now=_WAS)
-        added = self._against(number, of=number, now=_IS)
-        return carried_pair(base, removed, added)
+        bases = {n: base for n in self.policies if (base := self._base(n)) is not None}
+        of_former = {n: self.former if n == newest else n for n in bases}
+        removed = self._against(of_former, now=_WAS)
+        added = self._against({number: number for number in bases}, now=_IS)
+        for number, base in bases.items():
+            found[number] = carried_pair(base, removed[number], added[number])
+        return found
 
     def _base(self, number: int) -> Against | None:
         """Return the release before the newest, of its relation, held against another."""
@@ -113,19 +140,20 @@ class Increment:
         pair = self.base[second].pairs[first]
         return replace(pair, release=number, relation=self.known.relations[number])
 
-    def _against(self, number: int, *, of: int, now: sql.Identifier) -> Against:
-        """Hold the persons concerned, in ``now``, against what a release shows of them."""
-        session, known = self.session, self.known
-        memory.rows(session, known, number, BEFORE, entries=_OF_PAIRED)
-        shown = BEFORE
-        if number not in {self.former, max(self.policies)}:
-            # Others were in these classes, too, and what these show is not theirs alone.
-            shown = _SHOWN
-            memory.rows(session, known, number, shown, entries=_CLASSES)
-        found = cells.against(session, known, of, self.policies, now=now, shown=shown)
-        for table in {BEFORE.as_string(): BEFORE, shown.as_string(): shown}.values():
-            _drop(session, table)
-        return found
+    def _against(self, compared: Mapping[int, int], *, now: sql.Identifier) -> dict[int, Against]:
+        """Hold the persons concerned, in ``now``, against what releases show of them.
+
+        Others were in these classes, too, and what these show is not theirs alone.
+        """
+        return cells.against(
+            self.session,
+            self.known,
+            compared,
+            self.policies,
+            now=now,
+            before=_OF_PAIRED,
+            shown=_CLASSES,
+        )
 
     def end(self) -> None:
         """Drop what was found."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db.histories import cells, memory
-from dbanon.db.histories.cells import BEFORE, CELLS
+from dbanon.db.histories.cells import CELLS
+from dbanon.db.histories.memory import BEFORE
 from dbanon.db.metadata import ledger
 from dbanon.db.queries import query, template
 from dbanon.domain.composition import CellResult, Composition
@@ -118,7 +119,9 @@ def _proved(
     of_k = replace(cells.of_persons(session, publication.policy.k), column=by)
     found = [
         replace(result, column=f"{result.column} by {by}")
-        for result in _of_values(session, known, publication.id, publication.policy)
+        for result in _of_values(session, known, {publication.id: publication.policy})[
+            publication.id
+        ]
     ]
     session.pg.execute(sql.SQL("DROP TABLE {}").format(CELLS))
     return [*found, of_k]
@@ -159,8 +162,7 @@ def _judged(
     of_k, small = cells.of_releases(session, found, entered, asked=[one.policy for one in new])
     results = [CellResult(newest, relation, of_k)]
     for known, each in zip(found, policies, strict=True):
-        for number, policy in each.items():
-            found_of = _of_values(session, known, number, policy)
+        for number, found_of in _of_values(session, known, each).items():
             results += [CellResult(number, known.relations[number], one) for one in found_of]
         for one in new if before else ():
             if one.info.name == known.table and each:
@@ -183,22 +185,18 @@ def _as_asked(
     number = max(policies, key=lambda one: (known.relations[one] == asked.view, one))
     shown = cells.sensitive_columns(policies[number])
     both = [name for name in cells.sensitive_columns(asked.policy) if name in shown]
-    for result in _of_values(session, known, number, asked.policy, sensitive=both):
+    for result in _of_values(session, known, {number: asked.policy}, sensitive=both)[number]:
         yield CellResult(asked.id, asked.view, result)
 
 
 def _of_values(
     session: Session,
     known: Memory,
-    number: int,
-    policy: Policy,
+    policies: Mapping[int, Policy],
     *,
     sensitive: Sequence[str] | None = None,
-) -> list[CheckResult]:
-    """Judge the cells by the values that a release shows, of some of its columns."""
+) -> dict[int, list[CheckResult]]:
+    """Judge the cells by the values that releases show, of some of their columns."""
     named = {"schema": known.table.schema, "name": known.table.name}
     numbers = [row[0] for row in session.pg.execute(query("overlays/numbers"), named)]
-    memory.rows(session, known, number, BEFORE)
-    found = [*cells.of_values(session, policy, numbers, sensitive=sensitive)]
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(BEFORE))
-    return found
+    return cells.of_values(session, known, policies, numbers, sensitive=sensitive)

@@ -52,6 +52,18 @@ class Memory:
         """Return the first release of a relation, by which its releases are known together."""
         return min((n for n, name in self.relations.items() if name == relation), default=None)
 
+    def firsts(self) -> dict[int, int]:
+        """Return of each release the first one of its relation."""
+        first: dict[TableName, int] = {}
+        for number, relation in sorted(self.relations.items()):
+            first.setdefault(relation, number)
+        return {number: first[relation] for number, relation in self.relations.items()}
+
+    def shown(self, number: int, *, entries: sql.Identifier = ENTRIES) -> sql.Composed:
+        """Compose the rows of everybody whom a release shows."""
+        first = self.firsts()[number]
+        return rows_shown(sql.Literal(number), sql.Literal(first), entries=entries)
+
 
 class Known(NamedTuple):
     """A release whose persons are known by some key.
@@ -149,7 +161,8 @@ def _find_changes(session: Session, publication: Publication, known: Memory) -> 
         session.pg.execute(sql.SQL("ALTER TABLE {} RENAME TO history_changes").format(_PRESENT))
         return
     if publication.withdrawn is None:
-        _rows(session, _FORMER, shown(max(known.relations), first=first))
+        newest = sql.Literal(max(known.relations))
+        _rows(session, _FORMER, rows_shown(newest, sql.Literal(first)))
         session.pg.execute(query("histories/find_changes"))
     else:
         copied.require_same_members(session, publication, known.key)
@@ -213,8 +226,7 @@ def rows(
     shown: what tells the classes of all rows of the person; place: which row of the person it is.
     entries: all that is remembered of the persons who are asked for.
     """
-    first = known.first(known.relations[number])
-    _rows(session, name, shown(number, first=first, entries=entries))
+    _rows(session, name, known.shown(number, entries=entries))
 
 
 def _rows(session: Session, name: sql.Identifier, shown: sql.Composed) -> None:
@@ -223,10 +235,30 @@ def _rows(session: Session, name: sql.Identifier, shown: sql.Composed) -> None:
     session.pg.execute(sql.SQL("ANALYZE {}").format(name))
 
 
-def shown(number: int, *, first: int | None, entries: sql.Identifier = ENTRIES) -> sql.Composed:
-    """Compose the rows that a release, of those of a relation since the first, shows."""
-    slots = {"release": sql.Literal(number), "relation": sql.Literal(first)}
-    return template("histories/shown", entries=entries, **slots)
+def rows_shown(
+    release: sql.Composable, relation: sql.Composable, *, entries: sql.Identifier = ENTRIES
+) -> sql.Composed:
+    """Compose the rows that a release shows; relation: the first one of its relation."""
+    return template("histories/shown", entries=entries, release=release, relation=relation)
+
+
+def shown_by_each(entries: sql.Identifier = ENTRIES) -> sql.Composed:
+    """Compose the rows that each release shows of those ``listed`` by shown_id and relation."""
+    release, relation = sql.Identifier("r", "shown_id"), sql.Identifier("r", "relation")
+    return rows_shown(release, relation, entries=entries)
+
+
+def listed(rows: Sequence[Sequence[object]], *names: str) -> sql.Composed:
+    """Compose a relation ``r`` of releases, with columns of those names."""
+    values = [sql.SQL("({})").format(sql.SQL(", ").join(map(sql.Literal, row))) for row in rows]
+    columns = sql.SQL(", ").join(map(sql.Identifier, names))
+    return sql.SQL("(VALUES {}) AS r ({})").format(sql.SQL(", ").join(values), columns)
+
+
+def entries_of(first: Mapping[int, int]) -> sql.Composed:
+    """Compose what is remembered of releases; first: of each, the first one of its relation."""
+    slots = {"releases": sql.Literal([*first]), "first": sql.Literal([*first.values()])}
+    return template("histories/entries", **slots)
 
 
 def cells(session: Session, name: sql.Identifier, *, entries: sql.Identifier = ENTRIES) -> None:
@@ -345,10 +377,9 @@ def _comparable(
 
 def _unpack(session: Session, found: Sequence[Memory]) -> None:
     """Write what is remembered of releases to ENTRIES."""
-    first = {n: known.first(name) for known in found for n, name in known.relations.items()}
-    where = {"releases": list(first), "first": list(first.values())}
+    first = {number: one for known in found for number, one in known.firsts().items()}
     session.pg.execute(query("session/sample_little"))
-    session.pg.execute(query("histories/unpack"), where)
+    session.pg.execute(template("histories/unpack", entries=entries_of(first)))
     session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
 
 

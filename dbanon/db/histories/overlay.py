@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db.histories import cells, figures, increments, memory, turnover
-from dbanon.db.histories.cells import BEFORE, CELLS, COUNTED, NOW
+from dbanon.db.histories.cells import CELLS, COUNTED, NOW
 from dbanon.db.histories.figures import Figures
 from dbanon.db.metadata import ledger
 from dbanon.db.queries import query
@@ -145,10 +145,9 @@ def _as_asked(
         for number, policy in compared.policies.items()
     }
     number = max(both, key=lambda one: (len(both[one]), known.relations[one] == asked.view, one))
-    memory.rows(session, known, number, BEFORE)
-    for result in cells.of_values(session, asked.policy, numbers, sensitive=both[number]):
+    found = cells.of_values(session, known, {number: asked.policy}, numbers, sensitive=both[number])
+    for result in found[number]:
         yield CellResult(asked.id, asked.view, result)
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(BEFORE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,16 +210,16 @@ def _counted(
     numbers, increment = _numbers(session, known), None
     if base and is_kept:
         increment = increments.begin(session, known, policies, base=base)
-    results: dict[int, tuple[CheckResult, ...] | None] = dict.fromkeys(policies)
-    pairs: dict[int, Against | None] = dict.fromkeys([*policies][: None if is_kept else -1])
+    results: Mapping[int, tuple[CheckResult, ...] | None] = dict.fromkeys(policies)
+    pairs: Mapping[int, Against | None] = dict.fromkeys([*policies][: None if is_kept else -1])
     if increment is None:
         memory.cells(session, CELLS)
         of_cells = cells.of_releases(session, [known], policies)
     else:
         all_cells = query("overlays/count_all_cells")
         of_cells = cells.of_releases(session, [known], policies, count=all_cells)
-        results = {number: increment.results(number, numbers) for number in policies}
-        pairs = {number: increment.pair(number) for number in policies}
+        results = increment.results(numbers)
+        pairs = increment.compared()
         increment.end()
         if None in results.values():
             session.pg.execute(sql.SQL("DROP TABLE {}").format(CELLS))
@@ -247,7 +246,7 @@ def _count_first(session: Session, compared: _Compared) -> Figures:
     session.pg.execute(query("first/count"))
     session.pg.execute(sql.SQL("ANALYZE {}").format(COUNTED))
     pair = cells.first_pair(session, compared.known, policy)
-    results = {number: tuple(cells.of_first(session, policy, numbers))}
+    results = {number: tuple(cells.of_first(session, number, policy, numbers))}
     session.pg.execute(sql.SQL("DROP TABLE {}").format(COUNTED))
     changed = {number: compared.changed.get(number, 0)}
     return Figures((number,), pair.persons, numbers, results, {number: pair}, changed)
@@ -274,15 +273,14 @@ def _results(
     known: Mapping[int, tuple[CheckResult, ...] | None],
 ) -> dict[int, tuple[CheckResult, ...]]:
     """Count what the cells achieve by the values of each release, where that is not known."""
-    results = {}
-    for number, found in known.items():
-        if found is None:
-            memory.rows(session, compared.known, number, BEFORE)
-            policy = compared.policies[number]
-            found = tuple(cells.of_values(session, policy, numbers))  # noqa: PLW2901
-            session.pg.execute(sql.SQL("DROP TABLE {}").format(BEFORE))
-        results[number] = found
-    return results
+    missing = {
+        number: compared.policies[number] for number, found in known.items() if found is None
+    }
+    counted = cells.of_values(session, compared.known, missing, numbers)
+    return {
+        number: tuple(counted[number]) if found is None else found
+        for number, found in known.items()
+    }
 
 
 def _pairs(
@@ -290,14 +288,10 @@ def _pairs(
 ) -> dict[int, Against]:
     """Hold the newest release against others, where that is not known."""
     pairs = {number: pair for number, pair in known.items() if pair is not None}
-    missing = known.keys() - pairs.keys()
+    missing = {number: number for number, pair in known.items() if pair is None}
     if missing:
         memory.rows(session, compared.known, max(compared.policies), NOW)
-    for number in missing:
-        memory.rows(session, compared.known, number, BEFORE)
-        pairs[number] = cells.against(session, compared.known, number, compared.policies)
-        session.pg.execute(sql.SQL("DROP TABLE {}").format(BEFORE))
-    if missing:
+        pairs |= cells.against(session, compared.known, missing, compared.policies)
         session.pg.execute(sql.SQL("DROP TABLE {}").format(NOW))
     return {number: pairs[number] for number in known}
 

@@ -67,8 +67,11 @@ def is_shown(session: Session, release: Release, info: TableInfo) -> sql.Compose
     known = memory.of_series(session, release.table, release.relation)
     if release.id not in known.relations:
         return None
-    first, remembered = known.first(release.relation), sql.Identifier("remembered")
-    own = [n for n, name in known.relations.items() if name == release.relation]
+    own = {
+        number: first
+        for number, first in known.firsts().items()
+        if number <= release.id and known.relations[number] == release.relation
+    }
     names = [sql.Identifier(f"text_{place}") for place in range(len(known.person))]
     texts = [
         sql.SQL("{} AS {}").format(equal_text(info.column(column), sql.Identifier(column)), name)
@@ -80,16 +83,15 @@ def is_shown(session: Session, release: Release, info: TableInfo) -> sql.Compose
         person=template("persons/person_hash", person=person),
         texts=sql.SQL(", ").join(texts),
         key=sql.Literal(known.key),
-        relation=sql.Literal(first),
-        releases=sql.Literal([number for number in own if number <= release.id]),
-        shown=memory.shown(release.id, first=first, entries=remembered),
+        entries=memory.entries_of(own),
+        shown=known.shown(release.id, entries=sql.Identifier("remembered")),
     )
 
 
 def _count(session: Session, known: Memory, number: int) -> int:
     """Count everybody whom a release showed."""
-    shown = memory.shown(number, first=known.first(known.relations[number]))
-    row = session.pg.execute(template("overlays/count_shown", shown=shown)).fetchone()
+    counted = template("overlays/count_shown", shown=known.shown(number))
+    row = session.pg.execute(counted).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always has a row
     persons: int = row[0]
     return persons

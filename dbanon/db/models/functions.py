@@ -122,6 +122,35 @@ def arithmetic(model: str, values: Mapping[str, sql.Composable]) -> sql.Composed
     return sql.SQL(text).format(**values, **within)
 
 
+def judgement(
+    name: str, values: Mapping[str, sql.Composable], *, given: sql.Composable
+) -> sql.Composed:
+    """Compose what judges classes by a model: a row, as its check returns.
+
+    values: of its parameters, by name; given: what its fragment reads, a part of a WITH clause.
+    """
+    model = MODELS[name]
+    failing = fails(model, values)
+    required, worst = _judged(model, values, failing)
+    return _inline(
+        "checks/judge",
+        **_types(model),
+        input=given,
+        arithmetic=arithmetic(name, values),
+        required=required,
+        worst=worst,
+        fails=failing,
+    )
+
+
+def _types(model: type[Model]) -> dict[str, sql.Composable]:
+    """Return the types of what a model requires and of what a class achieves."""
+    return {
+        "of_required": TYPES[int] if model.counts else TYPES[float],
+        "of_achieved": sql.SQL("bigint") if model.counts else TYPES[float],
+    }
+
+
 def fails(model: type[Model], values: Mapping[str, sql.Composable]) -> sql.Composed:
     """Compose when a class ``e`` does not meet a model; what cannot be compared does not."""
     conditions = [_holds(model, model.limit, values, bound=model.bound)]
@@ -168,8 +197,6 @@ def _inline(name: str, **slots: sql.Composable) -> sql.Composed:
 def _create_check(name: str) -> sql.Composed:
     model, check = MODELS[name], check_name(name)
     values = {parameter: _named(check, parameter) for parameter in model.parameters()}
-    failing = fails(model, values)
-    required, worst = _judged(model, values, failing)
     declared = list(_arguments(model))
     return template(
         "checks/create_check",
@@ -179,15 +206,14 @@ def _create_check(name: str) -> sql.Composed:
             for argument, kind, default in declared
         ),
         types=sql.SQL(", ").join(kind for _, kind, _ in declared),
-        of_required=TYPES[int] if model.counts else TYPES[float],
-        of_achieved=sql.SQL("bigint") if model.counts else TYPES[float],
+        **_types(model),
         allowed=sql.SQL("\n                    AND ").join(_allowed(model, values)),
         refusal=sql.Literal(f"{check} needs {_needs(model)}"),
-        input=_inline(_INPUTS[model.scope]),
-        arithmetic=arithmetic(name, {**values, "tree": _named(check, "tree")}),
-        required=required,
-        worst=worst,
-        fails=failing,
+        judged=judgement(
+            name,
+            {**values, "tree": _named(check, "tree")},
+            given=_inline(_INPUTS[model.scope]),
+        ),
         sentence=sql.Literal(_opened("models", _place(name))[0]),
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from dbanon.db.models.functions import check_name
+from dbanon.db.models.functions import TYPES, check_name, judgement
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.registry import MODELS
@@ -77,6 +77,18 @@ def model_statement(
         sql.Identifier("dbanon", check_name(spec.name)),
         sql.SQL(", ").join([relation, *columns, *named]),
     )
+
+
+def judged_inline(demand: Demand, *, given: sql.Composable) -> sql.Composed:
+    """Compose the check of a model of a sensitive column as a part of a statement.
+
+    given: the ``cells`` and ``classes`` that it reads, as the check makes them of a relation.
+    """
+    known, values = MODELS[demand.spec.name].parameters(), {}
+    for name, value in arguments(demand.spec).items():
+        literal = sql.Literal(list(value) if isinstance(value, tuple) else value)
+        values[name] = sql.SQL("{}::{}").format(literal, TYPES[known[name].kind])
+    return judgement(demand.spec.name, values, given=given)
 
 
 def tree_document(tree: Taxonomy) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from psycopg import sql
 
@@ -183,7 +183,12 @@ def judge_persons(
     statement = persons_statement(persons, demand, subject=subject)
     found = session.pg.execute(statement).fetchone()
     assert found is not None  # noqa: S101 - an aggregate always has a row
-    required, least, most, classes, below, above, members = found
+    return result_of_persons(demand, found, column=column)
+
+
+def result_of_persons(demand: Demand, row: Sequence[Any], *, column: str) -> CheckResult:
+    """Return what a row of ``persons_statement`` says; column: as the result names it."""
+    required, least, most, classes, below, above, members = row
     at_most = MODELS[demand.spec.name].bound is Bound.AT_MOST
     failing = above if at_most else below
     return CheckResult(
@@ -210,6 +215,11 @@ def judge_rows(
     table = sql.SQL("{}::regclass").format(sql.Literal(rows.as_string(session.pg)))
     row = session.pg.execute(model_statement(table, demand, trees=trees)).fetchone()
     assert row is not None  # noqa: S101 - a check always has a row
+    return result_of_rows(demand, row, column=column)
+
+
+def result_of_rows(demand: Demand, row: Sequence[Any], *, column: str) -> CheckResult:
+    """Return what a row of the check of a model says; column: as the result names it."""
     required, achieved, classes, failing, members, found = row
     name, found = demand.spec.name, Verdict(found)
     return CheckResult(name, column, required, achieved, classes, failing, members, found)

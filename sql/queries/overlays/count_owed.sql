@@ -16,8 +16,7 @@ small AS MATERIALIZED (
     HAVING count(*) < %(most)s
 ),
 stay AS (
-    SELECT s.cell, s.persons, e.relation, e.release_id, e.class,
-           lead(e.release_id) OVER (PARTITION BY e.person, e.relation ORDER BY e.release_id) AS until
+    SELECT s.cell, s.persons, e.relation, e.release_id, e.class, e.until
       FROM small AS s
       JOIN member AS m ON m.cell = s.cell
       JOIN pg_temp.history_entries AS e ON e.person = m.person

@@ -18,6 +18,6 @@ near AS MATERIALIZED (
       FROM pg_temp.history_entries AS e
      WHERE e.shown IN (SELECT s.shown FROM shown AS s)
 )
-SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.shown, e.held, e.place
+SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until, e.shown, e.held, e.place
   FROM pg_temp.history_entries AS e
  WHERE e.person IN (SELECT n.person FROM near AS n)

@@ -5,10 +5,8 @@
   CROSS JOIN (SELECT {texts}) AS p
   WHERE k.key_id = {key}) IN (
     WITH remembered AS MATERIALIZED (
-        SELECT m.release_id, {relation}::bigint AS relation, e.person, e.class, e.value_id,
+        SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
                e.class AS shown, 1::bigint AS place
-          FROM dbanon.history_member AS m
-         CROSS JOIN LATERAL unnest(m.persons, m.classes, m.value_ids) AS e (person, class, value_id)
-         WHERE m.release_id = ANY({releases}::bigint[])
+          FROM ({entries}) AS e
     )
     SELECT o.person FROM ({shown}) AS o)

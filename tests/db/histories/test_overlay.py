@@ -442,13 +442,13 @@ def carried(monkeypatch):
 
         def counting(*arguments):
             figures = carry_on(*arguments)
-            found[name if figures is not None else "anew"] += 1
+            found.update("anew" if one is None else name for one in figures.values())
             return figures
 
         return counting
 
     monkeypatch.setattr(increments, "_SHARE", 1)
-    for name in ("results", "pair"):
+    for name in ("results", "compared"):
         monkeypatch.setattr(increments.Increment, name, counted(name))
     return found
 
@@ -533,7 +533,7 @@ def test_a_release_counts_only_those_whom_it_concerns(people, carried):
             *((40 * number + i, f"new {number}", "ab"[i % 2], None) for i in range(4)),
         ]
         found = note(people, number, rows)
-        assert {"results": number, "pair": number} == carried
+        assert {"results": number, "compared": number} == carried
         assert (True, 40 + 4 * (number - 1)) == (found.holds, found.persons)
     assert (found,) == dbanon.history(TABLE, settings=people.settings).compositions
 
