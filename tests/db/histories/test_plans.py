@@ -3,6 +3,7 @@
 import pytest
 from psycopg import sql
 
+from dbanon.db.histories import memory
 from dbanon.db.queries import template
 
 SIZE = 2000
@@ -11,12 +12,22 @@ INSERT INTO dbanon.history_value (table_schema, table_name, digest, value)
 SELECT 'public', %s, sha256(i::text::bytea), jsonb_build_object('wage', i)
   FROM generate_series(1, %s) AS i
 """
-ROWS = """
-CREATE TEMPORARY TABLE {} AS
-SELECT gen_random_uuid() AS person, v.value_id, v.value_id / 6 AS shown, 1::bigint AS place
-  FROM dbanon.history_value AS v
- WHERE v.table_name = 'people'
+ENTRIES = """
+CREATE TEMPORARY TABLE entries AS
+SELECT r.release_id, 1::bigint AS relation, v.person, v.value_id / 6 AS class, v.value_id,
+       nullif(r.release_id + 1, 3) AS until, v.value_id / 6 AS shown, v.value_id AS held,
+       1::bigint AS place
+  FROM generate_series(1::bigint, 2) AS r (release_id)
+ CROSS JOIN (SELECT gen_random_uuid() AS person, h.value_id
+               FROM dbanon.history_value AS h
+              WHERE h.table_name = 'people') AS v
 """
+NOW = """
+CREATE TEMPORARY TABLE now AS
+SELECT e.person, e.class, e.value_id, e.shown, e.place FROM entries AS e WHERE e.release_id = 2
+"""
+HERE = sql.Identifier("pg_temp", "entries")
+SHOWN = memory.shown_by_each(HERE)
 
 
 @pytest.fixture
@@ -26,11 +37,10 @@ def session(database):
         connection.execute(VALUES, ("others", 20))
         connection.execute("ANALYZE dbanon.history_value")
         connection.execute(VALUES, ("people", SIZE))
-        for name in ("before", "now"):
-            connection.execute(sql.SQL(ROWS).format(sql.Identifier(name)))
-            connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(name)))
+        connection.execute(ENTRIES)
+        connection.execute(NOW)
         connection.execute("CREATE TEMPORARY TABLE cells AS SELECT person, shown AS cell FROM now")
-        connection.execute("ANALYZE cells")
+        connection.execute("ANALYZE entries, now, cells")
         yield connection
 
 
@@ -40,30 +50,50 @@ def plan(session, statement):
 
 
 def test_unique_numbers_are_not_compared_each_with_each(session):
-    names = {"before": "before", "now": "now", "shown": "before"}
+    names = ("release_id", "shown_id", "relation", "place", "name", "l")
     statement = template(
         "overlays/intersect",
-        **{slot: sql.Identifier("pg_temp", name) for slot, name in names.items()},
-        column=sql.Literal("wage"),
-        l=sql.Literal(3),
+        releases=memory.listed([(1, 1, 1, 0, "wage", 3)], *names),
+        columns=sql.Literal(["wage"]),
+        among=HERE,
+        now=sql.Identifier("pg_temp", "now"),
+        before=SHOWN,
+        shown=SHOWN,
     )
     found = plan(session, statement)
     assert "Hash" in found
-    assert "Join Filter" not in found
+    assert [] == compared_each(found)
 
 
 def test_unique_numbers_are_found_by_their_numbers(session):
-    statement = template(
+    overlay = template(
         "overlays/overlay",
-        overlay=sql.Identifier("overlay"),
-        state=sql.Identifier("pg_temp", "now"),
+        shown=SHOWN,
         cells=sql.Identifier("pg_temp", "cells"),
-        columns=sql.SQL(", v.value ->> 'wage' AS wage"),
         names=sql.SQL(", u.wage"),
         known_as=sql.Identifier("cell"),
         cell=sql.Identifier("c0"),
         person=sql.Identifier("c1"),
     )
+    statement = template(
+        "overlays/judge",
+        columns=sql.SQL(", v.value ->> 'wage' AS wage"),
+        among=HERE,
+        releases=memory.listed([(1, 1, 1), (2, 2, 1)], "release_id", "shown_id", "relation"),
+        overlay=overlay,
+        judged=sql.SQL("SELECT count(*) FROM overlay"),
+    )
     found = plan(session, statement)
     assert "Hash" in found
-    assert "Join Filter" not in found
+    assert [] == compared_each(found)
+
+
+def test_who_is_remembered_is_told_by_until_when(session):
+    found = plan(session, memory.entries_of({1: 1, 2: 1}))
+    assert "Hash" in found
+    assert [] == compared_each(found)
+
+
+def compared_each(found):
+    """Return the joins of a plan that look at every pair of rows."""
+    return [line for line in found.splitlines() if "Join Filter" in line]
