@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
+_NAME = re.compile(r"^\n?-- name: (\w+)\n", re.MULTILINE)
 
 
 def _folder(name: str) -> Path:
@@ -20,11 +22,28 @@ def migrations() -> Path:
 
 @cache
 def sql(kind: str, name: str) -> str:
-    """Return the text of ``sql/<kind>/<name>.sql``.
-
-    kind: a folder, such as queries; name: with its family, such as ``catalog/columns``.
-    """
+    """Return the text of ``sql/<kind>/<name>.sql``; kind: functions or models."""
     return (_folder("sql") / kind / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def statement(name: str) -> str:
+    """Return the text of a statement, named with its family: ``turns.take``."""
+    family, _, own = name.partition(".")
+    return _family(family)[own]
+
+
+def statement_names() -> tuple[str, ...]:
+    """Return the names of all statements, with their families, sorted."""
+    families = sorted(path.stem for path in _folder("sql").glob("*.sql"))
+    return tuple(f"{family}.{name}" for family in families for name in _family(family))
+
+
+@cache
+def _family(name: str) -> dict[str, str]:
+    """Return the statements of ``sql/<name>.sql``, each of which stands below its name."""
+    text = (_folder("sql") / f"{name}.sql").read_text(encoding="utf-8")
+    _, *parts = _NAME.split(text)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 def sql_names(kind: str) -> tuple[str, ...]:

@@ -86,18 +86,18 @@ TARGETS = {
     "dbanon/db/histories/joint.py": [*_JOINT, "tests/security/histories/test_linked_releases.py"],
     "dbanon/db/proofs/linked.py": _JOINT,
     "sql/functions/check_anatomy.sql": ["tests/db/proofs/test_check_anatomy.py"],
-    "sql/queries/leavers/discard.sql": ["tests/security/histories/leavers/test_erasure.py"],
-    "sql/queries/leavers/find.sql": ["tests/security/histories/leavers/test_erasure.py"],
-    "sql/queries/overlays/count_cells.sql": [*_JOINT, *_OVERLAYS],
-    "sql/queries/pseudonyms/known_by_key.sql": _PSEUDONYMS,
-    "sql/templates/histories/shown.sql": _OVERLAYS,
-    "sql/templates/overlays/cells.sql": _OVERLAYS,
-    "sql/templates/overlays/compare.sql": _OVERLAYS,
-    "sql/templates/overlays/intersect.sql": _OVERLAYS,
-    "sql/templates/overlays/link.sql": _JOINT,
-    "sql/templates/overlays/linked_cells.sql": _JOINT,
-    "sql/templates/proofs/cell_members.sql": _JOINT,
-    "sql/templates/proofs/prove_cells.sql": _JOINT,
+    "sql/standing.sql#discard_leavers": ["tests/security/histories/leavers/test_erasure.py"],
+    "sql/standing.sql#find_leavers": ["tests/security/histories/leavers/test_erasure.py"],
+    "sql/overlays.sql#count_cells": [*_JOINT, *_OVERLAYS],
+    "sql/histories.sql#known_by_key": _PSEUDONYMS,
+    "sql/histories.sql#shown": _OVERLAYS,
+    "sql/overlays.sql#cells": _OVERLAYS,
+    "sql/overlays.sql#compare": _OVERLAYS,
+    "sql/overlays.sql#intersect": _OVERLAYS,
+    "sql/overlays.sql#link": _JOINT,
+    "sql/overlays.sql#linked_cells": _JOINT,
+    "sql/proofs.sql#cell_members": _JOINT,
+    "sql/proofs.sql#prove_cells": _JOINT,
     "dbanon/db/models/functions.py": [
         "tests/db/proofs/test_checks.py",
         "tests/db/proofs/test_model_checks.py",
@@ -121,34 +121,34 @@ TARGETS = {
     "sql/functions/tally.sql": ["tests/db/proofs/test_model_checks.py"],
     "sql/models/anonymity/k_anonymity.sql": ["tests/db/proofs/test_checks.py"],
     "sql/models/diversity/l_diversity.sql": ["tests/db/proofs/test_checks.py"],
-    "sql/queries/releases/broken_seals.sql": ["tests/security/test_immutable.py"],
-    "sql/queries/identity/foreign_code.sql": ["tests/security/names/test_owner.py", *_NAMES],
-    "sql/queries/identity/moved_names.sql": [*_OPENED, *_NAMES],
-    "sql/queries/identity/opened_relations.sql": [*_OPENED, *_NAMES],
-    "sql/queries/reach/by_reading.sql": ["tests/security/readers/test_reach.py", *_REACH],
-    "sql/queries/reach/by_writing.sql": _REACH,
-    "sql/queries/reach/in_statements.sql": _REACH,
-    "sql/queries/reach/private.sql": ["tests/security/readers/test_reach.py", *_REACH],
-    "sql/queries/reach/readers.sql": ["tests/security/readers/test_reach.py", *_REACH],
-    "sql/queries/identity/serves_release.sql": _NAMES,
-    "sql/templates/checks/create_check.sql": [
+    "sql/releases.sql#broken_seals": ["tests/security/test_immutable.py"],
+    "sql/identity.sql#foreign_code": ["tests/security/names/test_owner.py", *_NAMES],
+    "sql/identity.sql#moved_names": [*_OPENED, *_NAMES],
+    "sql/identity.sql#opened_relations": [*_OPENED, *_NAMES],
+    "sql/reach.sql#by_reading": ["tests/security/readers/test_reach.py", *_REACH],
+    "sql/reach.sql#by_writing": _REACH,
+    "sql/reach.sql#in_statements": _REACH,
+    "sql/reach.sql#private": ["tests/security/readers/test_reach.py", *_REACH],
+    "sql/reach.sql#readers": ["tests/security/readers/test_reach.py", *_REACH],
+    "sql/identity.sql#serves_release": _NAMES,
+    "sql/checks.sql#create_check": [
         "tests/db/proofs/test_checks.py",
         "tests/db/proofs/test_model_checks.py",
         "tests/db/proofs/test_population_checks.py",
     ],
-    "sql/templates/guards/guard_body.sql": _GUARDS,
-    "sql/templates/guards/guard_first.sql": _GUARDS,
-    "sql/templates/guards/guard_model.sql": ["tests/db/releases/test_guarded_models.py"],
-    "sql/templates/guards/guard_plain.sql": _GUARDS,
-    "sql/templates/guards/guard_route_body.sql": ["tests/db/releases/test_live_partitions.py"],
-    "sql/templates/guards/guard_truncate_body.sql": _GUARDS,
-    "sql/templates/live/live_seen_body.sql": ["tests/db/releases/test_altered_sources.py"],
-    "sql/templates/proofs/prove_keys.sql": ["tests/security/test_keys.py"],
-    "sql/templates/proofs/prove_occurrences.sql": _PERSONS,
-    "sql/templates/proofs/prove_persons.sql": _PERSONS,
-    "sql/templates/proofs/prove_subjects.sql": _PERSONS,
-    "sql/templates/visibility/seen_body.sql": ["tests/e2e/interruptions/test_idle_readers.py"],
-    "sql/templates/live/source_marks.sql": ["tests/db/releases/test_altered_sources.py"],
+    "sql/guards.sql#guard_body": _GUARDS,
+    "sql/guards.sql#guard_first": _GUARDS,
+    "sql/guards.sql#guard_model": ["tests/db/releases/test_guarded_models.py"],
+    "sql/guards.sql#guard_plain": _GUARDS,
+    "sql/guards.sql#guard_route_body": ["tests/db/releases/test_live_partitions.py"],
+    "sql/guards.sql#guard_truncate_body": _GUARDS,
+    "sql/live.sql#live_seen_body": ["tests/db/releases/test_altered_sources.py"],
+    "sql/proofs.sql#prove_keys": ["tests/security/test_keys.py"],
+    "sql/proofs.sql#prove_occurrences": _PERSONS,
+    "sql/proofs.sql#prove_persons": _PERSONS,
+    "sql/proofs.sql#prove_subjects": _PERSONS,
+    "sql/releases.sql#seen_body": ["tests/e2e/interruptions/test_idle_readers.py"],
+    "sql/live.sql#source_marks": ["tests/db/releases/test_altered_sources.py"],
     # Last: those that judge it publish, and take a minute each.
     "dbanon/actions/publication/steps.py": [
         *_PROOF,
@@ -197,29 +197,43 @@ SQL_EDITS = (
 
 @dataclass(frozen=True)
 class Mutant:
-    """One edit: the file, where it begins and ends, what stands there and what is put there."""
+    """One edit of a target: where it begins and ends, what stands there and what is put there."""
 
-    path: str
+    target: str
     start: int
     end: int
     before: str
     after: str
     line: int
 
+    @property
+    def path(self) -> str:
+        return self.target.partition("#")[0]
+
     def __str__(self) -> str:
         was, now = (" ".join(text.split())[:60] for text in (self.before, self.after))
         return f"{self.path}:{self.line}: {was!r} -> {now!r}"
 
 
-def mutants(path: str) -> list[Mutant]:
-    """Return every mutant of a file, in the order of its lines."""
+def mutants(target: str) -> list[Mutant]:
+    """Return every mutant of a file, or of one of its statements, in the order of its lines."""
+    path, _, statement = target.partition("#")
     text = (ROOT / path).read_text(encoding="utf-8")
+    first, last = _span(text, statement) if statement else (0, len(text))
     edits = _python(text) if path.endswith(".py") else _sql(text)
     found = [
-        Mutant(path, start, end, text[start:end], after, text.count("\n", 0, start) + 1)
+        Mutant(target, start, end, text[start:end], after, text.count("\n", 0, start) + 1)
         for start, end, after in edits
+        if first <= start and end <= last
     ]
     return sorted(set(found), key=lambda mutant: (mutant.start, mutant.end, mutant.after))
+
+
+def _span(text: str, statement: str) -> tuple[int, int]:
+    """Return where a statement of a family of SQL begins and ends."""
+    start = text.index(f"-- name: {statement}\n")
+    end = text.find("-- name: ", start + 1)
+    return start, len(text) if end < 0 else end
 
 
 def _python(text: str) -> Iterator[tuple[int, int, str]]:
@@ -288,7 +302,7 @@ def survives(mutant: Mutant, tree: Path, judge: Judge) -> str | None:
             return None
     path.write_text(edited, encoding="utf-8")
     try:
-        return judge(list(dict.fromkeys(TARGETS[mutant.path])))
+        return judge(list(dict.fromkeys(TARGETS[mutant.target])))
     finally:
         path.write_text(text, encoding="utf-8")
 

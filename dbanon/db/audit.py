@@ -44,27 +44,27 @@ def server_version(session: Session) -> tuple[int, str]:
 def role_facts(session: Session, schemas: Iterable[str]) -> RoleFacts:
     """Return what the current role is, who publishes in these schemas."""
     named = {"schemas": [DATA_SCHEMA, *schemas]}
-    row = session.pg.execute(query("session/role_facts"), named).fetchone()
+    row = session.pg.execute(query("session.role_facts"), named).fetchone()
     assert row is not None  # noqa: S101 - the current role always exists
     return RoleFacts(*row)
 
 
 def can_read(session: Session, info: TableInfo) -> bool:
     """Whether the current role may read every column of a relation."""
-    row = session.pg.execute(query("rights/can_read"), (info.oid,)).fetchone()
+    row = session.pg.execute(query("rights.can_read"), (info.oid,)).fetchone()
     return row is not None and row[0]
 
 
 def orphans(session: Session, served: Iterable[Entry]) -> list[tuple[str, str]]:
     """Return the names of release data that belong to none of the served releases, with kinds."""
     needed = [name for release in served for name in needed_tables(release)]
-    rows = session.pg.execute(query("releases/orphans"), (needed,)).fetchall()
+    rows = session.pg.execute(query("releases.orphans"), (needed,)).fetchall()
     return [(name, kind) for name, kind in rows]
 
 
 def private_publications(session: Session) -> list[tuple[str, int]]:
     """Return the publications that include private tables, and how many of these."""
-    return session.pg.execute(query("releases/private_publications")).fetchall()
+    return session.pg.execute(query("releases.private_publications")).fetchall()
 
 
 def view_problems(
@@ -73,7 +73,7 @@ def view_problems(
     """Yield what is wrong with the relation that serves a release."""
     view, row = published.name, None
     if published.relkind == "v":
-        row = session.pg.execute(query("catalog/view_options"), (view.schema, view.name)).fetchone()
+        row = session.pg.execute(query("catalog.view_options"), (view.schema, view.name)).fetchone()
     if row is None:
         yield "it is not a view any more"
         return
@@ -91,6 +91,6 @@ def view_problems(
     if release.kind is ReleaseKind.VIEW:
         needed = triggers(release.data_id, source)
         oids, _, names, modes = map(list, zip(*needed, strict=True))
-        count = session.pg.execute(query("releases/armed_guards"), (oids, names, modes)).fetchone()
+        count = session.pg.execute(query("releases.armed_guards"), (oids, names, modes)).fetchone()
         if count is None or count[0] != len(needed):
             yield "a guard on the source is missing or disabled"

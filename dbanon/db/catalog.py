@@ -58,7 +58,7 @@ def describe(
     hint: what to do next when no relation has a similar name.
     """
     found = session.pg.execute(
-        query("catalog/find_relation"),
+        query("catalog.find_relation"),
         {
             "schemas": list(session.search_path) if name.schema is None else [name.schema],
             "name": name.name,
@@ -85,17 +85,17 @@ def describe(
 
 
 def _below(session: Session, oid: int) -> tuple[Below, ...]:
-    rows = session.pg.execute(query("catalog/below"), {"relation": oid}).fetchall()
+    rows = session.pg.execute(query("catalog.below"), {"relation": oid}).fetchall()
     return tuple(Below(TableName(schema, name), *rest) for schema, name, *rest in rows)
 
 
 def _volatile(session: Session, oid: int) -> tuple[TableName, ...]:
-    rows = session.pg.execute(query("catalog/volatile_functions"), {"relation": oid}).fetchall()
+    rows = session.pg.execute(query("catalog.volatile_functions"), {"relation": oid}).fetchall()
     return tuple(TableName(*row) for row in rows)
 
 
 def _partitions(session: Session, oid: int) -> tuple[Partition, ...]:
-    rows = session.pg.execute(query("catalog/partitions"), (oid,)).fetchall()
+    rows = session.pg.execute(query("catalog.partitions"), (oid,)).fetchall()
     return tuple(
         Partition(oid, TableName(schema, name), kind, tuple(ancestors))
         for oid, schema, name, kind, ancestors in rows
@@ -120,7 +120,7 @@ def _not_found(session: Session, name: TableName) -> str:
 
 
 def _similar(session: Session, name: TableName) -> str | None:
-    rows = session.pg.execute(query("catalog/similar_relations"), {"name": name.name}).fetchall()
+    rows = session.pg.execute(query("catalog.similar_relations"), {"name": name.name}).fetchall()
     return meant(name, [TableName(*row) for row in rows])
 
 
@@ -143,7 +143,7 @@ _COLUMN = (
 
 
 def _columns(session: Session, oid: int) -> tuple[ColumnInfo, ...]:
-    rows = session.pg.execute(query("catalog/columns"), {"relation": oid}).fetchall()
+    rows = session.pg.execute(query("catalog.columns"), {"relation": oid}).fetchall()
     found = (dict(zip(_COLUMN, row, strict=True)) for row in rows)
     return tuple(
         ColumnInfo(
@@ -164,7 +164,7 @@ def _kind(base: str, schema: str, labels: Sequence[str] | None) -> ColumnKind:
 def readable_columns(session: Session, info: TableInfo, names: Collection[str]) -> set[str]:
     """Return those of some columns of a table that the current role may read."""
     asked = {"relation": info.oid, "names": list(names)}
-    return {name for (name,) in session.pg.execute(query("catalog/readable_columns"), asked)}
+    return {name for (name,) in session.pg.execute(query("catalog.readable_columns"), asked)}
 
 
 def require_readable(session: Session, info: TableInfo) -> None:
@@ -179,7 +179,7 @@ def require_readable(session: Session, info: TableInfo) -> None:
 
 def unique_columns(session: Session, info: TableInfo) -> list[tuple[str, ...]]:
     """Return the columns of every UNIQUE index of a table, partial ones included."""
-    rows = session.pg.execute(query("catalog/unique_columns"), {"relation": info.oid}).fetchall()
+    rows = session.pg.execute(query("catalog.unique_columns"), {"relation": info.oid}).fetchall()
     return [tuple(columns) for (columns,) in rows]
 
 
@@ -188,7 +188,7 @@ def foreign_keys(session: Session, info: TableInfo) -> list[ForeignKey]:
 
     A view shows a column if it has one of the same name.
     """
-    rows = session.pg.execute(query("catalog/foreign_keys"), {"relation": info.oid}).fetchall()
+    rows = session.pg.execute(query("catalog.foreign_keys"), {"relation": info.oid}).fetchall()
     shown = {column.name for column in info.columns}
     keys = [ForeignKey(tuple(columns), TableName(*name)) for columns, *name in rows]
     return [key for key in keys if shown.issuperset(key.columns)]

@@ -33,7 +33,7 @@ def is_loaded(session: Session, table: TableName) -> bool:
 
 def load(session: Session, table: TableName, text: bytes, *, delimiter: str) -> None:
     """Create a table from ``sql/templates/demo/create_demo_<name>.sql`` and COPY its rows in."""
-    session.pg.execute(template(f"demo/create_demo_{table.name}", table=relation(table)))
+    session.pg.execute(template(f"demo.create_demo_{table.name}", table=relation(table)))
     header, _, _ = text.partition(b"\n")
     columns = header.decode().strip().split(delimiter)
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv, HEADER, DELIMITER {})").format(
@@ -48,7 +48,7 @@ def load(session: Session, table: TableName, text: bytes, *, delimiter: str) -> 
 
 def make(session: Session, table: TableName) -> None:
     """Create a table with its rows from ``sql/templates/demo/create_demo_<name>.sql``."""
-    session.pg.execute(template(f"demo/create_demo_{table.name}", table=relation(table)))
+    session.pg.execute(template(f"demo.create_demo_{table.name}", table=relation(table)))
     _mark(session, table, "invented data")
 
 

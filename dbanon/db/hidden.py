@@ -61,7 +61,7 @@ def hidden(session: Session, release: Release) -> Hidden | None:
         identity.hold(session, info)
         identity.admit(session, info)
         names.append(identity.readable(session, info))
-    statement = template("live/count_shown", rows=names[0], groups=names[1])
+    statement = template("live.count_shown", rows=names[0], groups=names[1])
     row = session.pg.execute(statement).fetchone()
     assert row is not None  # noqa: S101 - it counts
     shown, rows, classes = row

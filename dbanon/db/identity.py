@@ -169,7 +169,7 @@ def require_nothing_else(session: Session, also: Iterable[int] = ()) -> None:
     """
     parameters = {"admitted": [*session.admitted, *also]}
     opened = session.pg.execute(
-        query("identity/opened_relations"), parameters, prepare=False
+        query("identity.opened_relations"), parameters, prepare=False
     ).fetchall()
     if opened:
         _refuse([name for (name,) in opened], [name for name, _ in event_triggers(session)])
@@ -177,7 +177,7 @@ def require_nothing_else(session: Session, also: Iterable[int] = ()) -> None:
 
 def event_triggers(session: Session) -> list[tuple[str, TableName]]:
     """Return the event triggers that run at changes of definitions, with their functions."""
-    rows = session.pg.execute(query("identity/event_triggers")).fetchall()
+    rows = session.pg.execute(query("identity.event_triggers")).fetchall()
     return [(quote_identifier(name), TableName(schema, code)) for name, schema, code in rows]
 
 
@@ -189,8 +189,8 @@ def questions(session: Session, info: TableInfo) -> tuple[str, str]:
     names = _names(info)
     cursor = psycopg.ClientCursor(session.pg)
     return (
-        cursor.mogrify(query("identity/moved_names"), _by_name(names)),
-        cursor.mogrify(query("identity/opened_relations"), {"admitted": list(names)}),
+        cursor.mogrify(query("identity.moved_names"), _by_name(names)),
+        cursor.mogrify(query("identity.opened_relations"), {"admitted": list(names)}),
     )
 
 
@@ -202,7 +202,7 @@ def require_nothing(moved: Sequence[str], opened: Sequence[str]) -> None:
 
 def _require_unmoved(session: Session, names: Mapping[int, TableName]) -> None:
     rows = session.pg.execute(
-        query("identity/moved_names"), _by_name(names), prepare=False
+        query("identity.moved_names"), _by_name(names), prepare=False
     ).fetchall()
     _refuse_moved([name for (name,) in rows])
 
@@ -234,7 +234,7 @@ def _refuse(names: Sequence[str], triggers: Sequence[str] = ()) -> None:
 
 def foreign_code(session: Session, info: TableInfo) -> list[tuple[TableName, str]]:
     """Return the functions and views of others that reading may run, with their owners."""
-    rows = session.pg.execute(query("identity/foreign_code"), {"relation": info.oid}).fetchall()
+    rows = session.pg.execute(query("identity.foreign_code"), {"relation": info.oid}).fetchall()
     return [(TableName(schema, name), quote_identifier(owner)) for schema, name, owner in rows]
 
 
@@ -245,7 +245,7 @@ def serves(session: Session, view: int, data_id: int | None) -> bool:
     everybody may read it.
     """
     parameters = {"view": view, "tables": _private_tables(data_id)}
-    row = session.pg.execute(query("identity/serves_release"), parameters).fetchone()
+    row = session.pg.execute(query("identity.serves_release"), parameters).fetchone()
     return row is not None and row[0]
 
 
@@ -292,7 +292,7 @@ def _owned_by_strangers(
     session: Session, schema: str | None, *, view: int, tables: str
 ) -> list[tuple[str, str]]:
     parameters = {"schema": schema, "view": view, "tables": tables}
-    rows = session.pg.execute(query("identity/strangers_publication"), parameters).fetchall()
+    rows = session.pg.execute(query("identity.strangers_publication"), parameters).fetchall()
     return [(name, quote_identifier(owner)) for name, owner in rows]
 
 

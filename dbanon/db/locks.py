@@ -80,7 +80,7 @@ def patiently(
 
 def holders(session: Session, relations: Collection[int]) -> tuple[Holder, ...]:
     """Return who holds any lock on relations, this session left out."""
-    rows = session.pg.execute(query("session/holders"), (list(relations),)).fetchall()
+    rows = session.pg.execute(query("session.holders"), (list(relations),)).fetchall()
     return tuple(Holder(*row) for row in rows)
 
 

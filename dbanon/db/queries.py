@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def query(name: str) -> sql.SQL:
-    """Return the statement of ``sql/queries/<name>.sql``."""
-    return sql.SQL(resources.sql("queries", name))
+    """Return a statement by its family and name: ``turns.take``."""
+    return sql.SQL(resources.statement(name))
 
 
 def template(name: str, **slots: sql.Composable) -> sql.Composed:
-    """Fill the ``{slots}`` of ``sql/templates/<name>.sql``."""
-    return sql.SQL(resources.sql("templates", name)).format(**slots)
+    """Fill the ``{slots}`` of a statement, or of a part of one, by its family and name."""
+    return sql.SQL(resources.statement(name)).format(**slots)
 
 
 def function(name: str) -> sql.SQL:

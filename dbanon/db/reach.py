@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 # A new way is a query of this shape: reader, acting, kind, schema, name, and whether the acting
 # role was given the right itself; and a line for its kind below.
 _WAYS = (
-    "reach/by_reading",
-    "reach/by_writing",
-    "reach/by_rules",
-    "reach/by_code",
-    "reach/by_defaults",
-    "reach/by_server",
-    "reach/by_foreign_servers",
+    "reach.by_reading",
+    "reach.by_writing",
+    "reach.by_rules",
+    "reach.by_code",
+    "reach.by_defaults",
+    "reach.by_server",
+    "reach.by_foreign_servers",
 )
-_WAYS_OF_LIVE_VIEWS = ("reach/in_statements",)
-_SIGNS = ("reach/signs",)
+_WAYS_OF_LIVE_VIEWS = ("reach.in_statements",)
+_SIGNS = ("reach.signs",)
 
 # A right on a relation that lets the owner of a view, a rule or a function use it for others.
 _USES = {
@@ -156,17 +156,17 @@ def _subject(session: Session, *, published: int, source: int) -> dict[str, obje
     ``strangers`` are readers only as everybody is; they count for what happens in statements.
     """
     where: dict[str, object] = {"published": published, "source": source, **_USES}
-    found = _rows(session, "reach/private", where)
+    found = _rows(session, "reach.private", where)
     where |= _arrays([(*row[:2], *row[5:]) for row in found], *_PARTS)
     private = dict.fromkeys(row[:5] for row in found if row[6] != "policy")
     where |= _arrays(list(private), "classes", "oids", "origins", "itself")
     where["relations"] = [oid for _, oid, _, _, is_relation in private if is_relation]
     where["functions"] = [oid for _, oid, _, _, is_relation in private if not is_relation]
     where["family"] = [oid for _, oid, _, itself, _ in private if itself]
-    scene = _rows(session, "reach/scene", where)
+    scene = _rows(session, "reach.scene", where)
     where["live"] = bool(scene)
     where |= _arrays(scene, "scene", "written")
-    readers = _rows(session, "reach/readers", where)
+    readers = _rows(session, "reach.readers", where)
     known = [row for row in readers if not row[3]]
     where |= _arrays(known, "readers", "roles", "names")
     return where | _arrays(readers, "all_readers", "all_roles", "all_names")

@@ -24,7 +24,7 @@ Statement = sql.Composed
 
 def require_roles(session: Session, roles: Sequence[str]) -> None:
     """Raise ConfigError when a grantee is no role of this server; PUBLIC always is one."""
-    rows = session.pg.execute(query("rights/existing_roles"), (list(roles),)).fetchall()
+    rows = session.pg.execute(query("rights.existing_roles"), (list(roles),)).fetchall()
     known = {row[0] for row in rows} | {"public"}
     missing = [role for role in roles if role not in known]
     if missing:
@@ -39,7 +39,7 @@ def lacking_temporary(session: Session, role: str) -> str | None:
 
     Everybody may, until somebody revokes it from PUBLIC.
     """
-    row = session.pg.execute(query("rights/temporary"), (role,)).fetchone()
+    row = session.pg.execute(query("rights.temporary"), (role,)).fetchone()
     if row is None or row[0]:
         return None
     database, grantee = quote_identifier(row[1]), quote_identifier(role)
@@ -62,7 +62,7 @@ def revoke_statement(view: TableName, role: str) -> sql.Composed:
 
 def take_from_all(session: Session, name: TableName) -> None:
     """Take a relation away from everybody but its owner, without a lock that readers stand in."""
-    grants = session.pg.execute(query("rights/grants"), (name.schema, name.name)).fetchall()
+    grants = session.pg.execute(query("rights.grants"), (name.schema, name.name)).fetchall()
     for role in {grantee or "public" for grantee, *_ in grants}:
         session.pg.execute(revoke_statement(name, role))
 
@@ -88,7 +88,7 @@ def direct_grants(
 ) -> list[Direct]:
     """Return what the roles were given on a relation and on schemas."""
     parameters = {"roles": list(roles), "published": published, "schemas": list(schemas)}
-    return [Direct(*row) for row in session.pg.execute(query("rights/direct_grants"), parameters)]
+    return [Direct(*row) for row in session.pg.execute(query("rights.direct_grants"), parameters)]
 
 
 def needed_schemas(
@@ -108,26 +108,26 @@ def needed_schemas(
         "endings": list(served),
         "comments": list(served.values()),
     }
-    rows = session.pg.execute(query("rights/needed_schemas"), parameters).fetchall()
+    rows = session.pg.execute(query("rights.needed_schemas"), parameters).fetchall()
     return {(role, schema): name for role, schema, name in rows}
 
 
 def still_readable_by(session: Session, roles: Sequence[str], *, published: int) -> list[str]:
     """Return those of the roles that can read a relation, by whatever right."""
     parameters = {"roles": list(roles), "published": published}
-    return [row[0] for row in session.pg.execute(query("rights/still_readable_by"), parameters)]
+    return [row[0] for row in session.pg.execute(query("rights.still_readable_by"), parameters)]
 
 
 def readers(session: Session, relations: Sequence[int], *, source: int) -> set[str]:
     """Return who can read one of some relations, by oid; not owners, nor readers of the source."""
     parameters = {"relations": list(relations), "source": source}
-    return {row[0] for row in session.pg.execute(query("rights/readers"), parameters)}
+    return {row[0] for row in session.pg.execute(query("rights.readers"), parameters)}
 
 
 def require_readable(session: Session, roles: Sequence[str], *, published: int) -> None:
     """Raise NotPermitted when a grant did not take: without grant option GRANT only warns."""
     rows = session.pg.execute(
-        query("rights/unreadable_by"), {"roles": list(roles), "published": published}
+        query("rights.unreadable_by"), {"roles": list(roles), "published": published}
     ).fetchall()
     if rows:
         raise NotPermitted(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def statements(session: Session, name: str) -> Iterator[sql.Composed]:
     """Yield what creates a schema, nothing if it exists."""
-    if session.pg.execute(query("catalog/schema_exists"), (name,)).fetchone() is None:
+    if session.pg.execute(query("catalog.schema_exists"), (name,)).fetchone() is None:
         yield sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name))
 
 

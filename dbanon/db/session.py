@@ -114,7 +114,7 @@ class Session:
 
     def _commit(self, transaction: RootTransaction, deed: Deed | None) -> None:
         """Commit; when no answer comes, ask over another connection what became of it."""
-        marks = self.pg.execute(query("session/transaction_marks")).fetchone() or (None, None)
+        marks = self.pg.execute(query("session.transaction_marks")).fetchone() or (None, None)
         if deed is None or marks[0] is None:
             transaction.commit()
             if deed is not None:
@@ -143,7 +143,7 @@ class Session:
         while True:
             with suppress(psycopg.Error, DatabaseError), self.fresh() as other:
                 marks = {"number": number, "run": run}
-                row = other.execute(query("session/transaction_status"), marks).fetchone()
+                row = other.execute(query("session.transaction_status"), marks).fetchone()
                 if row is not None and row[0] in fates:
                     return fates[row[0]]
             if time.monotonic() > deadline:
@@ -175,7 +175,7 @@ class Session:
 
     def allow_memory(self) -> None:
         """Give the sorts and hash tables of the open transaction room for millions of rows."""
-        self.pg.execute(query("session/allow_memory"))
+        self.pg.execute(query("session.allow_memory"))
 
     @contextmanager
     def meanwhile(self, work: Callable[[], object]) -> Iterator[None]:
@@ -199,7 +199,7 @@ class Session:
     @contextmanager
     def sharing_rows(self) -> Iterator[None]:
         """Have workers compute the rows of the statements of the block, if they may."""
-        self.pg.execute(query("session/share_rows"))
+        self.pg.execute(query("session.share_rows"))
         yield
         self.pg.execute("SET LOCAL parallel_tuple_cost TO DEFAULT")
 
@@ -210,9 +210,9 @@ class Session:
         PostgreSQL expects millions of rows of a recursion, and clears a hash table of as many as
         there is room for before it reads the first: most of the time that such a statement takes.
         """
-        row = self.pg.execute(query("session/spare_memory")).fetchone()
+        row = self.pg.execute(query("session.spare_memory")).fetchone()
         yield
-        self.pg.execute(query("session/restore_memory"), row)
+        self.pg.execute(query("session.restore_memory"), row)
 
 
 def _unknown(deed: Deed) -> CommitUnknown:
@@ -261,7 +261,7 @@ def listening(settings: Settings) -> psycopg.Connection:
     try:
         _prepare(pg, settings)
         pg.autocommit = True
-        pg.execute(query("jobs/listen"))
+        pg.execute(query("jobs.listen"))
     except BaseException:
         pg.close()
         raise
@@ -389,11 +389,11 @@ def settings_statements() -> Iterator[sql.SQL | sql.Composed]:
         sql.SQL("({}, {})").format(sql.Literal(name), sql.Literal(value))
         for name, value in _SETTINGS.items()
     )
-    yield template("session/session_settings", settings=sql.SQL(", ").join(pairs))
+    yield template("session.session_settings", settings=sql.SQL(", ").join(pairs))
 
 
 def _require_writable(pg: psycopg.Connection) -> None:
-    row = pg.execute(query("session/takes_writes")).fetchone()
+    row = pg.execute(query("session.takes_writes")).fetchone()
     pg.commit()
     if row is None or not row[0]:
         raise DatabaseError(
@@ -403,7 +403,7 @@ def _require_writable(pg: psycopg.Connection) -> None:
 
 
 def _refuse_superuser(pg: psycopg.Connection, settings: Settings) -> None:
-    row = pg.execute(query("session/acting_superuser")).fetchone()
+    row = pg.execute(query("session.acting_superuser")).fetchone()
     pg.commit()
     if row is not None and not settings.allow_superuser:
         raise NotPermitted(
@@ -414,7 +414,7 @@ def _refuse_superuser(pg: psycopg.Connection, settings: Settings) -> None:
 
 def foreign_event_triggers(pg: psycopg.Connection) -> list[str]:
     """Return a sentence for each event trigger that would run a function of somebody else's."""
-    rows = pg.execute(query("identity/foreign_event_triggers")).fetchall()
+    rows = pg.execute(query("identity.foreign_event_triggers")).fetchall()
     return [
         f"event trigger {quote_identifier(name)} runs {TableName(schema, function)} of"
         f" {quote_identifier(owner)} with this role's rights"

@@ -283,7 +283,7 @@ def test_doctor_asks_each_question_of_reach_once(clinic, monkeypatch):
     asked, original = [], vars(reach)["_rows"]
 
     def rows(session, name, where):
-        if name == "reach/private":
+        if name == "reach.private":
             asked.append((where["published"], where["source"]))
         return original(session, name, where)
 

@@ -57,10 +57,10 @@ ALLOWED = {
     "dbanon/kernels/auto/improve.py": (Purpose.SEARCH, {"make_dice"}),
     "dbanon/kernels/auto/pools.py": (Purpose.SEARCH, {"make_dice"}),
     "dbanon/kernels/random.py": (Purpose.SEARCH, {"make_dice"}),
-    "sql/queries/histories/create_key.sql": (Purpose.HIDING, {"gen_random_uuid"}),
-    "sql/templates/beside/create_buckets.sql": (Purpose.HIDING, {"gen_random_uuid"}),
-    "sql/templates/releases/extend_release.sql": (Purpose.HIDING, {"gen_random_uuid"}),
-    "sql/templates/releases/release_rows.sql": (Purpose.HIDING, {"gen_random_uuid"}),
+    "sql/histories.sql: create_key": (Purpose.HIDING, {"gen_random_uuid"}),
+    "sql/beside.sql: create_buckets": (Purpose.HIDING, {"gen_random_uuid"}),
+    "sql/releases.sql: extend_release": (Purpose.HIDING, {"gen_random_uuid"}),
+    "sql/releases.sql: release_rows": (Purpose.HIDING, {"gen_random_uuid"}),
 }
 SECRET = {"urandom", "secrets.", "gen_random_uuid"}
 IN_PYTHON = re.compile(
@@ -72,10 +72,18 @@ IN_SQL = re.compile(
 )
 
 
-def generators(path):
-    """Return the names of what draws random numbers in a file, but for annotations and comments."""
-    text = path.read_text()
-    if path.suffix == ".sql":
+def parts(path):
+    """Yield the name and the text of a file, of SQL of each statement that has a name in it."""
+    name, text = path.relative_to(ROOT).as_posix(), path.read_text()
+    first, *others = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)
+    yield name, first
+    for statement, its in zip(others[::2], others[1::2], strict=True):
+        yield f"{name}: {statement}", its
+
+
+def generators(name, text):
+    """Return the names of what draws random numbers in a text, but for annotations and comments."""
+    if ".sql" in name:
         text = re.sub(r"--.*", "", text)
         return {found[0].lower() for found in IN_SQL.finditer(text)}
     text = re.sub(r"np\.random\.(Generator|default_rng)", r"\1", text)
@@ -87,8 +95,8 @@ def generators(path):
 def found():
     """Return the generators of each file that has some."""
     files = [*(ROOT / "dbanon").rglob("*.py"), *(ROOT / "sql").rglob("*.sql")]
-    each = {path.relative_to(ROOT).as_posix(): generators(path) for path in sorted(files)}
-    return {path: names for path, names in each.items() if names}
+    each = {name: generators(name, text) for path in sorted(files) for name, text in parts(path)}
+    return {name: names for name, names in each.items() if names}
 
 
 def test_every_generator_is_listed_with_what_it_is_for():

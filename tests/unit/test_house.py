@@ -84,16 +84,30 @@ def test_steps_return_numbers():
     assert {key: text for key, text in parts.items() if not set(text.split(", ")) <= numbers} == {}
 
 
-@pytest.mark.parametrize("kind", ["functions", "models", "queries", "templates"])
-def test_every_sql_file_opens_with_a_sentence_and_is_used(kind):
-    source = "".join(path.read_text(encoding="utf-8") for path in MODULES)
+@pytest.mark.parametrize("kind", ["functions", "models"])
+def test_every_sql_file_opens_with_a_sentence(kind):
     names = resources.sql_names(kind)
     assert names
     for name in names:
-        first = resources.sql(kind, name).splitlines()[0]
-        assert first.startswith("-- "), name
-        if kind in {"queries", "templates"} and not name.startswith("demo/create_demo_"):
+        assert resources.sql(kind, name).startswith("-- "), name
+
+
+def test_every_statement_opens_with_a_sentence_and_is_used():
+    source = "".join(path.read_text(encoding="utf-8") for path in MODULES)
+    names = resources.statement_names()
+    assert len(names) > 200
+    for name in names:
+        assert resources.statement(name).startswith("-- "), name
+        if not name.startswith("demo.create_demo_"):
             assert f'"{name}"' in source, name
+
+
+def test_a_name_of_a_statement_is_used_once_in_its_family():
+    for path in sorted((Path(__file__).parents[2] / "sql").glob("*.sql")):
+        text = path.read_text(encoding="utf-8")
+        assert text.startswith("-- ")
+        names = re.findall(r"^-- name: (.*)$", text, re.MULTILINE)
+        assert names == sorted(set(names)), path.name
 
 
 def test_the_only_binary_files_that_are_tracked_are_data_and_pictures():

@@ -30,7 +30,7 @@ _MASK = (1 << 30) - 1
 def value_counts(session: Session, info: TableInfo, policy: Policy, rule: ColumnRule) -> pa.Table:
     """Return the distinct values of a column, ``value``, and the rows that have each, ``rows``."""
     statement = template(
-        "blocks/count_values",
+        "persons.count_values",
         value=_exact(info.column(rule.column), rule.role),
         source=identity.readable_elsewhere(session, info),
         selected=transfer.selected(policy, info),
@@ -48,7 +48,7 @@ def read_sample(
         exact = sql.SQL('({}) COLLATE pg_catalog."C"').format(key)
         drawn = sql.SQL("hashtextextended({}, {})").format(exact, drawn)
     most = sql.Literal(round(share * (_MASK + 1)))
-    within = template("blocks/is_drawn", hash=drawn, mask=sql.Literal(_MASK), most=most)
+    within = template("persons.is_drawn", hash=drawn, mask=sql.Literal(_MASK), most=most)
     return transfer.read(session, info, policy, within=within)
 
 

@@ -56,7 +56,7 @@ def sharing(session: Session, snapshot: Snapshot, info: TableInfo) -> Iterator[T
 
 
 def _run(session: Session) -> str:
-    row = session.pg.execute(query("session/server_run")).fetchone()
+    row = session.pg.execute(query("session.server_run")).fetchone()
     return "" if row is None else str(row[0])
 
 

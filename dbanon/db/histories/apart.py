@@ -79,7 +79,7 @@ def _is_same(
     """Whether two relations have the same values in some columns, each as often."""
     values = [sql.SQL("format('%L', s.{})").format(sql.Identifier(name)) for name in names]
     slots = {"values": sql.SQL(", ").join(values), "served": served, "release": release}
-    row = session.pg.execute(template("releases/shows_same_values", **slots)).fetchone()
+    row = session.pg.execute(template("releases.shows_same_values", **slots)).fetchone()
     return row == (True,)
 
 
@@ -103,7 +103,7 @@ def persons_apart(
     if compared:
         first = known.firsts()
         counted = template(
-            "histories/persons_apart",
+            "histories.persons_apart",
             new=known.shown(publication.id),
             former=memory.shown_by_each(),
             releases=memory.listed([(n, first[n]) for n in compared], "shown_id", "relation"),

@@ -83,14 +83,14 @@ def recall(
 def columns(session: Session, table: TableName) -> frozenset[str]:
     """Return the columns of which any release of a table showed the values of single rows."""
     named = {"schema": table.schema, "name": table.name}
-    return frozenset(row[0] for row in session.pg.execute(query("atoms/columns"), named))
+    return frozenset(row[0] for row in session.pg.execute(query("atoms.columns"), named))
 
 
 def _look_up(session: Session, persons: pa.Table, key: object) -> None:
     """Write the keyed hash of each person, with its place, into a temporary table."""
     person = write_persons(session, _READ, persons, beside={})
     slots = {"person": person, "read": _READ, "key": sql.Literal(key)}
-    session.pg.execute(template("atoms/places", **slots))
+    session.pg.execute(template("atoms.places", **slots))
 
 
 def _placed(
@@ -101,7 +101,7 @@ def _placed(
     policies: Sequence[Policy],
 ) -> Remembered:
     asked = {"first": known.first(relation)}
-    rows = session.pg.execute(query("atoms/placed"), asked).fetchall()
+    rows = session.pg.execute(query("atoms.placed"), asked).fetchall()
     place, number, members, listed = zip(*rows, strict=True) if rows else ((), (), (), ())
     of_atom = np.array(number, np.int64)
     _, first, dense = np.unique(of_atom, return_index=True, return_inverse=True)
@@ -122,7 +122,7 @@ def _placed(
 def _values(session: Session, table: TableName) -> dict[str, Values]:
     """Return what is remembered of a table by the numbers of its values."""
     named = {"schema": table.schema, "name": table.name}
-    rows = session.pg.execute(query("atoms/values"), named)
+    rows = session.pg.execute(query("atoms.values"), named)
     return {str(number): json.loads(text, parse_float=Decimal) for number, text in rows}
 
 
@@ -147,11 +147,11 @@ def elsewhere(
     first = known.first(relation)
     if len({*known.relations.values()}) == 1 or known.several:
         return np.zeros(0, np.int64), np.zeros(0, np.int32)
-    session.pg.execute(query("atoms/late"), {"relation": first})
+    session.pg.execute(query("atoms.late"), {"relation": first})
     slots = {"entries": _OF_LATE, "among": memory.ENTRIES, "persons": _LATE}
-    session.pg.execute(template("overlays/entries_of", condition=sql.SQL("true"), **slots))
+    session.pg.execute(template("overlays.entries_of", condition=sql.SQL("true"), **slots))
     memory.cells(session, _LATE_CELLS, entries=_OF_LATE)
-    found = session.pg.execute(query("atoms/elsewhere")).fetchall()
+    found = session.pg.execute(query("atoms.elsewhere")).fetchall()
     for table in (_LATE, _OF_LATE, _LATE_CELLS):
         session.pg.execute(sql.SQL("DROP TABLE {}").format(table))
     places = np.array([row[0] for row in found], np.int64)

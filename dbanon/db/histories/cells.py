@@ -36,7 +36,7 @@ _LEAST = 2  # values that a person is to have where a policy asks for no number 
 
 def of_persons(session: Session, k: int, count: sql.SQL | None = None) -> CheckResult:
     """Count the persons of every cell, by default of those in ``CELLS``."""
-    row = session.pg.execute(count or query("overlays/count_cells"), {"k": k}).fetchone()
+    row = session.pg.execute(count or query("overlays.count_cells"), {"k": k}).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always has a row
     cells, smallest, failing, persons = row
     verdict = Verdict.FAILED if failing else Verdict.PASSED
@@ -72,7 +72,7 @@ def of_releases(
         "relations": [first[number] for number in by_release],
         "ks": [*by_release.values()],
     }
-    row = session.pg.execute(query("overlays/count_owed"), promised).fetchone()
+    row = session.pg.execute(query("overlays.count_owed"), promised).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always has a row
     failing, k, least = row
     if failing:
@@ -132,14 +132,14 @@ def of_values(
     several: set[int] = set()
     if known.several and rows:
         asked = template(
-            "overlays/of_several", releases=memory.listed([*rows.values()], *names), shown=each
+            "overlays.of_several", releases=memory.listed([*rows.values()], *names), shown=each
         )
         several = {row[0] for row in session.pg.execute(asked)}
     found: dict[int, list[CheckResult]] = {number: [] for number in policies}
     for alike in _asked_alike(policies, several, sensitive):
         overlay = _Overlay.of(policies[alike[0]], numbers, sensitive)
         selected = template(
-            "overlays/overlay",
+            "overlays.overlay",
             **overlay.slots,
             shown=each,
             cells=cells,
@@ -175,7 +175,7 @@ def of_first(
 ) -> list[CheckResult]:
     """Return what the classes of the first release of a series achieve, as ``of_values`` does."""
     overlay = _Overlay.of(policy, numbers, None)
-    selected = template("first/overlay", **overlay.slots)
+    selected = template("overlays.overlay_first", **overlay.slots)
     listed = memory.listed([(number,)], "release_id")
     found = overlay.judge(session, selected, releases=listed, among=COUNTED, several=False)
     return [result for _, result in found]
@@ -238,7 +238,7 @@ class _Overlay:
             judged = self._by_person(demand) if by_person else self._by_row(demand)
             result_of = result_of_persons if by_person else result_of_rows
             statement = template(
-                "overlays/judge",
+                "overlays.judge",
                 columns=self.columns,
                 among=among,
                 releases=releases,
@@ -259,7 +259,7 @@ class _Overlay:
             label = sql.SQL("trim_scale({})::text").format(value)
             number = sql.SQL("{}::double precision").format(value)
         given = template(
-            "overlays/input_of_overlay",
+            "overlays.input_of_overlay",
             quasi=identifiers(demand.quasi, of="o"),
             value=sql.Identifier(demand.column),
             label=label,
@@ -292,7 +292,7 @@ def against(
     listed = memory.listed(rows, "release_id", "shown_id", "relation", "k")
     exposures = _exposures(session, known, compared, policies, now=now, before=before, shown=shown)
     found = {}
-    counted = session.pg.execute(template("overlays/compare", releases=listed, **slots))
+    counted = session.pg.execute(template("overlays.compare", releases=listed, **slots))
     for number, persons, smallest, below, in_both in counted:
         found[number] = Against(
             release=number,
@@ -328,7 +328,7 @@ def _exposures(
     if rows:
         names = ("release_id", "shown_id", "relation", "place", "name", "l")
         asked = template(
-            "overlays/intersect",
+            "overlays.intersect",
             releases=memory.listed(rows, *names),
             columns=sql.Literal(sorted({row[4] for row in rows})),
             among=shown,
@@ -347,13 +347,16 @@ def first_pair(session: Session, known: Memory, policy: Policy) -> Against:
     Everybody has one row in it and was never in another class, so that the classes are the cells.
     """
     ((number, relation),) = known.relations.items()
-    row = session.pg.execute(query("first/compare"), {"k": policy.k}).fetchone()
+    row = session.pg.execute(query("overlays.compare_first"), {"k": policy.k}).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always has a row
     persons, smallest, below = row
     exposures = []
     for column, l in required_of(policy, policy).items():
         asked = {"column": column, "l": l}
-        few, to_one = session.pg.execute(query("first/intersect"), asked).fetchone() or (0, 0)
+        few, to_one = session.pg.execute(query("overlays.intersect_first"), asked).fetchone() or (
+            0,
+            0,
+        )
         exposures.append(Exposure(column, l, few, to_one))
     return Against(
         release=number,

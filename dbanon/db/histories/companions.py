@@ -43,7 +43,7 @@ def find(
     asked = {"parts": list(parts), "columns": list(required)}
     key = store.secret_for(session, "companions")
     members: dict[int, list[Candidate]] = {part: [] for part in parts}
-    for part, *candidate in session.pg.execute(query("standing/candidates"), asked):
+    for part, *candidate in session.pg.execute(query("standing.candidates"), asked):
         members[part].append(Candidate(*candidate))
     drawn = {part: draw(found, k, required, key=key) for part, found in members.items()}
     return {part: [one.person for one in found] for part, found in drawn.items() if found}

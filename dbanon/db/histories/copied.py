@@ -29,7 +29,7 @@ _COPIED = sql.Identifier("pg_temp", "history_copied")
 def class_number(publication: Publication, published: sql.Composable) -> sql.Composed:
     """Compose the number of a class by its values, a jsonb object of q1, q2 and so on."""
     columns = sql.Literal(repr([column for column, _ in publication.recodings]))
-    return template("histories/class_number", columns=columns, published=published)
+    return template("histories.class_number", columns=columns, published=published)
 
 
 def number_in_copy(publication: Publication) -> sql.Composed:
@@ -72,7 +72,7 @@ def _published_in_copy(publication: Publication) -> sql.Composed:
 def require_same_members(session: Session, publication: Publication, key: UUID | None) -> None:
     """Raise DatabaseError when a copy shows other classes than are remembered of it."""
     slots = {**of_copy(publication), "key": sql.Literal(key)}
-    same = template("histories/same_members", **slots)
+    same = template("histories.same_members", **slots)
     if session.pg.execute(same).fetchone() != (True,):
         raise DatabaseError(
             f"{publication.view} shows other classes than are remembered of it; nothing was"
@@ -102,16 +102,16 @@ def extend(
     copies.unseal(session, former.release)
     quasi = [sql.Identifier(name) for name, _ in former.recodings]
     changed = [_labels(quasi, sql.SQL("{} AS s").format(former.groups), stored=True)]
-    has_departed = session.pg.execute(query("standing/has_departed")).fetchone() != (False,)
+    has_departed = session.pg.execute(query("standing.has_departed")).fetchone() != (False,)
     if has_departed:
         _take_out(session, former, withdrawn=publication.withdrawn or (), key=key)
-        changed.append(_labels(quasi, template("histories/left", release=former.release)))
+        changed.append(_labels(quasi, template("histories.left", release=former.release)))
     slots = {
         "quasi": sql.SQL(", ").join(sql.SQL("s.{}").format(name) for name in quasi),
         "names": identifiers(f"q{i}" for i, _ in enumerate(quasi, 1)),
         "changed": sql.SQL("\n UNION ALL\n").join(changed),
     }
-    for statement in relations.copy_statements(former, "releases/extend_release", **slots):
+    for statement in relations.copy_statements(former, "releases.extend_release", **slots):
         session.pg.execute(statement)
     if has_departed:
         session.pg.execute(sql.SQL("DROP TABLE {}").format(_COPIED))
@@ -132,11 +132,11 @@ def _take_out(
         published.append(sql.SQL(spelled).format(text))
         remembered.append(sql.SQL(spelled).format(sql.SQL("v.value ->> {}").format(name)))
     array = sql.SQL("ARRAY[{}]::text[]")
-    found = template("histories/copied", **of_copy(former), key=sql.Literal(key))
+    found = template("histories.copied", **of_copy(former), key=sql.Literal(key))
     gone = sql.Literal(list(withdrawn))
-    withdraw = template("histories/withdraw", release=former.release, withdrawn=gone)
+    withdraw = template("histories.withdraw", release=former.release, withdrawn=gone)
     part = template(
-        "histories/part",
+        "histories.part",
         release=former.release,
         remembered=array.format(sql.SQL(", ").join(remembered)),
         values=array.format(sql.SQL(", ").join(published)),

@@ -81,15 +81,15 @@ def keep(session: Session, figures: Figures) -> None:
         "changed": {str(release): rows for release, rows in figures.changed.items()},
     }
     noted = {"release": figures.releases[-1], "figures": Jsonb(document)}
-    session.pg.execute(query("histories/add_figures"), noted)
-    session.pg.execute(query("forgetting/figures"), {"releases": list(figures.releases)})
+    session.pg.execute(query("histories.add_figures"), noted)
+    session.pg.execute(query("histories.forget_figures"), {"releases": list(figures.releases)})
 
 
 def kept(session: Session, known: Memory) -> dict[int, Figures]:
     """Return what is kept of the releases that can be compared, as far as it can be read."""
     asked = {"releases": list(known.relations)}
     found = {}
-    for release, document in session.pg.execute(query("histories/figures"), asked):
+    for release, document in session.pg.execute(query("histories.figures"), asked):
         try:
             found[release] = _read(document, known)
         except (AttributeError, KeyError, TypeError, ValueError):

@@ -200,12 +200,12 @@ def _find_near(session: Session, known: Memory, newest: int) -> sql.Identifier:
     Who was only in the first release of all is in the newest one of its relation as well, in a
     class that may be as it was. With other relations in between, everybody may be concerned.
     """
-    for name in ("overlays/find_newest", "overlays/find_earlier"):
+    for name in ("overlays.find_newest", "overlays.find_earlier"):
         session.pg.execute(query(name), {"newest": newest})
     near, first = memory.ENTRIES, min(known.relations)
     if known.relations[first] == known.relations[newest]:
         near = _NEAR
-        session.pg.execute(query("overlays/find_near"), {"first": first})
+        session.pg.execute(query("overlays.find_near"), {"first": first})
         session.pg.execute(sql.SQL("ANALYZE {}").format(near))
     memory.cells(session, CELLS, entries=near)
     return near
@@ -216,9 +216,9 @@ def _find_moved(session: Session, near: sql.Identifier) -> tuple[int, bool, int]
 
     Returns how many were in none before, whether cells were split, and how many they all are.
     """
-    session.pg.execute(template("overlays/cells", cells=_LEFT, entries=_EARLIER))
-    session.pg.execute(query("overlays/find_moved"))
-    row = session.pg.execute(query("overlays/count_moved")).fetchone()
+    session.pg.execute(template("overlays.cells", cells=_LEFT, entries=_EARLIER))
+    session.pg.execute(query("overlays.find_moved"))
+    row = session.pg.execute(query("overlays.count_moved")).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always has a row
     for table, condition in ((_OF_MOVED, "true"), (_OF_SPLIT, "p.is_split")):
         _find_entries(session, table, near, persons=_MOVED, condition=condition)
@@ -237,12 +237,12 @@ def _find_paired(
     """Write whom pairs of releases concern, as they were and are; return False if too many."""
     memory.rows(session, known, former, _WAS, entries=_EARLIER)
     memory.rows(session, known, newest, NOW, entries=near)
-    found = session.pg.execute(query("overlays/find_paired")).rowcount
+    found = session.pg.execute(query("overlays.find_paired")).rowcount
     for table in (_WAS, NOW):
         _drop(session, table)
     if found <= most:
         _find_entries(session, _OF_PAIRED, near, persons=_PAIRED)
-        session.pg.execute(query("overlays/find_classes"))
+        session.pg.execute(query("overlays.find_classes"))
         session.pg.execute(sql.SQL("ANALYZE {}").format(_CLASSES))
         memory.rows(session, known, former, _WAS, entries=_OF_PAIRED)
         memory.rows(session, known, newest, _IS, entries=_OF_PAIRED)
@@ -260,7 +260,7 @@ def _find_entries(
 ) -> None:
     """Write what is remembered of some persons."""
     slots = {"entries": entries, "persons": persons, "condition": sql.SQL(condition)}
-    session.pg.execute(template("overlays/entries_of", among=near, **slots))
+    session.pg.execute(template("overlays.entries_of", among=near, **slots))
     session.pg.execute(sql.SQL("ANALYZE {}").format(entries))
 
 

@@ -87,12 +87,12 @@ def prove(session: Session, publications: Sequence[Publication]) -> list[tuple[C
     session.allow_memory()
     found = [memory.of_series(session, one.info.name, one.view) for one in publications]
     memory.unpack(session, found)
-    session.pg.execute(template("overlays/create_linked", linked=_LINKED))
+    session.pg.execute(template("overlays.create_linked", linked=_LINKED))
     for part, (known, one) in enumerate(zip(found, publications, strict=True)):
         memory.rows(session, known, one.id, BEFORE)
         times = sql.SQL("count(*)" if one.policy.rows_per_subject is not None else "''")
         slots = {"linked": _LINKED, "rows": BEFORE, "part": sql.Literal(part), "times": times}
-        session.pg.execute(template("overlays/link", **slots))
+        session.pg.execute(template("overlays.link", **slots))
         session.pg.execute(sql.SQL("DROP TABLE {}").format(BEFORE))
     every = [*range(len(found))]
     results = []
@@ -115,7 +115,7 @@ def _proved(
 ) -> list[CheckResult]:
     """Judge the persons who are shown alike in some of the tables by the values of one release."""
     slots = {"cells": CELLS, "linked": _LINKED, "parts": sql.Literal(list(parts))}
-    session.pg.execute(template("overlays/linked_cells", **slots))
+    session.pg.execute(template("overlays.linked_cells", **slots))
     of_k = replace(cells.of_persons(session, publication.policy.k), column=by)
     found = [
         replace(result, column=f"{result.column} by {by}")
@@ -142,7 +142,7 @@ def _of_one_key(found: Sequence[Memory]) -> bool:
 def _knows_all(session: Session, persons: Memory) -> bool:
     """Whether the table of the persons ever showed everybody whom another one did."""
     asked = {"releases": list(persons.relations)}
-    return session.pg.execute(query("overlays/knows_all"), asked).fetchone() == (True,)
+    return session.pg.execute(query("overlays.knows_all"), asked).fetchone() == (True,)
 
 
 def _judged(
@@ -198,5 +198,5 @@ def _of_values(
 ) -> dict[int, list[CheckResult]]:
     """Judge the cells by the values that releases show, of some of their columns."""
     named = {"schema": known.table.schema, "name": known.table.name}
-    numbers = [row[0] for row in session.pg.execute(query("overlays/numbers"), named)]
+    numbers = [row[0] for row in session.pg.execute(query("overlays.numbers"), named)]
     return cells.of_values(session, known, policies, numbers, sensitive=sensitive)

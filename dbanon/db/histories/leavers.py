@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 
 def find(session: Session, relation: TableName, *, deadline: timedelta | None) -> None:
     """Write who is gone, since when, and whether for too long, into ``history_missed``."""
-    session.pg.execute(query("leavers/find"), {**_named(relation), "deadline": deadline})
+    session.pg.execute(query("standing.find_leavers"), {**_named(relation), "deadline": deadline})
 
 
 def keep(session: Session, relation: TableName) -> None:
     """Remember those of ``history_missed`` whom the next release shows on, and nobody else."""
-    for name in ("leavers/discard", "leavers/keep"):
+    for name in ("standing.discard_leavers", "standing.keep_leavers"):
         session.pg.execute(query(name), _named(relation))
 
 
 def forget(session: Session, relation: TableName) -> None:
     """Forget who is gone of a relation that shows nobody, or that was grouped anew."""
-    session.pg.execute(query("leavers/forget"), _named(relation))
+    session.pg.execute(query("standing.forget_leavers"), _named(relation))
 
 
 def count(session: Session, relation: TableName, *, deadline: timedelta | None) -> Lingering:
     """Return how many a relation shows who are gone, as its last refresh has found."""
     asked = {**_named(relation), "deadline": deadline}
-    row = session.pg.execute(query("leavers/count"), asked).fetchone()
+    row = session.pg.execute(query("standing.count_leavers"), asked).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always has a row
     shown, overdue, since = row
     due = since + deadline if since is not None and deadline is not None else None

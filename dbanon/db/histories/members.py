@@ -48,8 +48,8 @@ def stand(
     """
     with standing(session, publication, rows, persons):
         departed = {"departed": _kept(part), "persons": _kept(0)}
-        session.pg.execute(template("members/departed", **departed))
-        asked = template("members/withdrawn", departed=_kept(part))
+        session.pg.execute(template("standing.departed_of_members", **departed))
+        asked = template("standing.withdrawn_of_members", departed=_kept(part))
         withdrawn = [row[0] for row in session.pg.execute(asked)]
         growth, of_nobody = count_rows(session, _kept(part))
     memory.forget(session, memory.BEFORE)

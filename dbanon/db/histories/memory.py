@@ -114,8 +114,8 @@ def remember(
         "view_name": view.name,
         "several": several,
     }
-    session.pg.execute(query("histories/add_history"), noted)
-    session.pg.execute(query("histories/pack"), noted)
+    session.pg.execute(query("histories.add_history"), noted)
+    session.pg.execute(query("histories.pack"), noted)
     relations, several = {**known.relations, publication.id: view}, known.several or several
     known = replace(known, relations=relations, several=several)
     if is_first:
@@ -130,7 +130,7 @@ def remember(
 def _add_entries(session: Session, known: Memory, publication: Publication) -> None:
     """Add what a release changed to ENTRIES."""
     added = {"release": publication.id, "relation": known.first(publication.view)}
-    session.pg.execute(query("histories/add_entries"), added)
+    session.pg.execute(query("histories.add_entries"), added)
     session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
     _number_sets(session, several=known.several)
     _drop(session, _CHANGES)
@@ -163,10 +163,10 @@ def _find_changes(session: Session, publication: Publication, known: Memory) -> 
     if publication.withdrawn is None:
         newest = sql.Literal(max(known.relations))
         _rows(session, _FORMER, rows_shown(newest, sql.Literal(first)))
-        session.pg.execute(query("histories/find_changes"))
+        session.pg.execute(query("histories.find_changes"))
     else:
         copied.require_same_members(session, publication, known.key)
-        for name in ("histories/narrow", "histories/retain", "histories/find_changes"):
+        for name in ("histories.narrow", "histories.retain", "histories.find_changes"):
             session.pg.execute(query(name))
         _drop(session, BEFORE)
     for table in (_FORMER, _PRESENT):
@@ -231,7 +231,7 @@ def rows(
 
 def _rows(session: Session, name: sql.Identifier, shown: sql.Composed) -> None:
     """Write the rows of a selection into a temporary table."""
-    session.pg.execute(template("histories/rows", rows=name, shown=shown))
+    session.pg.execute(template("histories.rows", rows=name, shown=shown))
     session.pg.execute(sql.SQL("ANALYZE {}").format(name))
 
 
@@ -239,7 +239,7 @@ def rows_shown(
     release: sql.Composable, relation: sql.Composable, *, entries: sql.Identifier = ENTRIES
 ) -> sql.Composed:
     """Compose the rows that a release shows; relation: the first one of its relation."""
-    return template("histories/shown", entries=entries, release=release, relation=relation)
+    return template("histories.shown", entries=entries, release=release, relation=relation)
 
 
 def shown_by_each(entries: sql.Identifier = ENTRIES) -> sql.Composed:
@@ -258,7 +258,7 @@ def listed(rows: Sequence[Sequence[object]], *names: str) -> sql.Composed:
 def entries_of(first: Mapping[int, int]) -> sql.Composed:
     """Compose what is remembered of releases; first: of each, the first one of its relation."""
     slots = {"releases": sql.Literal([*first]), "first": sql.Literal([*first.values()])}
-    return template("histories/entries", **slots)
+    return template("histories.entries", **slots)
 
 
 def cells(session: Session, name: sql.Identifier, *, entries: sql.Identifier = ENTRIES) -> None:
@@ -266,7 +266,7 @@ def cells(session: Session, name: sql.Identifier, *, entries: sql.Identifier = E
 
     entries: what is remembered of the persons who are asked for.
     """
-    session.pg.execute(template("overlays/cells", cells=name, entries=entries))
+    session.pg.execute(template("overlays.cells", cells=name, entries=entries))
     session.pg.execute(sql.SQL("ANALYZE {}").format(name))
 
 
@@ -280,7 +280,7 @@ def known_by_key(session: Session, publication: Publication) -> list[Known]:
     """Return the other releases, of any table, whose persons are known by the key of a release."""
     key = key_of(session, publication.info.name, publication.view)
     asked = {"key": key, "release": publication.id}
-    found = session.pg.execute(query("pseudonyms/known_by_key"), asked)
+    found = session.pg.execute(query("histories.known_by_key"), asked)
     return [Known(TableName(schema, name), *rest) for schema, name, *rest in found]
 
 
@@ -292,12 +292,14 @@ def is_forgotten(session: Session, table: TableName, relation: TableName) -> boo
 
 def may_forget(session: Session) -> bool:
     """Whether this role may delete what is remembered."""
-    return session.pg.execute(query("forgetting/may_forget")).fetchone() == (True,)
+    return session.pg.execute(query("histories.may_forget")).fetchone() == (True,)
 
 
 def forget_series(session: Session, table: TableName, number: int) -> tuple[int, ...]:
     """Delete whom a series showed, by number; return the releases of which that is forgotten."""
-    found = session.pg.execute(query("forgetting/series"), {**_named(table), "series": number})
+    found = session.pg.execute(
+        query("histories.forget_series"), {**_named(table), "series": number}
+    )
     return tuple(row[0] for row in found)
 
 
@@ -308,7 +310,7 @@ def series(session: Session, table: TableName) -> dict[int, int]:
 
 def places(session: Session, table: TableName) -> dict[int, tuple[int, TableName]]:
     """Return series and relation of each remembered release of a table, by number, in order."""
-    rows = session.pg.execute(query("histories/series"), _named(table))
+    rows = session.pg.execute(query("histories.series"), _named(table))
     return {number: (own, TableName(*relation)) for number, own, *relation in rows}
 
 
@@ -325,7 +327,7 @@ def persons_of(session: Session, release: Entry) -> tuple[str, ...] | None:
 
 def changes(session: Session, table: TableName) -> dict[int, int]:
     """Return how many rows each remembered release of a table changed."""
-    return dict(session.pg.execute(query("histories/changes"), _named(table)).fetchall())
+    return dict(session.pg.execute(query("histories.changes"), _named(table)).fetchall())
 
 
 def forget(session: Session, *tables: sql.Identifier) -> None:
@@ -347,13 +349,13 @@ def _latest(
         "view_schema": None if relation is None else relation.schema,
         "view_name": None if relation is None else relation.name,
     }
-    row = session.pg.execute(query("histories/latest_history"), named).fetchone()
+    row = session.pg.execute(query("histories.latest_history"), named).fetchone()
     names = ("person", "key", "exists", "series", "is_forgotten")
     return None if row is None else dict(zip(names, row, strict=True))
 
 
 def _new_key(session: Session) -> UUID:
-    row = session.pg.execute(query("histories/create_key")).fetchone()
+    row = session.pg.execute(query("histories.create_key")).fetchone()
     assert row is not None  # noqa: S101 - an INSERT of one row returns it
     key: UUID = row[0]
     return key
@@ -363,7 +365,7 @@ def _comparable(
     session: Session, table: TableName, where: dict[str, Any], *, until: int | None = None
 ) -> Memory:
     """Return the releases whose persons are remembered alike."""
-    rows = session.pg.execute(query("histories/comparable"), where)
+    rows = session.pg.execute(query("histories.comparable"), where)
     found = [row for row in rows if until is None or row[0] < until]
     return Memory(
         table,
@@ -378,15 +380,15 @@ def _comparable(
 def _unpack(session: Session, found: Sequence[Memory]) -> None:
     """Write what is remembered of releases to ENTRIES."""
     first = {number: one for known in found for number, one in known.firsts().items()}
-    session.pg.execute(query("session/sample_little"))
-    session.pg.execute(template("histories/unpack", entries=entries_of(first)))
+    session.pg.execute(query("session.sample_little"))
+    session.pg.execute(template("histories.unpack", entries=entries_of(first)))
     session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
 
 
 def _number_sets(session: Session, *, several: bool) -> None:
     """Tell persons of several rows in ENTRIES by all of these, where there may be such."""
     if several:
-        session.pg.execute(query("histories/number_sets"))
+        session.pg.execute(query("histories.number_sets"))
         _drop(session, ENTRIES)
         session.pg.execute("ALTER TABLE pg_temp.history_numbered RENAME TO history_entries")
         session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
@@ -406,11 +408,11 @@ def _present(session: Session, publication: Publication, key: UUID | None) -> No
     table = publication.info.name
     slots = {"table_schema": sql.Literal(table.schema), "table_name": sql.Literal(table.name)}
     read = {"codes": publication.codes, "rows": publication.rows}
-    session.pg.execute(template("histories/add_values", **read, **slots))
+    session.pg.execute(template("histories.add_values", **read, **slots))
     read_from = members(publication, key)
     published = sql.SQL("to_jsonb(g) - '{group_id,shown,version,release}'::text[]")
     present = template(
-        "histories/present",
+        "histories.present",
         **{"class": copied.class_number(publication, published)},
         groups=publication.groups,
         key=sql.Literal(key),

@@ -216,7 +216,7 @@ def _counted(
         memory.cells(session, CELLS)
         of_cells = cells.of_releases(session, [known], policies)
     else:
-        all_cells = query("overlays/count_all_cells")
+        all_cells = query("overlays.count_all_cells")
         of_cells = cells.of_releases(session, [known], policies, count=all_cells)
         results = increment.results(numbers)
         pairs = increment.compared()
@@ -243,7 +243,7 @@ def _count_first(session: Session, compared: _Compared) -> Figures:
     """
     ((number, policy),) = compared.policies.items()
     numbers = _numbers(session, compared.known)
-    session.pg.execute(query("first/count"))
+    session.pg.execute(query("overlays.count_first"))
     session.pg.execute(sql.SQL("ANALYZE {}").format(COUNTED))
     pair = cells.first_pair(session, compared.known, policy)
     results = {number: tuple(cells.of_first(session, number, policy, numbers))}
@@ -255,7 +255,7 @@ def _count_first(session: Session, compared: _Compared) -> Figures:
 def _numbers(session: Session, known: Memory) -> tuple[str, ...]:
     """Return the columns all of whose remembered values are numbers."""
     named = {"schema": known.table.schema, "name": known.table.name}
-    return tuple(sorted(row[0] for row in session.pg.execute(query("overlays/numbers"), named)))
+    return tuple(sorted(row[0] for row in session.pg.execute(query("overlays.numbers"), named)))
 
 
 def _of_each(known: Memory, found: Mapping[int, tuple[CheckResult, ...]]) -> Iterator[CellResult]:

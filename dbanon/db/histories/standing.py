@@ -167,7 +167,7 @@ def count_rows(session: Session, departed: sql.Identifier) -> tuple[Growth, int]
 
     departed: whom the next release shows no more.
     """
-    counted = template("members/count_standing", departed=departed)
+    counted = template("standing.count_standing_of_members", departed=departed)
     counts = session.pg.execute(counted).fetchone()
     assert counts is not None  # noqa: S101 - an aggregate always has a row
     *rows, of_nobody = counts
@@ -194,10 +194,10 @@ def standing(
         "table_schema": sql.Literal(table.schema),
         "table_name": sql.Literal(table.name),
     }
-    session.pg.execute(template("histories/source", **slots))
+    session.pg.execute(template("histories.source", **slots))
     session.pg.execute(sql.SQL("ANALYZE {} (person)").format(_SOURCE))
     one_row = publication.policy.subject is None
-    session.pg.execute(query("standing/differing" if one_row else "standing/differing_persons"))
+    session.pg.execute(query("standing.differing" if one_row else "standing.differing_persons"))
     yield known
     for temporary in (_READ, _CODES, _SOURCE, _STANDING):
         session.pg.execute(sql.SQL("DROP TABLE {}").format(temporary))
@@ -205,10 +205,10 @@ def standing(
 
 def _find_members(session: Session) -> None:
     """Write who is in the classes that somebody has left, and in which cells of all releases."""
-    session.pg.execute(query("standing/members"))
+    session.pg.execute(query("standing.members"))
     slots = {"entries": _OF_MEMBERS, "among": memory.ENTRIES, "persons": _MEMBERS}
     condition = sql.SQL("true")
-    session.pg.execute(template("overlays/entries_of", condition=condition, **slots))
+    session.pg.execute(template("overlays.entries_of", condition=condition, **slots))
     memory.cells(session, _CELLS, entries=_OF_MEMBERS)
     session.pg.execute(sql.SQL("ANALYZE {}").format(_MEMBERS))
     session.pg.execute(sql.SQL("DROP TABLE {}").format(_OF_MEMBERS))
@@ -220,7 +220,7 @@ def _read(
     """Write persons and values, each with its place; return the hash of a row's person."""
     codes, objects = combinations.number(rows.columns, publication.info)
     person = write_persons(session, _READ, persons, beside={"code": pa.array(codes)})
-    session.pg.execute(template("histories/codes", codes=_CODES))
+    session.pg.execute(template("histories.codes", codes=_CODES))
     numbers = pa.array(np.arange(len(objects), dtype=np.int32))
     _write(session, _CODES, pa.table([numbers, pa.array(objects, pa.string())], ["code", "value"]))
     return person
@@ -233,9 +233,9 @@ def _write(session: Session, relation: sql.Identifier, table: pa.Table) -> None:
 
 def _counted(session: Session, publication: Publication, terms: Terms, *, key: object) -> Standing:
     leavers.find(session, publication.view, deadline=terms.deadline)
-    session.pg.execute(query("standing/touched"), terms.asked(terms.of_cells))
+    session.pg.execute(query("standing.touched"), terms.asked(terms.of_cells))
     parts: dict[int, list[_Part]] = defaultdict(list)
-    for row in session.pg.execute(query("standing/parts")):
+    for row in session.pg.execute(query("standing.parts")):
         part = _Part(*row)
         parts[part.class_].append(part)
     mixed: Collection[int] = ()
@@ -243,12 +243,12 @@ def _counted(session: Session, publication: Publication, terms: Terms, *, key: o
         told = publication.policy.pseudonym is not None
         mixed = parts.keys() if told else _mixed(session, publication, key=key)
     fate = _departed(session, parts, terms, mixed=mixed)
-    withdrawn = [row[0] for row in session.pg.execute(query("standing/withdrawn"))]
-    fresh = [row[0] for row in session.pg.execute(query("standing/fresh"))]
+    withdrawn = [row[0] for row in session.pg.execute(query("standing.withdrawn"))]
+    fresh = [row[0] for row in session.pg.execute(query("standing.fresh"))]
     returning = _left_behind(session, fate.returning)
     pools = [np.array(fresh, np.int64), *returning]
     asked = {"fresh": len(fresh)}
-    counts = session.pg.execute(query("standing/count_standing"), asked).fetchone()
+    counts = session.pg.execute(query("standing.count_standing"), asked).fetchone()
     assert counts is not None  # noqa: S101 - an aggregate always has a row
     leavers.keep(session, publication.view)
     lingering = leavers.count(session, publication.view, deadline=terms.deadline)
@@ -276,7 +276,7 @@ def _departed(
     _depart(session, fate, drawn)
     if terms.required is None:
         return fate
-    found = session.pg.execute(query("standing/undivided"), terms.asked(terms.k))
+    found = session.pg.execute(query("standing.undivided"), terms.asked(terms.k))
     undivided = {row[0] for row in found}
     if undivided:
         fate = _fate(parts, terms, mixed=mixed, undivided=undivided)
@@ -293,7 +293,7 @@ def _depart(session: Session, fate: _Fate, drawn: Mapping[int, Sequence[UUID]]) 
         "left": [*fate.left, *split],
         "companions": [person for part in split for person in drawn[part]],
     }
-    session.pg.execute(query("standing/departed"), asked)
+    session.pg.execute(query("standing.departed"), asked)
 
 
 def _fate(
@@ -325,7 +325,7 @@ def _mixed(session: Session, publication: Publication, *, key: object) -> set[in
     if not others:
         return set()
     statement = template(
-        "histories/mixed",
+        "histories.mixed",
         **{"class": copied.number_in_copy(publication)},
         quasi=identifiers([name for name, _ in publication.recodings]),
         sensitive=identifiers(sensitive, of="r"),
@@ -374,6 +374,6 @@ def _left_behind(session: Session, parts: Sequence[int]) -> list[NDArray[np.int6
     of before need not differ among them.
     """
     pools: dict[int, list[int]] = defaultdict(list)
-    for part, place in session.pg.execute(query("standing/left_behind"), {"parts": list(parts)}):
+    for part, place in session.pg.execute(query("standing.left_behind"), {"parts": list(parts)}):
         pools[part].append(place)
     return [np.array(places, np.int64) for places in pools.values()]

@@ -35,7 +35,7 @@ def require_lasting_keys(session: Session, publication: Publication, known: Memo
         return
     own = [number for number, name in before.items() if name == publication.view]
     number = max(own or before)
-    row = session.pg.execute(query("standing/newcomers"), {"release": publication.id}).fetchone()
+    row = session.pg.execute(query("standing.newcomers"), {"release": publication.id}).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always has a row
     (fresh,) = row
     if not fresh or 2 * fresh < _least(session, known, number):
@@ -79,8 +79,8 @@ def is_shown(session: Session, release: Release, info: TableInfo) -> sql.Compose
     ]
     person = sql.SQL(", ").join(sql.SQL("p.{}").format(name) for name in names)
     return template(
-        "histories/is_shown",
-        person=template("persons/person_hash", person=person),
+        "histories.is_shown",
+        person=template("persons.person_hash", person=person),
         texts=sql.SQL(", ").join(texts),
         key=sql.Literal(known.key),
         entries=memory.entries_of(own),
@@ -90,7 +90,7 @@ def is_shown(session: Session, release: Release, info: TableInfo) -> sql.Compose
 
 def _count(session: Session, known: Memory, number: int) -> int:
     """Count everybody whom a release showed."""
-    counted = template("overlays/count_shown", shown=known.shown(number))
+    counted = template("overlays.count_shown", shown=known.shown(number))
     row = session.pg.execute(counted).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always has a row
     persons: int = row[0]
@@ -111,8 +111,8 @@ def _present_in_source(publication: Publication, known: Memory) -> sql.Composed:
     columns = [publication.info.column(name) for name in known.person]
     person = [equal_text(column, sql.Identifier("s", column.name)) for column in columns]
     return template(
-        "histories/present_in_source",
-        person=template("persons/person_hash", person=sql.SQL(", ").join(person)),
+        "histories.present_in_source",
+        person=template("persons.person_hash", person=sql.SQL(", ").join(person)),
         source=publication.reading,
         key=sql.Literal(known.key),
     )

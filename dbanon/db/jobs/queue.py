@@ -71,7 +71,7 @@ class Standing:
 def now(session: Session) -> datetime:
     """Return the time by the clock of the database."""
     cursor = session.pg.cursor(row_factory=scalar_row)
-    return cast("datetime", cursor.execute(query("jobs/now")).fetchone())
+    return cast("datetime", cursor.execute(query("jobs.now")).fetchone())
 
 
 def named(table: TableName) -> dict[str, object]:
@@ -127,7 +127,7 @@ class Bell:
 def take(session: Session, moment: datetime) -> Job | None:
     """Take a job, which has to be committed; None if there is none to do."""
     values = {"now": moment, "longest": _LONGEST_PAUSE, "moment": _MOMENT}
-    row = session.pg.execute(query("jobs/take"), values).fetchone()
+    row = session.pg.execute(query("jobs.take"), values).fetchone()
     if row is None:
         return None
     number, schema, name, due_at, attempts, begun_after, begun_at = row
@@ -137,7 +137,7 @@ def take(session: Session, moment: datetime) -> Job | None:
 def hold(session: Session, job: Job) -> bool:
     """Lock a job in the open transaction; False if another worker has it by now."""
     values = {"job": job.id, "attempts": job.attempts}
-    return session.pg.execute(query("jobs/hold"), values).fetchone() is not None
+    return session.pg.execute(query("jobs.hold"), values).fetchone() is not None
 
 
 def end(
@@ -151,8 +151,8 @@ def end(
         "reason": reason,
         "now": now(session),
     }
-    session.pg.execute(query("jobs/end"), values)
-    session.pg.execute(query("jobs/prune"), named(job.table))
+    session.pg.execute(query("jobs.end"), values)
+    session.pg.execute(query("jobs.prune"), named(job.table))
 
 
 def put_back(session: Session, job: Job, *, reason: str | None = None) -> None:
@@ -173,20 +173,20 @@ def put_back(session: Session, job: Job, *, reason: str | None = None) -> None:
     }
 
     def wait() -> None:
-        merged = session.pg.execute(query("jobs/merge"), values).rowcount > 0
-        session.pg.execute(query("jobs/put_back"), values | {"state": "waiting", "merged": merged})
+        merged = session.pg.execute(query("jobs.merge"), values).rowcount > 0
+        session.pg.execute(query("jobs.put_back"), values | {"state": "waiting", "merged": merged})
 
     try:
         locks.patiently(session, wait, on=(), budget=0)
     except locks.Held:
-        session.pg.execute(query("jobs/put_back"), values | {"state": "running", "merged": False})
-    session.pg.execute(query("jobs/tell"))
+        session.pg.execute(query("jobs.put_back"), values | {"state": "running", "merged": False})
+    session.pg.execute(query("jobs.tell"))
 
 
 def standing(session: Session) -> list[Standing]:
     """Return how the jobs of each table stand, by table."""
     cursor = session.pg.cursor(row_factory=dict_row)
-    rows = cursor.execute(query("jobs/standing")).fetchall()
+    rows = cursor.execute(query("jobs.standing")).fetchall()
     return [
         Standing(TableName(row.pop("table_schema"), row.pop("table_name")), **row) for row in rows
     ]

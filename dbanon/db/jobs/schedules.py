@@ -55,7 +55,7 @@ class Schedule:
 def schedules(session: Session) -> list[Schedule]:
     """Return all schedules, by table."""
     cursor = session.pg.cursor(row_factory=dict_row)
-    rows = cursor.execute(query("jobs/schedules")).fetchall()
+    rows = cursor.execute(query("jobs.schedules")).fetchall()
     return [
         Schedule(TableName(row.pop("table_schema"), row.pop("table_name")), **row) for row in rows
     ]
@@ -65,13 +65,13 @@ def store(session: Session, table: TableName, cron: Cron) -> None:
     """Add the schedule of a table, or replace it."""
     values = {"cron": " ".join(cron.expression.split()), "zone": cron.zone}
     now = queue.now(session)
-    session.pg.execute(query("jobs/store"), {**queue.named(table), **values, "now": now})
-    session.pg.execute(query("jobs/tell"))
+    session.pg.execute(query("jobs.store"), {**queue.named(table), **values, "now": now})
+    session.pg.execute(query("jobs.tell"))
 
 
 def remove(session: Session, table: TableName) -> None:
     """Remove the schedule of a table, and its job that has not begun."""
-    session.pg.execute(query("jobs/remove"), queue.named(table))
+    session.pg.execute(query("jobs.remove"), queue.named(table))
 
 
 @dataclass(slots=True)
@@ -136,7 +136,7 @@ def _enter(session: Session, table: TableName, due: datetime, *, now: datetime) 
 
     def enter() -> None:
         values = {**queue.named(table), "due": due, "now": now}
-        session.pg.execute(query("jobs/enter_due"), values)
+        session.pg.execute(query("jobs.enter_due"), values)
 
     try:
         locks.patiently(session, enter, on=(), budget=0)

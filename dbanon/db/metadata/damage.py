@@ -34,7 +34,7 @@ class Missing(NamedTuple):
 
 def missing(session: Session) -> list[Missing]:
     """Return what is gone of the schemas, tables, columns and functions."""
-    found = set(map(tuple, session.pg.execute(query("metadata/parts")).fetchall()))
+    found = set(map(tuple, session.pg.execute(query("metadata.parts")).fetchall()))
     return [part for part in _parts(found) if (part.kind, part.name) not in found]
 
 
@@ -71,13 +71,13 @@ def mend_tables(session: Session) -> list[str]:
     if m.account in tables:
         spending.open_accounts(session)
     if m.policy_version in tables:
-        session.pg.execute(query("metadata/first_versions"))
+        session.pg.execute(query("metadata.first_versions"))
     for part in lost:
         if part.kind == "column" and part.mendable:
             table, _, column = part.name.partition(".")
             described = metadata.tables[f"{SCHEMA}.{table}"].columns[column]
             session.sa.execute(AddColumn(table, described, schema=SCHEMA))
-    session.pg.execute(query("metadata/number_on"))
+    session.pg.execute(query("metadata.number_on"))
     return [table.name for table in tables]
 
 
@@ -92,7 +92,7 @@ def lost_accounts(session: Session) -> list[str]:
 
 def foreign_triggers(session: Session) -> list[tuple[str, TableName, TableName]]:
     """Return name, table and function of others' triggers that call what only ours should."""
-    rows = session.pg.execute(query("metadata/foreign_triggers")).fetchall()
+    rows = session.pg.execute(query("metadata.foreign_triggers")).fetchall()
     return [
         (trigger, TableName(schema, table), TableName(SCHEMA, function))
         for trigger, schema, table, function in rows
@@ -106,7 +106,7 @@ def ledger_is_gone(session: Session) -> bool:
 
 def views_of_data(session: Session) -> list[tuple[TableName, int]]:
     """Return the views over release data, each with the number of the data."""
-    rows = session.pg.execute(query("metadata/views_of_data")).fetchall()
+    rows = session.pg.execute(query("metadata.views_of_data")).fetchall()
     return [(TableName(schema, name), data_id) for schema, name, data_id in rows]
 
 

@@ -321,7 +321,7 @@ def record(
     """
     deed = Deed(f"the check of {report.relation}", "recorded", f"dbanon release show {release}")
     with session.transaction(deed=deed):
-        is_whole, may_write = session.pg.execute(query("rights/can_record")).fetchone() or (0, 0)
+        is_whole, may_write = session.pg.execute(query("rights.can_record")).fetchone() or (0, 0)
         if not is_whole:
             return "not recorded: the ledger has lost a table; dbanon doctor names it"
         if not may_write:

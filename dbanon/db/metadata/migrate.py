@@ -87,7 +87,7 @@ def _install(session: Session) -> Installed:
             f" {revision} and {_FIRST}, then {_INIT} of this program: everything is kept",
         )
     for schema in (SCHEMA, DATA_SCHEMA):
-        if session.pg.execute(query("catalog/schema_exists"), (schema,)).fetchone() is None:
+        if session.pg.execute(query("catalog.schema_exists"), (schema,)).fetchone() is None:
             _create_schema(session, schema)
     _upgrade(session, lost=None if known == revision else revision)
     _grant_on(session, mend_tables(session))
@@ -122,12 +122,12 @@ def _upgrade(session: Session, *, lost: str | None) -> None:
 
 def _grant_on(session: Session, made: list[str]) -> None:
     """Give whoever may publish the rights on tables that were made anew, and no others."""
-    publishers = session.pg.execute(query("metadata/publishers"), {"made": made}).fetchall()
+    publishers = session.pg.execute(query("metadata.publishers"), {"made": made}).fetchall()
     for (role,) in publishers if made else ():
         with session.pg.transaction(force_rollback=True):
             session.pg.execute(_everyday_rights(role, DATA_SCHEMA))
             asked = {"made": made, "role": role}
-            grants = session.pg.execute(query("metadata/rights_on"), asked).fetchall()
+            grants = session.pg.execute(query("metadata.rights_on"), asked).fetchall()
         for (grant,) in grants:
             session.pg.execute(grant)
 
@@ -137,7 +137,7 @@ def grant_everyday(session: Session, role: str, *, views: str) -> None:
 
     Raises NotPermitted for the schema of an extension, whose functions trust what is in it.
     """
-    row = session.pg.execute(query("metadata/extension_in"), (views,)).fetchone()
+    row = session.pg.execute(query("metadata.extension_in"), (views,)).fetchone()
     if row is not None:
         raise NotPermitted(
             f"schema {quote_identifier(views)} is that of the extension {quote_identifier(row[0])}",
@@ -179,7 +179,7 @@ def script(*, role: str | None = None, owner: str | None = None, views: str) -> 
 
 def _everyday_rights(role: str, views: str) -> sql.Composed:
     slots = {"role": sql.Identifier(role), "views": sql.Identifier(views)}
-    return template("session/grant_everyday", **slots)
+    return template("session.grant_everyday", **slots)
 
 
 def _schema_statements(
@@ -207,7 +207,7 @@ def state(session: Session) -> tuple[str | None, str | None]:
 
     Raises NotPermitted for a role that may not read them.
     """
-    row = session.pg.execute(query("metadata/state")).fetchone()
+    row = session.pg.execute(query("metadata.state")).fetchone()
     if row is None:
         return None, None
     exists, readable, installed = row
@@ -239,7 +239,7 @@ def require_current(session: Session) -> None:
 
 def _refuse_strangers(session: Session) -> None:
     """Raise NotPermitted when a role that is no authority here owns a part of the metadata."""
-    row = session.pg.execute(query("metadata/strangers")).fetchone()
+    row = session.pg.execute(query("metadata.strangers")).fetchone()
     if row is not None:
         owned, owner = row
         raise NotPermitted(

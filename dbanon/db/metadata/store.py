@@ -103,7 +103,7 @@ def missing_values_query(name: str, *, table: TableName, column: str) -> str:
         "column": sql.Identifier(column),
         "taxonomy": sql.Literal(name),
     }
-    return printed(template("taxonomies/missing_values", **slots))
+    return printed(template("metadata.missing_values", **slots))
 
 
 def list_taxonomies(session: Session) -> list[dict[str, Any]]:
@@ -246,7 +246,7 @@ def save_baseline(session: Session, table: TableName, baseline: Baseline, *, nam
 
 def baseline(session: Session, info: TableInfo, known: Mapping[str, Taxonomy]) -> Baseline:
     """Return the table as it is now, with the versions of the taxonomies of its policy."""
-    row = session.pg.execute(query("catalog/table_shape"), {"relation": info.oid}).fetchone()
+    row = session.pg.execute(query("catalog.table_shape"), {"relation": info.oid}).fetchone()
     assert row is not None  # noqa: S101 - the relation was just described
     versions = {name: taxonomy.version for name, taxonomy in known.items()}
     return Baseline.from_document({"shape": row[0], "taxonomies": versions})
@@ -259,8 +259,8 @@ def present_name(session: Session, table: TableName, name: str) -> TableName | N
     if before is None or before.oid is None:
         return None
     asked = {"relation": before.oid}
-    shape = session.pg.execute(query("catalog/table_shape"), asked).fetchone()
-    called = session.pg.execute(query("catalog/name_of_relation"), asked).fetchone()
+    shape = session.pg.execute(query("catalog.table_shape"), asked).fetchone()
+    called = session.pg.execute(query("catalog.name_of_relation"), asked).fetchone()
     if shape is None or called is None:
         return None
     now = Baseline.from_document({"shape": shape[0], "taxonomies": {}}).shape

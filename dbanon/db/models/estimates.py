@@ -26,14 +26,14 @@ def statements() -> Iterator[sql.Composed]:
     for name, step in _NUMBERS.items():
         yield _create_share(name, number="pg_catalog.float8", unit="", volatility="IMMUTABLE")
         slots = {"range": sql.SQL(name), "step": sql.Literal(step)}
-        yield template("estimates/create_middle_of_numbers", **slots)
+        yield template("estimates.create_middle_of_numbers", **slots)
     for name, (value, gap) in _TIMES.items():
         # PostgreSQL calls what it does with time zones stable, and takes no more than that in.
         volatility = "STABLE" if value == "timestamptz" else "IMMUTABLE"
         part, epoch = "pg_catalog.date_part", "'epoch', "
         yield _create_share(name, number=part, unit=epoch, volatility=volatility)
         yield template(
-            "estimates/create_middle_of_times",
+            "estimates.create_middle_of_times",
             range=sql.SQL(name),
             value=sql.SQL(value),
             step=sql.SQL(gap),
@@ -43,7 +43,7 @@ def statements() -> Iterator[sql.Composed]:
 
 def _create_share(name: str, *, number: str, unit: str, volatility: str) -> sql.Composed:
     return template(
-        "estimates/create_share",
+        "estimates.create_share",
         range=sql.SQL(name),
         number=sql.SQL(number),
         unit=sql.SQL(unit),

@@ -63,10 +63,10 @@ _COLUMNS = {
     Scope.POPULATION: (_QUASI, ("population", "regclass")),
 }
 _INPUTS = {
-    Scope.CLASSES: "checks/input_of_classes",
-    Scope.SENSITIVE: "checks/input_of_sensitive",
-    Scope.LINKS: "checks/input_of_links",
-    Scope.POPULATION: "checks/input_of_population",
+    Scope.CLASSES: "checks.input_of_classes",
+    Scope.SENSITIVE: "checks.input_of_sensitive",
+    Scope.LINKS: "checks.input_of_links",
+    Scope.POPULATION: "checks.input_of_population",
 }
 
 
@@ -92,12 +92,12 @@ def _definitions() -> Iterator[sql.SQL | sql.Composed]:
     yield from estimates.statements()
     for name in MODELS:
         yield _create_check(name)
-    yield template("checks/create_verify_model", cases=sql.SQL("\n").join(map(_case, MODELS)))
+    yield template("checks.create_verify_model", cases=sql.SQL("\n").join(map(_case, MODELS)))
     of_columns, of_links = (
         sql.Literal([name for name, model in MODELS.items() if model.scope is scope])
         for scope in (Scope.SENSITIVE, Scope.LINKS)
     )
-    yield template("checks/create_verify", of_columns=of_columns, of_links=of_links)
+    yield template("checks.create_verify", of_columns=of_columns, of_links=of_links)
 
 
 def names() -> Iterator[str]:
@@ -116,7 +116,7 @@ def arithmetic(model: str, values: Mapping[str, sql.Composable]) -> sql.Composed
 
     A fragment takes in that of another model where it names it.
     """
-    text = _opened("models", _place(model))[1]
+    text = _opened(resources.sql("models", _place(model)))[1]
     others = [other for other in MODELS if f"{{{_stem(other)}}}" in text]
     within = {_stem(other): arithmetic(other, values) for other in others}
     return sql.SQL(text).format(**values, **within)
@@ -133,7 +133,7 @@ def judgement(
     failing = fails(model, values)
     required, worst = _judged(model, values, failing)
     return _inline(
-        "checks/judge",
+        "checks.judge",
         **_types(model),
         input=given,
         arithmetic=arithmetic(name, values),
@@ -183,15 +183,15 @@ def _place(model: str) -> str:
     return MODELS[model].__module__.removeprefix("dbanon.models.").replace(".", "/")
 
 
-def _opened(kind: str, name: str) -> tuple[str, str]:
-    """Return the sentence that opens a file, and what comes after it."""
-    sentence, _, text = resources.sql(kind, name).partition("\n")
+def _opened(text: str) -> tuple[str, str]:
+    """Return the sentence that opens a text, and what comes after it."""
+    sentence, _, text = text.partition("\n")
     return sentence.removeprefix("-- "), text.rstrip()
 
 
 def _inline(name: str, **slots: sql.Composable) -> sql.Composed:
     """Fill a template that is a part of a statement, without the sentence that opens it."""
-    return sql.SQL(_opened("templates", name)[1]).format(**slots)
+    return sql.SQL(_opened(resources.statement(name))[1]).format(**slots)
 
 
 def _create_check(name: str) -> sql.Composed:
@@ -199,7 +199,7 @@ def _create_check(name: str) -> sql.Composed:
     values = {parameter: _named(check, parameter) for parameter in model.parameters()}
     declared = list(_arguments(model))
     return template(
-        "checks/create_check",
+        "checks.create_check",
         check=_named(check),
         arguments=sql.SQL(",\n    ").join(
             sql.SQL(" ").join([_named(argument), kind, *default])
@@ -214,7 +214,7 @@ def _create_check(name: str) -> sql.Composed:
             {**values, "tree": _named(check, "tree")},
             given=_inline(_INPUTS[model.scope]),
         ),
-        sentence=sql.Literal(_opened("models", _place(name))[0]),
+        sentence=sql.Literal(_opened(resources.sql("models", _place(name)))[0]),
     )
 
 
@@ -294,21 +294,21 @@ def _case(name: str) -> sql.Composed:
     given = {parameter: _given(parameter, p) for parameter, p in model.parameters().items()}
     if model.scope is Scope.POPULATION:
         return _inline(
-            "checks/verify_population", model=sql.Literal(name), required=given[model.limit]
+            "checks.verify_population", model=sql.Literal(name), required=given[model.limit]
         )
     if model.scope is Scope.LINKS and model.apart is not None:
         first, second = model.apart
         given[first] = sql.SQL("CASE WHEN params ? {} THEN {} ELSE {} END").format(
             sql.Literal(first),
             given[first],
-            _inline("checks/all_other_columns", others=sql.Literal(second)),
+            _inline("checks.all_other_columns", others=sql.Literal(second)),
         )
     if "distance" in given:
         given["tree"] = sql.SQL("tree")
     columns = [_named(column) for column, _ in _COLUMNS[model.scope]]
     named = [sql.SQL("{} => {}").format(_named(p), value) for p, value in given.items()]
     return _inline(
-        "checks/verify_case",
+        "checks.verify_case",
         model=sql.Literal(name),
         check=_named(check_name(name)),
         arguments=sql.SQL(", ").join([*columns, *named]),

@@ -29,7 +29,7 @@ def hash_persons(session: Session, persons: pa.Table, key: UUID) -> None:
     """
     person = write_persons(session, _READ, persons, beside={})
     slots = {"hashed": HASHED, "person": person, "read": _READ, "key": sql.Literal(key)}
-    session.pg.execute(template("persons/hashed", **slots))
+    session.pg.execute(template("persons.hashed", **slots))
     session.pg.execute(sql.SQL("DROP TABLE {}").format(_READ))
 
 
@@ -45,7 +45,7 @@ def write_persons(
     declared = [sql.SQL("{} integer NOT NULL").format(sql.Identifier(name)) for name in beside]
     declared += [sql.SQL("{} text").format(sql.Identifier(name)) for name in names]
     columns = sql.SQL(", ").join(declared)
-    session.pg.execute(template("histories/create_read", read=relation, columns=columns))
+    session.pg.execute(template("histories.create_read", read=relation, columns=columns))
     places = pa.array(np.arange(persons.num_rows, dtype=np.int32))
     table = pa.table([places, *beside.values(), *texts], ["place", *beside, *names])
     parts = (table.slice(i, ROWS_AT_ONCE) for i in range(0, len(table), ROWS_AT_ONCE))

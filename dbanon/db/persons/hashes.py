@@ -61,4 +61,4 @@ def require_all(session: Session, publication: Publication, noted: int) -> None:
 
 def person_hash(texts: sql.Composable) -> sql.Composed:
     """Compose the hash of a person by the key ``k``, from the texts that tell it."""
-    return template("persons/person_hash", person=texts)
+    return template("persons.person_hash", person=texts)

@@ -38,7 +38,7 @@ def _by_key(publication: Publication) -> sql.Composable:
     if any(publication.info.column(name).kind is not ColumnKind.INTEGER for name in names):
         return publication.rows
     keys = identifiers(publication.key_columns, of="o")
-    return template("proofs/sorted_by_keys", rows=publication.rows, keys=keys)
+    return template("proofs.sorted_by_keys", rows=publication.rows, keys=keys)
 
 
 def require_key(
@@ -73,5 +73,5 @@ def _no_key(info: TableInfo, policy: Policy) -> PolicyError:
 
 
 def _is_key(session: Session, relation: sql.Composable, keys: sql.Composable) -> bool:
-    row = session.pg.execute(template("proofs/prove_keys", rows=relation, keys=keys)).fetchone()
+    row = session.pg.execute(template("proofs.prove_keys", rows=relation, keys=keys)).fetchone()
     return row is not None and bool(row[0])

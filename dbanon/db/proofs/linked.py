@@ -31,7 +31,7 @@ def prove_linked(
     cells = data_table("cells", publications[0].id)
     members = [_members(publication, i) for i, publication in enumerate(publications)]
     union = sql.SQL("\n UNION ALL\n").join(members)
-    session.pg.execute(template("proofs/create_cells", cells=cells, members=union))
+    session.pg.execute(template("proofs.create_cells", cells=cells, members=union))
     session.pg.execute(sql.SQL("ALTER TABLE {} ADD PRIMARY KEY (person)").format(cells))
     session.pg.execute(sql.SQL("ANALYZE {}").format(cells))
     found = [_prove(session, publication, cells) for publication in publications]
@@ -49,7 +49,7 @@ def _members(publication: Publication, number: int) -> sql.Composed:
     columns = (sql.Identifier(f"q{i}") for i, _ in enumerate(publication.recodings, 1))
     by_number = publication.policy.rows_per_subject is not None
     return template(
-        "proofs/cell_members",
+        "proofs.cell_members",
         person=_person(publication),
         part=sql.Literal(number),
         times=sql.SQL("count(*)" if by_number else "''"),
@@ -66,7 +66,7 @@ def _prove(
 ) -> tuple[CheckResult, ...]:
     subject = publication.policy.subject or ""
     by = f"{subject} by all tables"
-    statement = template("proofs/prove_cells", k=sql.Literal(publication.policy.k), cells=cells)
+    statement = template("proofs.prove_cells", k=sql.Literal(publication.policy.k), cells=cells)
     row = session.pg.execute(statement).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always has a row
     required, achieved, classes, failing, persons = row

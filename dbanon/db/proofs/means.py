@@ -44,7 +44,7 @@ def require_within(session: Session, publication: Publication) -> None:
     reading = publication.stage if info.is_computed else identity.readable(session, info)
     ends = (end for i, rule in enumerate(rules) for end in _ends(i, info.column(rule.column)))
     statement = template(
-        "proofs/means_outside",
+        "proofs.means_outside",
         outside=sql.SQL(", ").join(_outside(publication, i, rule) for i, rule in enumerate(rules)),
         ends=sql.SQL(", ").join(ends),
         source=reading,

@@ -155,7 +155,7 @@ def prove_again(
     if not specs:
         return report
     release = None
-    row = session.pg.execute(query("rights/readable")).fetchone()
+    row = session.pg.execute(query("rights.readable")).fetchone()
     if row is not None and row[0]:
         release = ledger.release_by_id(session, promise.release)
     if release is not None and _is_there(session, release):

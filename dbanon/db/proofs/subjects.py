@@ -43,7 +43,7 @@ def prove_subjects(
         return report
     columns = (sql.Identifier("g", f"q{i}") for i, _ in enumerate(publication.recodings, 1))
     statement = template(
-        "proofs/prove_subjects",
+        "proofs.prove_subjects",
         k=sql.Literal(k),
         subject=sql.Identifier(subject),
         source=publication.reading,
@@ -77,7 +77,7 @@ def _alike(session: Session, publication: Publication, subject: str) -> CheckRes
     """Count the persons of a class who have equally many rows."""
     columns = [f"q{i}" for i, _ in enumerate(publication.recodings, 1)]
     statement = template(
-        "proofs/prove_occurrences",
+        "proofs.prove_occurrences",
         k=sql.Literal(publication.policy.k),
         subject=sql.Identifier(subject),
         source=publication.reading,
@@ -165,7 +165,7 @@ def _create(
         sql.SQL("{} AS {}").format(value, sql.Identifier(name)) for name, value in more.items()
     ]
     return template(
-        "proofs/create_persons",
+        "proofs.create_persons",
         persons=publication.persons,
         columns=sql.SQL(", ").join(columns),
         subject=sql.Identifier(subject),
@@ -226,11 +226,11 @@ def result_of_rows(demand: Demand, row: Sequence[Any], *, column: str) -> CheckR
 
 
 def persons_statement(persons: sql.Composable, demand: Demand, *, subject: str) -> sql.Composed:
-    """Compose what judges a table of persons; it returns what ``prove_persons.sql`` says."""
+    """Compose what judges a table of persons; it returns what ``proofs.prove_persons`` says."""
     model = model_of(demand.spec)
     assert model.of_persons is not None  # noqa: S101 - only of those that say what they mean
     return template(
-        "proofs/prove_persons",
+        "proofs.prove_persons",
         persons=persons,
         quasi=identifiers(demand.quasi),
         value=sql.Identifier(demand.column),

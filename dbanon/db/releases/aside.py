@@ -39,7 +39,7 @@ def set_aside(
     session.pg.execute(rename.format(relation(name), sql.Identifier(moved.name)))
     session.pg.execute(move.format(relation(moved), sql.Identifier(DATA_SCHEMA)))
     columns = session.pg.execute(
-        query("releases/columns_of_relation"), {"relation": oid}
+        query("releases.columns_of_relation"), {"relation": oid}
     ).fetchall()
     _hold_rights(session, away, [column for column, _ in columns])
     kind = "VIEW" if is_view else "TABLE"
@@ -90,7 +90,7 @@ def _require_same_rights(session: Session, name: TableName, *, oid: int, written
     meanwhile would come back.
     """
     values = {"relation": oid, "written": written}
-    row = session.pg.execute(query("releases/rights_changed"), values).fetchone()
+    row = session.pg.execute(query("releases.rights_changed"), values).fetchone()
     if row is None or row[0]:
         raise DatabaseError(
             f"rights on {name} were changed while it was about to be made anew",
@@ -104,4 +104,4 @@ def _showing_nothing(view: TableName, columns: list[tuple[str, str]]) -> sql.Com
         sql.SQL("NULL::{} AS {}").format(sql.SQL(kind), sql.Identifier(name))
         for name, kind in columns
     )
-    return template("releases/show_nothing", view=relation(view), columns=sql.SQL(", ").join(nulls))
+    return template("releases.show_nothing", view=relation(view), columns=sql.SQL(", ").join(nulls))

@@ -62,7 +62,7 @@ def is_sealed(session: Session, publication: Publication, previous: Entry) -> bo
         return False
     served = relations.served_rows(publication)
     session.pg.execute(
-        template("releases/shape_release", release=publication.release, served=served)
+        template("releases.shape_release", release=publication.release, served=served)
     )
     former = data_table("release", previous.data_id)
     same = _same_shape(session, publication.release, former)
@@ -72,7 +72,7 @@ def is_sealed(session: Session, publication: Publication, previous: Entry) -> bo
 
 def _same_shape(session: Session, one: sql.Identifier, other: sql.Identifier) -> bool:
     names = {"one": one.as_string(), "other": other.as_string()}
-    row = session.pg.execute(query("releases/same_shape"), names).fetchone()
+    row = session.pg.execute(query("releases.same_shape"), names).fetchone()
     return row is not None and bool(row[0])
 
 
@@ -83,7 +83,7 @@ def _guarded(session: Session, new: Publication, former: Publication) -> bool:
     """
     tables = [former.rows, former.groups, data_table("marks", former.data_id)]
     names = {"tables": [table.as_string() for table in tables], "unkeyed": tables[-1].as_string()}
-    row = session.pg.execute(query("releases/plain_tables"), names).fetchone()
+    row = session.pg.execute(query("releases.plain_tables"), names).fetchone()
     return (
         not new.info.partitions
         and row is not None
@@ -114,7 +114,7 @@ def _move(session: Session, new: Publication, former: Publication) -> None:
         session.pg.execute(statement)
     for source, target in ((new.groups, former.groups), (new.rows, former.rows)):
         session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(target))
-        session.pg.execute(template("releases/move_rows", new=source, former=target))
+        session.pg.execute(template("releases.move_rows", new=source, former=target))
         session.pg.execute(sql.SQL("DROP TABLE {}").format(source))
         session.pg.execute(sql.SQL("ANALYZE {}").format(target))
     if not _is_like(session, former, former.members, guards.members_statement):
@@ -128,7 +128,7 @@ def _move(session: Session, new: Publication, former: Publication) -> None:
 
 def _refill(session: Session, publication: Publication) -> None:
     empty(session, publication.release)
-    for statement in relations.copy_statements(publication, "releases/refill_release"):
+    for statement in relations.copy_statements(publication, "releases.refill_release"):
         session.pg.execute(statement)
     for statement in immutability.close_statements(publication.release):
         session.pg.execute(statement)

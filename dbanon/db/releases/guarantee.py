@@ -91,7 +91,7 @@ def describe_promise(publication: Publication) -> str:
 
 def read_promise(session: Session, info: TableInfo) -> Promise | None:
     """Read the comment of a relation; None when it is not one of dbanon's."""
-    row = session.pg.execute(query("catalog/relation_comment"), (info.oid,)).fetchone()
+    row = session.pg.execute(query("catalog.relation_comment"), (info.oid,)).fetchone()
     text = row[0] if row and row[0] else ""
     if not text.startswith(f"{_MARK}: "):
         return None

@@ -60,7 +60,7 @@ def seen(number: int) -> sql.Identifier:
 
 def seen_body(table: sql.Identifier) -> str:
     """Return the source of that function; ``table`` is what the release is served from."""
-    return template("visibility/seen_body", table=table).as_string()
+    return template("releases.seen_body", table=table).as_string()
 
 
 def seal_statements(release: sql.Identifier, release_id: int) -> Iterator[sql.Composed]:
@@ -72,14 +72,14 @@ def seal_statements(release: sql.Identifier, release_id: int) -> Iterator[sql.Co
     """
     trigger, kind = sql.Identifier(_TRIGGER), shape(release_id)
     body = template(
-        "immutability/bind_release_body",
+        "releases.bind_release_body",
         release=release,
         release_name=sql.Literal(release.as_string()),
         shape=kind,
         shape_name=sql.Literal(kind.as_string()),
     )
-    yield template("immutability/bind_release", body=Body(body))
-    yield template("immutability/create_seal", trigger=trigger, release=release)
+    yield template("releases.bind_release", body=Body(body))
+    yield template("releases.create_seal", trigger=trigger, release=release)
     # ALWAYS: replicated changes fire no ordinary trigger.
     yield from close_statements(release)
 
@@ -114,7 +114,7 @@ def broken_seals(session: Session, published: int, data_id: int) -> Iterator[Bro
         "seen": f"seen_{data_id}",
         "body": seen_body(copy),
     }
-    row = session.pg.execute(query("releases/broken_seals"), asked).fetchone()
+    row = session.pg.execute(query("releases.broken_seals"), asked).fetchone()
     if row is None:
         yield Broken("its private copy is gone")
         return
@@ -126,7 +126,7 @@ def definition(session: Session, published: TableInfo) -> str:
 
     Each version of PostgreSQL prints in its own way, and the digest begins with the version.
     """
-    row = session.pg.execute(query("catalog/view_definition"), (published.oid,)).fetchone()
+    row = session.pg.execute(query("catalog.view_definition"), (published.oid,)).fetchone()
     assert row is not None  # noqa: S101 - the relation was just described
     digest = hashlib.sha256(row[0].encode()).hexdigest()
     return f"{session.pg.info.server_version // 10_000}:{digest}"

@@ -165,7 +165,7 @@ class Publication:
             sql.SQL(", s.{} AS {}").format(sql.Identifier(name), alias)
             for name, alias in columns.items()
         ]
-        return self.live("live/live_members", columns=sql.SQL("").join(selected))
+        return self.live("live.live_members", columns=sql.SQL("").join(selected))
 
     def live(self, name: str, **slots: sql.Composable) -> sql.Composed:
         """Compose a template for the source, or for each of its partitions that hold rows.
@@ -269,7 +269,7 @@ class Publication:
         columns = [self.info.column(name) for name in self.person]
         texts = [equal_text(column, sql.Identifier("s", column.name)) for column in columns]
         return template(
-            "releases/pseudonym", key=sql.Literal(self.key), person=sql.SQL(", ").join(texts)
+            "releases.pseudonym", key=sql.Literal(self.key), person=sql.SQL(", ").join(texts)
         )
 
     def _recoded(self) -> Iterator[tuple[str, sql.Composable]]:

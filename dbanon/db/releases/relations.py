@@ -49,7 +49,7 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
         for i, published in enumerate(publication.stored_types, 1)
     )
     yield template(
-        "releases/create_groups",
+        "releases.create_groups",
         groups=publication.groups,
         release=sql.Literal(publication.id),
         columns=recoded,
@@ -61,7 +61,7 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
             for i, name in enumerate(publication.kept, 1)
         ]
         yield template(
-            "releases/create_draft",
+            "releases.create_draft",
             draft=publication.draft,
             columns=sql.SQL("").join(kept),
             source=publication.reading,
@@ -77,7 +77,7 @@ def _rows_statement(publication: Publication) -> sql.Composed:
     if publication.kind is ReleaseKind.VIEW and publication.info.leaves:
         last = ", 0 AS leaf"
     return template(
-        "releases/create_rows",
+        "releases.create_rows",
         rows=publication.rows,
         keys=keys,
         last=sql.SQL(last),
@@ -90,7 +90,7 @@ def serve_statements(publication: Publication) -> Iterator[sql.Composed]:
     if publication.kind is ReleaseKind.VIEW:
         yield from guard_statements(publication)
     else:
-        yield from copy_statements(publication, "releases/create_release")
+        yield from copy_statements(publication, "releases.create_release")
         yield identity_statement(publication.release)
         yield from seal_statements(publication.release, publication.id)
     yield from seen_statements(publication)
@@ -115,10 +115,10 @@ def served_rows(publication: Publication) -> sql.Composed:
     if publication.drafted:
         draft = publication.draft
         return template(
-            "releases/release_rows_of_draft", columns=columns, draft=draft, groups=groups
+            "releases.release_rows_of_draft", columns=columns, draft=draft, groups=groups
         )
     return template(
-        "releases/release_rows",
+        "releases.release_rows",
         columns=columns,
         source=publication.reading,
         rows=publication.rows,
@@ -131,7 +131,7 @@ def seen_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield the function that keeps a snapshot older than the release from taking it for empty."""
     of_copy = publication.kind is ReleaseKind.TABLE
     body = seen_body(publication.release) if of_copy else marks.seen_body(publication)
-    yield template("visibility/create_seen", seen=publication.seen, body=sql.Literal(body))
+    yield template("releases.create_seen", seen=publication.seen, body=sql.Literal(body))
     # Readers call it, whatever the default privileges of the role say.
     yield sql.SQL("GRANT EXECUTE ON FUNCTION {}() TO PUBLIC").format(publication.seen)
 
@@ -141,7 +141,7 @@ def view_statement(publication: Publication, name: TableName | None = None) -> s
     view, names = relation(name or publication.view), identifiers(publication.names)
     if publication.kind is ReleaseKind.TABLE:
         return template(
-            "releases/publish_table",
+            "releases.publish_table",
             view=view,
             names=names,
             columns=identifiers(publication.names, of="s"),
@@ -149,12 +149,12 @@ def view_statement(publication: Publication, name: TableName | None = None) -> s
             seen=publication.seen,
         )
     live = publication.live(
-        "live/live_rows",
+        "live.live_rows",
         columns=publication.columns(),
         groups=publication.groups,
         seen=publication.seen,
     )
-    return template("live/publish_view", view=view, names=names, live=live)
+    return template("live.publish_view", view=view, names=names, live=live)
 
 
 def comment_statement(publication: Publication, candidate: TableName | None = None) -> sql.Composed:

@@ -90,7 +90,7 @@ def _freeze(session: Session, publication: Publication, source: SourceRows) -> N
     texts = [sql.SQL("NULL::text AS {}").format(sql.Identifier(value)) for _, value in numbered]
     slots = {"stage": publication.stage, "frozen": publication.frozen}
     columns = sql.SQL(", ").join([*keys, *texts])
-    session.pg.execute(template("atoms/create_frozen", columns=columns, **slots))
+    session.pg.execute(template("atoms.create_frozen", columns=columns, **slots))
     written = [*publication.key_columns, *(value for _, value in numbered)]
     rows = pa.table([*source.keys.columns, *source.columns.columns], names=written)
     parts = (rows.slice(part.start, ROWS_AT_ONCE) for part in _parts(len(rows)))
@@ -103,7 +103,7 @@ def _freeze(session: Session, publication: Publication, source: SourceRows) -> N
         )
         for name, value in numbered
     )
-    freeze = template("atoms/freeze_stage", values=values, join=publication.join, **slots)
+    freeze = template("atoms.freeze_stage", values=values, join=publication.join, **slots)
     with identity.harmless(session, keep=True):
         session.pg.execute(freeze)
 
@@ -130,7 +130,7 @@ def _stage_statements(publication: Publication) -> tuple[sql.Composed, sql.Compo
         if column.name in names
     )
     slots = {"stage": publication.stage, "columns": columns, "source": publication.reading}
-    return template("releases/create_stage", **slots), template("releases/fill_stage", **slots)
+    return template("releases.create_stage", **slots), template("releases.fill_stage", **slots)
 
 
 def fill(
@@ -178,7 +178,7 @@ def _parts(size: int) -> Iterator[slice]:
 
 def _write_codes(session: Session, publication: Publication, objects: list[str]) -> None:
     """Write what the codes of values stand for, for whoever remembers the release."""
-    session.pg.execute(template("histories/codes", codes=publication.codes))
+    session.pg.execute(template("histories.codes", codes=publication.codes))
     table = pa.table({"code": np.arange(len(objects), dtype=np.int32), "value": objects})
     parts = (table.slice(part.start, ROWS_AT_ONCE) for part in _parts(len(table)))
     write(session, publication.codes, parts, columns=table.column_names)

@@ -105,10 +105,10 @@ def _await(session: Session, source: TableInfo, deadline: float) -> None:
     patience = max(1, round(1000 * (deadline - time.monotonic())))
     try:
         with session.transaction():
-            session.pg.execute(query("turns/enter_turn"), (source.oid,))
+            session.pg.execute(query("turns.enter_turn"), (source.oid,))
         with session.transaction(keep=False):
             session.pg.execute("SELECT set_config('lock_timeout', %s, true)", (str(patience),))
-            session.pg.execute(query("turns/await_turn"), (source.oid,))
+            session.pg.execute(query("turns.await_turn"), (source.oid,))
     except psycopg.errors.LockNotAvailable:
         raise DatabaseError(
             f"{source.name} is being published by {_holder(session, source)}",
@@ -118,7 +118,7 @@ def _await(session: Session, source: TableInfo, deadline: float) -> None:
 
 def _holder(session: Session, source: TableInfo) -> str:
     with session.transaction(keep=False):
-        row = session.pg.execute(query("turns/whose_turn"), (source.oid,)).fetchone()
+        row = session.pg.execute(query("turns.whose_turn"), (source.oid,)).fetchone()
     if row is None:
         return "another session"
     return f"{quote_identifier(row[1] or '?')} in another session (pid {row[0]})"
@@ -126,8 +126,8 @@ def _holder(session: Session, source: TableInfo) -> str:
 
 def _take(session: Session, source: TableInfo) -> None:
     try:
-        session.pg.execute(query("turns/hold_turn"), (source.oid,))
-        session.pg.execute(query("turns/take_turn"), (source.oid,))
+        session.pg.execute(query("turns.hold_turn"), (source.oid,))
+        session.pg.execute(query("turns.take_turn"), (source.oid,))
     except (psycopg.errors.LockNotAvailable, psycopg.errors.SerializationFailure):
         raise _Overtaken from None
 
@@ -139,7 +139,7 @@ def former_names(session: Session, source: TableInfo) -> dict[TableName, list[in
     OID, which outlives a name: of several names that are gone, nothing tells which one it had.
     """
     named = {"source": source.oid, "schema": source.name.schema, "name": source.name.name}
-    rows = session.pg.execute(query("turns/former_names"), named)
+    rows = session.pg.execute(query("turns.former_names"), named)
     return {TableName(schema, name): served for schema, name, served in rows}
 
 

@@ -72,7 +72,7 @@ def oids_of(session: Session, names: Iterable[TableName]) -> list[int]:
 
 def oid_of(session: Session, name: TableName) -> int | None:
     """Return the OID of whatever relation has that name, None if there is none."""
-    row = session.pg.execute(query("catalog/relation_oid"), (name.schema, name.name)).fetchone()
+    row = session.pg.execute(query("catalog.relation_oid"), (name.schema, name.name)).fetchone()
     return row[0] if row else None
 
 
@@ -99,7 +99,7 @@ def replace(session: Session, view: TableName, create: sql.Composed) -> TableNam
 
 def same(session: Session, one: int, other: int) -> bool:
     """Whether two views, given by OID, are defined alike, down to the types of their columns."""
-    row = session.pg.execute(query("releases/same_view"), {"one": one, "other": other}).fetchone()
+    row = session.pg.execute(query("releases.same_view"), {"one": one, "other": other}).fetchone()
     return row is not None and row[0]
 
 
@@ -130,7 +130,7 @@ def put_in_place(
 
 def grants(session: Session, view: TableName) -> list[Privilege]:
     """Return what others than its owner were granted on a view."""
-    rows = session.pg.execute(query("rights/grants"), (view.schema, view.name)).fetchall()
+    rows = session.pg.execute(query("rights.grants"), (view.schema, view.name)).fetchall()
     return [Privilege(*row) for row in rows]
 
 
@@ -156,7 +156,7 @@ def _restore(session: Session, view: TableName, grant: Privilege) -> None:
 
 
 def _assert_barrier(session: Session, view: TableName) -> None:
-    row = session.pg.execute(query("catalog/view_options"), (view.schema, view.name)).fetchone()
+    row = session.pg.execute(query("catalog.view_options"), (view.schema, view.name)).fetchone()
     if row is None or "security_barrier=true" not in (row[0] or ()):
         raise DatabaseError(f"{view} was created without security_barrier")
 

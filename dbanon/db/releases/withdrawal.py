@@ -84,12 +84,12 @@ def _hide(session: Session, release: Entry) -> None:
     if _exists(session, groups):
         session.pg.execute(
             template(
-                "visibility/create_seen",
+                "releases.create_seen",
                 seen=immutability.seen(release.data_id),
-                body=sql.Literal(template("visibility/withdrawn_body").as_string()),
+                body=sql.Literal(template("releases.withdrawn_body").as_string()),
             )
         )
-        session.pg.execute(template("releases/delete_groups", groups=groups))
+        session.pg.execute(template("releases.delete_groups", groups=groups))
 
 
 def drop(session: Session, release: Entry) -> None:
@@ -124,7 +124,7 @@ def left(session: Session, release: Entry) -> list[int]:
         of_release = view is not None and identity.serves(session, view, release.data_id)
         numbers["id"] = relations.membership_id(release)
         numbers |= {"data_id": release.data_id, "view": view if of_release else None}
-    found = [row[0] for row in session.pg.execute(query("releases/left_of_release"), numbers)]
+    found = [row[0] for row in session.pg.execute(query("releases.left_of_release"), numbers)]
     of_view = beside.present(session, release.relation) if numbers["view"] is not None else {}
     return [*found, *of_view.values()]
 
@@ -133,7 +133,7 @@ def sweep(session: Session) -> None:
     """Drop what could not be dropped with the releases it belongs to, and can be now."""
     served = ledger.served_entries(session)
     kept = [name for release in served for name in relations.needed_tables(release)]
-    for name, kind in session.pg.execute(query("releases/orphans"), (kept,)).fetchall():
+    for name, kind in session.pg.execute(query("releases.orphans"), (kept,)).fetchall():
         if aside.is_retired(name):
             with suppress(Held, psycopg.Error):
                 patiently(session, partial(aside.drop, session, name, kind), on=[], budget=0)

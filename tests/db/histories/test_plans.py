@@ -52,7 +52,7 @@ def plan(session, statement):
 def test_unique_numbers_are_not_compared_each_with_each(session):
     names = ("release_id", "shown_id", "relation", "place", "name", "l")
     statement = template(
-        "overlays/intersect",
+        "overlays.intersect",
         releases=memory.listed([(1, 1, 1, 0, "wage", 3)], *names),
         columns=sql.Literal(["wage"]),
         among=HERE,
@@ -67,7 +67,7 @@ def test_unique_numbers_are_not_compared_each_with_each(session):
 
 def test_unique_numbers_are_found_by_their_numbers(session):
     overlay = template(
-        "overlays/overlay",
+        "overlays.overlay",
         shown=SHOWN,
         cells=sql.Identifier("pg_temp", "cells"),
         names=sql.SQL(", u.wage"),
@@ -76,7 +76,7 @@ def test_unique_numbers_are_found_by_their_numbers(session):
         person=sql.Identifier("c1"),
     )
     statement = template(
-        "overlays/judge",
+        "overlays.judge",
         columns=sql.SQL(", v.value ->> 'wage' AS wage"),
         among=HERE,
         releases=memory.listed([(1, 1, 1), (2, 2, 1)], "release_id", "shown_id", "relation"),

@@ -125,15 +125,15 @@ def test_k_of_remembered_tables_counts_them_the_same_way(session, drawn, k, by_n
     create = sql.SQL("CREATE TABLE {} (shown text, person uuid)").format(rows)
     insert = sql.SQL("INSERT INTO {} VALUES (%s, lpad(%s, 32, '0')::uuid)").format(rows)
     with session.transaction(keep=False):
-        session.pg.execute(template("overlays/create_linked", linked=linked))
+        session.pg.execute(template("overlays.create_linked", linked=linked))
         for part, table in enumerate(tables):
             session.pg.execute(create)
             with session.pg.cursor() as cursor:
                 cursor.executemany(insert, [(POSTCODES[c], str(person)) for c, person in table])
             slots = {"linked": linked, "rows": rows, "part": sql.Literal(part), "times": times}
-            session.pg.execute(template("overlays/link", **slots))
+            session.pg.execute(template("overlays.link", **slots))
             session.pg.execute(sql.SQL("DROP TABLE {}").format(rows))
         slots = {"cells": found, "linked": linked, "parts": sql.Literal([0, 1])}
-        session.pg.execute(template("overlays/linked_cells", **slots))
+        session.pg.execute(template("overlays.linked_cells", **slots))
         result = of_persons(session, k)
     assert figures(tables, k, by_number=by_number) == shown(result)

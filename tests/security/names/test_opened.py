@@ -107,6 +107,6 @@ def test_a_name_means_what_the_snapshot_sees_under_it(session, opened):
         }
         oids, names = zip(*asked.values(), strict=True)
         moved = {"oids": list(oids), "names": list(names)}
-        found = session.pg.execute(query("identity/moved_names"), moved, prepare=False).fetchall()
+        found = session.pg.execute(query("identity.moved_names"), moved, prepare=False).fetchall()
     opened.execute("DROP TABLE public.later")
     assert [(name,) for key, (_, name) in asked.items() if key != "same"] == found

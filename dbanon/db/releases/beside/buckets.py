@@ -30,7 +30,7 @@ def statements(publication: Publication) -> Iterator[sql.Composed]:
         return
     (rule,) = publication.policy.with_role(Role.SENSITIVE)
     yield template(
-        "beside/create_buckets",
+        "beside.create_buckets",
         buckets=relation(BUCKETS.name(publication.candidate)),
         value=lasting_value(publication.info.column(rule.column), sql.Identifier("s", rule.column)),
         sensitive=sql.Identifier(rule.column),
@@ -53,7 +53,7 @@ def values(publication: Publication) -> sql.Composed:
     """Compose the query of the sensitive values that will be beside the release, one a row."""
     name = column(publication) or ""
     return template(
-        "beside/values",
+        "beside.values",
         value=lasting_value(publication.info.column(name), sql.Identifier("s", name)),
         sensitive=sql.Identifier(name),
         source=publication.reading,
@@ -80,7 +80,7 @@ def values_beside(
         return None
     session.admitted[found.oid] = name
     slots = {"buckets": relation(name), "sensitive": sql.Identifier(sensitive)}
-    return template("beside/values_of_buckets", **slots)
+    return template("beside.values_of_buckets", **slots)
 
 
 def served_statements(publication: Publication) -> list[sql.Composed]:
@@ -143,5 +143,5 @@ def publish(session: Session, publication: Publication) -> TableName | None:
 def _is_alike(session: Session, one: TableName, other: TableName) -> bool:
     """Whether two relations have the same columns."""
     names = {"one": relation(one).as_string(), "other": relation(other).as_string()}
-    row = session.pg.execute(query("releases/same_shape"), names).fetchone()
+    row = session.pg.execute(query("releases.same_shape"), names).fetchone()
     return row is not None and bool(row[0])

@@ -60,7 +60,7 @@ def keep(session: Session, view: TableName) -> None:
 def unaccounted(session: Session) -> list[TableName]:
     """Return the counts of which nothing says what they have spent, as after a backup in part."""
     names = session.pg.execute(
-        query("releases/relations_like"), {"comment": COUNTS.comment_pattern}
+        query("releases.relations_like"), {"comment": COUNTS.comment_pattern}
     ).fetchall()
     found = []
     for schema, name in names:
@@ -73,14 +73,14 @@ def unaccounted(session: Session) -> list[TableName]:
 
 def _columns(session: Session, oid: int) -> tuple[str, ...]:
     values = {"relation": oid}
-    rows = session.pg.execute(query("releases/columns_of_relation"), values).fetchall()
+    rows = session.pg.execute(query("releases.columns_of_relation"), values).fetchall()
     return tuple(name for name, _ in rows)
 
 
 def _create_statements(view: TableName, by: Sequence[str]) -> list[sql.Composed]:
     name = relation(COUNTS.name(view))
     columns = sql.SQL(", ").join(sql.SQL("{} text").format(sql.Identifier(one)) for one in by)
-    return COUNTS.statements(view, template("beside/create_counts", counts=name, columns=columns))
+    return COUNTS.statements(view, template("beside.create_counts", counts=name, columns=columns))
 
 
 def _word_statements(view: TableName, by: Sequence[str], *, epsilon: float) -> list[sql.Composed]:

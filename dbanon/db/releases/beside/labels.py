@@ -30,7 +30,7 @@ def statements(publication: Publication) -> list[sql.Composed]:
     if not publication.policy.labels:
         return []
     view = publication.view
-    create = template("beside/create_labels", labels=relation(LABELS.name(view)))
+    create = template("beside.create_labels", labels=relation(LABELS.name(view)))
     return LABELS.statements(view, create)
 
 

@@ -73,7 +73,7 @@ class Beside:
             "view": view.name,
             "comment": self.comment(view),
         }
-        row = session.pg.execute(query("releases/relation_beside"), parameters).fetchone()
+        row = session.pg.execute(query("releases.relation_beside"), parameters).fetchone()
         return Found() if row is None else Found(row[0], bool(row[1]))
 
     def find(self, session: Session, view: TableName) -> int | None:

@@ -42,11 +42,11 @@ def plain_block(publication: Publication, members: sql.Composable) -> sql.Compos
     a class costs as much as it takes to find them, however large it is.
     """
     holds, policy = plain_conditions(publication), publication.policy
-    plain = template("guards/guard_plain", groups=publication.groups, members=members, holds=holds)
+    plain = template("guards.guard_plain", groups=publication.groups, members=members, holds=holds)
     if not _grows(publication):
         return plain
     few = sql.Literal(_TRIED * max(policy.k, policy.l))
-    return template("guards/guard_first", members=members, few=few, holds=holds, plain=plain)
+    return template("guards.guard_first", members=members, few=few, holds=holds, plain=plain)
 
 
 def _grows(publication: Publication) -> bool:
@@ -111,7 +111,7 @@ def _block(publication: Publication, demand: Demand, members: sql.Composable) ->
     column = publication.info.column(demand.column)
     labels, numbers = model.reads is Reads.LABELS, model.reads is Reads.NUMBERS
     return template(
-        "guards/guard_model",
+        "guards.guard_model",
         part=_part(others),
         label=_label(column) if labels else sql.SQL("NULL::text"),
         number=_number(column) if numbers else sql.SQL("NULL::double precision"),

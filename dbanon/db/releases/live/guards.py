@@ -89,7 +89,7 @@ def guard_statements(publication: Publication) -> Iterator[sql.Composed]:
         tables = [name for _, name in _tables(publication.info)]
         for table in leaves or tables if of_rows else tables:
             yield template(
-                "guards/create_row_trigger" if of_rows else "guards/create_trigger",
+                "guards.create_row_trigger" if of_rows else "guards.create_trigger",
                 trigger=sql.Identifier(_trigger(publication.data_id, event)),
                 event=event_sql,
                 source=relation(table),
@@ -120,18 +120,18 @@ def function_statements(publication: Publication) -> Iterator[sql.Composed]:
 def members_statement(publication: Publication, view: TableName) -> sql.Composed:
     """Compose the view by which guards read the source, under a name of its own or another."""
     live = publication.live_members(guard_conditions.watched(publication))
-    return template("live/create_members", members=relation(view), live=live)
+    return template("live.create_members", members=relation(view), live=live)
 
 
 def class_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield what makes classes of the groups, and notes where each row lies."""
     rows, groups = publication.rows, publication.groups
     classes = identifiers((f"q{i}" for i, _ in enumerate(publication.recodings, 1)), of="g")
-    for name in ("live/merge_rows", "live/merge_groups"):
+    for name in ("live.merge_rows", "live.merge_groups"):
         yield template(name, rows=rows, groups=groups, columns=classes)
     if publication.info.leaves:
         yield template(
-            "live/place_rows",
+            "live.place_rows",
             rows=rows,
             leaves=sql.Literal([str(leaf.oid) for _, leaf in publication.numbered_leaves]),
             source=publication.reading,
@@ -151,7 +151,7 @@ def _key_statements(publication: Publication) -> Iterator[sql.Composed]:
 def _create(publication: Publication, event: str) -> Iterator[sql.Composed]:
     function, body = guard(publication.data_id, event), Body(_body(publication, event))
     yield template(
-        "guards/create_guard", guard=function, settings=_settings(publication), body=body
+        "guards.create_guard", guard=function, settings=_settings(publication), body=body
     )
     yield sql.SQL("REVOKE ALL ON FUNCTION {}() FROM PUBLIC").format(function)
 
@@ -160,7 +160,7 @@ def _hierarchy_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield what keeps writers from ways to the rows that no guard stands on."""
     if not publication.info.partitions:
         yield template(
-            "guards/create_fence",
+            "guards.create_fence",
             trigger=sql.Identifier(_trigger(publication.data_id, _FENCE)),
             source=publication.source,
             guard=guard(publication.data_id, "delete"),
@@ -169,7 +169,7 @@ def _hierarchy_statements(publication: Publication) -> Iterator[sql.Composed]:
     for leaf in publication.info.leaves:
         ancestors = "{" + ",".join(map(str, leaf.ancestors)) + "}"
         yield template(
-            "guards/create_route",
+            "guards.create_route",
             trigger=sql.Identifier(_trigger(publication.data_id, _ROUTE)),
             source=relation(leaf.name),
             guard=guard(publication.data_id, _ROUTE),
@@ -190,7 +190,7 @@ def stand(session: Session, publication: Publication) -> bool:
         "types": [_TYPES[event] for event in events],
         "modes": [one.mode for one in needed],
     }
-    row = session.pg.execute(query("releases/kept_guards"), asked).fetchone()
+    row = session.pg.execute(query("releases.kept_guards"), asked).fetchone()
     return row is not None and bool(row[0])
 
 
@@ -210,15 +210,15 @@ def disarm(session: Session, release_id: int) -> None:
             "SELECT to_regprocedure(%s)", (f"{function.as_string()}()",)
         ).fetchone()
         if found is not None and found[0] is not None:
-            session.pg.execute(template("guards/disarm_guard", guard=function))
+            session.pg.execute(template("guards.disarm_guard", guard=function))
 
 
 def _body(publication: Publication, event: str) -> sql.Composed:
     known = {"groups": publication.groups, "release": sql.Literal(publication.id)}
     if event == "truncate":
-        return template("guards/guard_truncate_body", rows=publication.rows, **known)
+        return template("guards.guard_truncate_body", rows=publication.rows, **known)
     if event == _ROUTE:
-        return template("guards/guard_route_body", **known)
+        return template("guards.guard_route_body", **known)
     policy = publication.policy
     whose = [rule.column for rule in policy.with_role(Role.QUASI)]
     if policy.subject is not None:
@@ -229,7 +229,7 @@ def _body(publication: Publication, event: str) -> sql.Composed:
     )
     members = sql.SQL("TABLE {}").format(relation(publication.members))
     return template(
-        "guards/guard_body",
+        "guards.guard_body",
         rows=publication.rows,
         **known,
         changed=_changed(publication, [*whose, *sensitive], event),
@@ -286,7 +286,7 @@ def require_owner(session: Session, info: TableInfo) -> None:
             hint="publish it with --as table",
         )
     for oid, name in _tables(info):
-        row = session.pg.execute(query("rights/is_owner"), (oid,)).fetchone()
+        row = session.pg.execute(query("rights.is_owner"), (oid,)).fetchone()
         if row is None or not row[0]:
             raise NotPermitted(
                 f"guards on {name} can only be set by its owner",

@@ -46,7 +46,7 @@ def mark_statements(publication: Publication, triggers: Sequence[str]) -> Iterat
     marks, altered = _marks(publication.data_id), _altered(publication.data_id)
     members = sql.Literal(relation(publication.members).as_string())
     now = template(
-        "live/source_marks",
+        "live.source_marks",
         tables=sql.SQL("({}::oid[] || {}::regclass::oid)").format(
             _tables(publication.info), members
         ),
@@ -55,12 +55,12 @@ def mark_statements(publication: Publication, triggers: Sequence[str]) -> Iterat
         enums=_array(_enums(publication)),
     )
     if publication.former is None:
-        yield template("live/create_marks", marks=marks)
+        yield template("live.create_marks", marks=marks)
         yield identity_statement(marks)
     yield sql.SQL("DELETE FROM ONLY {}").format(marks)
-    yield template("live/note_marks", marks=marks, now=now)
-    body = template("live/altered_body", marks=marks, now=_as_noted(marks)).as_string()
-    yield template("live/create_altered", altered=altered, body=sql.Literal(body))
+    yield template("live.note_marks", marks=marks, now=now)
+    body = template("live.altered_body", marks=marks, now=_as_noted(marks)).as_string()
+    yield template("live.create_altered", altered=altered, body=sql.Literal(body))
     yield sql.SQL("REVOKE ALL ON FUNCTION {}() FROM PUBLIC").format(altered)
 
 
@@ -69,7 +69,7 @@ def _as_noted(marks: sql.Identifier) -> sql.Composed:
     named = "ARRAY(SELECT m.name FROM {} AS m WHERE m.kind = {})"
     kinds = {"columns": "column", "triggers": "trigger", "enums": "label"}
     return template(
-        "live/source_marks",
+        "live.source_marks",
         tables=sql.SQL("ARRAY(SELECT m.relation FROM {} AS m)").format(marks),
         **{slot: sql.SQL(named).format(marks, sql.Literal(kind)) for slot, kind in kinds.items()},
     )
@@ -78,7 +78,7 @@ def _as_noted(marks: sql.Identifier) -> sql.Composed:
 def seen_body(publication: Publication) -> str:
     """Return the source of what tells a reader whether a live view may show anything."""
     return template(
-        "live/live_seen_body",
+        "live.live_seen_body",
         groups=publication.groups,
         tables=_tables(publication.info),
         altered=_altered(publication.data_id),
@@ -151,7 +151,7 @@ def require_lasting(session: Session, info: TableInfo) -> None:
     the class of whoever had it before; row-level security shows what settings of the moment say.
     """
     oids = [part.oid for part in info.partitions] or [info.oid]
-    row = session.pg.execute(query("releases/fleeting"), (oids,)).fetchone()
+    row = session.pg.execute(query("releases.fleeting"), (oids,)).fetchone()
     if row is not None:
         relation, reason = row
         raise ConfigError(

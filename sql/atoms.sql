@@ -1,0 +1,86 @@
+-- The atoms of the persons of a series: who was always shown in the same classes.
+
+-- name: columns
+-- The columns of which values of single rows were published of a table.
+SELECT DISTINCT j.key
+  FROM dbanon.history_value AS v
+ CROSS JOIN LATERAL jsonb_object_keys(v.value) AS j (key)
+ WHERE v.table_schema = %(schema)s
+   AND v.table_name = %(name)s
+
+-- name: create_frozen
+-- The values that some rows were published with, as texts.
+CREATE TEMPORARY TABLE {frozen} ON COMMIT DROP AS
+SELECT {columns}
+  FROM {stage} AS s
+  WITH NO DATA
+
+-- name: elsewhere
+-- The places of those whom only other relations ever showed, and the atom of each: all who always were in
+-- the same classes. Atoms of whom somebody is gone, or has other values than were shown last, are left out.
+WITH member AS (
+    SELECT c.cell, s.place, s.value_id IS NOT DISTINCT FROM v.value_id AS is_same
+      FROM pg_temp.history_late AS l
+      JOIN pg_temp.history_late_cells AS c ON c.person = l.person
+      JOIN (SELECT DISTINCT ON (e.person) e.person, e.value_id
+              FROM pg_temp.history_of_late AS e
+             WHERE e.class <> 0
+             ORDER BY e.person, e.release_id DESC) AS v ON v.person = l.person
+      LEFT JOIN pg_temp.history_source AS s ON s.person = l.person
+)
+SELECT m.place, dense_rank() OVER (ORDER BY m.cell) - 1
+  FROM member AS m
+ WHERE m.cell IN (SELECT w.cell
+                    FROM member AS w
+                   GROUP BY w.cell
+                  HAVING bool_and(w.place IS NOT NULL AND w.is_same))
+ ORDER BY m.place
+
+-- name: freeze_stage
+-- Publish some rows with the values of before.
+UPDATE {stage} AS s
+   SET {values}
+  FROM {frozen} AS r
+ WHERE {join}
+
+-- name: late
+-- Whom only other relations ever showed.
+CREATE TEMPORARY TABLE history_late ON COMMIT DROP AS
+SELECT e.person
+  FROM pg_temp.history_entries AS e
+ GROUP BY e.person
+HAVING bool_and(e.relation <> %(relation)s)
+
+-- name: placed
+-- Of those who were read and were published before: the cell, how many are in it, and the values of
+-- every release that changed them, those of a relation first, and of each the latest first.
+SELECT h.place, c.atom, c.members, e.value_ids
+  FROM pg_temp.history_places AS h
+  JOIN (SELECT s.person, dense_rank() OVER (ORDER BY s.cell) - 1 AS atom,
+               count(*) OVER (PARTITION BY s.cell) AS members
+          FROM pg_temp.history_cells AS s) AS c ON c.person = h.person
+  JOIN (SELECT s.person,
+               string_agg(s.value_ids, ';'
+                          ORDER BY s.relation IS NOT DISTINCT FROM %(first)s::bigint DESC,
+                                   s.release_id DESC) AS value_ids
+          FROM (SELECT r.person, r.relation, r.release_id,
+                       string_agg(r.value_id::text, ',' ORDER BY r.class, r.value_id) AS value_ids
+                  FROM pg_temp.history_entries AS r
+                 WHERE r.class <> 0
+                 GROUP BY r.person, r.relation, r.release_id) AS s
+         GROUP BY s.person) AS e ON e.person = h.person
+ ORDER BY h.place
+
+-- name: places
+-- The persons that were read, by keyed hash.
+CREATE TEMPORARY TABLE history_places ON COMMIT DROP AS
+SELECT l.place, {person} AS person
+  FROM {read} AS l
+  JOIN dbanon.history_key AS k ON k.key_id = {key}
+
+-- name: values
+-- What the numbers of sensitive values stand for.
+SELECT v.value_id, v.value::text
+  FROM dbanon.history_value AS v
+ WHERE v.table_schema = %(schema)s
+   AND v.table_name = %(name)s

@@ -1,0 +1,394 @@
+-- What the catalogs know of tables, columns, types and relations.
+
+-- name: below
+-- What a view or a materialized view is made of, down to the tables and their partitions, and through
+-- other views.
+WITH RECURSIVE below (oid) AS (
+    SELECT d.refobjid
+      FROM pg_rewrite AS w
+      JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
+     WHERE w.ev_class = %(relation)s
+       AND w.ev_type = '1'
+       AND d.refclassid = 'pg_class'::regclass
+       AND d.refobjid <> w.ev_class
+    UNION
+    SELECT part.oid
+      FROM below AS b
+     CROSS JOIN LATERAL (
+           SELECT d.refobjid
+             FROM pg_rewrite AS w
+             JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
+            WHERE w.ev_class = b.oid
+              AND w.ev_type = '1'
+              AND d.refclassid = 'pg_class'::regclass
+              AND d.refobjid <> w.ev_class
+            UNION ALL
+           SELECT i.inhrelid
+             FROM pg_inherits AS i
+            WHERE i.inhparent = b.oid
+           ) AS part (oid)
+)
+SELECT n.nspname, c.relname, c.relkind::text, c.relrowsecurity
+  FROM below AS b
+  JOIN pg_class AS c ON c.oid = b.oid
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
+ ORDER BY 1, 2
+
+-- name: columns
+-- The columns of a relation, each with the type that lies below all its domains.
+WITH RECURSIVE base (attnum, typid) AS (
+    SELECT a.attnum, a.atttypid
+      FROM pg_attribute AS a
+     WHERE a.attrelid = %(relation)s
+       AND a.attnum > 0
+       AND NOT a.attisdropped
+    UNION ALL
+    SELECT b.attnum, t.typbasetype
+      FROM base AS b
+      JOIN pg_type AS t ON t.oid = b.typid
+     WHERE t.typtype = 'd'
+),
+element (attnum, typid) AS (
+    SELECT b.attnum, t.typelem
+      FROM base AS b
+      JOIN pg_type AS t ON t.oid = b.typid
+     WHERE t.typtype = 'b'
+       AND t.typcategory = 'A'
+    UNION ALL
+    SELECT e.attnum, t.typbasetype
+      FROM element AS e
+      JOIN pg_type AS t ON t.oid = e.typid
+     WHERE t.typtype = 'd'
+),
+-- What it is, or holds; whether that is a type whose texts nobody can change: the labels of an enum
+-- are its owner's, and the name of a table, which regclass shows, is that table's owner's.
+content (attnum, is_array, array_type, is_lasting) AS (
+    SELECT b.attnum,
+           e.attnum IS NOT NULL,
+           (SELECT a.typname FROM pg_type AS a WHERE a.oid = t.typarray),
+           t.typnamespace = 'pg_catalog'::regnamespace
+               AND t.typname NOT LIKE 'reg%%'
+               AND t.typname <> 'aclitem'
+      FROM base AS b
+      JOIN pg_type AS o ON o.oid = b.typid AND o.typtype <> 'd'
+      LEFT JOIN (element AS e
+                 JOIN pg_type AS et ON et.oid = e.typid AND et.typtype <> 'd')
+        ON e.attnum = b.attnum
+      JOIN pg_type AS t ON t.oid = coalesce(et.oid, o.oid)
+)
+SELECT a.attname,
+       format_type(a.atttypid, a.atttypmod),
+       t.typname,
+       n.nspname,
+       NOT a.attnotnull
+           OR EXISTS (SELECT
+                        FROM pg_constraint AS n
+                       WHERE n.conrelid = a.attrelid
+                         AND n.contype = 'n'
+                         AND NOT n.convalidated
+                         AND n.conkey = ARRAY[a.attnum]),
+       col_description(a.attrelid, a.attnum),
+       a.attgenerated <> '',
+       a.attidentity <> '',
+       (SELECT array_agg(e.enumlabel::text ORDER BY e.enumsortorder)
+          FROM pg_enum AS e
+         WHERE e.enumtypid = t.oid),
+       (n.nspname <> 'pg_catalog' AND t.typtype IN ('b', 'c', 'p', 'r', 'm'))
+           AND NOT EXISTS (SELECT
+                             FROM pg_type AS element
+                             JOIN pg_namespace AS en ON en.oid = element.typnamespace
+                            WHERE element.typarray = t.oid
+                              AND (en.nspname = 'pg_catalog' OR element.typtype IN ('e', 'd'))),
+       t.typtype IN ('e', 'r', 'm')
+           OR t.typname = 'varchar'
+           OR (t.typcategory = 'A' AND t.typname <> '_json' AND t.typname <> '_xml')
+           OR EXISTS (SELECT
+                        FROM pg_opclass AS o
+                        JOIN pg_am AS m ON m.oid = o.opcmethod
+                       WHERE o.opcdefault
+                         AND m.amname = 'btree'
+                         AND o.opcintype = t.oid),
+       t.oid <> a.atttypid,
+       a.attgenerated = 'v',
+       CASE WHEN NOT c.is_lasting THEN CASE WHEN c.is_array THEN '_text' ELSE 'text' END
+            WHEN c.is_array AND n.nspname <> 'pg_catalog' THEN c.array_type
+            WHEN t.oid <> a.atttypid THEN t.typname
+       END,
+       EXISTS (SELECT
+                 FROM pg_collation AS l
+                WHERE l.oid = a.attcollation
+                  AND l.collnamespace <> 'pg_catalog'::regnamespace
+                  AND l.collisdeterministic),
+       EXISTS (SELECT
+                 FROM pg_collation AS l
+                WHERE l.oid = a.attcollation
+                  AND NOT l.collisdeterministic)
+  FROM base AS b
+  JOIN content AS c ON c.attnum = b.attnum
+  JOIN pg_type AS t ON t.oid = b.typid AND t.typtype <> 'd'
+  JOIN pg_namespace AS n ON n.oid = t.typnamespace
+  JOIN pg_attribute AS a ON a.attrelid = %(relation)s AND a.attnum = b.attnum
+ ORDER BY a.attnum
+
+-- name: find_relation
+-- The first relation of that name along a list of schemas, with what publishing depends on.
+SELECT c.oid,
+       n.nspname,
+       c.relkind::text,
+       c.relrowsecurity,
+       EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhparent = c.oid),
+       EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid),
+       obj_description(c.oid, 'pg_class'),
+       (SELECT array_agg(a.attname::text ORDER BY k.position)
+          FROM pg_index AS x
+         CROSS JOIN LATERAL unnest(x.indkey) WITH ORDINALITY AS k (attnum, position)
+          JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.attnum
+         WHERE x.indrelid = c.oid
+           AND x.indisprimary
+           AND k.position <= x.indnkeyatts),
+       (SELECT CASE WHEN NOT x.indimmediate
+                    THEN 'is deferrable: within a transaction, several rows may have one key'
+                    WHEN NOT (x.indisvalid AND x.indisready AND x.indislive AND x.indisunique)
+                    THEN 'has an index that is not valid: several rows may have one key' END
+          FROM pg_index AS x
+         WHERE x.indrelid = c.oid
+           AND x.indisprimary)
+  FROM pg_class AS c
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE n.nspname = ANY (%(schemas)s)
+   AND c.relname = %(name)s
+   AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+ ORDER BY array_position(%(schemas)s::text[], n.nspname::text)
+ LIMIT 1
+
+-- name: foreign_keys
+-- The foreign keys of a table to others, or of the tables that a view is made of: their columns, and the
+-- relation that they refer to. One to a partitioned table has a copy for each partition, which is left out.
+WITH RECURSIVE part (oid) AS (
+    SELECT %(relation)s::oid
+    UNION
+    SELECT d.refobjid
+      FROM part AS p
+      JOIN pg_rewrite AS w ON w.ev_class = p.oid AND w.ev_type = '1'
+      JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
+     WHERE d.refclassid = 'pg_class'::regclass
+)
+SELECT ARRAY(SELECT a.attname::text
+               FROM unnest(k.conkey) WITH ORDINALITY AS c (attnum, position)
+               JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = c.attnum
+              ORDER BY c.position) AS columns,
+       n.nspname,
+       r.relname
+  FROM part AS p
+  JOIN pg_constraint AS k ON k.conrelid = p.oid
+  JOIN pg_class AS r ON r.oid = k.confrelid
+  JOIN pg_namespace AS n ON n.oid = r.relnamespace
+ WHERE k.contype = 'f'
+   AND k.confrelid <> k.conrelid
+   AND NOT EXISTS (SELECT
+                     FROM pg_constraint AS above
+                    WHERE above.oid = k.conparentid
+                      AND above.conrelid = k.conrelid)
+ ORDER BY columns, n.nspname, r.relname
+
+-- name: name_of_relation
+-- The schema and the name of a relation, given by OID.
+SELECT n.nspname,
+       c.relname
+  FROM pg_class AS c
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE c.oid = %(relation)s
+
+-- name: partitions
+-- A partitioned table with all its partitions, those above before those below, each with its ancestors.
+SELECT c.oid, n.nspname, c.relname, c.relkind::text,
+       ARRAY(SELECT a.relid::oid FROM pg_partition_ancestors(c.oid) AS a)
+  FROM pg_partition_tree(%s) AS t
+  JOIN pg_class AS c ON c.oid = t.relid
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
+ ORDER BY t.level, c.oid
+
+-- name: readable_columns
+-- Those of some columns of a relation that the current role may read.
+SELECT a.attname::text
+  FROM pg_attribute AS a
+ WHERE a.attrelid = %(relation)s
+   AND a.attname = ANY (%(names)s)
+   AND a.attnum > 0
+   AND NOT a.attisdropped
+   AND has_column_privilege(a.attrelid, a.attnum, 'SELECT')
+
+-- name: relation_comment
+-- The comment of a relation.
+SELECT obj_description(%s, 'pg_class')
+
+-- name: relation_oid
+-- The relation of that schema and name, if there is one.
+SELECT c.oid
+  FROM pg_class AS c
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE n.nspname = %s
+   AND c.relname = %s
+
+-- name: schema_exists
+-- Whether a schema of that name exists.
+SELECT 1
+  FROM pg_namespace
+ WHERE nspname = %s
+
+-- name: similar_relations
+-- Tables of this database, those first whose name differs only in case or in the schema; then, in the
+-- order of their names, those of about the same length, among which a slip of the pen is looked for.
+SELECT n.nspname, c.relname
+  FROM pg_class AS c
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE abs(length(c.relname) - length(%(name)s)) <= 2
+   AND c.relkind IN ('r', 'p')
+   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'dbanon', 'dbanon_data')
+   AND n.nspname NOT LIKE 'pg\_toast%%'
+   AND n.nspname NOT LIKE 'pg\_temp%%'
+ ORDER BY lower(c.relname) = lower(%(name)s) DESC, 1, 2
+ LIMIT 5000
+
+-- name: table_shape
+-- What a policy depends on in a table, as a document; names and types as no search path changes them.
+WITH RECURSIVE part (oid) AS (
+    SELECT %(relation)s::oid
+    UNION
+    SELECT i.inhrelid
+      FROM part AS p
+      JOIN pg_inherits AS i ON i.inhparent = p.oid
+),
+viewed (oid) AS (
+    SELECT c.oid
+      FROM pg_class AS c
+     WHERE c.oid = %(relation)s
+       AND c.relkind IN ('v', 'm')
+    UNION
+    SELECT c.oid
+      FROM viewed AS v
+      JOIN pg_rewrite AS w ON w.ev_class = v.oid AND w.ev_type = '1'
+      JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
+      JOIN pg_class AS c ON d.refclassid = 'pg_class'::regclass AND c.oid = d.refobjid
+     WHERE c.relkind IN ('v', 'm')
+),
+-- The types of the columns, each with those below its domains and arrays.
+type (typid, below) AS (
+    SELECT a.atttypid, a.atttypid
+      FROM pg_attribute AS a
+     WHERE a.attrelid = %(relation)s
+       AND a.attnum > 0
+       AND NOT a.attisdropped
+    UNION
+    SELECT y.typid, CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.typelem END
+      FROM type AS y
+      JOIN pg_type AS t ON t.oid = y.below
+     WHERE t.typtype = 'd'
+        OR t.typcategory = 'A'
+)
+SELECT jsonb_build_object(
+           'oid', c.oid::bigint,
+           'owner_oid', c.relowner::bigint,
+           'relkind', c.relkind,
+           'owner', pg_get_userbyid(c.relowner),
+           'row_security', c.relrowsecurity,
+           'forced', c.relforcerowsecurity,
+           'has_children', EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhparent = c.oid),
+           'has_parents', EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid),
+           'foreign_parts', EXISTS (SELECT
+                                      FROM part AS p
+                                      JOIN pg_foreign_table AS f ON f.ftrelid = p.oid
+                                     WHERE p.oid <> c.oid),
+           'key', coalesce((SELECT jsonb_agg(a.attname ORDER BY k.position)
+                              FROM pg_index AS x
+                             CROSS JOIN LATERAL unnest(x.indkey) WITH ORDINALITY AS k (attnum, position)
+                              JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.attnum
+                             WHERE x.indrelid = c.oid
+                               AND x.indisprimary
+                               AND k.position <= x.indnkeyatts), '[]'),
+           'definition', (SELECT md5(string_agg(concat(pg_get_viewdef(v.oid), r.reloptions), ' '
+                                                   ORDER BY n.nspname, r.relname))
+                            FROM viewed AS v
+                            JOIN pg_class AS r ON r.oid = v.oid
+                            JOIN pg_namespace AS n ON n.oid = r.relnamespace),
+           'columns', coalesce((SELECT jsonb_agg(jsonb_build_object(
+                                           'name', a.attname,
+                                           'number', a.attnum,
+                                           'type', format_type(a.atttypid, a.atttypmod),
+                                           'labels', (SELECT jsonb_agg(e.enumlabel ORDER BY e.enumsortorder)
+                                                        FROM type AS y
+                                                        JOIN pg_enum AS e ON e.enumtypid = y.below
+                                                       WHERE y.typid = a.atttypid),
+                                           'nullable', NOT a.attnotnull) ORDER BY a.attnum)
+                                  FROM pg_attribute AS a
+                                 WHERE a.attrelid = c.oid
+                                   AND a.attnum > 0
+                                   AND NOT a.attisdropped), '[]'))
+  FROM pg_class AS c
+ WHERE c.oid = %(relation)s
+
+-- name: unique_columns
+-- The columns of every UNIQUE index of a table, also of some of its rows or of one of its partitions.
+-- What an expression is made of tells rows apart wherever the expression does.
+WITH RECURSIVE part (oid) AS (
+    SELECT %(relation)s::oid
+    UNION
+    SELECT i.inhrelid
+      FROM part AS p
+      JOIN pg_inherits AS i ON i.inhparent = p.oid
+)
+SELECT DISTINCT ARRAY(SELECT a.attname::text
+                        FROM pg_attribute AS a
+                       WHERE a.attrelid = x.indrelid
+                         AND (a.attnum = ANY (x.indkey[0 : x.indnkeyatts - 1])
+                              OR EXISTS (SELECT
+                                           FROM regexp_matches(x.indexprs::text,
+                                                               ':varattno (\d+)', 'g') AS v (found)
+                                          WHERE v.found[1]::int = a.attnum))
+                       ORDER BY a.attname) AS columns
+  FROM part AS p
+  JOIN pg_index AS x ON x.indrelid = p.oid
+ WHERE x.indisunique
+ ORDER BY columns
+
+-- name: view_definition
+-- What a view stands for, and how it is secured.
+SELECT pg_get_viewdef(c.oid) || coalesce(array_to_string(c.reloptions, ','), '')
+  FROM pg_class AS c
+ WHERE c.oid = %s
+
+-- name: view_options
+-- The storage options of a view, among them security_barrier.
+SELECT c.reloptions
+  FROM pg_class AS c
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE n.nspname = %s
+   AND c.relname = %s
+   AND c.relkind = 'v'
+
+-- name: volatile_functions
+-- Functions that a view calls whenever it is read, and whose results may differ from row to row and
+-- from reading to reading. The catalogs record no dependency on PostgreSQL's own, so the stored
+-- tree of the query is asked. What a materialized view calls was called when it was filled.
+WITH RECURSIVE viewed (oid) AS (
+    SELECT c.oid
+      FROM pg_class AS c
+     WHERE c.oid = %(relation)s
+       AND c.relkind = 'v'
+    UNION
+    SELECT c.oid
+      FROM viewed AS v
+      JOIN pg_rewrite AS w ON w.ev_class = v.oid AND w.ev_type = '1'
+      JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
+      JOIN pg_class AS c ON d.refclassid = 'pg_class'::regclass AND c.oid = d.refobjid
+     WHERE c.relkind = 'v'
+)
+SELECT DISTINCT n.nspname, p.proname
+  FROM viewed AS v
+  JOIN pg_rewrite AS w ON w.ev_class = v.oid AND w.ev_type = '1'
+ CROSS JOIN LATERAL regexp_matches(w.ev_action::text,
+                                   ':(?:funcid|opfuncid|aggfnoid|winfnoid) (\d+)', 'g') AS f (found)
+  JOIN pg_proc AS p ON p.oid = f.found[1]::oid
+  JOIN pg_namespace AS n ON n.oid = p.pronamespace
+ WHERE p.provolatile = 'v'
+ ORDER BY 1, 2

@@ -1,0 +1,476 @@
+-- Who was published in which class, by keyed hashes: written, read back and forgotten.
+
+-- name: add_entries
+-- Add what a release changed to what is remembered of those before.
+WITH changed AS (
+    UPDATE pg_temp.history_entries AS e
+       SET until = %(release)s
+     WHERE e.relation = %(relation)s
+       AND e.until IS NULL
+       AND e.person IN (SELECT c.person FROM pg_temp.history_changes AS c)
+)
+INSERT INTO pg_temp.history_entries
+    (release_id, relation, person, class, value_id, shown, held, place)
+SELECT %(release)s, %(relation)s, c.person, c.class, c.value_id, c.class, c.value_id, 1
+  FROM pg_temp.history_changes AS c
+
+-- name: add_figures
+-- Keep what comparing a release with those before found, so that the next one starts from it.
+INSERT INTO dbanon.history_figures (release_id, figures)
+VALUES (%(release)s, %(figures)s)
+
+-- name: add_history
+-- Enter a release among those whose persons are remembered.
+INSERT INTO dbanon.history
+    (release_id, table_schema, table_name, relation_schema, relation_name, person, key_id, series,
+     several)
+VALUES (%(release)s, %(schema)s, %(name)s, %(view_schema)s, %(view_name)s, %(person)s, %(key)s,
+        %(series)s, %(several)s)
+
+-- name: add_values
+-- Give a number to each combination of sensitive values that is published of the table for the first
+-- time. Those that are known are left out beforehand: a conflict would use up a number.
+INSERT INTO dbanon.history_value (table_schema, table_name, digest, value)
+SELECT {table_schema}, {table_name}, sha256(convert_to(c.value::text, 'UTF8')), c.value
+  FROM {codes} AS c
+ WHERE EXISTS (SELECT FROM {rows} AS r WHERE r.value = c.code)
+   AND NOT EXISTS (SELECT
+                     FROM dbanon.history_value AS v
+                    WHERE v.table_schema = {table_schema}
+                      AND v.table_name = {table_name}
+                      AND v.digest = sha256(convert_to(c.value::text, 'UTF8')))
+    ON CONFLICT DO NOTHING
+
+-- name: changes
+-- How many rows each remembered release of a table changed.
+SELECT h.release_id, sum(cardinality(m.persons))::bigint
+  FROM dbanon.history AS h
+  JOIN dbanon.history_member AS m ON m.release_id = h.release_id
+ WHERE h.table_schema = %(schema)s
+   AND h.table_name = %(name)s
+ GROUP BY h.release_id
+
+-- name: class_number
+-- The number of a class: the keyed hash of what is published of it.
+('x' || encode(substr(sha256(k.outer_key || sha256(k.inner_key || convert_to(
+    {columns} || ({published})::text, 'UTF8'))), 1, 8), 'hex'))::bit(64)::bigint
+
+-- name: codes
+-- What the codes of sensitive values stand for, each a combination of them; only within publishing.
+CREATE TEMPORARY TABLE {codes} (
+    code integer NOT NULL,
+    value jsonb NOT NULL
+)
+ON COMMIT DROP
+
+-- name: comparable
+-- The releases of a table whose persons were told by the same columns and remembered by the same key.
+SELECT h.release_id, h.relation_schema, h.relation_name, h.several
+  FROM dbanon.history AS h
+ WHERE h.table_schema = %(schema)s
+   AND h.table_name = %(name)s
+   AND h.person = %(person)s
+   AND h.key_id = %(key)s
+   AND EXISTS (SELECT FROM dbanon.history_member AS m WHERE m.release_id = h.release_id)
+ ORDER BY h.release_id
+
+-- name: copied
+-- Where the rows of those classes lie in a copy that are to lose some: one sort or hash by what classes show,
+-- which keeps the places of all; the number of each class is worked out once.
+CREATE TEMPORARY TABLE history_copied ON COMMIT DROP AS
+SELECT n.class, n.places
+  FROM (SELECT {class} AS class, c.places
+          FROM (SELECT {published} AS published, s.places
+                  FROM (SELECT {quasi}, array_agg(s.ctid) AS places
+                          FROM ONLY {release} AS s
+                         GROUP BY {alike}) AS s) AS c
+          JOIN dbanon.history_key AS k ON k.key_id = {key}
+        OFFSET 0) AS n
+ WHERE n.class IN (SELECT d.class FROM pg_temp.history_departed AS d)
+
+-- name: create_key
+-- Make a secret key, which never leaves the server, in the two forms in which HMAC uses it (RFC 2104).
+INSERT INTO dbanon.history_key (inner_key, outer_key)
+SELECT decode(string_agg(lpad(to_hex(p.byte # 54), 2, '0'), '' ORDER BY p.place), 'hex'),
+       decode(string_agg(lpad(to_hex(p.byte # 92), 2, '0'), '' ORDER BY p.place), 'hex')
+  FROM (SELECT i.place, CASE WHEN i.place < 32 THEN get_byte(k.bytes, i.place) ELSE 0 END AS byte
+          FROM (SELECT sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())
+                              || uuid_send(gen_random_uuid()))) AS k (bytes)
+         CROSS JOIN generate_series(0, 63) AS i (place)) AS p
+RETURNING key_id
+
+-- name: create_read
+-- Who was read, each in the place that the program knows; only within publishing.
+CREATE TEMPORARY TABLE {read} (
+    place integer NOT NULL,
+    {columns}
+)
+ON COMMIT DROP
+
+-- name: entries
+-- What is remembered of some releases, a row for each that a person had when it changed; class 0 is of one
+-- who is gone. relation: its first release of these, which stands for it; until: the release that changed
+-- the rows of the person next, NULL of those that still hold.
+SELECT h.release_id, h.relation, e.person, e.class, e.value_id, c.until
+  FROM unnest({releases}::bigint[], {first}::bigint[]) AS h (release_id, relation)
+  JOIN dbanon.history_member AS m ON m.release_id = h.release_id
+ CROSS JOIN LATERAL unnest(m.persons, m.classes, m.value_ids) AS e (person, class, value_id)
+  LEFT JOIN (
+        SELECT d.person, d.relation, d.release_id AS until,
+               lag(d.release_id, 1, d.relation)
+                   OVER (PARTITION BY d.person, d.relation ORDER BY d.release_id) AS since
+          FROM (SELECT DISTINCT p.person, h.relation, h.release_id
+                  FROM unnest({releases}::bigint[], {first}::bigint[]) AS h (release_id, relation)
+                  JOIN dbanon.history_member AS m ON m.release_id = h.release_id
+                 CROSS JOIN LATERAL unnest(m.persons) AS p (person)
+                 WHERE h.release_id <> h.relation) AS d) AS c
+         ON c.person = e.person
+        AND c.relation = h.relation
+        AND c.since = h.release_id
+
+-- name: figures
+-- What comparing some releases found.
+SELECT f.release_id, f.figures
+  FROM dbanon.history_figures AS f
+ WHERE f.release_id = ANY (%(releases)s)
+
+-- name: find_changes
+-- Find the persons whose rows are not those of the relation's release before. One who is gone has
+-- class 0.
+CREATE TEMPORARY TABLE history_changes ON COMMIT DROP AS
+WITH changed AS (
+    SELECT r.person
+      FROM (SELECT n.person, n.class, n.value_id, 1 AS rows
+              FROM pg_temp.history_present AS n
+             UNION ALL
+            SELECT b.person, b.class, b.value_id, -1
+              FROM pg_temp.history_former AS b) AS r
+     GROUP BY r.person, r.class, r.value_id
+    HAVING sum(r.rows) <> 0
+)
+SELECT n.person, n.class, n.value_id
+  FROM pg_temp.history_present AS n
+ WHERE n.person IN (SELECT c.person FROM changed AS c)
+ UNION ALL
+SELECT DISTINCT c.person, 0, 0
+  FROM changed AS c
+ WHERE NOT EXISTS (SELECT FROM pg_temp.history_present AS n WHERE n.person = c.person)
+
+-- name: forget_figures
+-- Forget what comparing releases found that no comparison starts from: of releases before all that are
+-- served, and of those before the last hundred.
+WITH known AS (
+    SELECT h.release_id, row_number() OVER (ORDER BY h.release_id DESC) AS place,
+           EXISTS (SELECT
+                     FROM dbanon.release AS r
+                    WHERE r.release_id = h.release_id
+                      AND r.served) AS is_served
+      FROM dbanon.history AS h
+     WHERE h.release_id = ANY (%(releases)s)
+)
+DELETE FROM dbanon.history_figures AS f
+ USING known AS k
+ WHERE k.release_id = f.release_id
+   AND (k.place > 100
+        OR k.release_id < (SELECT min(s.release_id) FROM known AS s WHERE s.is_served))
+
+-- name: forget_series
+-- Forget who was published in the releases of a series, which classes and which values they had, and the
+-- key of their hashes, unless another series has it, too.
+WITH forgotten AS (
+    UPDATE dbanon.history AS h
+       SET forgotten_at = now()
+     WHERE h.table_schema = %(schema)s
+       AND h.table_name = %(name)s
+       AND h.series = %(series)s
+       AND h.forgotten_at IS NULL
+    RETURNING h.release_id, h.key_id
+),
+figures AS (
+    DELETE FROM dbanon.history_figures AS f
+     WHERE f.release_id IN (SELECT g.release_id FROM forgotten AS g)
+),
+members AS (
+    DELETE FROM dbanon.history_member AS m
+     WHERE m.release_id IN (SELECT g.release_id FROM forgotten AS g)
+),
+keys AS (
+    DELETE FROM dbanon.history_key AS k
+     WHERE k.key_id IN (SELECT g.key_id FROM forgotten AS g)
+       AND NOT EXISTS (SELECT
+                         FROM dbanon.history AS h
+                        WHERE h.key_id = k.key_id
+                          AND h.forgotten_at IS NULL
+                          AND h.release_id NOT IN (SELECT g.release_id FROM forgotten AS g))
+),
+combinations AS (
+    DELETE FROM dbanon.history_value AS v
+     WHERE v.table_schema = %(schema)s
+       AND v.table_name = %(name)s
+       AND v.value_id NOT IN (SELECT u.value_id
+                                FROM dbanon.history AS h
+                                JOIN dbanon.history_member AS m ON m.release_id = h.release_id
+                               CROSS JOIN LATERAL unnest(m.value_ids) AS u (value_id)
+                               WHERE h.table_schema = %(schema)s
+                                 AND h.table_name = %(name)s
+                                 AND h.release_id NOT IN (SELECT g.release_id FROM forgotten AS g))
+)
+SELECT g.release_id
+  FROM forgotten AS g
+ ORDER BY g.release_id
+
+-- name: is_shown
+-- Whether the person of a row, by the texts that tell who it is, is one of those whom a release shows. These
+-- are named where nothing else is, lest a column of the source be taken for one of the key's.
+(SELECT {person}
+   FROM dbanon.history_key AS k
+  CROSS JOIN (SELECT {texts}) AS p
+  WHERE k.key_id = {key}) IN (
+    WITH remembered AS MATERIALIZED (
+        SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
+               e.class AS shown, 1::bigint AS place
+          FROM ({entries}) AS e
+    )
+    SELECT o.person FROM ({shown}) AS o)
+
+-- name: known_by_key
+-- The other releases whose persons are known by a key: of which table, told by which columns, whether by
+-- pseudonyms, and whether before this publication, of which nothing is in the ledger yet.
+SELECT h.table_schema, h.table_name, h.person, r.policy ->> 'pseudonym' IS NOT NULL,
+       h.release_id <= (SELECT coalesce(max(l.release_id), 0) FROM dbanon.release AS l)
+  FROM dbanon.history AS h
+  LEFT JOIN dbanon.release AS r ON r.release_id = h.release_id
+ WHERE h.key_id = %(key)s
+   AND h.release_id <> %(release)s
+
+-- name: latest_history
+-- How the persons of a relation, else of its table, were remembered last, whether the key is still
+-- there, in which series, and whether that was forgotten.
+SELECT h.person, h.key_id, EXISTS (SELECT FROM dbanon.history_key AS k WHERE k.key_id = h.key_id),
+       h.series, h.forgotten_at IS NOT NULL
+  FROM dbanon.history AS h
+ WHERE h.table_schema = %(schema)s
+   AND h.table_name = %(name)s
+ ORDER BY (h.relation_schema = %(view_schema)s::text AND h.relation_name = %(view_name)s::text) IS TRUE DESC,
+       h.release_id DESC
+ LIMIT 1
+
+-- name: left
+-- The rows that are left of the classes of a copy that have lost some.
+(SELECT unnest(o.places) AS place FROM pg_temp.history_copied AS o) AS c
+JOIN ONLY {release} AS s ON s.ctid = c.place
+
+-- name: may_forget
+-- Whether this role may delete what is remembered.
+SELECT bool_and(has_table_privilege(c.oid, 'DELETE'))
+  FROM pg_class AS c
+ WHERE c.relnamespace = 'dbanon'::regnamespace
+   AND c.relname IN ('history_figures', 'history_key', 'history_member', 'history_value')
+
+-- name: mixed
+-- The classes of a copy in which rows with the same sensitive values differ in something else.
+SELECT {class}
+  FROM (SELECT {quasi}
+          FROM ONLY {release} AS r
+         GROUP BY {quasi}, ROW({sensitive})::text
+        HAVING min(ROW({others})::text) <> max(ROW({others})::text)) AS s
+  JOIN dbanon.history_key AS k ON k.key_id = {key}
+
+-- name: narrow
+-- The former rows of those who may have changed: who is gone or has new rows.
+CREATE TEMPORARY TABLE history_former ON COMMIT DROP AS
+SELECT b.person, b.class, b.value_id
+  FROM pg_temp.history_before AS b
+ WHERE b.person IN (SELECT g.person FROM pg_temp.history_departed AS g
+                     UNION ALL
+                    SELECT n.person FROM pg_temp.history_present AS n)
+
+-- name: number_sets
+-- Give a number to each set of classes, and to all values, that a person of several rows has in a
+-- release. How many rows are in a class is not part of it: no reader sees whose they are.
+CREATE TEMPORARY TABLE history_numbered ON COMMIT DROP AS
+SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
+       CASE WHEN e.class = 0 THEN 0 ELSE dense_rank() OVER (ORDER BY s.classes) END AS shown,
+       CASE WHEN e.class = 0 THEN 0 ELSE dense_rank() OVER (ORDER BY s.value_ids) END AS held,
+       row_number() OVER (PARTITION BY e.release_id, e.person ORDER BY e.class, e.value_id) AS place
+  FROM pg_temp.history_entries AS e
+  JOIN (SELECT r.release_id, r.person,
+               array_agg(DISTINCT r.class ORDER BY r.class) AS classes,
+               array_agg(r.value_id ORDER BY r.class, r.value_id) AS value_ids
+          FROM pg_temp.history_entries AS r
+         GROUP BY r.release_id, r.person) AS s
+    ON s.release_id = e.release_id
+   AND s.person = e.person
+
+-- name: pack
+-- Keep what a release changed, in an order that tells nothing of the source's. Of a temporary table, one
+-- process reads the rows as they were sorted.
+INSERT INTO dbanon.history_member (release_id, part, persons, classes, value_ids)
+SELECT %(release)s, (o.place - 1) / 10000 AS part,
+       array_agg(o.person), array_agg(o.class), array_agg(o.value_id)
+  FROM (SELECT row_number() OVER (ORDER BY c.person, c.class, c.value_id) AS place,
+               c.person, c.class, c.value_id
+          FROM pg_temp.history_changes AS c) AS o
+ GROUP BY part
+ UNION ALL
+SELECT %(release)s, 0, '{}', '{}', '{}'  -- a release that changed nothing is remembered, too
+ WHERE NOT EXISTS (SELECT FROM pg_temp.history_changes)
+
+-- name: part
+-- Take the rows of those who left a class, and no others, out of a copy: as many of its rows with their
+-- values as they had.
+WITH departed AS MATERIALIZED (
+    SELECT d.class, {remembered} AS value, count(*) AS rows
+      FROM pg_temp.history_departed AS d
+      JOIN dbanon.history_value AS v ON v.value_id = d.value_id
+     GROUP BY 1, 2
+),
+present AS MATERIALIZED (
+    SELECT s.ctid AS place, c.class, {values} AS value
+      FROM (SELECT o.class, unnest(o.places) AS place FROM pg_temp.history_copied AS o) AS c
+      JOIN ONLY {release} AS s ON s.ctid = c.place
+)
+DELETE FROM ONLY {release} AS t
+ USING (SELECT n.place, row_number() OVER (PARTITION BY n.class, n.value) AS number, d.rows
+          FROM present AS n
+          JOIN departed AS d ON d.class = n.class AND d.value = n.value) AS c
+ WHERE t.ctid = c.place
+   AND c.number <= c.rows
+
+-- name: persons_apart
+-- How many persons a release shows that each of some former ones does not, and how many only that shows.
+WITH new AS MATERIALIZED (SELECT DISTINCT r.person FROM ({new}) AS r)
+SELECT r.shown_id, c.*
+  FROM {releases}
+ CROSS JOIN LATERAL (
+        SELECT count(*) FILTER (WHERE f.person IS NULL), count(*) FILTER (WHERE n.person IS NULL)
+          FROM new AS n
+          FULL JOIN (SELECT DISTINCT s.person FROM ({former}) AS s) AS f ON f.person = n.person) AS c
+ ORDER BY r.shown_id
+
+-- name: present
+-- Whom a release shows, by keyed hash, in which class and with which values; only within publishing. The
+-- hashes are worked out by themselves, before anything is joined to them: so several processes can, though none
+-- but the first may read temporary tables.
+CREATE TEMPORARY TABLE history_present ON COMMIT DROP AS
+WITH class AS MATERIALIZED (
+    SELECT g.group_id, {class} AS class
+      FROM {groups} AS g
+      JOIN dbanon.history_key AS k ON k.key_id = {key}
+),
+valued AS MATERIALIZED (
+    SELECT o.code, v.value_id  -- all have a number: a left join keeps the planner from expecting none
+      FROM {codes} AS o
+      LEFT JOIN dbanon.history_value AS v
+        ON v.table_schema = {table_schema}
+       AND v.table_name = {table_name}
+       AND v.digest = sha256(convert_to(o.value::text, 'UTF8'))
+)
+SELECT h.person, c.class, v.value_id
+  FROM (SELECT {person} AS person, r.group_id, r.value
+          FROM {members}
+         CROSS JOIN dbanon.history_key AS k
+         WHERE k.key_id = {key}
+        OFFSET 0) AS h
+  JOIN class AS c ON c.group_id = h.group_id
+  JOIN valued AS v ON v.code = h.value
+ WHERE v.value_id IS NOT NULL
+
+-- name: present_in_source
+-- How many of those whom a former release shows are in the source.
+SELECT count(DISTINCT f.person)
+  FROM pg_temp.history_shown AS f
+ WHERE f.person IN (SELECT {person}
+                      FROM {source} AS s
+                     CROSS JOIN dbanon.history_key AS k
+                     WHERE k.key_id = {key})
+
+-- name: retain
+-- Add the rows that a copy still shows of those who have new ones.
+INSERT INTO pg_temp.history_present (person, class, value_id)
+SELECT f.person, f.class, f.value_id
+  FROM pg_temp.history_former AS f
+ WHERE NOT EXISTS (SELECT FROM pg_temp.history_departed AS g WHERE g.person = f.person)
+
+-- name: rows
+-- Write down whom a relation showed in a release.
+CREATE TEMPORARY TABLE {rows} ON COMMIT DROP AS
+{shown}
+
+-- name: same_members
+-- Whether a copy has as many rows of every class as are remembered.
+SELECT NOT EXISTS (SELECT
+                     FROM (SELECT n.class, sum(n.rows) AS rows
+                             FROM (SELECT {class} AS class, c.rows
+                                     FROM (SELECT {published} AS published, s.rows
+                                             FROM (SELECT {quasi}, count(*) AS rows
+                                                     FROM ONLY {release} AS s
+                                                    GROUP BY {alike}) AS s) AS c
+                                     JOIN dbanon.history_key AS k ON k.key_id = {key}) AS n
+                            GROUP BY n.class) AS c
+                     FULL JOIN (SELECT p.class, sum(p.rows) AS rows
+                                  FROM (SELECT n.class, count(*) AS rows
+                                          FROM pg_temp.history_present AS n
+                                         GROUP BY n.class
+                                         UNION ALL
+                                        SELECT b.class, count(*)
+                                          FROM pg_temp.history_before AS b
+                                         GROUP BY b.class
+                                         UNION ALL
+                                        SELECT g.class, -count(*)
+                                          FROM pg_temp.history_departed AS g
+                                         GROUP BY g.class) AS p
+                                 GROUP BY p.class
+                                HAVING sum(p.rows) <> 0) AS m USING (class)
+                    WHERE c.rows IS DISTINCT FROM m.rows)
+
+-- name: series
+-- The series of each remembered release of a table: the release that started it, 0 for the first one;
+-- and its relation.
+SELECT h.release_id, h.series, h.relation_schema, h.relation_name
+  FROM dbanon.history AS h
+ WHERE h.table_schema = %(schema)s
+   AND h.table_name = %(name)s
+ ORDER BY h.release_id
+
+-- name: shown
+-- Whom a relation showed in a release, each row with its class and value.
+SELECT e.person, e.class, e.value_id, e.shown, e.place
+  FROM {entries} AS e
+ WHERE e.relation = {relation}
+   AND e.release_id <= {release}
+   AND (e.until > {release} OR e.until IS NULL)
+   AND e.class <> 0
+
+-- name: source
+-- Who was read, by keyed hash, in which place and with which values. A value that was never published has
+-- no number. Nothing is looked up row by row: how many there are, no planner knows.
+CREATE TEMPORARY TABLE history_source ON COMMIT DROP AS
+WITH valued AS MATERIALIZED (
+    SELECT o.code, v.value_id
+      FROM {codes} AS o
+      LEFT JOIN dbanon.history_value AS v
+        ON v.table_schema = {table_schema}
+       AND v.table_name = {table_name}
+       AND v.digest = sha256(convert_to(o.value::text, 'UTF8'))
+)
+SELECT {person} AS person, l.place, v.value_id
+  FROM {read} AS l
+  JOIN dbanon.history_key AS k ON k.key_id = {key}
+  JOIN valued AS v ON v.code = l.code
+
+-- name: unpack
+-- Write down what is remembered of some releases. shown, held: what tells the classes and the values of
+-- all rows of the person; place: which row of the person it is.
+CREATE TEMPORARY TABLE history_entries ON COMMIT DROP AS
+SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
+       e.class AS shown, e.value_id::bigint AS held, 1::bigint AS place
+  FROM ({entries}) AS e
+
+-- name: withdraw
+-- Take classes out of a copy.
+DELETE FROM ONLY {release} AS t
+ USING (SELECT unnest(c.places) AS place
+          FROM pg_temp.history_copied AS c
+         WHERE c.class = ANY ({withdrawn}::bigint[])) AS c
+ WHERE t.ctid = c.place

@@ -1,0 +1,169 @@
+-- Live views: source, rows and groups joined.
+
+-- name: altered_body
+-- What was added since is no matter.
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT DISTINCT a.kind, a.relation, a.name
+      FROM (SELECT m.relation, m.kind, m.name, m.state
+              FROM {marks} AS m
+            EXCEPT
+            ({now})) AS a;
+END
+
+-- name: count_shown
+-- How many rows of a live release readers see, and how many are hidden with their classes.
+SELECT count(*) FILTER (WHERE g.shown),
+       count(*) FILTER (WHERE NOT g.shown),
+       count(DISTINCT g.group_id) FILTER (WHERE NOT g.shown)
+  FROM ONLY {rows} AS r
+  JOIN ONLY {groups} AS g ON g.group_id = r.group_id
+
+-- name: create_altered
+-- Name what is not as it was noted. It runs with the rights that the view reads with, so that it is
+-- these of which row-level security is asked.
+CREATE OR REPLACE FUNCTION {altered}()
+RETURNS TABLE (kind text, relation oid, name text)
+LANGUAGE plpgsql
+STABLE
+PARALLEL SAFE
+SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS {body}
+
+-- name: create_marks
+-- Where it is noted what the guards of a live view rely on.
+CREATE TABLE {marks} (
+    relation oid,
+    kind text,
+    name text,
+    state text
+)
+
+-- name: create_members
+-- The private view by which guards read the source. A function looks tables up by their names each
+-- time it is planned, and whoever owns the schema can rename it; a view knows them once and for all.
+CREATE VIEW {members} AS
+{live}
+
+-- name: live_members
+-- Which class each row of the release is in, with what its models look at, as the source has it now.
+SELECT r.group_id{columns}
+  FROM ONLY {source} AS s
+  JOIN {rows} AS r ON {join}
+
+-- name: live_rows
+-- The live source under stored recodings, without the classes that no longer hold.
+SELECT {columns}
+  FROM ONLY {source} AS s
+  JOIN {rows} AS r ON {join}
+  JOIN {groups} AS g ON g.group_id = r.group_id
+ WHERE g.shown
+   AND {seen}()
+
+-- name: live_seen_body
+-- What a live view is served from is never empty. And a snapshot knows the catalogs of its time, but
+-- the file of a table is what it is now: one that is older than the file finds rows that it may not
+-- see, or misses those that it may.
+BEGIN
+    IF NOT EXISTS (SELECT FROM ONLY {groups})
+       OR EXISTS (SELECT
+                    FROM pg_class AS c
+                   WHERE c.oid = ANY ({tables}::oid[])
+                     AND c.relfilenode <> pg_relation_filenode(c.oid)) THEN
+        RAISE EXCEPTION 'could not serialize access: a live view or its source was made anew meanwhile'
+            USING ERRCODE = 'serialization_failure',
+                  HINT = 'Begin a new transaction.';
+    END IF;
+    RETURN NOT EXISTS (SELECT FROM {altered}());
+END
+
+-- name: merge_groups
+-- Drop the groups that publish like an earlier one, whose rows are in that one.
+DELETE FROM {groups} AS d
+ USING (SELECT g.group_id, min(g.group_id) OVER (PARTITION BY {columns}) AS class
+          FROM {groups} AS g) AS a
+ WHERE a.group_id = d.group_id
+   AND a.class < a.group_id
+
+-- name: merge_rows
+-- Let a group be a class: the rows of groups that publish alike go to the first of them.
+UPDATE {rows} AS r
+   SET group_id = a.class
+  FROM (SELECT g.group_id, min(g.group_id) OVER (PARTITION BY {columns}) AS class
+          FROM {groups} AS g) AS a
+ WHERE a.group_id = r.group_id
+   AND a.class < a.group_id
+
+-- name: note_marks
+-- Note what the guards of a live view rely on, now that they stand.
+INSERT INTO {marks} (relation, kind, name, state)
+{now}
+
+-- name: place_rows
+-- Note of each row which partition it lies in: once detached, its key may come again elsewhere. They are
+-- read through the whole, for which publishing has a name that nobody else can give away.
+UPDATE {rows} AS r
+   SET leaf = l.number
+  FROM {source} AS s
+  JOIN unnest({leaves}::oid[]) WITH ORDINALITY AS l (relation, number) ON l.relation = s.tableoid
+ WHERE {join}
+
+-- name: publish_view
+-- Serve the live source. OFFSET 0 keeps the conditions of readers above: further down, PostgreSQL
+-- would estimate from statistics of the source how many rows meet them, hidden rows included, and
+-- EXPLAIN would tell.
+CREATE OR REPLACE VIEW {view} ({names})
+  WITH (security_barrier = true)
+    AS
+{live}
+OFFSET 0
+
+-- name: source_marks
+-- What the guards of a live view rely on, as it is now. A table that is written anew gets another
+-- file, whatever becomes of its values. A trigger that is disabled and enabled again, or a function
+-- that is replaced, is another version of its row in the catalog; so is the view by which they read.
+SELECT c.oid AS relation, 'file' AS kind, ''::text AS name,
+       concat_ws(' ', c.relpersistence, pg_relation_filenode(c.oid)) AS state
+  FROM pg_class AS c
+ WHERE c.oid = ANY ({tables}::oid[])
+ UNION ALL
+SELECT c.oid, 'policy', '', row_security_active(c.oid)::text
+  FROM pg_class AS c
+ WHERE c.oid = ANY ({tables}::oid[])
+   AND c.relkind = 'r'
+ UNION ALL
+SELECT a.attrelid, 'column', a.attname::text,
+       concat_ws(' ', a.attnum, a.atttypid, a.atttypmod, a.attcollation)
+  FROM pg_attribute AS a
+ WHERE a.attrelid = ANY ({tables}::oid[])
+   AND a.attname = ANY ({columns}::text[])
+ UNION ALL
+SELECT n.conrelid, 'key', '', n.oid::text
+  FROM pg_constraint AS n
+ WHERE n.conrelid = ANY ({tables}::oid[])
+   AND n.contype = 'p'
+ UNION ALL
+SELECT t.tgrelid, 'trigger', t.tgname::text, concat_ws(' ', t.tgenabled, t.xmin)
+  FROM pg_trigger AS t
+ WHERE t.tgrelid = ANY ({tables}::oid[])
+   AND t.tgname = ANY ({triggers}::text[])
+ UNION ALL
+SELECT DISTINCT t.tgrelid, 'function', p.proname::text, p.xmin::text
+  FROM pg_trigger AS t
+  JOIN pg_proc AS p ON p.oid = t.tgfoid
+ WHERE t.tgrelid = ANY ({tables}::oid[])
+   AND t.tgname = ANY ({triggers}::text[])
+ UNION ALL
+SELECT r.ev_class, 'view', '', r.xmin::text
+  FROM pg_rewrite AS r
+ WHERE r.ev_class = ANY ({tables}::oid[])
+   AND r.rulename = '_RETURN'
+ UNION ALL
+SELECT DISTINCT a.attrelid, 'label', a.attname::text, concat_ws(' ', e.oid, e.enumlabel)
+  FROM pg_attribute AS a
+  JOIN pg_type AS t ON t.oid = a.atttypid
+  JOIN pg_enum AS e ON e.enumtypid IN (t.oid, t.typbasetype, t.typelem)
+ WHERE a.attrelid = ANY ({tables}::oid[])
+   AND a.attname = ANY ({enums}::text[])

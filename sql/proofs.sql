@@ -1,0 +1,111 @@
+-- Proofs of releases by their private membership.
+
+-- name: cell_members
+-- The persons of one table of a dataset, with the published class of each, and how many rows if that counts.
+SELECT {person} AS person, pg_catalog.concat_ws(':', {part}, g.class, {times}) AS class
+  FROM {source} AS s
+  JOIN {rows} AS r ON {join}
+  JOIN (SELECT group_id, dense_rank() OVER (ORDER BY {columns}) AS class
+          FROM {groups}) AS g ON g.group_id = r.group_id
+ GROUP BY {person}, g.class
+
+-- name: create_cells
+-- Which classes each person of a dataset is shown in; persons of one cell are shown alike in all tables.
+CREATE TABLE {cells} AS
+SELECT p.person, dense_rank() OVER (ORDER BY p.classes) AS cell
+  FROM (SELECT m.person, array_agg(m.class ORDER BY m.class) AS classes
+          FROM ({members}) AS m
+         GROUP BY m.person) AS p
+
+-- name: create_persons
+-- The persons of a release with what is published of them, as long as models are proved of persons.
+CREATE TABLE {persons} AS
+SELECT DISTINCT {columns}, s.{subject}
+  FROM {source} AS s
+  JOIN {rows} AS r ON {join}
+  JOIN {groups} AS g ON g.group_id = r.group_id
+
+-- name: means_outside
+-- Count the classes of which a mean or a midpoint lies outside of the values, by column. Rounding alone may take it there.
+SELECT {outside}
+  FROM (SELECT r.group_id, {ends}
+          FROM {source} AS s
+          JOIN {rows} AS r ON {join}
+         GROUP BY r.group_id) AS c
+  JOIN {groups} AS g ON g.group_id = c.group_id
+
+-- name: prove_cells
+-- Count the persons who are shown alike in all tables of a dataset.
+SELECT {k}, min(c.persons), count(*), count(*) FILTER (WHERE c.persons < {k}), coalesce(sum(c.persons), 0)::bigint
+  FROM (SELECT count(*) AS persons
+          FROM {cells}
+         GROUP BY cell) AS c
+
+-- name: prove_keys
+-- Whether each key stands for one row, by the key's own equality, and no part of one is NULL.
+SELECT NOT EXISTS (SELECT
+                     FROM {rows} AS r
+                    GROUP BY {keys}
+                   HAVING count(*) > 1
+                       OR num_nulls({keys}) > 0)
+
+-- name: prove_occurrences
+-- Count the persons of every published class who have equally many rows; one whose rows are in several
+-- classes is like nobody else, and is not counted.
+SELECT {k}, min(c.persons), count(*), count(*) FILTER (WHERE c.persons < {k}), coalesce(sum(c.members), 0)::bigint
+  FROM (SELECT count(*) FILTER (WHERE p.members = p.owned) AS persons, sum(p.members) AS members
+          FROM (SELECT {columns}, count(*) AS members,
+                       sum(count(*)) OVER (PARTITION BY s.{subject}) AS owned
+                  FROM {source} AS s
+                  JOIN {rows} AS r ON {join}
+                  JOIN {groups} AS g ON g.group_id = r.group_id
+                 GROUP BY {columns}, s.{subject}) AS p
+         GROUP BY {classes}, p.members) AS c
+
+-- name: prove_persons
+-- Judge the published classes by the persons who have each value, and by what is left without one.
+WITH pairs AS (
+    SELECT DISTINCT dense_rank() OVER (ORDER BY {quasi}) AS class, {value} AS v, {subject} AS p
+      FROM {persons}
+),
+held AS (
+    SELECT class, v, p, count(*) OVER (PARTITION BY class, v) AS holders
+      FROM pairs
+),
+owners AS (
+    SELECT class, count(*) AS persons, max(sole) AS sole
+      FROM (SELECT class, p, count(*) FILTER (WHERE holders = 1) AS sole
+              FROM held
+             GROUP BY class, p) AS owned
+     GROUP BY class
+),
+valued AS (
+    SELECT class, max(holders) AS most, count(*) AS different
+      FROM (SELECT class, v, max(holders) AS holders FROM held GROUP BY class, v) AS c
+     GROUP BY class
+),
+each_class AS (
+    SELECT o.persons, {achieved} AS achieved
+      FROM owners AS o
+      JOIN valued AS x ON x.class = o.class
+)
+SELECT {required}::double precision, min(e.achieved), max(e.achieved), count(*),
+       count(*) FILTER (WHERE e.achieved < {required} - 1e-9),
+       count(*) FILTER (WHERE e.achieved > {required} + 1e-9),
+       coalesce(sum(e.persons), 0)::bigint
+  FROM each_class AS e
+
+-- name: prove_subjects
+-- Count the persons of every published class; only who reads the private tables can.
+SELECT {k}, min(c.persons), count(*), count(*) FILTER (WHERE c.persons < {k}), coalesce(sum(c.members), 0)::bigint
+  FROM (SELECT count(DISTINCT s.{subject}) AS persons, count(*) AS members
+          FROM {source} AS s
+          JOIN {rows} AS r ON {join}
+          JOIN {groups} AS g ON g.group_id = r.group_id
+         GROUP BY {columns}) AS c
+
+-- name: sorted_by_keys
+-- The rows of a relation by their keys: of whole numbers, those of one key are found sooner so than by hashing.
+(SELECT o.*
+   FROM {rows} AS o
+  ORDER BY {keys})

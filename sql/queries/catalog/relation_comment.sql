@@ -1,2 +1,0 @@
--- The comment of a relation.
-SELECT obj_description(%s, 'pg_class')

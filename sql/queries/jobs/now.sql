@@ -1,2 +1,0 @@
--- The time by which jobs are due.
-SELECT clock_timestamp()

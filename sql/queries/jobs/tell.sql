@@ -1,2 +1,0 @@
--- Tell the workers, at COMMIT, that there is something to look at.
-SELECT pg_notify('dbanon_job', '')

@@ -1,0 +1,445 @@
+-- Private copies, groups and rows of releases, their seals, and the relations that serve them.
+
+-- name: armed_guards
+-- How many of the triggers that a live view needs stand armed as it needs them.
+SELECT count(*)
+  FROM unnest(%s::oid[], %s::text[], %s::text[]) AS needed (relation, name, mode)
+  JOIN pg_trigger AS t ON t.tgrelid = needed.relation AND t.tgname = needed.name
+ WHERE t.tgenabled = left(needed.mode, 1)::"char"
+
+-- name: bind_release
+-- Give the copy a type of its own: PostgreSQL changes no column of a typed table, and gives it no parent.
+DO {body}
+
+-- name: bind_release_body
+-- Copy the columns into a type, and hold the table to it.
+DECLARE
+    columns text;
+BEGIN
+    SELECT string_agg(format('%I %s%s',
+                             a.attname,
+                             format_type(a.atttypid, a.atttypmod),
+                             CASE WHEN c.oid IS NOT NULL
+                                  THEN format(' COLLATE %I.%I', n.nspname, c.collname) END),
+                      ', ' ORDER BY a.attnum)
+      INTO columns
+      FROM pg_attribute AS a
+      LEFT JOIN pg_collation AS c ON c.oid = a.attcollation
+      LEFT JOIN pg_namespace AS n ON n.oid = c.collnamespace
+     WHERE a.attrelid = {release_name}::regclass
+       AND a.attnum > 0
+       AND NOT a.attisdropped;
+    EXECUTE format('CREATE TYPE %s AS (%s)', {shape_name}, columns);
+    ALTER TABLE {release} OF {shape};
+END
+
+-- name: broken_seals
+-- What is no longer as publishing left it: each column tells one way in which a private copy was opened,
+-- or its view changed. Servers before 16 spell the columns of a view with the alias of their relation.
+SELECT c.reloftype = 0,
+       NOT EXISTS (SELECT
+                     FROM pg_trigger AS t
+                    WHERE t.tgrelid = c.oid
+                      AND t.tgname = %(trigger)s
+                      AND t.tgenabled = 'A'
+                      AND t.tgtype = 62
+                      AND t.tgqual IS NULL
+                      AND t.tgfoid = to_regprocedure('dbanon.refuse_change()')),
+       EXISTS (SELECT FROM pg_rewrite AS w WHERE w.ev_class = c.oid)
+           OR EXISTS (SELECT
+                        FROM pg_trigger AS t
+                       WHERE t.tgrelid = c.oid
+                         AND t.tgname <> %(trigger)s),
+       c.relrowsecurity OR c.relforcerowsecurity,
+       EXISTS (SELECT FROM pg_inherits AS i WHERE c.oid IN (i.inhparent, i.inhrelid)),
+       EXISTS (SELECT
+                 FROM aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) AS a
+                WHERE a.privilege_type IN ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER'))
+           OR EXISTS (SELECT
+                        FROM pg_attribute AS k
+                       CROSS JOIN LATERAL aclexplode(k.attacl) AS a
+                       WHERE k.attrelid = c.oid
+                         AND a.privilege_type IN ('INSERT', 'UPDATE')),
+       ARRAY(SELECT k.attname FROM pg_attribute AS k
+              WHERE k.attrelid = c.oid AND k.attnum > 0 AND NOT k.attisdropped ORDER BY 1)
+           <> ARRAY(SELECT k.attname FROM pg_attribute AS k
+                     WHERE k.attrelid = %(view)s AND k.attnum > 0 AND NOT k.attisdropped ORDER BY 1),
+       o.is_ours IS NOT TRUE,
+       NOT EXISTS (SELECT
+                     FROM pg_proc AS p
+                    WHERE p.pronamespace = c.relnamespace
+                      AND p.proname = %(seen)s
+                      AND p.pronargs = 0
+                      AND p.proowner = c.relowner
+                      AND p.prosecdef
+                      AND p.provolatile = 's'
+                      AND p.proconfig = ARRAY['search_path=pg_catalog, pg_temp']
+                      AND p.prosrc = %(body)s),
+       EXISTS (SELECT FROM pg_rewrite AS w WHERE w.ev_class = %(view)s AND w.rulename <> '_RETURN')
+           OR EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = %(view)s),
+       EXISTS (SELECT
+                 FROM pg_class AS v
+                CROSS JOIN LATERAL aclexplode(v.relacl) AS a
+                WHERE v.oid = %(view)s
+                  AND a.grantee <> v.relowner
+                  AND a.privilege_type IN ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER'))
+  FROM pg_class AS c
+ CROSS JOIN LATERAL (
+       SELECT bool_or(v.text = regexp_replace(v.published, '\s+', ' ', 'g'))
+         FROM (SELECT regexp_replace(pg_get_viewdef(%(view)s::oid), '\s+', ' ', 'g'),
+                      format(' SELECT %%s FROM ONLY %%s s WHERE dbanon_data.%%s();',
+                             string_agg(p.prefix || quote_ident(k.attname), ', ' ORDER BY k.attnum),
+                             c.oid::regclass, %(seen)s::text)
+                 FROM unnest(ARRAY['', 's.']) AS p (prefix)
+                CROSS JOIN pg_attribute AS k
+                WHERE k.attrelid = %(view)s
+                  AND k.attnum > 0
+                  AND NOT k.attisdropped
+                GROUP BY p.prefix) AS v (text, published)
+       ) AS o (is_ours)
+ WHERE c.oid = to_regclass(%(release)s)
+
+-- name: columns_of_relation
+-- The columns of a relation in their order, each with its type and collation as a cast spells them.
+SELECT a.attname::text,
+       concat_ws(' COLLATE ', format_type(a.atttypid, a.atttypmod),
+                 (SELECT format('%%I.%%I', n.nspname, l.collname)
+                    FROM pg_collation AS l
+                    JOIN pg_namespace AS n ON n.oid = l.collnamespace
+                    JOIN pg_type AS t ON t.oid = a.atttypid AND t.typcollation <> l.oid
+                   WHERE l.oid = a.attcollation))
+  FROM pg_attribute AS a
+ WHERE a.attrelid = %(relation)s
+   AND a.attnum > 0
+   AND NOT a.attisdropped
+ ORDER BY a.attnum
+
+-- name: create_draft
+-- What the copy takes from the rows themselves: without their keys, and gone before it is served.
+CREATE UNLOGGED TABLE {draft} AS
+SELECT 0 AS group_id{columns}
+  FROM {source} AS s
+  WITH NO DATA
+
+-- name: create_groups
+-- The private values of a release, one row a group, each column in its published type.
+CREATE TABLE {groups} (
+    group_id integer NOT NULL,
+    shown boolean NOT NULL DEFAULT true,
+    version integer NOT NULL DEFAULT 0,
+    release bigint NOT NULL DEFAULT {release},
+    {columns}
+)
+
+-- name: create_release
+-- The private copy that readers are served from.
+CREATE TABLE {release} AS
+{served}
+
+-- name: create_rows
+-- The private membership of a release: which row of the source is in which group; and until it is
+-- remembered, which sensitive values it shows.
+CREATE TABLE {rows} AS
+SELECT {keys}, 0 AS group_id{last}
+  FROM {source} AS s
+  WITH NO DATA
+
+-- name: create_seal
+-- Let no statement change the copy, not even one of its owner's.
+CREATE TRIGGER {trigger}
+BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {release}
+   FOR EACH STATEMENT
+EXECUTE FUNCTION dbanon.refuse_change()
+
+-- name: create_seen
+-- Tell whether a release may be read, and a snapshot that is too old that it may not: to it the release
+-- would look empty.
+-- Workers may call it, or no reader's query would run in parallel.
+CREATE OR REPLACE FUNCTION {seen}()
+RETURNS boolean
+LANGUAGE plpgsql
+STABLE
+PARALLEL SAFE
+SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS {body}
+
+-- name: create_stage
+-- What is read of the source once the groups are known: a transaction that writes reads it no more.
+CREATE TEMPORARY TABLE {stage} ON COMMIT DROP AS
+SELECT {columns}
+  FROM {source} AS s
+  WITH NO DATA
+
+-- name: delete_groups
+-- Take the classes away, less those that an open transaction is writing: nobody waits for it.
+DELETE FROM {groups} AS g
+ USING (SELECT d.group_id FROM {groups} AS d FOR UPDATE SKIP LOCKED) AS f
+ WHERE f.group_id = g.group_id
+
+-- name: extend_release
+-- Add rows to the private copy, and write all rows of the classes that gain or lose some again with them, in
+-- random order: the order of rows then shows which classes changed, as their rows do, and no more. NULL marks a
+-- class that changes.
+WITH touched AS MATERIALIZED (
+    SELECT unnest(c.places) AS place
+      FROM (SELECT array_agg(n.place) FILTER (WHERE n.place IS NOT NULL) AS places
+              FROM (SELECT {quasi}, s.ctid AS place FROM ONLY {release} AS s
+                     UNION ALL
+                    {changed}) AS n ({names}, place)
+             GROUP BY {names}
+            HAVING count(*) > count(n.place)) AS c
+),
+removed AS (
+    DELETE FROM ONLY {release} AS t
+     USING touched AS n
+     WHERE t.ctid = n.place
+    RETURNING t.*
+)
+INSERT INTO {release}
+SELECT n.*
+  FROM (SELECT o.* FROM removed AS o
+         UNION ALL
+        SELECT a.* FROM ({served}) AS a) AS n
+ ORDER BY gen_random_uuid()
+
+-- name: fill_stage
+-- Read the source where nothing that reading it runs can write.
+INSERT INTO {stage}
+SELECT {columns}
+  FROM {source} AS s
+
+-- name: fleeting
+-- A table whose rows come and go by other ways than statements, and by which.
+SELECT c.oid::regclass::text,
+       CASE WHEN c.relpersistence <> 'p' THEN 'is not logged: a crash empties it'
+            ELSE 'has row-level security: its policies hide rows' END
+  FROM pg_class AS c
+ WHERE c.oid = ANY (%s::oid[])
+   AND (c.relpersistence <> 'p' OR c.relrowsecurity)
+ ORDER BY c.oid
+ LIMIT 1
+
+-- name: kept_guards
+-- Whether the guards of a live view stand on its source as they were made, and nowhere else.
+SELECT count(n.name) = count(*)
+   AND count(*) = cardinality(%(names)s::text[])
+  FROM pg_trigger AS t
+  JOIN pg_proc AS p ON p.oid = t.tgfoid
+  JOIN pg_namespace AS s ON s.oid = p.pronamespace
+  LEFT JOIN unnest(%(names)s::text[], %(functions)s::text[], %(types)s::integer[], %(modes)s::text[])
+         AS n (name, function, type, mode)
+    ON t.tgrelid = %(source)s
+   AND t.tgname = n.name
+   AND p.proname = n.function
+   AND t.tgtype = n.type
+   AND t.tgenabled = left(n.mode, 1)::"char"
+   AND cardinality(t.tgattr::int2[]) = 0
+   AND (t.tgqual IS NULL OR n.name LIKE '%%fence')
+ WHERE s.nspname = 'dbanon_data'
+   AND p.proname ~ format('^guard_%%s_', %(data_id)s::bigint)
+
+-- name: left_of_release
+-- What is left of a release: its view, its private tables, and the tables that its guards are on.
+SELECT %(view)s::oid
+ WHERE %(view)s::oid IS NOT NULL
+ UNION
+SELECT c.oid
+  FROM pg_class AS c
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE n.nspname = 'dbanon_data'
+   AND c.relname IN (format('release_%%s', %(data_id)s::bigint),
+                     format('rows_%%s', %(id)s::bigint),
+                     format('groups_%%s', %(id)s::bigint))
+ UNION
+SELECT t.tgrelid
+  FROM pg_trigger AS t
+  JOIN pg_proc AS p ON p.oid = t.tgfoid
+  JOIN pg_namespace AS n ON n.oid = p.pronamespace
+ WHERE n.nspname = 'dbanon_data'
+   AND p.proname ~ format('^guard_%%s_', %(id)s::bigint)
+
+-- name: move_rows
+-- Put what was written for a release in the place of the former one's. Whoever looks with an older
+-- snapshot still sees the rows of before.
+INSERT INTO {former}
+SELECT n.*
+  FROM {new} AS n
+
+-- name: orphans
+-- Tables of release data that no served release needs, and what was set aside; with their kinds.
+SELECT c.relname, CASE c.relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END
+  FROM pg_class AS c
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE n.nspname = 'dbanon_data'
+   AND (c.relkind = 'r' OR c.relkind = 'v' AND c.relname ~ '^retired_[0-9]+$')
+   AND c.relname <> ALL (%s::text[])
+ ORDER BY c.relname
+
+-- name: plain_tables
+-- Whether all of the tables have their keys, but for one that needs none, and nothing that changes what
+-- is written or read.
+SELECT count(*) = cardinality(%(tables)s::text[])
+   AND bool_and((c.relhasindex OR t.name = %(unkeyed)s)
+                AND NOT c.relhasrules
+                AND NOT c.relhastriggers
+                AND NOT c.relrowsecurity
+                AND NOT c.relhassubclass
+                AND NOT c.relispartition)
+  FROM unnest(%(tables)s::text[]) AS t (name)
+  JOIN pg_class AS c ON c.oid = to_regclass(t.name)
+ WHERE c.relkind = 'r'
+   AND c.relowner = (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user)
+
+-- name: private_publications
+-- The publications that carry private tables, with the number of these.
+SELECT p.pubname::text, count(*)
+  FROM pg_publication_tables AS p
+ WHERE p.schemaname IN ('dbanon', 'dbanon_data')
+ GROUP BY 1
+ ORDER BY 1
+
+-- name: pseudonym
+-- What stands for a person in all relations of a series: another keyed hash than the remembered one.
+encode(substr(sha256(
+    (SELECT k.outer_key FROM dbanon.history_key AS k WHERE k.key_id = {key})
+    || sha256((SELECT k.inner_key FROM dbanon.history_key AS k WHERE k.key_id = {key})
+              || convert_to('pseudonym' || json_build_array({person})::text, 'UTF8'))), 1, 16), 'hex')::uuid
+
+-- name: publish_table
+-- Serve the private copy: through a view, a reader sees no ctid and no xmin.
+CREATE OR REPLACE VIEW {view} ({names})
+  WITH (security_barrier = true)
+    AS
+SELECT {columns}
+  FROM ONLY {release} AS s
+ WHERE {seen}()
+
+-- name: refill_release
+-- Fill the private copy anew. Whoever looks with an older snapshot still sees the rows of before.
+INSERT INTO {release}
+{served}
+
+-- name: relation_beside
+-- The relation of that name, and whether it is a table beside a view that nobody but its publisher, who owns
+-- the view, can change.
+SELECT c.oid,
+       c.relkind = 'r'
+       AND (pg_get_userbyid(c.relowner) = current_user
+            OR EXISTS (SELECT
+                         FROM pg_class AS v
+                        WHERE v.relnamespace = n.oid
+                          AND v.relname = %(view)s
+                          AND v.relowner = c.relowner))
+       AND obj_description(c.oid, 'pg_class') IS NOT DISTINCT FROM %(comment)s
+       AND NOT c.relrowsecurity
+       AND NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = c.oid)
+       AND NOT EXISTS (SELECT FROM pg_rewrite AS w WHERE w.ev_class = c.oid)
+       AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE c.oid IN (i.inhrelid, i.inhparent))
+       AND NOT EXISTS (SELECT FROM pg_index AS x WHERE x.indrelid = c.oid)
+       AND NOT EXISTS (SELECT
+                         FROM aclexplode(c.relacl) AS a
+                        WHERE a.grantee <> c.relowner
+                          AND a.privilege_type <> 'SELECT')
+  FROM pg_class AS c
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE n.nspname = %(schema)s
+   AND c.relname = %(name)s
+
+-- name: relations_like
+-- The relations outside of the data of releases whose comment is like that.
+SELECT n.nspname::text, c.relname::text
+  FROM pg_class AS c
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE c.relkind = 'r'
+   AND n.nspname <> 'dbanon_data'
+   AND obj_description(c.oid, 'pg_class') LIKE %(comment)s
+ ORDER BY 1, 2
+
+-- name: release_rows
+-- What readers are served, in an order that tells nothing of the source's.
+SELECT {columns}
+  FROM {source} AS s
+  JOIN {rows} AS r ON {join}
+  JOIN {groups} AS g ON g.group_id = r.group_id
+ ORDER BY gen_random_uuid()
+
+-- name: release_rows_of_draft
+-- What readers are served; the draft's order tells nothing of the source's.
+SELECT {columns}
+  FROM {draft} AS s
+  JOIN {groups} AS g ON g.group_id = s.group_id
+
+-- name: rights_changed
+-- Whether another transaction changed rights on a relation, or a column of it, after this snapshot was
+-- taken: then the snapshot shows the version before, beside the one that this transaction wrote, or
+-- though this transaction has dropped the relation. written: 1 if each has such a version, else 0.
+SELECT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = %(relation)s HAVING count(*) > %(written)s)
+    OR EXISTS (SELECT
+                 FROM pg_attribute AS a
+                WHERE a.attrelid = %(relation)s
+                  AND a.attnum > 0
+                GROUP BY a.attnum
+               HAVING count(*) > %(written)s)
+
+-- name: same_shape
+-- Whether two tables have the same columns, of the same types and in the same order.
+SELECT columns[1] = columns[2]
+  FROM (SELECT array_agg(a.columns) AS columns
+          FROM (SELECT string_agg(format('%%L %%s %%s %%s', a.attname, a.atttypid, a.atttypmod, a.attcollation),
+                                  ', ' ORDER BY a.attnum) AS columns
+                  FROM pg_attribute AS a
+                 WHERE a.attrelid IN (to_regclass(%(one)s), to_regclass(%(other)s))
+                   AND a.attnum > 0
+                   AND NOT a.attisdropped
+                 GROUP BY a.attrelid) AS a) AS t
+
+-- name: same_view
+-- Whether two views are defined alike, with columns of the same names and types.
+SELECT count(DISTINCT (pg_get_viewdef(c.oid), c.reloptions, c.relowner,
+                       ARRAY(SELECT format('%%L %%s %%s %%s', a.attname, a.atttypid, a.atttypmod, a.attcollation)
+                               FROM pg_attribute AS a
+                              WHERE a.attrelid = c.oid
+                                AND a.attnum > 0
+                              ORDER BY a.attnum))) = 1
+   AND count(*) = 2
+  FROM pg_class AS c
+ WHERE c.oid IN (%(one)s, %(other)s)
+   AND c.relkind = 'v'
+
+-- name: seen_body
+-- What a release is served from is never empty.
+BEGIN
+    IF EXISTS (SELECT FROM ONLY {table}) THEN
+        RETURN true;
+    END IF;
+    RAISE EXCEPTION 'could not serialize access: the release was published or withdrawn meanwhile'
+        USING ERRCODE = 'serialization_failure',
+              HINT = 'Begin a new transaction.';
+END
+
+-- name: shape_release
+-- The columns that the private copy is to have, to be compared with those it has.
+CREATE TABLE {release} AS
+{served}
+  WITH NO DATA
+
+-- name: show_nothing
+-- Leave the columns of a view, and no row.
+CREATE OR REPLACE VIEW {view} AS
+SELECT {columns}
+ WHERE false
+
+-- name: shows_same_values
+-- Whether a served copy shows the same values in some columns as a new one will, each as often.
+WITH new AS (SELECT ARRAY[{values}]::text[] AS shown, count(*) AS n FROM ({served}) AS s GROUP BY 1),
+     former AS (SELECT ARRAY[{values}]::text[] AS shown, count(*) AS n FROM {release} AS s GROUP BY 1)
+SELECT NOT EXISTS (TABLE new EXCEPT TABLE former)
+       AND NOT EXISTS (TABLE former EXCEPT TABLE new)
+
+-- name: withdrawn_body
+-- The release is nobody's any more.
+BEGIN
+    RAISE EXCEPTION 'the release was withdrawn'
+        USING ERRCODE = 'object_not_in_prerequisite_state';
+END

@@ -1,0 +1,211 @@
+-- Rights of roles on relations and schemas, granted and taken.
+
+-- name: can_read
+-- Whether the current role may read a relation as a whole.
+SELECT has_table_privilege(%s::oid, 'SELECT')
+
+-- name: can_record
+-- Whether the ledger has its tables, and whether the current role can enter a check into it, on a server
+-- that takes any writes.
+SELECT count(*) = 2,
+       NOT pg_is_in_recovery()
+           AND current_setting('transaction_read_only') = 'off'
+           AND coalesce(bool_and(has_schema_privilege(n.oid, 'USAGE')
+                                 AND has_table_privilege(c.oid, CASE c.relname
+                                                                WHEN 'release' THEN 'SELECT'
+                                                                ELSE 'INSERT' END)), false)
+  FROM pg_namespace AS n
+  JOIN pg_class AS c ON c.relnamespace = n.oid
+ WHERE n.nspname = 'dbanon'
+   AND c.relname IN ('release', 'verification')
+   AND c.relkind = 'r'
+
+-- name: direct_grants
+-- What roles were given themselves on a relation, NULL, and on some schemas, and by whom.
+SELECT coalesce(r.rolname::text, 'public'), g.schema, g.privilege, w.rolname::text
+  FROM (SELECT NULL::text, a.grantee, a.privilege_type, a.grantor
+          FROM pg_class AS c
+         CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+         WHERE c.oid = %(published)s
+         UNION
+        SELECT NULL::text, a.grantee, a.privilege_type, a.grantor
+          FROM pg_attribute AS c
+         CROSS JOIN LATERAL aclexplode(c.attacl) AS a
+         WHERE c.attrelid = %(published)s
+         UNION
+        SELECT n.nspname::text, a.grantee, a.privilege_type, a.grantor
+          FROM pg_namespace AS n
+         CROSS JOIN LATERAL aclexplode(n.nspacl) AS a
+         WHERE n.nspname = ANY (%(schemas)s)
+       ) AS g (schema, grantee, privilege, grantor)
+  LEFT JOIN pg_roles AS r ON r.oid = g.grantee
+  JOIN pg_roles AS w ON w.oid = g.grantor
+ WHERE coalesce(r.rolname::text, 'public') = ANY (%(roles)s)
+ ORDER BY 1, 2, 3, 4
+
+-- name: existing_roles
+-- Those of the names that are roles of this server.
+SELECT rolname
+  FROM pg_roles
+ WHERE rolname = ANY (%s)
+
+-- name: grants
+-- The grants on a relation and on its columns, less those of the owner.
+WITH target AS (
+    SELECT c.oid, c.relacl, c.relowner
+      FROM pg_class AS c
+      JOIN pg_namespace AS n ON n.oid = c.relnamespace
+     WHERE n.nspname = %s
+       AND c.relname = %s
+),
+granted (grantee, privilege, grantable, column_name) AS (
+    SELECT a.grantee, a.privilege_type, a.is_grantable, NULL::text
+      FROM target AS t
+     CROSS JOIN LATERAL aclexplode(t.relacl) AS a
+    UNION ALL
+    SELECT a.grantee, a.privilege_type, a.is_grantable, c.attname::text
+      FROM target AS t
+      JOIN pg_attribute AS c ON c.attrelid = t.oid
+     CROSS JOIN LATERAL aclexplode(c.attacl) AS a
+)
+SELECT coalesce(r.rolname::text, ''), g.privilege, g.grantable, g.column_name
+  FROM granted AS g
+ CROSS JOIN target AS t
+  LEFT JOIN pg_roles AS r ON r.oid = g.grantee
+ WHERE g.grantee <> t.relowner
+ ORDER BY 1, 2, 4
+
+-- name: is_owner
+-- Whether the current role may act as the owner of a relation.
+SELECT pg_has_role(relowner, 'USAGE')
+  FROM pg_class
+ WHERE oid = %s
+
+-- name: needed_schemas
+-- Roles that still need to use a schema, with an object that they need it for.
+--
+-- endings, comments: of the names of what is served of a release, and of what its comment is like.
+-- Needed is a schema where a role was given a right on something, and one that holds more than
+-- published relations; the schema dbanon by whoever was given another published relation.
+WITH asked (role, name) AS (
+    SELECT r.oid, r.rolname::text
+      FROM pg_roles AS r
+     WHERE r.rolname = ANY (%(roles)s)
+    UNION
+    SELECT 0, 'public'
+     WHERE 'public' = ANY (%(roles)s)
+),
+served (oid) AS (
+    SELECT c.oid
+      FROM dbanon.release AS r
+      JOIN pg_namespace AS n ON n.nspname = r.relation_schema
+      JOIN unnest(%(endings)s::text[], %(comments)s::text[]) AS k (ending, comment) ON true
+      JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = r.relation_name || k.ending
+     WHERE r.served
+       AND (k.comment IS NULL OR obj_description(c.oid, 'pg_class') LIKE k.comment)
+),
+given (role, schema, object) AS (
+    SELECT a.grantee, n.nspname::text, format('%%I.%%I', n.nspname, c.relname)
+      FROM pg_class AS c
+      JOIN pg_namespace AS n ON n.oid = c.relnamespace
+     CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+    UNION
+    SELECT a.grantee, n.nspname::text, format('%%I.%%I', n.nspname, c.relname)
+      FROM pg_attribute AS t
+      JOIN pg_class AS c ON c.oid = t.attrelid
+      JOIN pg_namespace AS n ON n.oid = c.relnamespace
+     CROSS JOIN LATERAL aclexplode(t.attacl) AS a
+    UNION
+    SELECT a.grantee, 'dbanon', format('%%I.%%I', n.nspname, c.relname)
+      FROM served AS s
+      JOIN pg_class AS c ON c.oid = s.oid
+      JOIN pg_namespace AS n ON n.oid = c.relnamespace
+     CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+    UNION
+    SELECT a.grantee, n.nspname::text, format('%%I.%%I', n.nspname, f.proname)
+      FROM pg_proc AS f
+      JOIN pg_namespace AS n ON n.oid = f.pronamespace
+     CROSS JOIN LATERAL aclexplode(f.proacl) AS a
+     WHERE a.grantee <> 0
+    UNION
+    SELECT q.role, n.nspname::text, format('%%I.%%I', n.nspname, c.relname)
+      FROM asked AS q
+     CROSS JOIN pg_class AS c
+      JOIN pg_namespace AS n ON n.oid = c.relnamespace
+     WHERE n.nspname <> 'dbanon'
+       AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+       AND c.oid NOT IN (SELECT s.oid FROM served AS s)
+)
+SELECT q.name, g.schema, min(g.object)
+  FROM asked AS q
+  JOIN given AS g ON g.role = q.role
+ WHERE g.schema = ANY (%(schemas)s)
+ GROUP BY q.name, g.schema
+ ORDER BY q.name, g.schema
+
+-- name: readable
+-- Whether the current role can read a relation and, to know how it was published, the ledger.
+SELECT coalesce(bool_and(has_table_privilege(c.oid, 'SELECT')
+                         AND has_schema_privilege(c.relnamespace, 'USAGE')), false)
+       AND count(*) = 3
+  FROM pg_class AS c
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE n.nspname = 'dbanon'
+   AND c.relname IN ('release', 'taxonomy', 'taxonomy_node')
+
+-- name: readers
+-- Who can read one of some relations, or a view of one, by a role that it may take on as well, without
+-- being its owner, and cannot read the source anyway. A view that asks for the rights of whoever reads
+-- it lets nobody read who could not.
+WITH RECURSIVE above (oid) AS (
+    SELECT p.oid
+      FROM unnest(%(relations)s::oid[]) AS p (oid)
+     UNION
+    SELECT w.ev_class
+      FROM above AS a
+      JOIN pg_depend AS d
+        ON d.refclassid = 'pg_class'::regclass
+       AND d.refobjid = a.oid
+       AND d.classid = 'pg_rewrite'::regclass
+      JOIN pg_rewrite AS w ON w.oid = d.objid AND w.ev_type = '1'
+),
+entry AS MATERIALIZED (
+    SELECT c.oid, c.relowner
+      FROM above AS a
+      JOIN pg_class AS c ON c.oid = a.oid
+     WHERE NOT EXISTS (SELECT
+                         FROM pg_options_to_table(c.reloptions) AS o
+                        WHERE o.option_name = 'security_invoker'
+                          AND o.option_value::boolean)
+)
+SELECT r.rolname::text
+  FROM pg_roles AS r
+ WHERE NOT r.rolsuper
+   AND NOT has_any_column_privilege(r.oid, %(source)s::oid, 'SELECT')
+   AND EXISTS (SELECT
+                 FROM entry AS e
+                WHERE NOT pg_has_role(r.oid, e.relowner, 'MEMBER')
+                  AND EXISTS (SELECT
+                                FROM pg_roles AS m
+                               WHERE pg_has_role(r.oid, m.oid, 'MEMBER')
+                                 AND has_any_column_privilege(m.oid, e.oid, 'SELECT')))
+
+-- name: still_readable_by
+-- Those of the roles that can still read a relation or one of its columns.
+SELECT r.name
+  FROM unnest(%(roles)s::text[]) AS r (name)
+ WHERE has_any_column_privilege(r.name::name, %(published)s::oid, 'SELECT')
+ ORDER BY r.name
+
+-- name: temporary
+-- Whether a role may make temporary tables in this database, and the name of the database.
+SELECT has_database_privilege(%s::name, current_database(), 'TEMPORARY'), current_database()::text
+
+-- name: unreadable_by
+-- Those of the roles that still cannot read a relation, for want of a right on it or its schema.
+SELECT r.name
+  FROM unnest(%(roles)s::text[]) AS r (name)
+  JOIN pg_class AS c ON c.oid = %(published)s
+ WHERE NOT has_table_privilege(r.name::name, c.oid, 'SELECT')
+    OR NOT has_schema_privilege(r.name::name, c.relnamespace, 'USAGE')
+ ORDER BY r.name

@@ -1,0 +1,117 @@
+-- Settings and locks of sessions.
+
+-- name: acting_superuser
+-- The superuser behind this session, if there is one.
+SELECT rolname
+  FROM pg_roles
+ WHERE rolsuper
+   AND rolname IN (session_user, current_user)
+ LIMIT 1
+
+-- name: allow_memory
+-- Let each sort and hash table of this transaction have room for the rows of millions of persons.
+SELECT set_config('work_mem', '256MB', true)
+ WHERE pg_size_bytes(current_setting('work_mem')) < pg_size_bytes('256MB')
+
+-- name: grant_everyday
+-- What an ordinary role needs to publish; the grant options let it hand releases to readers.
+GRANT USAGE ON SCHEMA dbanon TO {role} WITH GRANT OPTION;
+GRANT SELECT ON ALL TABLES IN SCHEMA dbanon TO {role};
+GRANT INSERT, UPDATE, DELETE ON dbanon.taxonomy, dbanon.taxonomy_node, dbanon.policy, dbanon.release TO {role};
+GRANT INSERT, UPDATE ON dbanon.publishing TO {role};
+GRANT INSERT ON dbanon.verification, dbanon.policy_version, dbanon.spending TO {role};
+GRANT INSERT ON dbanon.history, dbanon.history_figures, dbanon.history_key, dbanon.history_member, dbanon.history_value TO {role};
+GRANT INSERT, DELETE ON dbanon.history_leaver TO {role};
+GRANT DELETE ON dbanon.history_figures TO {role};
+GRANT INSERT, UPDATE, DELETE ON dbanon.schedule, dbanon.job TO {role};
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA dbanon TO {role};
+GRANT USAGE, CREATE ON SCHEMA dbanon_data TO {role};
+GRANT USAGE, CREATE ON SCHEMA {views} TO {role} WITH GRANT OPTION;
+
+-- And for each table that is to be published, with names of your own:
+--   GRANT USAGE ON SCHEMA clinic TO publisher;
+--   GRANT SELECT ON clinic.patients TO publisher;
+-- And, where TEMPORARY was revoked from PUBLIC, by the owner of the database:
+--   GRANT TEMPORARY ON DATABASE clinic TO publisher;
+
+-- name: holders
+-- Which sessions hold a lock on one of the relations, and as which role; a prepared transaction
+-- has no process.
+SELECT DISTINCT l.pid, coalesce(a.usename::text, '')
+  FROM pg_locks AS l
+  LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
+ WHERE l.locktype = 'relation'
+   AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+   AND l.relation = ANY (%s::oid[])
+   AND l.granted
+   AND l.pid IS DISTINCT FROM pg_backend_pid()
+ ORDER BY l.pid
+
+-- name: restore_memory
+-- Let hash tables have the room again that they had.
+SELECT set_config('work_mem', %s, true)
+
+-- name: role_facts
+-- The current role: its name, whether it is a superuser, whether it may create what publishing needs:
+-- schemas here, or relations in each of the schemas that are named.
+SELECT r.rolname::text,
+       r.rolsuper,
+       has_database_privilege(r.oid, current_database(), 'CREATE')
+           OR NOT EXISTS (SELECT
+                            FROM unnest(%(schemas)s::text[]) AS s (name)
+                            LEFT JOIN pg_namespace AS n ON n.nspname = s.name
+                           WHERE n.oid IS NULL
+                              OR NOT has_schema_privilege(r.oid, n.oid, 'USAGE')
+                              OR NOT has_schema_privilege(r.oid, n.oid, 'CREATE'))
+  FROM pg_roles AS r
+ WHERE r.rolname = current_user
+
+-- name: sample_little
+-- Let ANALYZE read few rows of the temporary tables of this transaction: they serve a few statements.
+SELECT set_config('default_statistics_target', '10', true)
+
+-- name: server_run
+-- Which run of which server this is, and which of its databases.
+SELECT pg_postmaster_start_time()::text || ' ' || d.oid::text
+  FROM pg_database AS d
+ WHERE d.datname = current_database()
+
+-- name: session_settings
+-- Free the session of what a role, a database or a server is set to; settings that this server does
+-- not have give NULL. To change a setting that is right already would need rights for nothing.
+SELECT pg_catalog.set_config(s.name, s.value, false)
+  FROM (VALUES {settings}) AS s (name, value)
+ WHERE pg_catalog.current_setting(s.name, true) OPERATOR(pg_catalog.<>) s.value
+UNION ALL
+SELECT pg_catalog.set_config('synchronous_commit', 'local', false)
+ WHERE pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'off'
+
+-- name: share_rows
+-- Let the next statement have workers compute what each of its rows takes long for: by default, PostgreSQL
+-- expects that to hand a row on takes longer.
+SELECT set_config('parallel_tuple_cost', '0.001', true)
+
+-- name: spare_memory
+-- Let hash tables of the next statements begin small, and return how much room they had.
+WITH memory (so_far) AS MATERIALIZED (
+    SELECT current_setting('work_mem')
+),
+spared (now) AS MATERIALIZED (
+    SELECT set_config('work_mem', '1MB', true)
+      FROM memory
+)
+SELECT m.so_far
+  FROM memory AS m
+ CROSS JOIN spared
+
+-- name: takes_writes
+-- Whether this server writes, as a standby does not.
+SELECT current_setting('transaction_read_only') = 'off'
+
+-- name: transaction_marks
+-- The open transaction's number, NULL while it has written nothing, and which run of the server it is in.
+SELECT pg_current_xact_id_if_assigned()::text, pg_postmaster_start_time()
+
+-- name: transaction_status
+-- What became of a transaction; NULL when this is another run of the server, or it is too long ago.
+SELECT CASE WHEN pg_postmaster_start_time() = %(run)s THEN pg_xact_status(%(number)s::text::xid8) END

@@ -1,4 +1,0 @@
--- What a model of a population reads.
-presence AS (
-    SELECT * FROM dbanon.presence(relation, quasi_identifiers, population, trees)
-)

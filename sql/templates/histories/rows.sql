@@ -1,3 +1,0 @@
--- Write down whom a relation showed in a release.
-CREATE TEMPORARY TABLE {rows} ON COMMIT DROP AS
-{shown}

@@ -1,3 +1,0 @@
--- The private copy that readers are served from.
-CREATE TABLE {release} AS
-{served}
