@@ -32,7 +32,7 @@ def is_loaded(session: Session, table: TableName) -> bool:
 
 
 def load(session: Session, table: TableName, text: bytes, *, delimiter: str) -> None:
-    """Create a table from ``sql/templates/demo/create_demo_<name>.sql`` and COPY its rows in."""
+    """Create the table of a sample, and COPY its rows in."""
     session.pg.execute(template(f"demo.create_demo_{table.name}", table=relation(table)))
     header, _, _ = text.partition(b"\n")
     columns = header.decode().strip().split(delimiter)
@@ -47,7 +47,7 @@ def load(session: Session, table: TableName, text: bytes, *, delimiter: str) -> 
 
 
 def make(session: Session, table: TableName) -> None:
-    """Create a table with its rows from ``sql/templates/demo/create_demo_<name>.sql``."""
+    """Create the table of a sample with its rows."""
     session.pg.execute(template(f"demo.create_demo_{table.name}", table=relation(table)))
     _mark(session, table, "invented data")
 
