@@ -32,12 +32,6 @@ def statement(name: str) -> str:
     return _family(family)[own]
 
 
-def statement_names() -> tuple[str, ...]:
-    """Return the names of all statements, with their families, sorted."""
-    families = sorted(path.stem for path in _folder("sql").glob("*.sql"))
-    return tuple(f"{family}.{name}" for family in families for name in _family(family))
-
-
 @cache
 def _family(name: str) -> dict[str, str]:
     """Return the statements of ``sql/<name>.sql``, each of which stands below its name."""
