@@ -281,7 +281,7 @@ def _options() -> Iterator[tuple[str, Option]]:
     for one in fields(Request):
         known: Option = get_args(one.type)[1]
         flag = known.flag or f"--{one.name.replace('_', '-')}"
-        said = known.help or helps[one.name][0]
+        said, _ = helps.get(one.name, (known.help, ""))  # without docstrings there is no help
         yield one.name, replace(known, flag=flag, help=said)
 
 

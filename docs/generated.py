@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,8 @@ import dbanon
 from dbanon.anonymization.parameters import parameters
 from dbanon.anonymization.registry import ALGORITHMS
 from dbanon.cli import app
-from dbanon.domain.keys import keys_of, meanings_of
-from dbanon.domain.policy import ColumnRule, Policy
+from dbanon.domain.keys import meanings_of
+from dbanon.domain.policy import ColumnRule, Condition, MaskingStep, Policy
 from dbanon.domain.wording import MEANINGS
 from dbanon.models.registry import MODELS
 
@@ -100,19 +101,18 @@ def python_names() -> str:
     return "\n\n".join(parts)
 
 
-def policy_keys() -> str:
-    """Return the table of the keys of a policy file."""
-    return _keys(Policy)
-
-
-def column_keys() -> str:
-    """Return the table of the keys of a column in it."""
-    return _keys(ColumnRule)
+def keys(described: type) -> str:
+    """Return the table of the keys of a part of a policy file."""
+    meanings = meanings_of(described).items()
+    rows = ((f"`{name}`", meaning, without) for name, (meaning, without) in meanings)
+    return table(("key", "value", "without it"), rows)
 
 
 PARTS: dict[str, Callable[[], str]] = {
-    "policy-keys": policy_keys,
-    "column-keys": column_keys,
+    "policy-keys": partial(keys, Policy),
+    "column-keys": partial(keys, ColumnRule),
+    "condition-keys": partial(keys, Condition),
+    "masking-keys": partial(keys, MaskingStep),
     "algorithms": algorithms,
     "models": models,
     "metrics": metrics,
@@ -121,12 +121,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "sql-estimates": sql_estimates,
     "python-names": python_names,
 }
-
-
-def _keys(described: type) -> str:
-    meanings = meanings_of(described)
-    rows = ((f"`{name}`", *meanings[name]) for name in keys_of(described))
-    return table(("key", "value", "without it"), rows)
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

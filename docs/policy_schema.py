@@ -18,7 +18,7 @@ from dbanon.anonymization.parameters import parameters
 from dbanon.anonymization.registry import ALGORITHMS, MASKING, RECODINGS
 from dbanon.domain.caution import Code
 from dbanon.domain.keys import keys_of, meanings_of
-from dbanon.domain.policy import ColumnRule, Comparison, Policy, Role
+from dbanon.domain.policy import ColumnRule, Comparison, Condition, MaskingStep, Policy, Role
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
@@ -66,13 +66,12 @@ def _keys(described: type, own: Mapping[str, Schema]) -> Schema:
         field.name: () if callable(field.default_factory) else field.default
         for field in fields(described)
     }
-    meanings = {name: _described(*said) for name, said in meanings_of(described).items()}
     properties = {
         name: own[name] if name in own else _key(key, defaults[name])
         for name, key in keys_of(described).items()
     }
     required = [name for name in properties if defaults[name] is MISSING]
-    return {**_table(properties, described=meanings), "required": required}
+    return {**_table(properties, described=_meanings(described)), "required": required}
 
 
 def _key(key: Key, default: object) -> Schema:
@@ -158,7 +157,7 @@ def _condition() -> Schema:
     }
     taking = {word: kinds.get(word, scalar) for word in Comparison if word not in bare}
     return {
-        **_table(properties, described=_descriptions("## Keys of a condition")),
+        **_table(properties, described=_meanings(Condition)),
         "required": ["column", "is"],
         "allOf": [
             *(_where("is", word.value, {"value": False}) for word in map(Comparison, bare)),
@@ -176,7 +175,7 @@ def _masking() -> Schema:
         properties = {**own, **{key: _typed(hints[key]) for key in known}}
         step = _where("method", name, {})
         required = [key for key, default in known.items() if default is MISSING]
-        then = _table(properties, described=_descriptions("## Keys of a masking step"))
+        then = _table(properties, described=_meanings(MaskingStep))
         steps.append({**step, "then": {**then, "required": required}})
     return {"type": "object", "required": ["method", "columns"], "properties": own, "allOf": steps}
 
@@ -244,17 +243,13 @@ def _typed(hint: object) -> Schema:
     return {"type": [TYPES[kind] for kind in kinds]}
 
 
-def _descriptions(heading: str) -> dict[str, str]:
-    """Return what the page about policies says of each key, without its markup."""
-    page = (REFERENCE / "policy.md").read_text(encoding="utf-8")
-    section = page.partition(f"\n{heading}\n")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+?) \|$", section, re.MULTILINE)
-    return {key: _described(value, without) for key, value, without in rows}
-
-
-def _described(value: str, without: str) -> str:
-    ending = f" ({without})" if without == "required" else f". Without it: {without}"
-    return _plain(value + ending)
+def _meanings(described: type) -> dict[str, str]:
+    """Return what each key means, and what holds without it, without markup."""
+    endings = {"required": " (required)"}
+    return {
+        key: _plain(meaning + endings.get(without, f". Without it: {without}"))
+        for key, (meaning, without) in meanings_of(described).items()
+    }
 
 
 def _plain(markdown: str) -> str:

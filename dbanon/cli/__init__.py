@@ -35,13 +35,17 @@ class Command(TyperCommand):
     """A command whose help lists its options under headings."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - Typer's own Click
-        """Write arguments, then the options of each panel; those without one come last."""
-        rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], **{name: [] for name in Panel}}
+        """Write arguments, the command's own options, then those of each panel; help at the end."""
+        rows: dict[str, list[tuple[str, str]]] = {
+            name: [] for name in ("Arguments", "Options", *Panel)
+        }
         for parameter in self.get_params(ctx):
+            is_argument = parameter.param_type_name == "argument"
+            panel = getattr(parameter, "rich_help_panel", None)
+            if panel is None and parameter.name == "help" and rows[Panel.DISPLAY]:
+                panel = Panel.DISPLAY
             record = parameter.get_help_record(ctx)
-            kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
-            panel = getattr(parameter, "rich_help_panel", None) or kind
-            rows.setdefault(panel, []).extend([record] if record else [])
+            rows[panel or ("Arguments" if is_argument else "Options")] += [record] if record else []
         for panel, records in rows.items():
             if records:
                 with formatter.section(panel):

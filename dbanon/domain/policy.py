@@ -201,7 +201,11 @@ class Comparison(StrEnum):
 class Condition:
     """What must hold of a column in every row that is published; NULL meets only ``is null``.
 
-    ``value`` is a tuple for ``in`` and ``between``, None where nothing is compared.
+    column: a column of the table, with any role
+    is: `=`, `<>`, `<`, `<=`, `>`, `>=`, `in`, `between`, `is null` or `is not null`
+    value: what it is compared with: a number, a text, true or false, a date or time; a list for
+        `in`, two values for `between`, both included | needed by all but `is null` and
+        `is not null`
     """
 
     column: str
@@ -220,8 +224,10 @@ class Condition:
 class MaskingStep:
     """A masking method, its parameters, and the columns whose values it changes.
 
-    ``dbanon.anonymization.registry`` has all methods. With ``within`` rows are masked apart that
-    have other values of those columns.
+    method: a [masking method](masking.md)
+    columns: a list of the columns that it masks
+    within: a list of columns: rows with other values of them are masked apart | all rows are masked
+        together
     """
 
     method: str

@@ -165,7 +165,7 @@ def test_every_option_of_a_command_is_named():
         if option.startswith("--") and option != "--help"
     }
     # and not only in what --help prints
-    explained = WRITTEN + generated.models() + generated.policy_keys()
+    explained = WRITTEN + generated.models() + generated.keys(Policy)
     assert {option for option in options if option not in explained} == set()
 
 

@@ -1,6 +1,8 @@
 """A request has every option once, and whatever takes options follows from it."""
 
 import inspect
+import subprocess
+import sys
 from dataclasses import fields, replace
 
 import pytest
@@ -66,6 +68,12 @@ def test_the_ledger_keeps_no_connection_and_nothing_of_one_run():
     always = {name for name, option in OPTIONS.items() if option.kept is Kept.ALWAYS}
     assert always == asked.to_ledger().keys()
     assert "secret" not in repr(asked)
+
+
+def test_a_python_without_docstrings_has_options_without_help():
+    code = "from dbanon.cli import app; from dbanon.request import OPTIONS; print(OPTIONS['seed'])"
+    run = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, check=True)
+    assert b"flag='--seed', help=''" in run.stdout
 
 
 @pytest.mark.parametrize("models", [[{"name": "no-such"}], [ModelSpec("t-closeness", {"t": 2.0})]])
