@@ -21,8 +21,7 @@ _KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table", "p"
 class ColumnShape:
     """One column; ``number`` orders columns by age and outlives a new name.
 
-    ``labels`` are those of an enum in order, None for any other type and in what older versions
-    noted.
+    ``labels`` are those of an enum in order, None for any other type.
     """
 
     name: str
@@ -37,9 +36,9 @@ class Shape:
     """All of a table that a policy was made for, but for its rows.
 
     ``key`` is the primary key; ``foreign_parts`` tells whether some of its rows are in foreign
-    tables; ``owner`` is None in what older versions noted; ``definition`` is a digest of that of a
-    view and of all views below it. Names and types, which a dump and restore keep; ``oid`` and
-    ``owner_oid``, which it does not keep, only make messages clearer.
+    tables; ``definition`` is a digest of that of a view and of all views below it. Names and types,
+    which a dump and restore keep; ``oid`` and ``owner_oid``, which it does not keep, only make
+    messages clearer.
     """
 
     relkind: str
@@ -50,7 +49,7 @@ class Shape:
     has_children: bool
     has_parents: bool
     foreign_parts: bool
-    owner: str | None = None
+    owner: str
     definition: str | None = None
     oid: int | None = None
     owner_oid: int | None = None
@@ -152,7 +151,7 @@ def _of_kind(now: Shape, table: TableName) -> Change:
 
 def _of_owner(before: Shape, now: Shape, store: str) -> Iterator[Change]:
     """Yield a new owner: whoever owns the schema can put a table of their own in its place."""
-    if before.owner is not None and now.owner is not None and before.owner != now.owner:
+    if before.owner != now.owner:
         old, new = quote_identifier(before.owner), quote_identifier(now.owner)
         hint = f"find out whether it is the same table; then {store}"
         if before.owner_oid is not None and before.owner_oid == now.owner_oid:

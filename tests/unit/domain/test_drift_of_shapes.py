@@ -19,6 +19,7 @@ SHAPE = Shape(
     has_children=False,
     has_parents=False,
     foreign_parts=False,
+    owner="publisher",
 )
 BEFORE = Baseline(SHAPE, {"ages": 2})
 
@@ -30,6 +31,13 @@ def reasons(taxonomies=None, **changes):
 
 def test_a_baseline_is_read_back_from_its_document():
     assert BEFORE == Baseline.from_document(asdict(BEFORE))
+
+
+def test_a_baseline_that_lost_its_owner_cannot_be_read():
+    document = asdict(BEFORE)
+    del document["shape"]["owner"]
+    with pytest.raises(TypeError):
+        Baseline.from_document(document)
 
 
 def test_the_same_table_has_not_changed():
