@@ -193,7 +193,13 @@ class Request:
 
     @classmethod
     def from_ledger(cls, overrides: Mapping[str, Any]) -> "Request":
-        """Return the request that the ledger kept of a release."""
+        """Return the request that the ledger kept of a release; raises ConfigError for no such."""
+        kept = {name for name, option in OPTIONS.items() if option.kept is not Kept.NEVER}
+        if not kept.issuperset(overrides):
+            raise ConfigError(
+                "the ledger has options of a release that dbanon never keeps there",
+                hint="dbanon release list, and publish it again",
+            )
         return cls(**overrides)
 
     def to_ledger(self) -> dict[str, object]:
@@ -260,9 +266,7 @@ class Request:
         given = {
             key: value
             for key, option in OPTIONS.items()
-            if option.is_key
-            and key != "algorithm"
-            and (value := getattr(self, key)) not in {None, ""}
+            if option.is_key and (value := getattr(self, key)) not in {None, ""}
         }
         given["params"] = typed(algorithm, algorithm_named(algorithm), params)
         kept = policy if same else replace(policy, algorithm=algorithm, block=None)
@@ -296,8 +300,9 @@ def spelled_out(
 
     action: does what the request asks, of what comes first; make: the class of requests.
     """
-    first, returned = _first(action), inspect.signature(action).return_annotation
-    signature = inspect.Signature([first, *_scoped(name)], return_annotation=returned)
+    taken = inspect.signature(action)
+    first = next(iter(taken.parameters.values()))
+    signature = taken.replace(parameters=[first, *_scoped(name)])
 
     @wraps(action)
     def call(*what: Any, **options: Any) -> Found:  # noqa: ANN401 - only the caller knows P
@@ -307,10 +312,6 @@ def spelled_out(
     call.__name__ = call.__qualname__ = name
     vars(call)["__signature__"] = signature
     return cast("Callable[Concatenate[What, P], Found]", call)
-
-
-def _first(action: Callable[..., object]) -> inspect.Parameter:
-    return next(iter(inspect.signature(action).parameters.values()))
 
 
 def _scoped(name: str) -> Iterator[inspect.Parameter]:

@@ -7,19 +7,30 @@ from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import CENTER, DATE_PART, DERIVE, GLOBAL, OTHER, PREFIX, SNAPPED, Role
+from dbanon.domain.policy import (
+    CENTER,
+    DATE_PART,
+    DERIVE,
+    GLOBAL,
+    OF_CELLS,
+    OTHER,
+    PERIODS,
+    PREFIX,
+    SNAPPED,
+    Role,
+)
 from dbanon.domain.table import (
     LONGEST_NAME,
     SYSTEM_COLUMNS,
     ColumnKind,
     Structure,
+    is_name,
     quote_identifier,
 )
 from dbanon.domain.text import command
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import did_you_mean
-from dbanon.formats.policy import anatomy, conditions, masking_steps, pseudonyms
-from dbanon.formats.policy.floors import floor_problems
+from dbanon.formats.policy import anatomy, conditions, masking_steps
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.registry import MODELS
@@ -34,8 +45,10 @@ if TYPE_CHECKING:
 
 _AS_IT_IS = frozenset({Role.SENSITIVE, Role.INSENSITIVE})
 _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.DECIMAL, ColumnKind.FLOAT})
+_MOMENTS = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
 _COUNTED = frozenset({Role.QUASI, Role.SENSITIVE})
 _MAX_DIGITS = 15
+_MAX_CHARACTERS = 100
 _ROUNDED = {
     "snap": SNAPPED,
     "digits": frozenset({"mean", "midpoint"}),
@@ -76,7 +89,7 @@ def validate(
         *conditions.misfits(policy, info),
         *masking_steps.misfits(policy, info, make=masking),
         *anatomy.problems(policy),
-        *pseudonyms.problems(policy, info),
+        *_of_pseudonym(policy, info),
         *(f"allow {flaw}" for flaw in flaws(policy.allow, of_column=False)),
     ]
     for rule in policy.columns:
@@ -384,3 +397,90 @@ def _of_order(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
         yield f"order lists texts, and type {column.type} is none"
     elif rule.role is Role.QUASI and rule.taxonomy is not None:
         yield "a quasi-identifier has an order or a taxonomy: leave one of them out"
+
+
+def _of_pseudonym(policy: Policy, info: TableInfo) -> Iterator[str]:
+    """Yield what keeps persons from being published by pseudonyms, if the policy asks for them."""
+    name = policy.pseudonym
+    if name is None:
+        return
+    column = f"pseudonym {quote_identifier(name)}"
+    taken = {column.name for column in info.columns}
+    taken |= {shown for rule in policy.columns for shown in rule.published_as}
+    if name in taken:
+        yield f"{column} is a column that there is already: choose another name"
+    elif not is_name(name) or name in SYSTEM_COLUMNS:
+        yield f"{column} is no name for a column: 1 to {LONGEST_NAME} bytes of text"
+    if policy.anatomy:
+        yield f"{column} would tell by two releases who was in which buckets: leave out anatomy"
+    is_one_row = policy.subject is None or (policy.subject,) == info.primary_key
+    if not is_one_row and policy.rows_per_subject is None:
+        yield (
+            f"{column} shows how many rows a person has, and whoever knows the number finds the"
+            ' person: rows_per_subject = "group", or the most rows to publish of each'
+        )
+
+
+def floor_problems(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
+    """Yield what keeps a column from having the floor that its rule names."""
+    given = [key for key in ("at_least", "bands", "top", "bottom") if _has(rule, key)]
+    if rule.pooled is not None:
+        yield from _of_pooled(rule)
+    if rule.keep:
+        for key in ("recoding", *given, "snap", "digits"):
+            if _has(rule, key):
+                yield f"keep publishes the values as they are: leave {key} out"
+    elif given:
+        yield from _of_floor(rule, column, given)
+
+
+def _of_floor(rule: ColumnRule, column: ColumnInfo, given: list[str]) -> Iterator[str]:
+    for key in given:
+        yield from (_of_at_least if key == "at_least" else _of_number)(rule, column, key)
+    if rule.top is not None and rule.bottom is not None and rule.top < rule.bottom:
+        yield "bottom is at most top"
+    if rule.snap is not None:
+        yield f"{given[0]} publishes whole cells already: leave snap out"
+    if rule.recoding is not None and rule.recoding not in OF_CELLS:
+        fitting = ", ".join(sorted(OF_CELLS))
+        yield f"recoding {rule.recoding} knows no {given[0]}: choose one of {fitting}"
+
+
+def _of_pooled(rule: ColumnRule) -> Iterator[str]:
+    length = rule.at_least
+    if not isinstance(length, int) or rule.taxonomy is not None:
+        yield "pooled goes with at_least, a number of leading characters"
+    elif any(len(text) != length for text in rule.pooled or ()):
+        yield f"pooled lists texts of {length} characters, as many as at_least"
+
+
+def _has(rule: ColumnRule, key: str) -> bool:
+    return getattr(rule, key) is not None
+
+
+def _of_at_least(rule: ColumnRule, column: ColumnInfo, key: str) -> Iterator[str]:
+    is_level = isinstance(rule.at_least, int)
+    if rule.taxonomy is not None:
+        if not is_level:
+            yield f"{key} of a column with a taxonomy is a number of levels above its leaves"
+    elif column.kind in _MOMENTS:
+        if is_level:
+            yield f"{key} of type {column.type} is one of {', '.join(PERIODS)}"
+    elif column.kind is not ColumnKind.CATEGORY or rule.order is not None:
+        instead = "bands" if column.kind in _NUMBERS else "a taxonomy"
+        yield f"{key} means nothing of type {column.type} here: use {instead}"
+    elif not is_level:
+        yield f"{key} of type {column.type} is a number of leading characters"
+    elif int(rule.at_least or 0) > _MAX_CHARACTERS:
+        yield f"{key} is at most {_MAX_CHARACTERS} characters"
+
+
+def _of_number(rule: ColumnRule, column: ColumnInfo, key: str) -> Iterator[str]:
+    number = getattr(rule, key)
+    if column.kind not in _NUMBERS:
+        instead = ": use at_least" if column.kind in _MOMENTS else ""
+        yield f"{key} needs a numeric type, {column.type} is none{instead}"
+    elif rule.taxonomy is not None:
+        yield f"{key} is for numbers on a line: leave it or the taxonomy out"
+    elif column.kind is ColumnKind.INTEGER and not float(number).is_integer():
+        yield f"{key} of type {column.type} is a whole number"

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 import pytest
 
 import dbanon
-from dbanon.domain.errors import PolicyError
+from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import ModelSpec, Policy
 from dbanon.domain.release import ReleaseKind
 from dbanon.request import OPTIONS, Kept, Panel, Request
@@ -68,6 +68,12 @@ def test_the_ledger_keeps_no_connection_and_nothing_of_one_run():
     always = {name for name, option in OPTIONS.items() if option.kept is Kept.ALWAYS}
     assert always == asked.to_ledger().keys()
     assert "secret" not in repr(asked)
+
+
+@pytest.mark.parametrize("name", ["settings", "dry_run", "executor", "no_such"])
+def test_options_that_the_ledger_never_keeps_are_not_taken_from_it(name):
+    with pytest.raises(ConfigError, match="never keeps"):
+        Request.from_ledger({**Request().to_ledger(), name: "x"})
 
 
 def test_a_python_without_docstrings_has_options_without_help():

@@ -8,7 +8,7 @@ from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, ColumnStats, TableInfo, TableName
 from dbanon.formats.policies import parse
 from dbanon.formats.policy.draft import draft
-from dbanon.formats.policy.floors import floor_problems
+from dbanon.formats.policy_validation import floor_problems
 from dbanon.formats.suggestions import suggest
 
 FEW = ColumnStats(1000, 0, 12)
