@@ -1,32 +1,38 @@
-"""``dbanon plan``."""
+"""``dbanon plan``: what publishing would cost, by several algorithms too, or a refresh would do."""
 
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
-from dbanon.cli import comparison, forecast, options
+from dbanon.cli import options
 from dbanon.cli.notation import percent
-from dbanon.cli.pages import rendering
+from dbanon.cli.pages import comparison, rendering
 from dbanon.cli.pages import report as page
 from dbanon.cli.terminal import console, report
+from dbanon.cli.terminal import plot as drawing
 from dbanon.cli.terminal.interrupts import OnInterrupt, interruptible
 from dbanon.domain.release import Leavers
-from dbanon.request import Request  # noqa: TC001 - Typer reads annotations
+from dbanon.request import LARGEST_COUNT, Request  # noqa: TC001 - Typer reads annotations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from dbanon.actions.compare import Compared, Comparison
     from dbanon.actions.plan import Plan
+    from dbanon.actions.refresh import Refreshed
     from dbanon.domain.progress import Stages
+    from dbanon.settings import Settings
 
 Found = TypeVar("Found")
+_USUAL_KS = (2, 5, 10, 25, 50, 100)
+_MEASURES = ("IL", "C_DM", "C_AVG/k", "CM", "suppressed", "seconds")
 _PLANNING, _JUDGING = 4, 11  # stages of a plan, and of one with its report
 _OF_REFRESH_ALONE = {"leavers", "allow_superuser"}
 _OF_REFRESH = {
@@ -74,7 +80,7 @@ def plan(
     watched = partial(console.watched, timings=timings, progress=progress)
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
     if _is_of_refresh(context, refresh=refresh):
-        forecast.show(table or "", leavers, settings=settings, watched=watched, json=json)
+        _forecast(table or "", leavers, settings=settings, watched=watched, json=json)
         return
     what = options.one_of(table, dataset)
     _require_alone(what, file or compare or algorithms or ks or plot, html=html)
@@ -82,8 +88,8 @@ def plan(
     run = partial(_run, request, watched=watched, on_interrupt=on_interrupt)
     if compare or algorithms or ks or plot:
         _require_comparable(request, print_sql=print_sql)
-        wanted = comparison.wanted(str(what), algorithms, ks=ks, plot=plot, page=html)
-        wanted.show(run(wanted.run, steps=wanted.steps), json=json)
+        tried = _tried(str(what), algorithms, ks=ks, plot=plot, page=html)
+        tried.show(run(tried.run, steps=tried.steps), json=json)
     else:
         found = run(partial(_planned, what, html=html), steps=_JUDGING if html else _PLANNING)
         _show(found, json=json, print_sql=print_sql)
@@ -185,3 +191,138 @@ def _spelled(losses: Mapping[str, float]) -> str:
     for name, loss in losses.items():
         alike.setdefault(percent(loss), []).append(name)
     return "; ".join(f"{loss} {', '.join(names)}" for loss, names in alike.items())
+
+
+def _forecast(
+    table: str,
+    leavers: Leavers,
+    *,
+    settings: Settings,
+    watched: Callable[..., AbstractContextManager[Stages]],
+    json: bool,
+) -> None:
+    """Refresh a table, prove it, roll all of it back, and print what would have become of it."""
+    from dbanon.actions.refresh import refresh
+
+    with watched(steps=9) as stages:
+        found = refresh(table, leavers=leavers, dry_run=True, settings=settings, stages=stages)
+    for one in found:
+        console.caution(one.release.warnings)
+    if json:
+        console.document(found)
+        return
+    for one in found:
+        _draw_forecast(one)
+    if sum(not one.release.dataset for one in found) > 1:
+        console.say(
+            "each is planned by itself: the relations of a table that are refreshed later show"
+            " newcomers in the sets that the first one made of them"
+        )
+
+
+def _draw_forecast(found: Refreshed) -> None:
+    state = "would be refreshed" if found.changed else "would stay as it is"
+    console.say(f"{found.relation}: {state}")
+    if found.growth is not None:
+        console.say(f"  {found.growth}")
+    if found.regrouped is not None:
+        console.say(f"  grouped anew: {found.regrouped}")
+    if found.former_ncp is not None:
+        before, after = percent(found.former_ncp), percent(found.release.loss.ncp)
+        console.say(f"  NCP {before} before, {after} after")
+    if found.release.composition is not None:
+        report.composition_in_full(found.release.composition)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """What to compare on a table, none for what is usual, and the files to show it in."""
+
+    table: str
+    names: tuple[str, ...]
+    ks: tuple[int, ...]
+    plot: Path | None
+    page: Path | None
+
+    @property
+    def steps(self) -> int:
+        """How many stages the comparison has."""
+        from dbanon.actions.compare import USUAL
+
+        return 2 + 2 * len(self.names or USUAL) * max(len(self.ks), 1)
+
+    def run(self, request: Request) -> Comparison:
+        """Compare, on one reading of the table."""
+        from dbanon.actions.compare import compare_request
+
+        return compare_request(self.table, replace(request, algorithms=self.names, ks=self.ks))
+
+    def show(self, found: Comparison, *, json: bool) -> None:
+        """Draw the comparison, print it, and write its page."""
+        if self.plot:
+            drawing.draw_comparison(found, self.plot)
+        if self.page:
+            comparison.write(found, self.page)
+        if json:
+            console.document(found)
+        else:
+            _show_comparison(found)
+        for path in filter(None, (self.plot, self.page)):
+            console.err().print(f"{path} written")
+
+
+def _tried(
+    table: str,
+    algorithms: str | None,
+    *,
+    ks: str | None,
+    plot: Path | None,
+    page: Path | None,
+) -> _Tried:
+    """Read what is to be compared; refuses a file that nothing could be drawn in."""
+    names = tuple(name for part in (algorithms or "").split(",") if (name := part.strip()))
+    tried = _numbers(ks) or (_USUAL_KS if plot or page else ())
+    if plot:
+        drawing.require(plot, example="loss.svg")
+    return _Tried(table, names, tried, plot, page)
+
+
+def _numbers(text: str | None) -> tuple[int, ...]:
+    parts = [part.strip() for part in (text or "").split(",") if part.strip()]
+    numbers = {int(part) for part in parts if part.isdecimal()}
+    if len(numbers) < len(set(parts)) or not all(0 < k <= LARGEST_COUNT for k in numbers):
+        raise typer.BadParameter(
+            f"{text!r} is no list of numbers such as 2,5,10", param_hint="--ks"
+        )
+    return tuple(sorted(numbers))
+
+
+def _show_comparison(found: Comparison) -> None:
+    ks = ", ".join(map(str, found.ks))
+    penalties = ("weighted NCP", "NCP") if found.is_weighted else ("NCP",)
+    console.table(
+        ("algorithm", "k", *penalties, *_MEASURES),
+        [_row(result) for result in found.results if result.loss is not None],
+        title=f"{found.table}: {found.n_rows:,} rows, k = {ks}{found.diversity}",
+    )
+    for result in found.results:
+        if result.reason is not None:
+            console.say(f"{result.algorithm}, k = {result.k}: {result.reason}")
+
+
+def _row(result: Compared) -> tuple[object, ...]:
+    loss = result.loss
+    if loss is None or result.seconds is None:  # a refusal has no row
+        return ()
+    penalties = [loss.ncp] if loss.weighted_ncp is None else [loss.weighted_ncp, loss.ncp]
+    return (
+        result.algorithm,
+        result.k,
+        *map(percent, penalties),
+        f"{loss.metrics['il']:,.0f}",
+        f"{loss.metrics['discernibility']:,.0f}",
+        f"{loss.metrics['c-avg-normalized']:.2f}",
+        None if "cm" not in loss.metrics else f"{loss.metrics['cm']:.3f}",
+        loss.n_suppressed,
+        f"{result.seconds:.2f}",
+    )
