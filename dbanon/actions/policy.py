@@ -52,7 +52,7 @@ def set_policy(
     TableNotFound.
     """
     from dbanon.db import identity
-    from dbanon.db.metadata import history, store
+    from dbanon.db.metadata import store
     from dbanon.db.metadata.migrate import require_current
     from dbanon.db.session import connect
 
@@ -66,7 +66,7 @@ def set_policy(
             info, given, known = _fitted(session, given, before.name)
             identity.require_same(before, info)
             store.save_policy(session, given)
-            history.note_stored(session, given)
+            store.note_stored(session, given)
             now = store.baseline(session, info, known)
             store.save_baseline(session, info.name, now, name=given.name)
     return given
@@ -270,7 +270,7 @@ def drop_policy(
     table: str | TableName, *, name: str = DEFAULT_NAME, settings: Settings | None = None
 ) -> None:
     """Delete a policy of a table; what is published stays. Raises PolicyError."""
-    from dbanon.db.metadata import history, store
+    from dbanon.db.metadata import store
     from dbanon.db.metadata.migrate import current_session
 
     where, deed = _name(table), _deed(table, name, "dropped")
@@ -278,7 +278,7 @@ def drop_policy(
         schemas = session.search_path if where.schema is None else (where.schema,)
         for found in (TableName(schema, where.name) for schema in schemas):
             if store.drop_policy(session, found, name):
-                history.note_dropped(session, found, name)
+                store.note_dropped(session, found, name)
                 return
         names = [n for s in schemas for n in store.policy_names(session, TableName(s, where.name))]
         raise no_policy(where, name, names=names)
@@ -323,12 +323,12 @@ def policy_history(
     Each was stored, dropped, or published by, with what that changed.
     """
     from dbanon.db import catalog
-    from dbanon.db.metadata import history, ledger
+    from dbanon.db.metadata import ledger, store
     from dbanon.db.metadata.migrate import current_session
 
     with current_session(settings or Settings.load()) as session:
         found = catalog.describe(session, _name(table)).name
-        versions = history.versions(session, found, name=name)
+        versions = store.policy_versions(session, found, name=name)
         releases = ledger.releases(session, table=found)
     if name is not None:
         releases = [release for release in releases if release.policy_name == name]

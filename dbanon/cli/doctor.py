@@ -19,8 +19,8 @@ def doctor(
     What an auditor would look at; nothing is changed. Exit code 1 when something fails, 4 when
     a table has drifted from its policy.
     """
+    from dbanon.actions.doctor import Level
     from dbanon.actions.doctor import doctor as action
-    from dbanon.actions.doctor.findings import Level
 
     findings = action(schema=schema, settings=options.settings(dsn, owner=owner))
     told = [f for f in findings if not quiet or f.level is not Level.OK]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dbanon
-from dbanon.actions.doctor.findings import Level
+from dbanon.actions.doctor import Level
 from dbanon.domain.policy import K_ANONYMITY, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 

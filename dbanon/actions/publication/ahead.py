@@ -46,7 +46,7 @@ class Ahead:
     def _work(self, source: Source) -> None:
         policy, info = in_force(self.loaded, self.request), self.loaded.info
         if self.request.relation_kind is ReleaseKind.TABLE and policy.subject is None:
-            from dbanon.db.persons.ahead import hash_persons
+            from dbanon.db.person_hashes import hash_persons
 
             view = self.request.view(info.name)
             key = key_of_persons(self.session, info.name, view, self.gate)

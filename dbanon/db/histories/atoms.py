@@ -12,7 +12,7 @@ from psycopg import sql
 
 from dbanon.db.histories import memory
 from dbanon.db.metadata import ledger
-from dbanon.db.persons.ahead import write_persons
+from dbanon.db.person_hashes import write_persons
 from dbanon.db.queries import query, template
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.text import command

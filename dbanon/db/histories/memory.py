@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from psycopg import sql
 
 from dbanon.db.histories import copied
-from dbanon.db.persons.hashes import members, require_all
+from dbanon.db.person_hashes import members, require_all
 from dbanon.db.queries import query, template
 from dbanon.domain.table import TableName
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from psycopg import sql
 
 from dbanon.db.histories import atoms, companions, copied, leavers, memory
-from dbanon.db.persons.ahead import write_persons
+from dbanon.db.person_hashes import write_persons
 from dbanon.db.proofs import keys
 from dbanon.db.queries import identifiers, query, template
 from dbanon.db.transfer import ROWS_AT_ONCE, write

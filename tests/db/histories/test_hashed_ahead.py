@@ -7,8 +7,8 @@ import pytest
 from psycopg import sql
 
 import dbanon
-from dbanon.db.persons import ahead
-from dbanon.db.persons.hashes import person_hash
+from dbanon.db import person_hashes
+from dbanon.db.person_hashes import person_hash
 from dbanon.db.session import connect
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import K_ANONYMITY, ColumnRule, ModelSpec, Policy, Role
@@ -81,13 +81,13 @@ def test_a_new_series_is_remembered_by_a_key_of_its_own(stays):
 
 
 def test_nothing_is_published_when_somebody_was_not_hashed(stays, monkeypatch):
-    hash_persons = ahead.hash_persons
+    hash_persons = person_hashes.hash_persons
 
     def all_but_one(session, keys, key):
         hash_persons(session, keys, key)
         session.pg.execute("DELETE FROM pg_temp.history_hashed WHERE place = 7")
 
-    monkeypatch.setattr(ahead, "hash_persons", all_but_one)
+    monkeypatch.setattr(person_hashes, "hash_persons", all_but_one)
     with pytest.raises(DatabaseError, match="not everybody"):
         publish(stays)
     assert stays.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
@@ -98,7 +98,7 @@ def test_nothing_is_published_when_hashing_fails(stays, monkeypatch):
     def fail(session, keys, key):
         session.pg.execute("SELECT 1 / 0")
 
-    monkeypatch.setattr(ahead, "hash_persons", fail)
+    monkeypatch.setattr(person_hashes, "hash_persons", fail)
     with pytest.raises(DatabaseError):
         publish(stays)
     assert stays.execute("SELECT count(*) FROM dbanon.release") == [(0,)]

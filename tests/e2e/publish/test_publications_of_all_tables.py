@@ -7,7 +7,7 @@ import pytest
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.actions.doctor.findings import Level
+from dbanon.actions.doctor import Level
 
 EVERYTHING = "CREATE PUBLICATION everything FOR ALL TABLES"
 UNIDENTIFIED = """

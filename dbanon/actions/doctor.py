@@ -1,11 +1,12 @@
-"""What is wrong with a release that is served: its definition, its rows, its source."""
+"""What an auditor would look at: version, rights, leaks, and what is wrong with what is served."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from dbanon.actions.doctor.findings import Finding, Level, failure
 from dbanon.actions.preparation.fingerprint import is_dealt_by_seed
 from dbanon.actions.preparation.loading import (
     changes,
@@ -18,9 +19,19 @@ from dbanon.actions.preparation.loading import (
     targets_of,
 )
 from dbanon.domain.checks import Verdict
-from dbanon.domain.errors import DbanonError, DriftError, PolicyError, TableNotFound
+from dbanon.domain.errors import (
+    DbanonError,
+    DriftError,
+    NotPermitted,
+    PolicyError,
+    SchemaOutOfDate,
+    TableNotFound,
+)
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.text import command
+from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.text import command, visible
+from dbanon.domain.wording import unaccounted_in_words, unaccounted_remedy
+from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,10 +39,204 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.drift import Change
     from dbanon.domain.release import Release
-    from dbanon.domain.table import TableInfo, TableName
+    from dbanon.domain.table import TableInfo
+_RESTORE = "restore it from a backup: what it held is known to nobody"
 
 
-def look_at(session: Session, release: Release) -> list[Finding]:
+class Level(StrEnum):
+    """How bad a finding is."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILURE = "failure"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at; ``exit_code`` is what it would make the command return."""
+
+    level: Level
+    subject: str
+    message: str
+    hint: str | None = None
+    exit_code: int = 0
+
+
+def _failure(subject: str, message: str, hint: str | None) -> Finding:
+    """Return the finding that something is broken."""
+    return Finding(Level.FAILURE, subject, message, hint, DbanonError.exit_code)
+
+
+def doctor(*, schema: str = "anon", settings: Settings | None = None) -> list[Finding]:
+    """Look at the server, the role, the metadata and every served release; change nothing.
+
+    ``schema`` is where the role is to publish, as long as nothing is served yet.
+    """
+    from dbanon.db.metadata import ledger
+    from dbanon.db.session import connect
+
+    with connect(settings or Settings.load()) as session:
+        with session.transaction(read_only=True, keep=False):
+            damaged = [*_metadata(session)]
+            served = [] if damaged else ledger.releases(session, served=True)
+            schemas = {release.relation.schema or schema for release in served} or {schema}
+            findings = [*_server(session), *_role(session, schemas), *_published(session)]
+            findings += damaged or [Finding(Level.OK, "metadata", "the metadata schema is current")]
+            if damaged:
+                findings += _lost(session)
+            else:
+                findings += [*_policies(session), *_misused(session)]
+                findings += _leftovers(session, served)
+        for release in served:
+            findings += _look_at(session, release)
+    return findings
+
+
+def _server(session: Session) -> Iterator[Finding]:
+    from dbanon.db.audit import OLDEST, server_version
+
+    number, name = server_version(session)
+    if number < OLDEST * 10_000:
+        yield _failure("server", f"PostgreSQL {name} is older than {OLDEST}", "upgrade the server")
+    else:
+        yield Finding(Level.OK, "server", f"PostgreSQL {name}")
+
+
+def _role(session: Session, schemas: Iterable[str]) -> Iterator[Finding]:
+    from dbanon.db import identity, rights
+    from dbanon.db.audit import role_facts
+    from dbanon.db.session import EVENT_TRIGGER_REMEDY, foreign_event_triggers
+
+    role = role_facts(session, schemas)
+    if role.superuser:
+        message = f"{role.name} is a superuser, which dbanon refuses to publish as"
+        yield Finding(Level.WARNING, "role", message, "CREATE ROLE publisher LOGIN")
+    else:
+        yield Finding(Level.OK, "role", f"{role.name} is an ordinary role")
+    if not role.can_create:
+        hint = f"let a DBA run: {command('dbanon init --role', role.name)}"
+        message = f"{role.name} cannot create schemas in this database"
+        yield Finding(Level.WARNING, "role", message, hint)
+    if grant := rights.lacking_temporary(session, role.name):
+        message = f"{role.name} cannot make temporary tables, which publish and history need"
+        yield Finding(Level.WARNING, "role", message, grant)
+    for sentence in foreign_event_triggers(session.pg):
+        yield _failure("role", sentence, EVENT_TRIGGER_REMEDY)
+    for trigger, function in identity.event_triggers(session):
+        message = (
+            f"event trigger {trigger} runs {function} at each change of definitions, also those of"
+            " dbanon: what opens a table there, as a log does, lets every publication fail"
+        )
+        hint = f"if it does, ALTER EVENT TRIGGER {trigger} DISABLE while a release is published"
+        yield Finding(Level.WARNING, "role", message, hint)
+
+
+def _published(session: Session) -> Iterator[Finding]:
+    """Yield the publications of logical replication that include private tables."""
+    from dbanon.db.audit import private_publications
+
+    for name, count in private_publications(session):
+        tables = "1 private table" if count == 1 else f"{count} private tables"
+        message = f"publication {visible(name)} sends {tables} to its subscribers"
+        hint = "replace it by one FOR TABLE, with the tables that subscribers need"
+        yield Finding(Level.WARNING, "publications", message, hint)
+
+
+def _metadata(session: Session) -> Iterator[Finding]:
+    """Yield what is wrong with the metadata schema."""
+    from dbanon.db.metadata import damage, migrate
+
+    try:
+        migrate.require_current(session)
+    except (NotPermitted, SchemaOutOfDate) as error:
+        yield _failure("metadata", str(error), error.hint)
+        return
+    for part in damage.missing(session):
+        yield _failure("metadata", str(part), "dbanon init" if part.mendable else _RESTORE)
+
+
+def _misused(session: Session) -> Iterator[Finding]:
+    """Yield the triggers of other tables that call functions of the metadata."""
+    from dbanon.db.metadata import damage
+
+    for trigger, table, function in damage.foreign_triggers(session):
+        name = quote_identifier(trigger)
+        yield Finding(
+            Level.WARNING,
+            "metadata",
+            f"trigger {name} of {table} runs {function}, which refuses it now; before an upgrade"
+            " its owner may have used the rights of the owner of the metadata",
+            f"DROP TRIGGER {name} ON {table}; then look at what roles may do and who may read",
+        )
+
+
+def _lost(session: Session) -> Iterator[Finding]:
+    """Yield what is served though the ledger is gone."""
+    from dbanon.db.metadata import damage
+
+    if damage.ledger_is_gone(session):
+        hint = "DROP SCHEMA dbanon_data CASCADE drops it; then dbanon init, and publish again"
+        for view, _ in damage.views_of_data(session):
+            message = "it is served, and the ledger is gone: nobody checks what it shows"
+            yield _failure(str(view), message, hint)
+
+
+def _unrecorded(session: Session) -> Iterator[Finding]:
+    """Yield the views that serve what the ledger does not know."""
+    from dbanon.db.metadata import damage
+
+    for view in damage.unrecorded_views(session):
+        message = "it is served, and the ledger says nothing of it: nobody checks what it shows"
+        yield _failure(str(view), message, f"DROP VIEW {view}, then publish again")
+
+
+def _accounts(session: Session) -> Iterator[Finding]:
+    """Yield the tables whose account of counts is lost."""
+    from dbanon.db.metadata import damage
+    from dbanon.db.releases.beside import counts
+
+    for sentence in damage.lost_accounts(session):
+        yield _failure("metadata", sentence, _RESTORE)
+    for name in counts.unaccounted(session):
+        yield _failure("metadata", unaccounted_in_words(name), unaccounted_remedy(name))
+
+
+def _policies(session: Session) -> Iterator[Finding]:
+    """Yield the policies that cannot be read."""
+    from dbanon.db.metadata import store
+
+    found: list[PolicyError] = []
+    store.list_policies(session, on_unreadable=found.append)
+    for error in found:
+        yield _failure("policies", str(error), error.hint)
+
+
+def _leftovers(session: Session, served: Sequence[Release]) -> Iterator[Finding]:
+    from dbanon.db import audit
+
+    yield from _unrecorded(session)
+    yield from _accounts(session)
+    orphans = audit.orphans(session, served)
+    if orphans:
+        message = f"{len(orphans)} relations in dbanon_data belong to no served release"
+        yield Finding(Level.WARNING, "dbanon_data", message, _remedy(session, *orphans[0]))
+    if not served:
+        yield Finding(Level.OK, "releases", "nothing is published")
+
+
+def _remedy(session: Session, name: str, kind: str) -> str:
+    """Return what drops a relation that no served release needs."""
+    from dbanon.db.metadata import ledger
+    from dbanon.db.releases.aside import is_retired
+
+    orphan, number = TableName("dbanon_data", name), name.rpartition("_")[2]
+    if is_retired(name):
+        return f"DROP {kind} {orphan} CASCADE, with what others made of it"
+    known = number.isdecimal() and ledger.release_by_id(session, int(number))
+    return f"dbanon release drop {number}" if known else f"DROP {kind} {orphan}"
+
+
+def _look_at(session: Session, release: Release) -> list[Finding]:
     """Look at what the catalogs tell of a release, at rows that are safe to read, at its policy.
 
     Each in a transaction of its own: to print a definition opens what it is about, and what the
@@ -57,7 +262,7 @@ def look_at(session: Session, release: Release) -> list[Finding]:
                 findings.append(Finding(Level.WARNING, subject, caution.with_code, caution.hint))
             identity.require_admitted(session)
     except DbanonError as error:
-        findings.append(failure(subject, str(error), error.hint))
+        findings.append(_failure(subject, str(error), error.hint))
     if all(finding.level is Level.OK for finding in findings):
         message = f"release {release.id} of {release.table}, nothing leaks"
         findings.append(Finding(Level.OK, subject, message))
@@ -72,7 +277,7 @@ def _described(session: Session, release: Release) -> Iterator[Finding]:
     try:
         published = catalog.describe(session, release.relation)
     except DbanonError as error:
-        yield failure(subject, str(error), f"dbanon release drop {release.id}")
+        yield _failure(subject, str(error), f"dbanon release drop {release.id}")
         return
     try:
         source = catalog.describe(session, release.table)
@@ -98,23 +303,23 @@ def _served(
         publish = command("dbanon publish", release.table)
         repair = f"DROP VIEW {release.relation}, then {publish}"
     for problem in audit.view_problems(session, published, release=release, source=source):
-        yield failure(subject, problem, repair)
+        yield _failure(subject, problem, repair)
     if release.policy.labels and LABELS.find(session, release.relation) is None:
-        yield failure(subject, "its labels are gone, or others can change them", repair)
+        yield _failure(subject, "its labels are gone, or others can change them", repair)
     if release.policy.anatomy and BUCKETS.find(session, release.relation) is None:
         problem = "its sensitive values are gone, or others can change them"
-        yield failure(subject, problem, repair)
+        yield _failure(subject, problem, repair)
     if is_dealt_by_seed(release):
         problem = "its buckets were dealt by a seed: the order of the table reveals exact values"
         publish = command("dbanon publish", release.table, options="--new-series")
-        yield failure(subject, problem, f"dbanon release drop {release.id}, then {publish}")
+        yield _failure(subject, problem, f"dbanon release drop {release.id}, then {publish}")
     for problem in identity.strangers(session, published, release.data_id):
-        yield failure(subject, problem, "let this role or the owner of the database own it")
+        yield _failure(subject, problem, "let this role or the owner of the database own it")
     for relation in (source, published):
         for function, owner in identity.foreign_code(session, relation):
             problem = f"reading {relation.name} may run {function} of {owner}"
             hint = "drop the index, statistics, policy or view that calls it"
-            yield failure(subject, problem, hint)
+            yield _failure(subject, problem, hint)
     yield from _compared(session, release, source)
     yield from _lingering(session, release)
     yield from _defined(session, release, published, repair=repair)
@@ -128,7 +333,7 @@ def _compared(session: Session, release: Release, source: TableInfo) -> Iterator
     for role in readers.in_common(session, others, table=source, relation=release.relation):
         problem = f"{role} can read it and another series of releases of {release.table}"
         hint = "dbanon revoke one of them: whoever has both could compare them"
-        yield failure(str(release.relation), problem, hint)
+        yield _failure(str(release.relation), problem, hint)
 
 
 def _lingering(session: Session, release: Release) -> Iterator[Finding]:
@@ -140,7 +345,7 @@ def _lingering(session: Session, release: Release) -> Iterator[Finding]:
     except PolicyError:
         return  # which is reported where the policy is compared
     if found.overdue:
-        yield failure(subject, str(found), command("dbanon refresh", release.table))
+        yield _failure(subject, str(found), command("dbanon refresh", release.table))
     elif found.rows:
         yield Finding(Level.OK, subject, str(found))
 
@@ -155,10 +360,10 @@ def _defined(
     subject = str(release.relation)
     if release.content is None:
         message = "the digest of what was published is gone: a change would go unnoticed"
-        yield failure(subject, message, repair)
+        yield _failure(subject, message, repair)
     if release.kind is ReleaseKind.VIEW:
         for change in marks.alterations(session, release):
-            yield failure(subject, change, repair)
+            yield _failure(subject, change, repair)
         if release.content is None:
             return
         same = immutability.same_definition(session, published, release.content)
@@ -166,10 +371,10 @@ def _defined(
             message = "published on another version of PostgreSQL: its definition was not compared"
             yield Finding(Level.WARNING, subject, message, repair)
         elif not same:
-            yield failure(subject, "its definition is not the one that was published", repair)
+            yield _failure(subject, "its definition is not the one that was published", repair)
     else:
         for broken in immutability.broken_seals(session, published.oid, release.data_id):
-            yield failure(subject, broken.problem, broken.remedy or repair)
+            yield _failure(subject, broken.problem, broken.remedy or repair)
 
 
 def _rows(session: Session, release: Release) -> Iterator[Finding]:
@@ -207,7 +412,7 @@ def _copied(session: Session, release: Release, published: TableInfo) -> Iterato
         beside.append(catalog.describe_source(session, BUCKETS.name(release.relation)))
     if immutability.content(session, published, *beside) != release.content:
         message = "it shows other rows or columns than were published"
-        yield failure(str(release.relation), message, command("dbanon refresh", release.table))
+        yield _failure(str(release.relation), message, command("dbanon refresh", release.table))
 
 
 def _live(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
@@ -224,7 +429,7 @@ def _live(session: Session, release: Release, published: TableInfo) -> Iterator[
         return  # which is reported already
     report = checks.prove(session, published, promise)
     if report.verdict is Verdict.FAILED:
-        yield failure(subject, explain(report), repair)
+        yield _failure(subject, explain(report), repair)
     elif marks.alterations(session, release):
         return  # so it shows nothing, which is reported already
     elif not report.passed:

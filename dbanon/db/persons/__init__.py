@@ -1,1 +1,0 @@
-"""Persons, by the keyed hashes that they are remembered by."""
