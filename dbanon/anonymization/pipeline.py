@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymization.adjusting.feasible import crowding, rows_in_reach
-from dbanon.anonymization.adjusting.finishing import finish
 from dbanon.anonymization.adjusting.population_merging import (
     cover_or_coarsen,
     failing,
     population_models,
     require_possible,
 )
-from dbanon.anonymization.algorithms.blocks import assign_in_blocks
-from dbanon.anonymization.algorithms.candidates import least
+from dbanon.anonymization.adjusting.repair import finish
+from dbanon.anonymization.algorithms.candidates import assign_in_blocks, least
 from dbanon.anonymization.auto.algorithm import Auto
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss.metrics import information_loss, prefixes, publication, report

@@ -4,49 +4,65 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from dbanon.anonymization.algorithms.approximation.cellular import Cellular
-from dbanon.anonymization.algorithms.approximation.forest import Forest
-from dbanon.anonymization.algorithms.approximation.gather import Gather, GatherOutliers
-from dbanon.anonymization.algorithms.approximation.matching import Matching, TwoFactor
-from dbanon.anonymization.algorithms.clustering.birch import Birch
+from dbanon.anonymization.algorithms.approximation.forest import Forest, Matching, TwoFactor
+from dbanon.anonymization.algorithms.approximation.gather import Cellular, Gather, GatherOutliers
 from dbanon.anonymization.algorithms.clustering.chameleon import Chameleon
-from dbanon.anonymization.algorithms.clustering.clarans import Clarans
-from dbanon.anonymization.algorithms.clustering.denclue import Denclue
-from dbanon.anonymization.algorithms.clustering.density import Dbscan, Optics
+from dbanon.anonymization.algorithms.clustering.density import Dbscan, Denclue, Optics
 from dbanon.anonymization.algorithms.clustering.growth import KMember, NearestNeighbour
-from dbanon.anonymization.algorithms.clustering.hierarchical import Agglomerative, Divisive
-from dbanon.anonymization.algorithms.clustering.k_means import KMeans
-from dbanon.anonymization.algorithms.clustering.k_medoids import KMedoids
-from dbanon.anonymization.algorithms.clustering.one_pass_k_means import OnePassKMeans
-from dbanon.anonymization.algorithms.clustering.rock import Rock
-from dbanon.anonymization.algorithms.lattice.datafly import Datafly
-from dbanon.anonymization.algorithms.lattice.full_domain import FullDomain
+from dbanon.anonymization.algorithms.clustering.hierarchical import (
+    Agglomerative,
+    Birch,
+    Divisive,
+    Rock,
+)
+from dbanon.anonymization.algorithms.clustering.k_means import KMeans, OnePassKMeans
+from dbanon.anonymization.algorithms.clustering.k_medoids import Clarans, KMedoids
+from dbanon.anonymization.algorithms.lattice.full_domain import (
+    Datafly,
+    FullDomain,
+    OptimalLattice,
+    Samarati,
+)
 from dbanon.anonymization.algorithms.lattice.incognito import Incognito
-from dbanon.anonymization.algorithms.lattice.optimal_lattice import OptimalLattice
-from dbanon.anonymization.algorithms.lattice.samarati import Samarati
 from dbanon.anonymization.algorithms.microaggregation.mdav import Mdav, VMdav
-from dbanon.anonymization.algorithms.microaggregation.microaggregation import Microaggregation
-from dbanon.anonymization.algorithms.microaggregation.projection import Projection, Univariate
-from dbanon.anonymization.algorithms.partitioning.mondrian import Mondrian, RelaxedMondrian
-from dbanon.anonymization.algorithms.partitioning.utility_based import BottomUp, TopDown
+from dbanon.anonymization.algorithms.microaggregation.microaggregation import (
+    Microaggregation,
+    Projection,
+    Univariate,
+)
+from dbanon.anonymization.algorithms.partitioning.mondrian import (
+    BottomUp,
+    Mondrian,
+    RelaxedMondrian,
+    TopDown,
+)
 from dbanon.anonymization.auto.algorithm import Auto
 from dbanon.anonymization.loss import metrics
-from dbanon.anonymization.masking.categories import LocalSuppression, Pram, RareToOther
+from dbanon.anonymization.masking.categories import (
+    LocalSuppression,
+    Permutation,
+    Pram,
+    RankSwapping,
+    RareToOther,
+    Swapping,
+)
+from dbanon.anonymization.masking.microaggregation import IndividualRanking
 from dbanon.anonymization.masking.microaggregation import Microaggregation as MaskingByGroups
-from dbanon.anonymization.masking.noise import CorrelatedNoise, Kim, Noise, Sullivan
-from dbanon.anonymization.masking.ranking import IndividualRanking
-from dbanon.anonymization.masking.rounding import Discretization, Rounding
-from dbanon.anonymization.masking.swapping import Permutation, RankSwapping, Swapping
-from dbanon.anonymization.masking.tails import BottomCoding, TopCoding
+from dbanon.anonymization.masking.noise import (
+    BottomCoding,
+    CorrelatedNoise,
+    Discretization,
+    Kim,
+    Noise,
+    Rounding,
+    Sullivan,
+    TopCoding,
+)
 from dbanon.anonymization.parameters import typed
 from dbanon.anonymization.recodings.central import Mean, Median, Midpoint, Mode
-from dbanon.anonymization.recodings.date_part import DatePart
-from dbanon.anonymization.recodings.interval import Interval, IntervalText
-from dbanon.anonymization.recodings.label import Label
-from dbanon.anonymization.recodings.single_dimensional import FullDomain as OneLevel
-from dbanon.anonymization.recodings.single_dimensional import Global
-from dbanon.anonymization.recodings.suppress import CellSuppression, Suppress
-from dbanon.anonymization.recodings.value_set import ValueSet
+from dbanon.anonymization.recodings.interval import DatePart, Global, Interval, IntervalText
+from dbanon.anonymization.recodings.interval import FullDomain as OneLevel
+from dbanon.anonymization.recodings.label import CellSuppression, Label, Suppress, ValueSet
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import BOUNDS, CENTER, DATE_PART, FULL_DOMAIN, GLOBAL, PREFIX, Role
 from dbanon.domain.table import Structure

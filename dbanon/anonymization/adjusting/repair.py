@@ -1,4 +1,4 @@
-"""Making every group meet what is asked of it, by merging or anew."""
+"""Making every group meet what is asked of it, by merging or anew, and finishing the groups."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from dbanon.anonymization.adjusting.merging import Merging
+from dbanon.anonymization.adjusting.rare import leave_rare
 from dbanon.anonymization.auto.distribution_cuts import recut, shares_of, start_by_shares
 from dbanon.anonymization.auto.space import make_space, total_cost
 from dbanon.anonymization.loss.costs import weighted_costs
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import EncodedTable
     from dbanon.models.base import Demand
     from dbanon.models.tally import Whole
+
 
 _NEAR = (64, 512)  # partners that are looked at, first and at most, where all can be counted
 _FEW = (64,)  # and where not
@@ -312,3 +314,47 @@ class _ByRows:
     def absorb(self, a: int, b: int) -> None:
         self._members[a] = np.concatenate([self._members[a], self._members[b]])
         self._members[b] = self._members[b][:0]
+
+
+def finish(
+    table: EncodedTable,
+    assignment: Assignment,
+    requirement: Requirement,
+    *,
+    budget: int,
+    stages: Stages,
+) -> Assignment:
+    """Leave out up to ``budget`` rows where that pays, and merge groups that fail a demand."""
+    assignment = trim(table, assignment, requirement, budget=budget)
+    assignment = leave_rare(table, assignment, requirement, budget=budget)
+    if any(demand.model.is_monotone for demand in requirement.demands):  # k is the algorithm's task
+        assignment = enforce(table, assignment, requirement, stages=stages)
+    return assignment
+
+
+def trim(
+    table: EncodedTable, assignment: Assignment, requirement: Requirement, *, budget: int
+) -> Assignment:
+    """Leave out rows, each only if that lowers the total cost, until ``budget`` rows are out.
+
+    The rows that the algorithm left out count. A suppressed row costs the sum of all weights.
+    Groups keep k rows and l distinct sensitive values; no group disappears. A final assignment
+    is returned as it is.
+    """
+    from dbanon.kernels.boxes.trim import trim as trim_rows
+
+    left = budget - assignment.n_suppressed
+    if left <= 0 or assignment.final or assignment.n_groups == 0:
+        return assignment
+    shown = np.flatnonzero(assignment.group >= 0)
+    group = assignment.group.copy()
+    group[shown] = trim_rows(
+        table.all_codes[shown],
+        assignment.group[shown],
+        float(sum(column.rule.weight for column in table.quasi)),
+        *weighted_costs(table),
+        requirement.k,
+        requirement.l,
+        left,
+    )
+    return Assignment(group, assignment.n_groups)

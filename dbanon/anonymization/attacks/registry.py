@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymization.attacks.background import background
-from dbanon.anonymization.attacks.beliefs import homogeneity, skewness
+from dbanon.anonymization.attacks.beliefs import background, homogeneity, similarity, skewness
 from dbanon.anonymization.attacks.case import NotTried, draw
 from dbanon.anonymization.attacks.definetti import definetti
-from dbanon.anonymization.attacks.linkage import linkage
-from dbanon.anonymization.attacks.membership import membership
 from dbanon.anonymization.attacks.minimality import minimality
-from dbanon.anonymization.attacks.reidentification import journalist, marketer, prosecutor
-from dbanon.anonymization.attacks.similarity import similarity
+from dbanon.anonymization.attacks.reidentification import (
+    journalist,
+    linkage,
+    marketer,
+    membership,
+    prosecutor,
+)
 from dbanon.domain.report import Attacker
 
 if TYPE_CHECKING:

@@ -1,13 +1,20 @@
-"""To find the row of a person, or the person of a row (El Emam, Dankar, JAMIA 2008)."""
+"""To find the row of a person, or the person of a row (El Emam, Dankar, JAMIA 2008).
+
+Also by the nearest row (Domingo-Ferrer, Torra 2003), and whether a person is in the release at all.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from dbanon.anonymization.attacks.bounds import found_among
 from dbanon.anonymization.attacks.case import NotTried, Tries, result
+from dbanon.anonymization.released.covering import covers
+from dbanon.anonymization.utility.readings import line_of
 from dbanon.domain.report import Attacker
 
 if TYPE_CHECKING:
@@ -15,8 +22,20 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.attacks.case import Case
+    from dbanon.anonymization.attacks.case import Case, Target
+    from dbanon.anonymization.released.cells import CellColumn
+    from dbanon.domain.assignment import EncodedColumn
     from dbanon.domain.report import Attack
+
+
+_DISTANCES = 30_000_000  # between persons and classes, no more of which are measured
+_CELLS = 4_000_000  # numbers that are held at once
+_ERROR, _MISTAKEN = 0.05, 0.1
+_TIE = 1e-9
+
+_EVEN = 0.5
+_FEW = "fewer than k rows were left out, or none"
+"""Why it is not tried; whether any were is not disclosed."""
 
 
 def prosecutor(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  # noqa: ARG001 - the chances are known
@@ -87,3 +106,221 @@ def _of_rows(case: Case, generator: np.random.Generator) -> NDArray[np.float64]:
 def _anybody(rows: int) -> float:
     """Return how likely the right one of all rows is taken by chance."""
     return 1 / max(rows, 1)
+
+
+def membership(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
+    """Tell those whom the release shows from as many whom it leaves out.
+
+    Somebody is taken to be in it where the classes that cover the person have a row for a greater
+    share of those who could have one than the relation has of all.
+    """
+    classes = case.released.classes
+    if classes is None:
+        raise NotTried(_FEW if case.is_complete else "nobody remembers who was left out")
+    left_out, shown = np.flatnonzero(classes < 0), np.flatnonzero(classes >= 0)
+    if not len(left_out) or not len(shown) or len(left_out) < case.least:
+        raise NotTried(_FEW)
+    size = min(len(left_out), len(shown), case.tried)
+    rows = np.concatenate(
+        [np.sort(generator.choice(some, size, replace=False)) for some in (left_out, shown)]
+    )
+    coverage = covers(case.released, rows)
+    # Among the persons drawn it is counted how many a class covers, of whom some are left out.
+    everybody = covers(case.released, np.sort(generator.permutation(len(classes))[: 2 * size]))
+    found = np.bincount(everybody.classes, minlength=case.released.n_classes)
+    crowd = np.maximum(found * (len(classes) / max(len(everybody.start) - 1, 1)), 1)
+    density = case.released.size / np.maximum(crowd, case.released.size)
+    total = np.append(0, np.cumsum(density[coverage.classes]))[coverage.start]
+    is_shown = np.append(np.zeros(size, np.bool_), np.ones(size, np.bool_))
+    share = len(shown) / len(classes)
+    right = (np.diff(total) > share) == is_shown
+    yield result(
+        "membership",
+        None,
+        Tries(
+            right.astype(np.float64),
+            baseline=_EVEN,
+            expected=None,
+            candidates=None,
+            words="tells persons whom the relation shows from as many whom it leaves out",
+        ),
+    )
+
+
+class _Linked(NamedTuple):
+    """What was found of some persons.
+
+    chances: (p,) of the right row; rows: (p,) how many are as near as any.
+    """
+
+    chances: NDArray[np.float64]
+    rows: NDArray[np.float64]
+
+
+def linkage(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
+    """Take any of the rows whose cells are nearest, by values that are known well, and badly.
+
+    Badly known numbers are wrong by 5 % of what labels show, and one of ten other values is
+    another one.
+    """
+    if not case.released.columns:
+        raise NotTried("the relation has no quasi-identifiers")
+    expected = found_among(case.policy, case.released.persons)
+    persons = _some(case, generator)
+    unsure = "" if case.true_class is not None else "; at most, as nobody remembers who is where"
+    for name, is_fuzzy in (("linkage by distance", False), ("fuzzy linkage by distance", True)):
+        known = f", with a mistake in what is known{unsure}" if is_fuzzy else unsure
+        places = _places(case, persons, generator if is_fuzzy else None)
+        words = "takes any of the rows that are nearest" + known
+        found = nearest(case, persons, places)
+        yield _result(name, None, case, found, expected, words=words)
+        for target in case.targets():
+            found = nearest(case, persons, places, target=target)
+            words = f"takes any of the nearest rows that have the person's value{known}"
+            title = f"{name}, with a sensitive value"
+            yield _result(title, target.name, case, found, None, words=words)
+
+
+def _result(
+    name: str,
+    column: str | None,
+    case: Case,
+    found: _Linked,
+    expected: float | None,
+    *,
+    words: str,
+) -> Attack:
+    baseline = 1 / max(int(case.released.size.sum()), 1)
+    candidates = float(np.median(found.rows)) if len(found.rows) else None
+    return result(name, column, Tries(found.chances, baseline, expected, candidates, words))
+
+
+def _some(case: Case, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Return the numbers of as many persons as can be held against all classes."""
+    most = max(_DISTANCES // max(case.released.n_classes, 1), 1)
+    if case.tried <= most:
+        return np.arange(case.tried)
+    return np.sort(generator.choice(case.tried, most, replace=False))
+
+
+_Place = tuple["NDArray[np.int64]", "NDArray[np.float64]"]
+"""The code of each person in a column, and where it lies on the column's scale."""
+
+
+def _places(
+    case: Case, persons: NDArray[np.int64], generator: np.random.Generator | None
+) -> list[_Place]:
+    """Return what is known of persons, with errors if a generator makes them."""
+    found = []
+    for cells, column in zip(case.released.columns, case.released.table.quasi, strict=True):
+        codes = column.codes[case.rows[persons]].astype(np.int64)
+        if len(column.position) == 0:
+            if generator is not None and column.size:
+                wrong = (generator.random(len(codes)) < _MISTAKEN) & (codes < column.size)
+                codes = np.where(wrong, generator.integers(column.size, size=len(codes)), codes)
+            found.append((codes, np.zeros(len(codes))))
+            continue
+        place = _of_codes(cells, column)[codes]
+        if generator is not None:
+            place = place + generator.normal(0, _ERROR, len(place))
+        found.append((codes, place))
+    return found
+
+
+def nearest(
+    case: Case,
+    persons: NDArray[np.int64],
+    places: list[_Place],
+    *,
+    target: Target | None = None,
+) -> _Linked:
+    """Return what comes of taking any of the rows that are nearest.
+
+    persons: (p,) numbers of those tried; target: a column of which the value is known, so that rows
+    with others do not come into question. Where nobody remembers the classes of persons, each is
+    thought to be in one of the nearest that cover it.
+    """
+    released, held = case.released, None if target is None else _rows_with(case, target)
+    chances, rows = np.zeros(len(persons)), np.zeros(len(persons))
+    step = max(_CELLS // max(released.n_classes, 1), 1)
+    for first in range(0, len(persons), step):
+        some = slice(first, first + step)
+        part = [(codes[some], place[some]) for codes, place in places]
+        distance = _distances(case, part)
+        counts = released.size[None, :].astype(np.float64)
+        if held is not None and target is not None:
+            counts = held[target.truth[persons[some]]].toarray()
+            distance[counts == 0] = np.inf
+        near = distance <= distance.min(axis=1, keepdims=True) + _TIE
+        near &= np.isfinite(distance)
+        rows[some] = (near * counts).sum(axis=1)
+        is_there = _is_among(case, persons[some], near)
+        chances[some] = is_there / np.maximum(rows[some], 1)
+    return _Linked(chances, rows)
+
+
+def _is_among(case: Case, persons: NDArray[np.int64], near: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return whether the class of each person is among the nearest, or may be."""
+    true = case.true_class
+    if true is not None:
+        return np.asarray(near[np.arange(len(persons)), true[persons]], np.bool_)
+    start, classes = case.coverage
+    covering = [classes[start[one] : start[one + 1]] for one in persons.tolist()]
+    return np.array([near[i, own].any() for i, own in enumerate(covering)], np.bool_)
+
+
+def _distances(case: Case, places: list[_Place]) -> NDArray[np.float64]:
+    """Return the distance of each person from each class, the mean over columns; (p, n_classes).
+
+    On a scale it is that from the middle of a cell, else the share of the other values of a cell
+    that has the person's, and 1 of one that has not.
+    """
+    total = np.zeros((len(places[0][0]), case.released.n_classes))
+    table = case.released.table
+    for cells, column, place in zip(case.released.columns, table.quasi, places, strict=True):
+        total += of_labels(_seen(cells, column), column, place)[:, cells.index]
+    return total / len(table.quasi)
+
+
+def of_labels(cells: CellColumn, column: EncodedColumn, place: _Place) -> NDArray[np.float64]:
+    """Return the distance of each person from each label of a column, (p, labels)."""
+    codes, position = place
+    is_null = codes == column.size
+    if len(column.position) == 0:
+        lo, hi = cells.lo[None, :], cells.hi[None, :]
+        inside = (codes[:, None] >= lo) & (codes[:, None] <= hi)
+        width = np.maximum(hi - lo + 1, 1)
+        found = np.where(inside, 1 - 1 / width, 1.0)
+    else:
+        middle = (cells.low + cells.high) / 2
+        found = np.minimum(np.abs(position[:, None] - middle[None, :]), 1.0)
+        found = np.where(np.isnan(found), 1.0, found)
+    found[is_null] = np.where(cells.nulls, 0.0, 1.0)
+    return found
+
+
+def _of_codes(cells: CellColumn, column: EncodedColumn) -> NDArray[np.float64]:
+    """Return where codes are on the scale of ``_seen``, bands where they begin, (size + 1,)."""
+    line = line_of(column, cells)
+    if line is None:
+        return np.append(column.position, np.nan)
+    return (line.begins + line.half) / (line.reach or 1.0)
+
+
+def _seen(cells: CellColumn, column: EncodedColumn) -> CellColumn:
+    """Return cells with their ends as shares of what labels show, in place of the source's range.
+
+    By that, the distances would tell how far it reaches, which is one person's value.
+    """
+    line = line_of(column, cells)
+    if line is None:
+        return cells
+    reach = line.reach or 1.0
+    return replace(cells, low=line.low / reach, high=line.high / reach)
+
+
+def _rows_with(case: Case, target: Target) -> csr_matrix:
+    """Return how many rows of each class have each value, (codes, n_classes)."""
+    tally = target.tally
+    counts = (tally.counts.astype(np.float64), (tally.values, tally.classes))
+    return csr_matrix(counts, (len(target.whole), case.released.n_classes))

@@ -1,16 +1,15 @@
-"""Which of the starts to take."""
+"""Which of the starts to take: blocks, cuts, peeling, or boxes of k rows that are carved out."""
 
 from __future__ import annotations
 
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymization.auto.block_start import segments, start_in_blocks
-from dbanon.anonymization.auto.carve_start import segment_for, start_by_carving
+from dbanon.anonymization.auto.block_start import segments, start_in_blocks, start_quickly
 from dbanon.anonymization.auto.clock import Clock
-from dbanon.anonymization.auto.cut_start import can_be_cut, start_in_cuts
 from dbanon.anonymization.auto.distribution_cuts import cut_large
 from dbanon.anonymization.auto.peel import (
     affordable_lookups,
@@ -20,9 +19,12 @@ from dbanon.anonymization.auto.peel import (
     start_by_peeling,
     tuples,
 )
-from dbanon.anonymization.auto.rounds import LIGHT, coordinates, improve
-from dbanon.anonymization.auto.space import can_be_carved, total_cost
-from dbanon.kernels.layout import DISTINCT
+from dbanon.anonymization.auto.rounds import LIGHT, coordinates, improve, without_gaps
+from dbanon.anonymization.auto.space import can_be_carved, ladders, total_cost
+from dbanon.anonymization.loss.costs import pack
+from dbanon.anonymization.loss.frequency import by_frequency
+from dbanon.anonymization.threads import in_threads
+from dbanon.kernels.layout import DISTINCT, SET, STRIDE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +33,20 @@ if TYPE_CHECKING:
 
     from dbanon.anonymization.auto.peel import Level
     from dbanon.anonymization.auto.space import Space
+
+
+# Rows of a segment, in k: fewer cost much, more gain little.
+_FEWEST, _MOST = 100, 600
+# Times k rows near a seed, and how often a box is widened and shrunk again.
+_NEAR, _TRIES = 16, 2
+# Each cell is looked at so often for each seed, which is chosen anew as its rows are taken.
+_LOOKS = 4
+_A_SECOND = 2.0e8
+
+
+# Cuts of more rows are a little better; these leave every processor something to do.
+_SEGMENT = 16_000
+
 
 BLOCKS, CUTS, PEELING, CARVING = "blocks", "cuts", "peeling", "carving"
 # The starts are compared on so many rows of neighbours, or so many clusters of k if these are more,
@@ -210,3 +226,95 @@ def _loss_after(space: Space, label: NDArray[np.int32], *, seed: int) -> float:
     for number in range(_ROUNDS):
         label = improve(space, label, points, effort=LIGHT, seed=seed, number=number)
     return total_cost(space, label)
+
+
+def can_be_cut(space: Space) -> bool:
+    """Whether cuts can keep the rules, and no column is published as sets."""
+    is_set = space.costs.layout[:, STRIDE] == SET
+    return bool((space.rules[0] == DISTINCT).all() and not is_set.any())
+
+
+def start_in_cuts(space: Space, *, over: Callable[[], bool] = lambda: False) -> NDArray[np.int32]:
+    """Return the cluster of each row; the space as a whole must keep the rules.
+
+    Leaves of a taxonomy are numbered so that a cut can take off a frequent value alone, which the
+    cuts of blocks cannot. over: whether time is, and segments that have not begun are cut as
+    quickly as can be. O(n d^2 log(n / k)).
+    """
+    from dbanon.kernels.boxes.mondrian import mondrian
+
+    codes, costs = space.codes.copy(), []
+    for j, column in enumerate(space.columns):
+        cost, rank = by_frequency(column)
+        costs.append(cost.times(column.rule.weight))
+        if rank is not None:
+            codes[:, j] = rank[codes[:, j]]
+    packed = pack(costs)
+    least = max(1, int(space.rules[2][:, 0].max(initial=1)))
+    cardinality = int(space.sensitive.max(initial=0)) + 1
+    order, ends = segments(space, coordinates(space), most=max(_SEGMENT, 40 * space.k))
+    label, relaxed = np.empty(space.n_rows, np.int32), False
+
+    def work(i: int) -> None:
+        mine = order[ends[i] : ends[i + 1]]
+        if over():
+            label[mine] = start_quickly(space.take(mine)) + ends[i]
+            return
+        numbers = np.arange(len(mine), dtype=np.int32)
+        rows = np.column_stack([codes[mine], space.sensitive[mine], numbers])
+        label[mine] = mondrian(rows, *packed, space.k, least, cardinality, relaxed)[0] + ends[i]
+
+    in_threads(work, range(len(ends) - 1))
+    return without_gaps(label)
+
+
+def segment_for(space: Space, *, seeds: int, work: float, seconds: float = inf) -> int:
+    """Return how many rows to carve at once with so much work, 0 when it is too little.
+
+    work: cells that may be looked at; seconds: that there are for it, at most.
+    """
+    cells = min(work, seconds * _A_SECOND)
+    of_a_row = space.n_rows / space.k * seeds * _LOOKS * space.codes.shape[1]
+    rows = int(min(cells / of_a_row, _MOST * space.k))
+    return rows if rows >= min(_FEWEST * space.k, space.n_rows) else 0
+
+
+def start_by_carving(
+    space: Space,
+    *,
+    seeds: int,
+    segment: int,
+    seed: int,
+    over: Callable[[], bool] = lambda: False,
+) -> NDArray[np.int32]:
+    """Return the cluster of each row; the space as a whole must keep the rules.
+
+    seeds: for each cluster, from which the cheapest box is taken; segment: the rows that are carved
+    at once; over: whether time is, and segments that have not begun are cut as quickly as can be.
+    """
+    from dbanon.kernels.auto.carving import carve
+
+    levels = ladders(space)
+    order, ends = segments(space, coordinates(space), most=segment)
+    label = np.empty(space.n_rows, np.int32)
+    numbers = np.array((space.k, seeds, _NEAR, _TRIES, seed), np.int64)
+
+    def work(i: int) -> None:
+        mine = np.sort(order[ends[i] : ends[i + 1]])
+        part = space.take(mine)
+        if over():
+            label[mine] = start_quickly(part) + ends[i]
+            return
+        carved = carve(
+            part.codes,
+            part.sensitive,
+            space.costs.flat.copy(),
+            space.costs.layout.copy(),
+            space.rules,
+            levels,
+            numbers,
+        )
+        label[mine] = complete(part, carved, seed=seed, over=over) + ends[i]
+
+    in_threads(work, range(len(ends) - 1))
+    return without_gaps(label)

@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymization.loss.costs import box_losses, height_costs, leaf_excess
-from dbanon.anonymization.loss.radii import class_radii
+from dbanon.anonymization.loss.costs import box_losses, height_costs, leaf_excess, pack
 from dbanon.anonymization.loss.scores import standardized
-from dbanon.anonymization.loss.statistics import (
-    StatisticalLoss,
-    scaled_difference,
-    statistical_loss,
-)
 from dbanon.domain.assignment import LossReport
 from dbanon.domain.policy import OF_CELLS
 from dbanon.domain.table import ColumnKind, Structure
@@ -27,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.loss.costs import ColumnCosts
+    from dbanon.anonymization.loss.costs import BoxCosts, ColumnCosts
     from dbanon.domain.assignment import (
         Assignment,
         EncodedColumn,
@@ -36,6 +30,12 @@ if TYPE_CHECKING:
         ValueColumn,
     )
     from dbanon.kernels.arrays import Floats, Int32s, Int64s
+
+
+_ROUNDING = 4.0 * np.finfo(np.float64).eps
+
+MOST_PAIRS = 4_000_000
+_ROWS_AT_ONCE = 1 << 16
 
 
 _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.DECIMAL, ColumnKind.FLOAT})
@@ -73,7 +73,7 @@ class Publication:
     @cached_property
     def radii(self) -> Floats | None:
         """The radius of each class, (n_classes,), None if too many pairs of rows share one."""
-        return class_radii(self.table, self.classes, self.size)
+        return _class_radii(self.table, self.classes, self.size)
 
 
 Metric = Callable[[Publication], float | None]
@@ -392,3 +392,139 @@ def _numbers(published: Publication) -> tuple[NDArray[np.float64], NDArray[np.fl
     if not columns or np.count_nonzero(known) < 2:  # noqa: PLR2004 - one has no variance
         return None
     return before[known], after[known]
+
+
+def _class_radii(table: EncodedTable, classes: Int32s, size: Int64s) -> Floats | None:
+    """Return the least radius of each class, (n_classes,), by the distance manhattan.
+
+    Aggarwal et al. (TALG 2010) take any row of the table for a center; here it is a row of the
+    class: a radius is at most twice that of the paper.
+
+    classes: (n,) the class of each row, -1 for none; size: (n_classes,) its rows. None if they have
+    more than ``MOST_PAIRS`` pairs of rows. O(sum of squared sizes).
+    """
+    if int((size**2).sum()) > MOST_PAIRS:
+        return None
+    costs = pack([height_costs(column).times(column.rule.weight) for column in table.quasi])
+    codes = table.codes
+    rows = np.argsort(classes, kind="stable")[len(classes) - int(size.sum()) :]
+    begins = np.cumsum(size) - size
+    radii = np.zeros(len(size))
+    for n_rows in np.unique(size).tolist():
+        alike = np.flatnonzero(size == n_rows)
+        for some in np.array_split(alike, len(alike) * n_rows // _ROWS_AT_ONCE + 1):
+            members = rows[begins[some, None] + np.arange(n_rows)]
+            radii[some] = _least_radii(costs, codes[members])
+    return radii
+
+
+def _least_radii(costs: BoxCosts, codes: Int32s) -> Floats:
+    """Return the radii of classes of one size; codes: (classes, rows, columns)."""
+    from dbanon.kernels.boxes.costs import box_costs
+
+    n_classes, n_rows, n_columns = codes.shape
+    farthest = np.zeros((n_classes, n_rows))
+    for center in range(n_rows - 1):
+        of_center, others = codes[:, center : center + 1], codes[:, center + 1 :]
+        lo, hi = np.minimum(others, of_center), np.maximum(others, of_center)
+        losses = box_costs(*costs, lo.reshape(-1, n_columns), hi.reshape(-1, n_columns))
+        apart = losses.sum(axis=1).reshape(n_classes, -1)
+        farthest[:, center] = np.maximum(farthest[:, center], apart.max(axis=1))
+        farthest[:, center + 1 :] = np.maximum(farthest[:, center + 1 :], apart)
+    least: Floats = farthest.min(axis=1)
+    return least
+
+
+class StatisticalLoss(NamedTuple):
+    """Means of relative differences, None where every denominator is 0.
+
+    il1: over the cells, cells of 0 left out; il2: of the means of the columns; il3: of their
+    variances; il4: of the covariances of pairs of columns; il5: of their correlations.
+    """
+
+    il1: float | None
+    il2: float | None
+    il3: float | None
+    il4: float | None
+    il5: float | None
+
+    @property
+    def overall(self) -> float | None:
+        """100 times the mean of the five; None when one of them is."""
+        known = [measure for measure in self if measure is not None]
+        return 20.0 * sum(known) if len(known) == len(self) else None
+
+
+def statistical_loss(original: NDArray[np.float64], masked: NDArray[np.float64]) -> StatisticalLoss:
+    """Compare two matrices, (n, p) without NaN, n >= 2; O(n p^2).
+
+    Terms with a denominator of 0 are left out, as in a pair with a constant column, and a mean that
+    no float64 holds is None.
+    """
+    of_cells = _relative(original, masked)
+    original, masked = _scaled(original, masked)
+    before, after = _covariances(original), _covariances(masked)
+    pairs = np.triu_indices(len(before), 1)
+    return StatisticalLoss(
+        of_cells,
+        _relative(_means(original), _means(masked)),
+        _relative(before.diagonal(), after.diagonal()),
+        _relative(before[pairs], after[pairs]),
+        _relative(_correlations(before)[pairs], _correlations(after)[pairs]),
+    )
+
+
+def scaled_difference(original: NDArray[np.float64], masked: NDArray[np.float64]) -> float | None:
+    """Return IL1s: cells differ by a share of sqrt(2) sample deviations of their column."""
+    original, masked = _scaled(original, masked)
+    spread = (2.0 * _covariances(original).diagonal()) ** 0.5
+    varies = spread > 0.0
+    if not varies.any():
+        return None
+    return float((np.abs(original - masked)[:, varies] / spread[varies]).mean())
+
+
+def _scaled(
+    original: NDArray[np.float64], masked: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Divide each column by a power of two, below 1: relative forms stay, and no sum overflows."""
+    _, exponent = np.frexp(np.maximum(np.abs(original).max(axis=0), np.abs(masked).max(axis=0)))
+    return np.ldexp(original, -exponent), np.ldexp(masked, -exponent)
+
+
+def _means(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return means, 0 where they are no more than what rounding the numbers makes of 0."""
+    found = numbers.mean(axis=0)
+    return np.where(np.abs(found) <= _rounded(numbers), 0.0, found)
+
+
+def _rounded(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what rounding may make of the mean of each column."""
+    greatest: NDArray[np.float64] = np.abs(numbers).max(axis=0)
+    return greatest * _ROUNDING
+
+
+def _covariances(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return covariances, 0 where they are so in the same way."""
+    found: NDArray[np.float64] = np.atleast_2d(np.cov(numbers, rowvar=False))
+    noise = np.outer(_rounded(numbers), np.sqrt(found.diagonal()))
+    return np.where(np.abs(found) <= noise + noise.T, 0.0, found)
+
+
+def _correlations(covariances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return correlations, 0 with a constant column."""
+    spread = np.sqrt(covariances.diagonal())
+    spreads = np.outer(spread, spread)
+    correlations: NDArray[np.float64] = np.divide(
+        covariances, spreads, out=np.zeros_like(spreads), where=spreads > 0.0
+    )
+    return correlations
+
+
+def _relative(before: NDArray[np.float64], after: NDArray[np.float64]) -> float | None:
+    some = before != 0.0
+    if not some.any():
+        return None
+    with np.errstate(over="ignore"):  # of no difference, but of a quotient
+        mean = float(np.abs(1.0 - after[some] / before[some]).mean())
+    return mean if np.isfinite(mean) else None

@@ -1,18 +1,24 @@
-"""Additive noise (Kim, ASA Survey Research Methods 1986; Sullivan, 1989; Brand, 2002)."""
+"""Numbers that are changed: by noise, by rounding, and at the ends.
+
+Additive noise (Kim, ASA Survey Research Methods 1986; Sullivan, 1989; Brand, 2002), and
+top and bottom coding (Hundepool et al., Statistical Disclosure Control, 2012, section 3.3).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from dbanon.anonymization.masking.interfaces import NumberMasking
+from dbanon.anonymization.means import mean_of
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
     from dbanon.anonymization.masking.interfaces import Rows
-    from dbanon.kernels.arrays import Floats
+    from dbanon.kernels.arrays import Floats, Int64s
+
 
 _EXPLAINED = 1e-9  # of the deviation of a column, below which other columns explain all of it
 
@@ -185,3 +191,110 @@ def _power(covariance: Floats, exponent: float) -> Floats:
     varies = spread > 1e-12 * max(spread.max(), 0.0)
     powers = np.where(varies, np.where(varies, spread, 1.0) ** exponent, 0.0)
     return np.asarray((directions * powers) @ directions.T)
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding(NumberMasking):
+    """Round to the nearest multiple of ``base``, to the even one of two (days for dates)."""
+
+    base: float
+
+    whole: ClassVar[bool] = False
+    solvable: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Raise PolicyError for what is no such parameter."""
+        if self.base <= 0.0:
+            raise PolicyError("base of rounding is more than 0")
+
+    @property
+    def least(self) -> int:
+        """How many persons the rows must be of, or it hides nobody among them."""
+        return 1
+
+    def mask(self, values: Floats, rows: Rows) -> Floats:  # noqa: ARG002 - of the interface
+        """Return multiples of the base."""
+        return np.asarray(np.rint(values / self.base) * self.base)
+
+
+@dataclass(frozen=True, slots=True)
+class Discretization(NumberMasking):
+    """Cut the range into bins, [a, b) but for the last, and give the middle of the bin of each.
+
+    ``bins`` are as wide as each other with ``by = "width"``, and have about as many rows with
+    ``by = "quantile"``.
+    """
+
+    bins: int
+    by: Literal["quantile", "width"] = "quantile"
+
+    def __post_init__(self) -> None:
+        """Raise PolicyError for what is no such parameter."""
+        if self.bins < 1:
+            raise PolicyError("bins of discretization is at least 1")
+
+    def mask(self, values: Floats, rows: Rows) -> Floats:  # noqa: ARG002 - of the interface
+        """Return the middles of the bins; O(n log n)."""
+        steps = np.linspace(0.0, 1.0, self.bins + 1)
+        if self.by == "width":
+            least, greatest = values.min(), values.max()
+            edges = least + steps * (greatest - least)
+        else:
+            edges = np.unique(np.quantile(values, steps))
+        if len(edges) == 1:
+            return values.copy()
+        place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+        return np.asarray((edges[place] + edges[place + 1]) / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class TopCoding(NumberMasking):
+    """Replace the greatest numbers by the least of them, or by their mean.
+
+    The tail begins at ``at``, or at the greatest value from which it has ``persons`` persons if
+    that is less; where all have fewer, all are one tail.
+    """
+
+    persons: int
+    at: float | None = None
+    shown: Literal["threshold", "mean"] = "threshold"
+
+    of_ranks: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Raise PolicyError for a tail of nobody."""
+        if self.persons < 1:
+            raise PolicyError("persons of a tail is at least 1")
+
+    @property
+    def least(self) -> int:
+        """How many persons the rows must be of, or it hides nobody among them."""
+        return self.persons
+
+    def mask(self, values: Floats, rows: Rows) -> Floats:
+        """Return the numbers with one for the tail; O(n log n)."""
+        column = values[:, 0]
+        start = _start(column, rows.person, self.persons)
+        start = start if self.at is None else min(start, self.at)
+        tail = column >= start
+        coded = mean_of(column[tail].tolist()) if self.shown == "mean" else start
+        return np.where(tail, coded, column)[:, None]
+
+
+@dataclass(frozen=True, slots=True)
+class BottomCoding(TopCoding):
+    """Replace the least numbers by the greatest of them, or by their mean; see ``TopCoding``."""
+
+    def mask(self, values: Floats, rows: Rows) -> Floats:
+        """Return the numbers with one for the tail; O(n log n)."""
+        mirrored = None if self.at is None else -self.at
+        return -TopCoding(self.persons, mirrored, self.shown).mask(-values, rows)
+
+
+def _start(column: Floats, person: Int64s, persons: int) -> float:
+    """Return the greatest value from which on there are so many persons, else the least value."""
+    order = np.argsort(-column, kind="stable")
+    seen = np.zeros(len(column), np.bool_)
+    seen[np.unique(person[order], return_index=True)[1]] = True
+    enough = np.flatnonzero(np.cumsum(seen) >= persons)
+    return float(column[order[enough[0]]] if len(enough) else column.min())

@@ -1,20 +1,32 @@
-"""Published ranges of values that lie on a line, and the codes that are in them."""
+"""Published ranges of values that lie on a line, the codes in them, and the days of periods."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dbanon.anonymization.encoding.bands import period_ends
 from dbanon.anonymization.ranges import DAY, Ends, number_of
-from dbanon.anonymization.released.periods import period_days
 from dbanon.domain.policy import BOUNDS
 from dbanon.domain.table import ColumnKind
 
 if TYPE_CHECKING:
     from dbanon.domain.assignment import EncodedColumn
+
+
+_YEARS = re.compile(r"(\d{4})-(\d{4})")
+_NAMES = {
+    "year": re.compile(r"(\d{4})"),
+    "quarter": re.compile(r"(\d{4})-Q([1-4])"),
+    "week": re.compile(r"(\d{4})-W(\d\d)"),
+    "month": re.compile(r"(\d{4})-(\d\d)"),
+    "day": re.compile(r"(\d{4})-(\d\d)-(\d\d)"),
+}
+_MONTHS_OF_QUARTER = 3
 
 NAN = float("nan")
 """The place of what is not on the scale."""
@@ -114,3 +126,24 @@ class Line:
         first, last = self.numbers[0], self.numbers[-1]
         # quarters of the largest floats have a difference
         return (number / 4 - first / 4) / (last / 4 - first / 4)
+
+
+def period_days(name: str) -> tuple[np.datetime64, np.datetime64] | None:
+    """Return the first and the last day of a period, None for what is the name of none."""
+    if years := _YEARS.fullmatch(name):
+        return np.datetime64(f"{years[1]}-01-01"), np.datetime64(f"{years[2]}-12-31")
+    for period, pattern in _NAMES.items():
+        if found := pattern.fullmatch(name):
+            day = np.array([_first_day(period, *map(int, found.groups()))], "datetime64[D]")
+            begin, end = period_ends(period, day)
+            return begin[0], end[0] - 1
+    return None
+
+
+def _first_day(period: str, year: int, *rest: int) -> str:
+    if period == "week":
+        return date.fromisocalendar(year, rest[0], 1).isoformat()
+    if period == "quarter":
+        rest = (rest[0] * _MONTHS_OF_QUARTER - 2,)
+    month, day = (*rest, 1, 1)[:2]
+    return f"{year:04}-{month:02}-{day:02}"

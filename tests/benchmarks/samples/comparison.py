@@ -1,7 +1,7 @@
 """The search beside other algorithms and longer searches, on tables of which no rows are equal.
 
 ``reference`` carves with many seeds from as many rows at once as there are (see
-dbanon.anonymization.auto.carve_start) and goes on for thirty rounds; ``peeled`` does so from the
+dbanon.anonymization.auto.start) and goes on for thirty rounds; ``peeled`` does so from the
 fullest lattice that some minutes allow. Small clusters are not carved: that takes n^2/k.
 """
 
@@ -16,9 +16,8 @@ from unittest import mock
 from measuring import say
 
 from dbanon.anonymization.auto import algorithm, peel, plans
-from dbanon.anonymization.auto.carve_start import start_by_carving
 from dbanon.anonymization.auto.plans import EFFORTS, Plan
-from dbanon.anonymization.auto.start import PEELING, USUAL, Start
+from dbanon.anonymization.auto.start import PEELING, USUAL, Start, start_by_carving
 from dbanon.domain.errors import DbanonError
 from samples.distinct import encoded_distinct
 from samples.published import publish

@@ -405,7 +405,7 @@ def test_plan_fails_where_publish_would_mask_within_classes_in_vain(people, tmp_
     def fail(*_):
         raise dbanon.PolicyError("no order for these")
 
-    monkeypatch.setattr("dbanon.anonymization.masking.swapping.Permutation.mask", fail)
+    monkeypatch.setattr("dbanon.anonymization.masking.categories.Permutation.mask", fail)
     define(people, tmp_path, "permutation", STEPS["permutation"])
     for command in (dbanon.publish, dbanon.plan):
         with pytest.raises(dbanon.PolicyError, match="no order for these"):

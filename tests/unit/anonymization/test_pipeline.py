@@ -5,7 +5,7 @@ import pytest
 from builders import encoded, policy_of
 
 from dbanon.anonymization import pipeline, registry
-from dbanon.anonymization.adjusting import finishing
+from dbanon.anonymization.adjusting import repair
 from dbanon.anonymization.algorithms.partitioning import mondrian
 from dbanon.anonymization.pipeline import run
 from dbanon.domain.assignment import Assignment
@@ -122,7 +122,7 @@ def test_suppression_stays_within_the_budget(share, most):
 def test_a_budget_of_29_percent_of_100_rows_is_29_rows(monkeypatch):
     budgets = []
     monkeypatch.setattr(
-        finishing,
+        repair,
         "trim",
         lambda _table, assignment, _requirement, *, budget: budgets.append(budget) or assignment,
     )

@@ -1,7 +1,12 @@
-"""DBSCAN (Ester et al., KDD 1996) and OPTICS (Ankerst et al., SIGMOD 1999) of at least k rows."""
+"""Clusters of at least k rows where rows are dense.
+
+DBSCAN (Ester et al., KDD 1996), OPTICS (Ankerst et al., SIGMOD 1999) and DENCLUE (Hinneburg, Keim,
+KDD 1998).
+"""
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -9,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from dbanon.anonymization.adjusting.resize import resize
+from dbanon.anonymization.distances.embedding import embed
 from dbanon.anonymization.distances.rows import pairwise
 from dbanon.anonymization.limits import require_at_most
 from dbanon.domain.errors import PolicyError
@@ -17,6 +23,10 @@ if TYPE_CHECKING:
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import Assignment, EncodedTable
     from dbanon.kernels.arrays import Floats, Int64s
+
+
+_STILL = 1e-3  # of sigma; what moves by less has arrived
+_FAR = 40.0  # times sigma; what lies beyond adds nothing that a float could tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +119,84 @@ def ordering(apart: Floats, k: int) -> tuple[Int64s, Floats, Int64s]:
         is_nearer = waiting & (through < reach)
         reach[is_nearer], before[is_nearer] = through[is_nearer], row
     return order, reach, before
+
+
+@dataclass(frozen=True, slots=True)
+class Denclue:
+    """Clusters of the rows from which one climbs to the same maximum of the density.
+
+    Rows are points (see ``embed``); the density of a place is the sum over all rows of Gaussian
+    influences of width ``sigma`` (section 3.1), and attractors half of ``sigma`` apart are one. The
+    paper climbs by steps of a fixed length; here each goes to the mean of the rows, weighted by
+    their influence, which never lowers the density (Hinneburg, Gabriel, IDA 2007), for at most
+    ``rounds`` steps. ``sigma`` 0 takes the median distance of a row from the k-th nearest, itself
+    included. Rows whose attractor has less density than k rows at a distance of ``sigma`` are
+    noise, and sizes are dealt with as in ``dbscan``.
+    """
+
+    sigma: float = 0.0
+    rounds: int = 100
+
+    NEEDS: ClassVar[str] = "sklearn"
+    MAX_ROWS: ClassVar[int] = 5_000
+
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
+        """Group the rows; O(rounds n^2 p) for points of p coordinates, O(n^2) memory."""
+        from threadpoolctl import threadpool_limits
+
+        if self.sigma < 0.0:
+            msg = f"a sigma of {self.sigma:g} is no width"
+            raise PolicyError(msg, hint="leave sigma out to use distances of the table")
+        require_at_most(self.MAX_ROWS, table, algorithm="denclue")
+        k = max(requirement.k, 1)
+        points, place, weight = np.unique(
+            embed(table), axis=0, return_inverse=True, return_counts=True
+        )
+        rows = place.ravel()
+        apart = _distances(points, points)[rows][:, rows]
+        sigma = self.sigma or float(np.median(np.partition(apart, k - 1, axis=1)[:, k - 1]))
+        clusters = np.arange(len(points))
+        if sigma > 0.0:
+            with threadpool_limits(1):  # so that equal runs are equal
+                ends = attractors(points, weight, sigma, rounds=self.rounds)
+                is_dense = influences(ends, points, sigma) @ weight >= k * math.exp(-0.5)
+            clusters = np.where(is_dense, joined(ends, sigma / 2.0), -1)
+        return resize(table, clusters[rows], requirement)
+
+
+def attractors(points: Floats, weight: Int64s, sigma: float, *, rounds: int) -> Floats:
+    """Return the place to which each of m points climbs, (m, p); weight: the rows of each."""
+    ends, climbing = points.copy(), np.arange(len(points))
+    for _ in range(rounds):
+        pull = influences(ends[climbing], points, sigma) * weight
+        ahead = (pull @ points) / pull.sum(axis=1, keepdims=True)
+        steps = np.sqrt(((ahead - ends[climbing]) ** 2).sum(axis=1))
+        ends[climbing] = ahead
+        climbing = climbing[steps > _STILL * sigma]
+        if len(climbing) == 0:
+            break
+    return ends
+
+
+def influences(places: Floats, points: Floats, sigma: float) -> Floats:
+    """Return the influence of each point on each place, (len(places), m), 1 where it lies."""
+    widths = np.minimum(_distances(places, points), _FAR * sigma) / sigma
+    influence: Floats = np.exp(-0.5 * widths**2)
+    return influence
+
+
+def joined(places: Floats, reach: float) -> Int64s:
+    """Return a cluster of each place, (m,); places within reach, step by step, are in one."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+
+    if len(places) == 1:
+        return np.zeros(1, np.int64)
+    clusters: Int64s = fcluster(linkage(places, "single"), reach, "distance")
+    return clusters.astype(np.int64)
+
+
+def _distances(places: Floats, points: Floats) -> Floats:
+    from scipy.spatial.distance import cdist
+
+    apart: Floats = cdist(places, points)
+    return apart

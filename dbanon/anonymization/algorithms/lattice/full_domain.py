@@ -1,18 +1,33 @@
-"""Breadth-first search of the generalization lattice (Samarati, TKDE 2001)."""
+"""Searches of the generalization lattice.
+
+Breadth first, and binary on the height (Samarati, TKDE 2001), greedily (Datafly; Sweeney, IJUFKS
+2002), and by branch and bound.
+"""
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 from itertools import compress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from dbanon.anonymization.algorithms.lattice.choice import above, search
+import numpy as np
+
+from dbanon.anonymization.algorithms.lattice.nodes import ANYTHING, condition, lattice
+from dbanon.domain.errors import Unsatisfiable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
     from dbanon.anonymization.algorithms.lattice.frequencies import Counts
-    from dbanon.anonymization.algorithms.lattice.nodes import Condition, Lattice, Node
+    from dbanon.anonymization.algorithms.lattice.nodes import Classes, Condition, Lattice, Node
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import Assignment, EncodedTable
+    from dbanon.kernels.arrays import Bools
+
+
+MAX_NODES = 50_000
+_MAX_COUNTED = 10**9  # nodes times distinct rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +79,229 @@ def _parents(node: Node, top: Node) -> list[Node]:
     return [
         (*node[:i], level + 1, *node[i + 1 :]) for i, level in enumerate(node) if level < top[i]
     ]
+
+
+def search(
+    table: EncodedTable,
+    requirement: Requirement,
+    *,
+    t: float,
+    nodes: Callable[[Lattice, Condition], Iterable[Node]],
+    algorithm: str,
+) -> Assignment:
+    """Return the classes of the node that costs least; ties: lowest node in lexical order.
+
+    nodes: finds those to choose from. Raises Unsatisfiable when the lattice has too many nodes to
+    look at them one by one.
+    """
+    wanted, found = condition(table, requirement, t=t), lattice(table)
+    n_rows = found.base.n_classes
+    limit = min(MAX_NODES, _MAX_COUNTED // n_rows)
+    if found.n_nodes > limit:
+        msg = (
+            f"{algorithm} takes at most {limit:,} nodes for {n_rows:,} distinct rows;"
+            f" the lattice has {found.n_nodes:,}"
+        )
+        raise Unsatisfiable(msg, hint="--algorithm optimal-lattice, or --algorithm auto")
+    best = np.inf
+    for node in sorted(nodes(found, wanted)):
+        classes = found.classes(node, columns=found.columns, condition=wanted)
+        cost = found.cost(classes)
+        if cost < best:
+            best, chosen = cost, classes
+    return found.assignment(chosen, final=wanted.t < 1)
+
+
+def above(nodes: Sequence[Node], others: Sequence[Node]) -> Bools:
+    """Return for each node whether it is one of the others or above one of them."""
+    marked = np.zeros(len(nodes), np.bool_)
+    levels = np.array(nodes)
+    for other in others:
+        marked |= (levels >= other).all(axis=1)
+    return marked
+
+
+@dataclass(frozen=True, slots=True)
+class Datafly:
+    """One level for every column: always the column of most values becomes coarser.
+
+    From the values up, the column that has the most distinct ones left goes up a level, until the
+    rows whose class fails are no more than may be left out, which they then are ("Achieving
+    k-anonymity privacy protection using generalization and suppression", section 5). The paper
+    leaves out up to k rows; here it is what the policy allows. Guarantees, levels and ``t`` are
+    those of ``full-domain``, but the node need not be minimal. Ties go to the first column.
+    """
+
+    t: float = 1.0
+
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
+        """Climb to a node; O(height n d log n), where the height is the sum of all levels."""
+        wanted, found = condition(table, requirement, t=self.t), lattice(table)
+        node = reached_node(found, wanted)
+        classes = found.classes(node, columns=found.columns, condition=wanted)
+        return found.assignment(classes, final=wanted.t < 1)
+
+
+def reached_node(found: Lattice, condition: Condition) -> Node:
+    """Return the first node on the way up that meets the condition."""
+    node, counts = (0,) * len(found.levels), found.base
+    while not found.holds(counts, node, columns=found.columns, condition=condition):
+        last = [levels[level].max() for levels, level in zip(found.levels, node, strict=True)]
+        widest = last.index(max(last))
+        node = (*node[:widest], node[widest] + 1, *node[widest + 1 :])
+        counts = found.roll_up(counts, node, columns=found.columns)
+    return node
+
+
+@dataclass(frozen=True, slots=True)
+class Samarati:
+    """One level for every column: a node of least height (section 5).
+
+    The height of a node is the sum of its levels. Where a node passes, one passes at every greater
+    height, so that the least is found by halving. The paper takes any node of that height; here
+    the cheapest is taken. Guarantees, levels, ``t`` and ties are those of ``full-domain``; the
+    node is one of its minimal ones. t-closeness with suppression is not monotone: the least
+    height is then searched upward from where the other conditions first hold.
+    """
+
+    t: float = 1.0
+
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
+        """Search height by height; O(nodes n d log n) at worst, at most 50,000 nodes."""
+        return search(table, requirement, t=self.t, nodes=lowest_nodes, algorithm="samarati")
+
+
+def lowest_nodes(found: Lattice, condition: Condition) -> list[Node]:
+    """Return all nodes of least height that meet the condition."""
+    low, high = 0, sum(found.top)
+    while low < high:
+        middle = (low + high) // 2
+        if next(_passing(found, middle, condition.monotone), None) is not None:
+            high = middle
+        else:
+            low = middle + 1
+    while not (nodes := list(_passing(found, low, condition))):
+        low += 1
+    return nodes
+
+
+def _passing(found: Lattice, height: int, condition: Condition) -> Iterator[Node]:
+    for node in _nodes(found.top, height):
+        counts = found.roll_up(found.base, node, columns=found.columns)
+        if found.holds(counts, node, columns=found.columns, condition=condition):
+            yield node
+
+
+def _nodes(top: Node, height: int) -> Iterator[Node]:
+    """Yield the nodes of a height in lexical order."""
+    if not top:
+        yield ()
+        return
+    rest = sum(top[1:])
+    for level in range(max(height - rest, 0), min(top[0], height) + 1):
+        for node in _nodes(top[1:], height - level):
+            yield (level, *node)
+
+
+@dataclass(frozen=True, slots=True)
+class OptimalLattice:
+    """One level for every column: the node of least loss among all that pass.
+
+    Guarantees, levels and ``t`` are those of ``full-domain``. With suppression the best node may
+    lie above the minimal ones, because it leaves out fewer rows.
+
+    Levels are chosen column by column, most values first. A choice for some columns is dropped
+    when it fails even with all others at the top. It bounds the levels of each other column from
+    below, again with the rest at the top. The tight boxes at the node of these least levels, and
+    the rows that the choice alone already loses, bound the loss of everything above. The choice
+    with the least bound is continued first, so that the first complete one that no bound
+    undercuts is best; ties: found first.
+    """
+
+    MAX_STEPS: ClassVar[int] = 20_000
+    MAX_COUNTED: ClassVar[int] = 5 * 10**8  # steps times distinct rows
+
+    t: float = 1.0
+
+    def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
+        """Search the best node; O(steps levels n d^2 log n), at most 20,000 steps."""
+        wanted = condition(table, requirement, t=self.t)
+        found = lattice(table)
+        n_rows = found.base.n_classes
+        columns = tuple(sorted(found.columns, key=lambda j: (-len(found.levels[j][0]), j)))
+        top = tuple(found.top[j] for j in columns)
+        best = _Search(found, columns, top, wanted).best(
+            min(self.MAX_STEPS, self.MAX_COUNTED // n_rows)
+        )
+        return found.assignment(best, final=self.t < 1)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Search:
+    """A choice is a node whose first levels, in the order of ``columns``, are decided.
+
+    The others are the least that the decided ones allow.
+    """
+
+    found: Lattice
+    columns: tuple[int, ...]
+    top: Node
+    condition: Condition
+
+    def best(self, max_steps: int) -> Classes:
+        """Return the classes of the best node; raise Unsatisfiable when it takes too long."""
+        n_columns = len(self.columns)
+        best = self._classes(self.top)  # one class of all rows, which the pipeline has tested
+        least = self.found.cost(best)
+        heap: list[tuple[float, int, Node]] = [(0.0, n_columns, (0,) * n_columns)]
+        for _ in range(max_steps):
+            if not heap or heap[0][0] >= least:
+                return best
+            _, undecided, node = heapq.heappop(heap)
+            if undecided:
+                decided = n_columns - undecided + 1
+                for choice in self._continued(node, decided):
+                    heapq.heappush(heap, (self._bound(choice, decided), undecided - 1, choice))
+                continue
+            classes = self._classes(node)
+            cost = self.found.cost(classes)
+            if classes.n_lost <= self.condition.budget and cost < least:
+                least, best = cost, classes
+        msg = f"optimal-lattice proves no node the best in {max_steps:,} steps"
+        raise Unsatisfiable(msg, hint="--algorithm auto")
+
+    def _classes(self, node: Node) -> Classes:
+        return self.found.classes(node, columns=self.columns, condition=self.condition)
+
+    def _continued(self, node: Node, decided: int) -> Iterator[Node]:
+        """Yield the choices that decide one column more, so that as many are."""
+        below = self.found.roll_up(self.found.base, node, columns=self.columns)
+        last = decided - 1
+        for level in range(node[last], self.top[last] + 1):
+            choice = [*node[:last], level, *node[decided:]]
+            if not self._passes(below, choice, range(decided)):
+                continue
+            for i in range(decided, len(choice)):
+                while not self._passes(below, choice, (*range(decided), i)):
+                    choice[i] += 1
+            yield tuple(choice)
+
+    def _passes(self, below: Counts, choice: list[int], places: Sequence[int]) -> bool:
+        """Whether a choice can be met when all other columns are at the top."""
+        node = tuple(choice[i] for i in places)
+        columns = tuple(self.columns[i] for i in places)
+        counts = self.found.roll_up(below, node, columns=columns)
+        return self.found.holds(counts, node, columns=columns, condition=self.condition.monotone)
+
+    def _bound(self, node: Node, decided: int) -> float:
+        """Return what the rows cost at least: those that fail by the decided levels, all.
+
+        The others cost what they do at the node if none is suppressed.
+        """
+        classes = self.found.classes(node, columns=self.columns, condition=ANYTHING)
+        coarser = self.found.classes(
+            node[:decided], columns=self.columns[:decided], condition=self.condition.monotone
+        )
+        kept = np.empty(len(classes.size), np.bool_)
+        kept[classes.of] = coarser.kept[coarser.of]
+        return self.found.cost(classes._replace(kept=kept))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations, compress, groupby
 from typing import TYPE_CHECKING
 
-from dbanon.anonymization.algorithms.lattice.choice import above, search
+from dbanon.anonymization.algorithms.lattice.full_domain import above, search
 
 if TYPE_CHECKING:
     from dbanon.anonymization.algorithms.lattice.frequencies import Counts

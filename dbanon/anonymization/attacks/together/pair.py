@@ -1,15 +1,28 @@
-"""Two releases, and the persons of both on whom attacks are tried."""
+"""Two releases, the persons of both, and the attacks on those."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from dbanon.anonymization.attacks.bounds import below_one, least_rows
-from dbanon.anonymization.attacks.case import COUNTED, Case, NotTried, at_once, crowd_of
+from dbanon.anonymization.attacks.beliefs import beliefs, guesses
+from dbanon.anonymization.attacks.bounds import below_one, least_rows, of_cells, one_in
+from dbanon.anonymization.attacks.case import (
+    COUNTED,
+    Case,
+    Named,
+    NotTried,
+    Tries,
+    at_once,
+    crowd_of,
+    naming,
+    result,
+)
+from dbanon.anonymization.released.cells import Released
 from dbanon.anonymization.released.covering import covers
+from dbanon.domain.assignment import EncodedTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,9 +30,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.attacks.case import Target
-    from dbanon.anonymization.released.cells import Released
     from dbanon.domain.policy import Policy
     from dbanon.domain.report import Attack
+    from dbanon.models.tally import Tally
+
+
+_EVERYBODY = 1_000_000
+
+_Part = tuple[slice, "NDArray[np.float64]", "NDArray[np.float64]"]
 
 
 class Shown(NamedTuple):
@@ -119,3 +137,236 @@ def codes_in(target: Target, other: Target) -> NDArray[np.int64]:
     code_of = {label: code for code, label in enumerate(target.domain.labels)}
     found = [code_of.get(label, -1) for label in other.domain.labels]
     return np.array(found + [-1] * (len(other.whole) - len(found)), np.int64)
+
+
+def intersection(pair: Pair) -> Iterator[Attack]:
+    """Guess the likeliest value by both classes, and name it where only one is left.
+
+    The better guess by one relation alone is the baseline.
+    """
+    for target, other in pair.targets():
+        right, left = np.zeros((3, pair.first.tried), np.bool_), np.zeros(pair.first.tried)
+        for some, first, second in _parts(pair, target, other):
+            both = together(first, second, target.whole / target.whole.sum())
+            left[some] = np.count_nonzero(both, axis=1)
+            for i, belief in enumerate((both, first, second)):
+                right[i, some] = guesses(belief) == target.truth[some]
+        likeliest, distinct = of_cells(
+            (pair.first.policy, pair.second.policy), target.name, target.whole
+        )
+        median = float(np.median(left))
+        yield result(
+            "intersection",
+            target.name,
+            Tries(
+                right[0].astype(np.float64),
+                baseline=float(right[1:].mean(axis=1).max()),
+                expected=pair.admitted(likeliest),
+                candidates=median,
+                words="guesses the likeliest value by both relations; the baseline has the better"
+                " of both alone; candidates are values",
+            ),
+        )
+        yield naming(
+            "intersection to one value",
+            target.name,
+            Named(left == 1, right[0], target.truth == target.guess, pair.least),
+            expected=0.0 if pair.is_bounded and distinct > 1 else None,
+            left=median,
+        )
+
+
+def together(
+    first: NDArray[np.float64], second: NDArray[np.float64], share: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return how likely each value is of each person, by two beliefs that depend on it alone.
+
+    first, second: (p, m); share: (m,) of the relation, by which both began. Where no value is in
+    both, the first holds: the person's value changed, or the person is not in one of them.
+    """
+    both = np.divide(first * second, share, out=np.zeros(first.shape), where=share > 0)
+    total = both.sum(axis=1, keepdims=True)
+    return np.where(total > 0, both / np.where(total > 0, total, 1), first)
+
+
+def _parts(pair: Pair, target: Target, other: Target) -> Iterator[_Part]:
+    """Yield some persons after the other, and what is believed of them by each relation."""
+    size, codes = len(target.whole), len(other.whole)
+    code = codes_in(target, other)
+    mine, theirs = 1 / pair.first.crowd, 1 / pair.second.crowd
+    for some, first in beliefs(pair.first.coverage, target.tally, mine, n_codes=size):
+        rest = pair.second.coverage_of(some)
+        second = np.zeros((some.stop - some.start, size))
+        for within, belief in beliefs(rest, other.tally, theirs, n_codes=codes):
+            moved = np.zeros((len(belief), size))
+            np.add.at(moved.T, code[code >= 0], belief.T[code >= 0])
+            second[within] = moved
+        yield some, first, second
+
+
+def join(pair: Pair) -> Iterator[Attack]:
+    """Take any person who may be in both classes of a person who is in both relations."""
+    first, second = pair.first.released.classes, pair.second.released.classes
+    known = first is not None and second is not None
+    if first is not None and second is not None:
+        same = [classes[rows] for classes, rows in zip((first, second), pair.same, strict=True)]
+        mine = [_of(case) for case in (pair.first, pair.second)]
+        rows = cell_sizes(same, mine).astype(np.float64)
+        expected = one_in(pair.least_rows)
+    else:
+        rows, expected = in_both(pair), None
+    words = "knows a person's rows in both relations, and takes anybody whose rows these may be"
+    alone = [1 / case.coverage.sums(case.released.size) for case in (pair.first, pair.second)]
+    yield result(
+        "join",
+        None,
+        Tries(
+            1 / rows,
+            baseline=max((float(one.mean()) for one in alone if len(one)), default=0.0),
+            expected=expected,
+            candidates=float(np.median(rows)) if len(rows) else None,
+            words=words if known else f"{words}; at most, as nobody remembers who is where",
+        ),
+    )
+
+
+def _of(case: Case) -> NDArray[np.int32]:
+    found = case.true_class
+    assert found is not None  # noqa: S101 - asked for only where the classes are known
+    return found
+
+
+def cell_sizes(same: list[NDArray[np.int32]], mine: list[NDArray[np.int32]]) -> NDArray[np.int64]:
+    """Return how many persons are in the same classes of two releases as each of some persons.
+
+    same: the classes of everybody, (n,) of each release, -1 for none; mine: of these persons, (m,).
+    """
+    width = int(max((int(same[1].max(initial=-1)), int(mine[1].max(initial=-1))))) + 2
+    cells, counts = np.unique(same[0] * np.int64(width) + same[1], return_counts=True)
+    return np.asarray(counts[np.searchsorted(cells, mine[0] * np.int64(width) + mine[1])])
+
+
+def in_both(pair: Pair) -> NDArray[np.float64]:
+    """Return how many persons the likeliest classes of each person cover in both releases, (m,).
+
+    The likeliest class is the one that covers fewest. Counted among all who may be in both, or a
+    million of them.
+    """
+    cases = (pair.first, pair.second)
+    classes, place = np.unique(
+        np.column_stack([_fewest(case) for case in cases]), axis=0, return_inverse=True
+    )
+    of_both = [
+        (
+            replace(cells, index=cells.index[classes[:, one]]),
+            replace(quasi, codes=quasi.codes[rows]),
+        )
+        for one, (case, rows) in enumerate(zip(cases, pair.same, strict=True))
+        for cells, quasi in zip(case.released.columns, case.released.table.quasi, strict=True)
+    ]
+    nothing = np.zeros((len(pair.same[0]), 0), np.int32)
+    table = EncodedTable(tuple(quasi for _, quasi in of_both), nothing, (), len(nothing))
+    cells = tuple(cells for cells, _ in of_both)
+    joined = Released(table, cells, np.ones(len(classes), np.int64), ())
+    crowd = crowd_of(joined, most=_EVERYBODY, generator=np.random.default_rng(0))
+    return crowd[place.ravel()]
+
+
+def _fewest(case: Case) -> NDArray[np.int64]:
+    """Return the class of each person that covers fewest."""
+    start, classes = case.coverage
+    person = np.repeat(np.arange(case.tried), np.diff(start))
+    order = np.lexsort((classes, case.crowd[classes], person))
+    return classes[order][start[:-1]].astype(np.int64)
+
+
+def differencing(pair: Pair) -> Iterator[Attack]:
+    """Guess the values of those by whom a class of one relation is larger than that of the other.
+
+    That is where both publish the same of the quasi-identifiers, and the values of the smaller are
+    among those of the larger. Fewer than k persons are in the difference, or it is a class.
+    """
+    first, second = pair.first.released, pair.second.released
+    mine, other = alike(first, second)
+    k = max(min(pair.first.policy.k, pair.second.policy.k), 2)
+    apart = np.abs(first.size[mine] - second.size[other])
+    some = (apart > 0) & (apart < k)
+    if not some.any():
+        raise NotTried(
+            f"no class is larger in one relation than in the other by fewer than {k} rows"
+        )
+    reasons, tried = [], 0
+    for target, own in pair.targets():
+        code = codes_in(target, own)
+        lacking = np.flatnonzero(code < 0)  # values that only the other relation has
+        code[lacking] = len(target.whole) + np.arange(len(lacking))
+        size = len(target.whole) + len(lacking)
+        before = _dense(target.tally, mine[some], np.arange(len(target.whole)), size)
+        after = _dense(own.tally, other[some], code, size)
+        try:
+            found = _tried(target, before - after, np.maximum(before, after))
+        except NotTried as error:  # of this column; classes may be nested by the next one
+            reasons.append(error)
+            continue
+        tried += 1
+        yield found
+    if reasons and not tried:
+        raise reasons[0]
+
+
+def _tried(target: Target, change: NDArray[np.int64], larger: NDArray[np.int64]) -> Attack:
+    """Return what comes of guessing the values of those who are in one class only.
+
+    change, larger: (g, m) how many more of each value are in the first; and in either, at most.
+    """
+    nested = (change >= 0).all(axis=1) | (change <= 0).all(axis=1)
+    found = np.abs(change[nested])
+    persons = found.sum(axis=1)
+    chances = np.repeat(found.max(axis=1, initial=0) / np.maximum(persons, 1), persons)
+    share = larger[nested].max(axis=1, initial=0) / np.maximum(larger[nested].sum(axis=1), 1)
+    baseline = float(np.repeat(share, persons).mean()) if persons.sum() else 0.0
+    return result(
+        "differencing",
+        target.name,
+        Tries(
+            chances,
+            baseline=baseline,
+            expected=None,
+            candidates=float(np.median(np.repeat(persons, persons))) if persons.sum() else None,
+            words="subtracts classes that both relations publish; the baseline guesses by the"
+            " larger class",
+        ),
+    )
+
+
+def alike(first: Released, second: Released) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the classes of which two releases publish the same, by their numbers in each.
+
+    Raises NotTried when the releases do not have the same quasi-identifiers.
+    """
+    names = [column.name for column in first.columns]
+    if not names or sorted(names) != sorted(column.name for column in second.columns):
+        raise NotTried("the relations do not have the same quasi-identifiers")
+    others = {column.name: column for column in second.columns}
+    mine = np.zeros(first.n_classes, np.int64)
+    other = np.zeros(second.n_classes, np.int64)
+    for column in first.columns:
+        pair = others[column.name]
+        number = {label: i for i, label in enumerate(dict.fromkeys(column.labels + pair.labels))}
+        of_mine = np.array([number[label] for label in column.labels], np.int64)[column.index]
+        of_other = np.array([number[label] for label in pair.labels], np.int64)[pair.index]
+        keys = np.concatenate([mine * len(number) + of_mine, other * len(number) + of_other])
+        joint = np.unique(keys, return_inverse=True)[1]
+        mine, other = joint[: len(mine)], joint[len(mine) :]
+    _, at_first, at_second = np.intersect1d(mine, other, return_indices=True)
+    return at_first.astype(np.int64), at_second.astype(np.int64)
+
+
+def _dense(
+    tally: Tally, classes: NDArray[np.int64], code: NDArray[np.int64], size: int
+) -> NDArray[np.int64]:
+    """Return how often each value is in each of some classes, (g, size); code: of each value."""
+    part = tally.of(classes)
+    key = part.classes * size + code[part.values]
+    counts = np.bincount(key, part.counts, minlength=len(classes) * size)
+    return counts.reshape(len(classes), size).astype(np.int64)

@@ -8,10 +8,7 @@ import numpy as np
 
 from dbanon.anonymization.attacks.case import NotTried
 from dbanon.anonymization.attacks.registry import Attacked, enough, unless_late
-from dbanon.anonymization.attacks.together.differencing import differencing
-from dbanon.anonymization.attacks.together.intersection import intersection
-from dbanon.anonymization.attacks.together.join import join
-from dbanon.anonymization.attacks.together.pair import draw_both
+from dbanon.anonymization.attacks.together.pair import differencing, draw_both, intersection, join
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,7 +4,7 @@ from builders import encoded, tables_and_requirements
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.adjusting.trim import trim
+from dbanon.anonymization.adjusting.repair import trim
 from dbanon.anonymization.algorithms.partitioning.mondrian import Mondrian
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.assignment import Assignment

@@ -12,16 +12,27 @@ from goldens import DISEASE_TREE, DISEASES, PUBLISHED
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.attacks.background import background, exclude
-from dbanon.anonymization.attacks.beliefs import beliefs, homogeneity, skewness
+from dbanon.anonymization.attacks.beliefs import (
+    background,
+    beliefs,
+    exclude,
+    homogeneity,
+    near_values,
+    similarity,
+    skewness,
+)
 from dbanon.anonymization.attacks.case import Case, Named, NotTried, draw, naming
 from dbanon.anonymization.attacks.definetti import Cover, definetti, self_consistent
-from dbanon.anonymization.attacks.linkage import linkage, of_labels
-from dbanon.anonymization.attacks.membership import membership
 from dbanon.anonymization.attacks.minimality import minimality, suspicion
 from dbanon.anonymization.attacks.registry import ATTACKS, BY, attack
-from dbanon.anonymization.attacks.reidentification import journalist, marketer, prosecutor
-from dbanon.anonymization.attacks.similarity import near_values, similarity
+from dbanon.anonymization.attacks.reidentification import (
+    journalist,
+    linkage,
+    marketer,
+    membership,
+    of_labels,
+    prosecutor,
+)
 from dbanon.anonymization.released.covering import covers
 from dbanon.anonymization.utility.associations import association
 from dbanon.anonymization.utility.distributions import bins_of

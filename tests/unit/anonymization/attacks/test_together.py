@@ -9,10 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbanon.anonymization.attacks.case import NotTried
-from dbanon.anonymization.attacks.together.differencing import alike, differencing
-from dbanon.anonymization.attacks.together.intersection import intersection, together
-from dbanon.anonymization.attacks.together.join import cell_sizes, in_both, join
-from dbanon.anonymization.attacks.together.pair import Shown, codes_in, draw_both
+from dbanon.anonymization.attacks.together.pair import (
+    Shown,
+    alike,
+    cell_sizes,
+    codes_in,
+    differencing,
+    draw_both,
+    in_both,
+    intersection,
+    join,
+    together,
+)
 from dbanon.anonymization.attacks.together.registry import ATTACKS_ON_BOTH, attack_both
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.progress import Stages

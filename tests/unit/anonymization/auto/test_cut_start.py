@@ -7,10 +7,9 @@ from naive import engine
 from spaces import random_table, table_of
 
 from dbanon.anonymization.auto.block_start import start_in_blocks
-from dbanon.anonymization.auto.cut_start import can_be_cut, start_in_cuts
 from dbanon.anonymization.auto.duplicates import freeze
 from dbanon.anonymization.auto.space import make_space, total_cost
-from dbanon.anonymization.auto.start import CUTS, PEELING, Carving, start
+from dbanon.anonymization.auto.start import CUTS, PEELING, Carving, can_be_cut, start, start_in_cuts
 from dbanon.anonymization.interfaces import Requirement
 
 

@@ -4,7 +4,7 @@ from builders import LETTERS, encoded, policy_of, tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.encoding.new_values import with_other
+from dbanon.anonymization.encoding.encode import with_other
 from dbanon.anonymization.pipeline import run
 from dbanon.domain.errors import TaxonomyError
 from dbanon.domain.progress import Stages

@@ -14,7 +14,7 @@ from naive import metrics as twins
 from dbanon.anonymization.algorithms.partitioning.mondrian import RelaxedMondrian
 from dbanon.anonymization.encoding.encode import encode
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.loss import metrics, radii
+from dbanon.anonymization.loss import metrics
 from dbanon.anonymization.loss.costs import leaf_shares
 from dbanon.anonymization.pipeline import published_values
 from dbanon.anonymization.registry import METRICS, RECODINGS, default_recoding
@@ -206,9 +206,9 @@ def test_a_radius_is_that_of_the_most_central_row():
 
 def test_radii_of_classes_with_too_many_pairs_of_rows_are_not_measured(monkeypatch):
     table = encoded({"x": [0, 1, 2, 4, 10, 10]})
-    monkeypatch.setattr(radii, "MOST_PAIRS", 4 * 4 + 2 * 2)
+    monkeypatch.setattr(metrics, "MOST_PAIRS", 4 * 4 + 2 * 2)
     assert "max-radius" in measured(table, [0, 0, 0, 0, 1, 1], k=2)[1].metrics
-    monkeypatch.setattr(radii, "MOST_PAIRS", 4 * 4 + 2 * 2 - 1)
+    monkeypatch.setattr(metrics, "MOST_PAIRS", 4 * 4 + 2 * 2 - 1)
     found = measured(table, [0, 0, 0, 0, 1, 1], k=2)[1].metrics
     assert not {"max-radius", "size-times-radius"} & found.keys()
 

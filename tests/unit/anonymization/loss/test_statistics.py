@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dbanon.anonymization.loss.statistics import (
+from dbanon.anonymization.loss.metrics import (
     StatisticalLoss,
     scaled_difference,
     statistical_loss,

@@ -1,10 +1,13 @@
 import numpy as np
 import pytest
 
-from dbanon.anonymization.loss.statistics import statistical_loss
+from dbanon.anonymization.loss.metrics import statistical_loss
 from dbanon.anonymization.masking.interfaces import Rows
-from dbanon.anonymization.masking.microaggregation import Microaggregation, aggregate
-from dbanon.anonymization.masking.ranking import IndividualRanking
+from dbanon.anonymization.masking.microaggregation import (
+    IndividualRanking,
+    Microaggregation,
+    aggregate,
+)
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dbanon.anonymization.masking.interfaces import Rows
-from dbanon.anonymization.masking.rounding import Discretization, Rounding
+from dbanon.anonymization.masking.noise import Discretization, Rounding
 from dbanon.domain.errors import PolicyError
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbanon.anonymization.masking.interfaces import Rows
-from dbanon.anonymization.masking.tails import BottomCoding, TopCoding
+from dbanon.anonymization.masking.noise import BottomCoding, TopCoding
 from dbanon.domain.errors import PolicyError
 
 VALUES = st.lists(st.tuples(st.integers(-5, 20), st.integers(0, 8)), min_size=1, max_size=40)

@@ -12,9 +12,8 @@ from naive.means import exact, is_rounded, is_within, mean, stretched
 
 import dbanon
 from dbanon.anonymization.masking.interfaces import Rows
-from dbanon.anonymization.masking.microaggregation import aggregate
-from dbanon.anonymization.masking.ranking import individual_ranking
-from dbanon.anonymization.masking.tails import BottomCoding, TopCoding
+from dbanon.anonymization.masking.microaggregation import aggregate, individual_ranking
+from dbanon.anonymization.masking.noise import BottomCoding, TopCoding
 from dbanon.anonymization.registry import RECODINGS
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.table import ColumnKind

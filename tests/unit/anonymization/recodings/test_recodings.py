@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbanon.anonymization.pipeline import accepts
-from dbanon.anonymization.recodings.value_set import array_element
+from dbanon.anonymization.recodings.label import array_element
 from dbanon.anonymization.registry import RECODINGS, default_recoding
 from dbanon.domain.assignment import Assignment, label_rows
 from dbanon.domain.errors import PolicyError

@@ -16,7 +16,7 @@ from dbanon.anonymization.recodings.groups import column_boxes
 from dbanon.anonymization.registry import RECODINGS
 from dbanon.anonymization.released.covering import covers
 from dbanon.anonymization.released.labels import POINTS, elements
-from dbanon.anonymization.released.periods import period_days
+from dbanon.anonymization.released.line import period_days
 from dbanon.anonymization.released.reading import of_outcome, of_texts
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import PolicyError

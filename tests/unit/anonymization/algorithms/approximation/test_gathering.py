@@ -8,19 +8,17 @@ from hypothesis import given
 from naive import graphs
 from selection import exhaustive_after
 
-from dbanon.anonymization.algorithms.approximation.cellular import (
-    Cellular,
-    best_centers,
-    cellular,
-    raise_prices,
-    regroup,
-)
 from dbanon.anonymization.algorithms.approximation.gather import (
+    Cellular,
     Clusters,
     Gather,
     GatherOutliers,
+    best_centers,
+    cellular,
     gather,
     gather_most,
+    raise_prices,
+    regroup,
 )
 from dbanon.anonymization.distances.rows import pairwise
 from dbanon.anonymization.interfaces import Requirement

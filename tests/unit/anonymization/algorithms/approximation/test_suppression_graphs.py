@@ -10,15 +10,18 @@ from hypothesis import strategies as st
 from naive import graphs
 from selection import exhaustive_after
 
-from dbanon.anonymization.algorithms.approximation import matching
-from dbanon.anonymization.algorithms.approximation.forest import Forest, divide, grow, nearest_rows
-from dbanon.anonymization.algorithms.approximation.matching import (
+from dbanon.anonymization.algorithms.approximation import forest
+from dbanon.anonymization.algorithms.approximation.forest import (
+    Forest,
     Matching,
     TwoFactor,
     components,
     cut,
+    divide,
+    grow,
     lightest_cover,
     lightest_cycles,
+    nearest_rows,
 )
 from dbanon.anonymization.distances.rows import pairwise
 from dbanon.anonymization.interfaces import Requirement
@@ -381,6 +384,6 @@ def test_a_large_table_is_refused(algorithm):
 
 
 def test_a_search_that_takes_too_long_is_given_up(monkeypatch):
-    monkeypatch.setattr(matching, "MAX_NODES", 0)
+    monkeypatch.setattr(forest, "MAX_NODES", 0)
     with pytest.raises(Unsatisfiable, match="no optimum within 0 steps"):
         groups(TwoFactor(), SIX, 3)

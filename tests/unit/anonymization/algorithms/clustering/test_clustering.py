@@ -11,21 +11,25 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 from sklearn.cluster import OPTICS
 
-from dbanon.anonymization.algorithms.clustering.birch import Birch, entries
 from dbanon.anonymization.algorithms.clustering.chameleon import Chameleon
-from dbanon.anonymization.algorithms.clustering.clarans import Clarans, wandered
-from dbanon.anonymization.algorithms.clustering.denclue import Denclue
-from dbanon.anonymization.algorithms.clustering.density import Dbscan, Optics, ordering
+from dbanon.anonymization.algorithms.clustering.density import Dbscan, Denclue, Optics, ordering
 from dbanon.anonymization.algorithms.clustering.hierarchical import (
     LINKAGES,
     Agglomerative,
+    Birch,
     Divisive,
+    Rock,
+    entries,
     smallest_unions,
     split,
 )
 from dbanon.anonymization.algorithms.clustering.k_means import KMeans
-from dbanon.anonymization.algorithms.clustering.k_medoids import KMedoids, swapped
-from dbanon.anonymization.algorithms.clustering.rock import Rock
+from dbanon.anonymization.algorithms.clustering.k_medoids import (
+    Clarans,
+    KMedoids,
+    swapped,
+    wandered,
+)
 from dbanon.anonymization.distances.rows import pairwise
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.errors import PolicyError, Unsatisfiable

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive import clustering
 
-from dbanon.anonymization.algorithms.clustering.denclue import (
+from dbanon.anonymization.algorithms.clustering.density import (
     Denclue,
     attractors,
     influences,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive import clustering
 
-from dbanon.anonymization.algorithms.clustering.rock import Rock, linked_clusters, links
+from dbanon.anonymization.algorithms.clustering.hierarchical import Rock, linked_clusters, links
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.errors import PolicyError
 

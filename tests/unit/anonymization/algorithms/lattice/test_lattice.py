@@ -18,14 +18,20 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from naive import lattice as twin
 
-from dbanon.anonymization.algorithms.lattice import datafly, full_domain, incognito, samarati
-from dbanon.anonymization.algorithms.lattice.datafly import Datafly
-from dbanon.anonymization.algorithms.lattice.full_domain import FullDomain
+from dbanon.anonymization.algorithms.lattice import full_domain, incognito
+from dbanon.anonymization.algorithms.lattice.full_domain import (
+    Datafly,
+    FullDomain,
+    OptimalLattice,
+    Samarati,
+)
 from dbanon.anonymization.algorithms.lattice.incognito import Incognito
-from dbanon.anonymization.algorithms.lattice.levels import column_levels
-from dbanon.anonymization.algorithms.lattice.nodes import Condition, condition, lattice
-from dbanon.anonymization.algorithms.lattice.optimal_lattice import OptimalLattice
-from dbanon.anonymization.algorithms.lattice.samarati import Samarati
+from dbanon.anonymization.algorithms.lattice.nodes import (
+    Condition,
+    column_levels,
+    condition,
+    lattice,
+)
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.pipeline import run
 from dbanon.domain.errors import PolicyError, Unsatisfiable
@@ -165,7 +171,7 @@ def test_all_searches_agree_with_looking_at_every_node(drawn, t, share):
     lowest = [node for node in sorted(passing) if sum(node) == min(map(sum, passing))]
     assert minimal == sorted(full_domain.minimal_nodes(found, condition=wanted))
     assert minimal == sorted(incognito.minimal_nodes(found, condition=wanted))
-    assert lowest == samarati.lowest_nodes(found, condition=wanted)
+    assert lowest == full_domain.lowest_nodes(found, condition=wanted)
     loss = {node: twin.loss(table, kept) for node, kept in passing.items()}
     chosen = {
         name: naive.members(search(t).assign(table, requirement, seed=0))
@@ -189,7 +195,7 @@ def test_datafly_climbs_to_the_node_of_its_naive_twin(drawn, t, share):
     requirement = Requirement(k, l, share)
     wanted = condition(table, requirement, t=t)
     node, kept = twin.datafly(table, wanted)
-    assert node == datafly.reached_node(lattice(table), wanted)
+    assert node == full_domain.reached_node(lattice(table), wanted)
     assert sets(kept) == sets(naive.members(Datafly(t).assign(table, requirement, seed=0)))
 
 
@@ -221,7 +227,7 @@ def test_the_searches_agree_on_measured_data():
     wanted, found = condition(table, requirement, t=1.0), lattice(table)
     minimal = full_domain.minimal_nodes(found, condition=wanted)
     assert sorted(minimal) == sorted(incognito.minimal_nodes(found, condition=wanted))
-    assert set(samarati.lowest_nodes(found, condition=wanted)) <= set(minimal)
+    assert set(full_domain.lowest_nodes(found, condition=wanted)) <= set(minimal)
 
 
 # The hospital tables of Machanavajjhala et al.
@@ -327,7 +333,7 @@ def test_datafly_takes_the_years_of_the_patients_and_leaves_two_out():
         taxonomies=[tree("years", leaf_tree(**years))],
     )
     wanted = condition(table, Requirement(2, 1, 0.17), t=1.0)
-    assert (0, 1, 0, 0) == datafly.reached_node(lattice(table), wanted)
+    assert (0, 1, 0, 0) == full_domain.reached_node(lattice(table), wanted)
     kept = naive.members(Datafly().assign(table, Requirement(2, 1, 0.17), seed=0))
     assert [[0, 1], [2, 3], [4, 5], [8, 9], [10, 11]] == sorted(kept)
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive import lattice
 
-from dbanon.anonymization.algorithms.microaggregation.projection import Projection, Univariate
+from dbanon.anonymization.algorithms.microaggregation.microaggregation import Projection, Univariate
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.masking.ranking import individual_ranking
+from dbanon.anonymization.masking.microaggregation import individual_ranking
 from dbanon.domain.errors import PolicyError
 from dbanon.kernels.points.univariate import least_error_blocks
 

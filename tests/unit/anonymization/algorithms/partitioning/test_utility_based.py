@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive import greedy
 
-from dbanon.anonymization.algorithms.partitioning.utility_based import BottomUp, TopDown, split
+from dbanon.anonymization.algorithms.partitioning.mondrian import BottomUp, TopDown, split
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss.costs import weighted_costs
 from dbanon.domain.errors import PolicyError, Unsatisfiable
