@@ -70,8 +70,8 @@ def test_newcomers_stand_among_those_of_their_class_who_were_there(people):
         old = {*before[ward]}
         assert (30, 20) == (len(after[ward]), len(old & {*after[ward]}))
         is_old = [row in old for row in after[ward]]
-        assert True in is_old[20:]
-        assert False in is_old[:20]
+        assert any(is_old[20:])
+        assert not all(is_old[:20])
 
 
 def test_who_stays_in_a_class_that_others_left_stands_in_another_order(people):
