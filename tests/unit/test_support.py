@@ -1,0 +1,206 @@
+"""Every refusal of a combination, word for word."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dbanon.actions.compare import require_generalized
+from dbanon.actions.distribution.supported import require_divisible
+from dbanon.actions.preparation.bucketed import require_bucketed
+from dbanon.actions.preparation.guarded import require_guarded
+from dbanon.actions.preparation.subjects import several_a_person
+from dbanon.actions.publication import opening
+from dbanon.actions.publication.datasets import asked
+from dbanon.actions.publication.growing import of_persons, of_policy
+from dbanon.actions.publication.sharing import _can_share
+from dbanon.anonymization.linked import require_own
+from dbanon.db.releases.live import guards
+from dbanon.domain.errors import DbanonError
+from dbanon.domain.policy import ColumnRule, MaskingStep, ModelSpec, Policy, Role
+from dbanon.domain.release import ReleaseKind
+from dbanon.domain.table import Below, ColumnInfo, ColumnKind, Partition, TableInfo, TableName
+from dbanon.formats.policy.anatomy import problems
+from dbanon.models.registry import MODELS
+from dbanon.request import Request
+
+PEOPLE = TableName("public", "people")
+KEPT = Path(__file__).with_name("refusals.json")
+
+
+def column(name, **changes):
+    return ColumnInfo(name, "integer", "int4", ColumnKind.INTEGER, **{"nullable": False} | changes)
+
+
+INFO = TableInfo(
+    1, PEOPLE, "r", (*map(column, ("id", "person", "age", "zip", "disease")),), ("id",)
+)
+POLICY = Policy(
+    table=PEOPLE,
+    columns=(
+        ColumnRule("id", Role.IDENTIFIER),
+        ColumnRule("person", Role.IDENTIFIER),
+        ColumnRule("age", Role.QUASI),
+        ColumnRule("zip", Role.QUASI),
+        ColumnRule("disease", Role.SENSITIVE),
+    ),
+    models=(ModelSpec("k-anonymity", {"k": 5}), ModelSpec("l-diversity", {"l": 2})),
+)
+
+
+def having(name, **changes):
+    return {
+        "columns": tuple(
+            replace(rule, **changes) if rule.column == name else rule for rule in POLICY.columns
+        )
+    }
+
+
+def masked(method, params, name="disease"):
+    return {"masking": (MaskingStep(method, (name,), params),)}
+
+
+BUCKETS = (ModelSpec("probabilistic-l-diversity", {"l": 3}),)
+
+
+def model(name, **more):
+    known = {
+        "alpha": 0.5, "beta": 1.0, "c": 2.0, "delta": 0.5, "dmax": 0.9, "dmin": 0.1, "e": 5.0,
+        "k": 5, "l": 2, "m": 2, "max": 0.5, "min": 0.1, "n": 50, "p": 2, "t": 0.2,
+        "x": ("age",), "y": ("disease",), "values": ("1",),
+    }  # fmt: skip
+    params = {key: known[key] for key in MODELS[name].parameters() if key in known}
+    return {"models": (*POLICY.models, ModelSpec(name, params | more))}
+
+
+OF_POLICY = {
+    "nothing": {},
+    "key": {"key": ("id",)},
+    "where": {"where": ("age > 5",)},
+    "masking by rounding": masked("rounding", {"base": 10}),
+    "masking by all rows": masked("rank-swapping", {"percent": 5.0}),
+    "masking within classes": masked("permutation", {}),
+    "pseudonym": {"pseudonym": "code", "subject": "person"},
+    "sample": {"sample": 0.5},
+    "one row a subject": {"subject": "person", "rows_per_subject": 1},
+    "two rows a subject": {"subject": "person", "rows_per_subject": 2},
+    "labels": {"labels": True},
+    "keep": having("zip", keep=True),
+    "recoding global": having("age", recoding="global"),
+    "recoding full-domain": having("age", recoding="full-domain"),
+    "recoding bounds": having("age", recoding="bounds"),
+    "restore_variance": having("age", recoding="mean", restore_variance=True),
+    "subject": {"subject": "person"},
+    "block": {"block": 100},
+    "population": {"population": TableName("public", "everybody")},
+    "max_suppressed": {"max_suppressed": 0.1},
+    "two sensitive columns": having("zip", role=Role.SENSITIVE),
+    "a column named bucket": having("zip", column="bucket"),
+    "a floor": having("age", at_least=10.0),
+    **{name: model(name) for name in MODELS if name not in {"k-anonymity", "l-diversity"}},
+    "t-closeness, rows left out": model("t-closeness") | {"max_suppressed": 0.1},
+}
+OF_TABLE = {
+    "virtual column": {"columns": (*INFO.columns[:-1], column("disease", is_virtual=True))},
+    "nullable subject": {"columns": (INFO.columns[0], column("person", nullable=True))},
+    "view": {"relkind": "v"},
+    "foreign part": {
+        "relkind": "v",
+        "below": (Below(TableName("public", "far"), "f", row_security=False),),
+    },
+    "foreign partition": {
+        "relkind": "p",
+        "partitions": (Partition(2, TableName("public", "far"), "f", (2, 1)),),
+    },
+    "children": {"has_children": True},
+    "parents": {"has_parents": True},
+}
+OF_REQUEST = {
+    "--name": {"name": "x"},
+    "--subject": {"subject": "person"},
+    "--population": {"population": "public.everybody"},
+    "--as view": {"kind": "view"},
+    "--keep-assignment": {"keep_assignment": True},
+}
+CASES = {
+    **{name: (replace(POLICY, **given), INFO, Request()) for name, given in OF_POLICY.items()},
+    **{
+        f"of persons, {name}": (replace(POLICY, **given, subject="person"), INFO, Request())
+        for name, given in OF_POLICY.items()
+        if "models" in given
+    },
+    "of persons, strict": (
+        replace(POLICY, **model("entropy-l-diversity", multi="strict"), subject="person"),
+        INFO,
+        Request(),
+    ),
+    **{
+        f"anatomy, {name}": (
+            replace(POLICY, **{"models": BUCKETS} | given, anatomy=True),
+            INFO,
+            Request(),
+        )
+        for name, given in OF_POLICY.items()
+    },
+    **{
+        name: (replace(POLICY, subject="person"), replace(INFO, **given), Request())
+        for name, given in OF_TABLE.items()
+    },
+    **{name: (POLICY, INFO, Request(**given)) for name, given in OF_REQUEST.items()},
+}
+
+
+def refused(action, *given, **named):
+    try:
+        action(*given, **named)
+    except DbanonError as error:
+        return f"{type(error).__name__}: {error} -> {error.hint}"
+    return None
+
+
+def said(policy, info, request):
+    """Return what each way to publish says of it, None where it does it."""
+    view = replace(request, kind=ReleaseKind.VIEW)
+    found = {
+        "live view": refused(guards.require_owner, None, info)
+        if not info.is_table
+        else refused(opening._require_guardable, None, info)  # noqa: SLF001
+        if info.has_children or info.has_parents or info.leaves
+        else (refused(require_bucketed, policy, view) if policy.anatomy else None)
+        or refused(require_guarded, policy, info)
+        or (
+            refused(several_a_person, None, policy, info, ReleaseKind.VIEW)
+            if policy.subject and info.column(policy.subject).nullable
+            else None
+        ),
+        "dataset": refused(asked, request)
+        or refused(require_generalized, policy, what="a dataset")
+        or refused(require_own, policy),
+        "blocks": refused(require_divisible, policy, info),
+        "comparison": refused(require_generalized, policy, what="every algorithm"),
+        "reuse": _can_share(Nobody(), policy, request=request, info=info),
+        "refresh": "it is live"
+        if request.relation_kind is ReleaseKind.VIEW
+        else "its buckets are dealt from all rows"
+        if policy.anatomy
+        else of_policy(policy, request) or (policy.subject and of_persons(policy)),
+        "buckets": list(problems(policy)),
+    }
+    return {mode: text for mode, text in found.items() if text not in (None, [], True)}
+
+
+class Nobody:
+    """A session of a ledger without releases."""
+
+
+@pytest.fixture(autouse=True)
+def empty_ledger(monkeypatch):
+    from dbanon.db.metadata import ledger
+
+    monkeypatch.setattr(ledger, "policies_by_release", lambda *_, **__: {})
+
+
+def test_each_combination_is_refused_in_the_words_that_were_agreed():
+    found = {name: said(*case) for name, case in CASES.items()}
+    assert json.loads(KEPT.read_text()) == found
