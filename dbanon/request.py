@@ -15,7 +15,8 @@ from dbanon.domain.keys import meanings_of
 from dbanon.domain.policy import DEFAULT_NAME, K_ANONYMITY, L_DIVERSITY, ModelSpec, Policy, Scalar
 from dbanon.domain.progress import Stages
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.table import LONGEST_NAME, TableName, is_name
+from dbanon.domain.table import LONGEST_NAME, TableInfo, TableName, is_name
+from dbanon.formats.support import Asked
 from dbanon.models.registry import MODELS
 from dbanon.settings import Settings
 
@@ -252,6 +253,17 @@ class Request:
     def forgets(self) -> bool:
         """Whether nothing is to be left of which row is in which class; a live view needs it."""
         return self.relation_kind is ReleaseKind.TABLE and not self.keep_assignment
+
+    def asked(self, policy: Policy | None = None, info: TableInfo | None = None) -> Asked:
+        """Return what is asked of a table, as the table of what is supported looks at it."""
+        from dbanon.anonymization.registry import make_masking
+
+        names = ("name", "subject", "population", "series", "keep_assignment", "dataset")
+        given = {name for name in names if getattr(self, name)}
+        if self.relation_kind is ReleaseKind.VIEW:
+            given.add("view")
+        asked = Asked(info=info, given=frozenset(given), make=make_masking)
+        return asked if policy is None else replace(asked, policy=policy)
 
     def over(self, policy: Policy) -> Policy:
         """Return the policy in force; raises PolicyError when an option is out of bounds."""

@@ -21,6 +21,7 @@ from dbanon.cli import app
 from dbanon.domain.keys import meanings_of
 from dbanon.domain.policy import ColumnRule, Condition, MaskingStep, Policy
 from dbanon.domain.wording import MEANINGS
+from dbanon.formats.support import FEATURES, Mode
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
@@ -52,6 +53,17 @@ ASKED = {
     "delta-presence": "--dmin 0.01 --dmax 0.2 --population public.people",
 }
 """How the command line asks for a model; the others are asked for in a policy only."""
+
+
+MODES = {
+    Mode.VIEW: "A live view (`--as view`)",
+    Mode.BUCKETS: "Anatomy (`anatomy = true`)",
+    Mode.DATASET: "Several tables together (`--dataset`)",
+    Mode.BLOCKS: "Blocks of rows (`--executor`, `--rows-per-block`)",
+    Mode.COMPARISON: "Comparing algorithms (`plan --compare`)",
+    Mode.REUSE: "A release made of the classes of earlier ones",
+    Mode.REFRESH: "A refresh that keeps classes",
+}
 
 
 def expanded(text: str) -> str:
@@ -108,6 +120,16 @@ def keys(described: type) -> str:
     return table(("key", "value", "without it"), rows)
 
 
+def support() -> str:
+    """Return a section for each mode, with the features that it refuses and why."""
+    parts = []
+    for mode in Mode:
+        refused = [(one.name, one.refused[mode].text) for one in FEATURES if mode in one.refused]
+        rows = ((name, re.sub(r"\{\w+(!r)?\}", "…", text)) for name, text in refused)
+        parts.append(f"## {MODES[mode]}\n\n{table(('feature', 'why not'), rows)}")
+    return "\n\n".join(parts)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "policy-keys": partial(keys, Policy),
     "column-keys": partial(keys, ColumnRule),
@@ -115,6 +137,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "masking-keys": partial(keys, MaskingStep),
     "algorithms": algorithms,
     "models": models,
+    "support": support,
     "metrics": metrics,
     "commands": commands,
     "sql-functions": sql_functions,

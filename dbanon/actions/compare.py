@@ -8,13 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from dbanon.actions.preparation import drafts
-from dbanon.actions.preparation.bucketed import require_generalized
 from dbanon.actions.preparation.loading import find_published, load, looking
 from dbanon.actions.preparation.prepare import in_force, read_source, search
 from dbanon.domain.errors import DbanonError, PolicyError
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec
 from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
+from dbanon.formats.support import Mode, require
 from dbanon.models.parameters import COLUMNS
 from dbanon.models.specs import texts
 from dbanon.request import Request, spelled_out
@@ -109,7 +109,7 @@ def compare_request(table: str | TableName, request: Request) -> Comparison:
         identity.admit(session, info)
         loaded = load(session, info, request.policy, draft=given)
         policy = in_force(loaded, replace(request, params={}, block=None))
-        require_generalized(policy, what="every algorithm")
+        require(Mode.COMPARISON, request.asked(policy, loaded.info))
         candidates = _candidates(policy, request, request.algorithms or USUAL)
         source = read_source(session, loaded, policy, stages, kind=request.relation_kind)
     tried = _tried(source.encoded, policy, wanted or {policy.k})

@@ -31,12 +31,9 @@ from dbanon.anonymization.pipeline import Outcome, certify, check_feasible, publ
 from dbanon.anonymization.refreshing import nobody, wait, without
 from dbanon.anonymization.registry import METRICS
 from dbanon.domain.assignment import Assignment, GroupValues
-from dbanon.domain.errors import PolicyError, Unsatisfiable
+from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.table import quote_identifier
-from dbanon.models.base import Scope
 from dbanon.models.demands import all_demands
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -97,9 +94,8 @@ def run_linked(
     of its classes, by rows and by persons. Persons that too few are like have rows left out, as few
     as possible.
 
-    Raises PolicyError, and Unsatisfiable when no partition meets all that is asked.
+    Raises Unsatisfiable when no partition meets all that is asked.
     """
-    require_own(policy, *(table.policy for table in tables))
     whole = _Whole(persons, policy, tables)
     alike = whole.alike(np.column_stack([t.levels(persons.n_rows) for t in tables]))
     group = np.full(persons.n_rows, -1, np.int32)
@@ -142,22 +138,6 @@ def require_each(tables: Sequence[Linked], outcomes: Sequence[Outcome]) -> None:
                 " persons have any",
                 hint="ask for less, or leave the table out of the dataset",
             )
-
-
-def require_own(*policies: Policy) -> None:
-    """Raise PolicyError for a model that looks beyond a class, or at more columns than one table's.
-
-    Persons are grouped apart by the tables that have rows of them, and judged in all tables.
-    """
-    for policy in policies:
-        for spec in policy.models:
-            model = MODELS[spec.name]
-            if model.of_whole or model.scope in {Scope.POPULATION, Scope.LINKS}:
-                msg = f"{title(spec)} looks beyond the classes of one table, and those of a dataset"
-                raise PolicyError(
-                    f"{msg} are grouped apart",
-                    hint=f"leave it out of the policy of {policy.table}, or publish that alone",
-                )
 
 
 class _Rows:

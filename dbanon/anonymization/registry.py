@@ -199,11 +199,6 @@ def make_masking(step: MaskingStep) -> Masking:
     return factory(**typed(step.method, factory, step.params))
 
 
-def depends_on_all(policy: Policy) -> bool:
-    """Whether a row that comes or goes may change what becomes of the values of others."""
-    return any(make_masking(step).whole for step in policy.masking)
-
-
 def masks_among_rows(policy: Policy) -> bool:
     """Whether values are masked before rows are grouped, in a way that depends on other rows."""
     methods = [make_masking(step) for step in policy.masking]

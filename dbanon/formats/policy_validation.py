@@ -30,7 +30,8 @@ from dbanon.domain.table import (
 from dbanon.domain.text import command
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import did_you_mean
-from dbanon.formats.policy import anatomy, conditions, masking_steps
+from dbanon.formats.policy import conditions, masking_steps
+from dbanon.formats.support import Asked, Mode, reasons
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.registry import MODELS
@@ -88,7 +89,7 @@ def validate(
         *_of_weights(policy, info),
         *conditions.misfits(policy, info),
         *masking_steps.misfits(policy, info, make=masking),
-        *anatomy.problems(policy),
+        *_of_anatomy(policy),
         *_of_pseudonym(policy, info),
         *(f"allow {flaw}" for flaw in flaws(policy.allow, of_column=False)),
     ]
@@ -119,10 +120,15 @@ def _hint(problems: Sequence[str], policy: Policy, info: TableInfo) -> str:
     """Return the next command."""
     if all(text in _without_population(policy) for text in problems):
         return "--population schema.table, or population in the policy"
-    if any(text in problems for text in anatomy.problems(policy)):
+    if any(text in problems for text in _of_anatomy(policy)):
         change = command("dbanon policy set", info.name, options="--file FILE")
         return f"take out of the policy what anatomy cannot keep, or anatomy; then {change}"
     return command("dbanon policy suggest", info.name)
+
+
+def _of_anatomy(policy: Policy) -> list[str]:
+    """Return what speaks against anatomy, if the policy asks for it."""
+    return [*reasons(Mode.BUCKETS, Asked(policy))] if policy.anatomy else []
 
 
 def _of_relation(policy: Policy, info: TableInfo) -> Iterator[str]:

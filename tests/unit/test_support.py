@@ -4,24 +4,10 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from dbanon.actions.compare import require_generalized
-from dbanon.actions.distribution.supported import require_divisible
-from dbanon.actions.preparation.bucketed import require_bucketed
-from dbanon.actions.preparation.guarded import require_guarded
-from dbanon.actions.preparation.subjects import several_a_person
-from dbanon.actions.publication import opening
-from dbanon.actions.publication.datasets import asked
-from dbanon.actions.publication.growing import of_persons, of_policy
-from dbanon.actions.publication.sharing import _can_share
-from dbanon.anonymization.linked import require_own
-from dbanon.db.releases.live import guards
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.policy import ColumnRule, MaskingStep, ModelSpec, Policy, Role
-from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import Below, ColumnInfo, ColumnKind, Partition, TableInfo, TableName
-from dbanon.formats.policy.anatomy import problems
+from dbanon.formats.support import Mode, reasons, require
 from dbanon.models.registry import MODELS
 from dbanon.request import Request
 
@@ -69,6 +55,7 @@ def model(name, **more):
         "alpha": 0.5, "beta": 1.0, "c": 2.0, "delta": 0.5, "dmax": 0.9, "dmin": 0.1, "e": 5.0,
         "k": 5, "l": 2, "m": 2, "max": 0.5, "min": 0.1, "n": 50, "p": 2, "t": 0.2,
         "x": ("age",), "y": ("disease",), "values": ("1",),
+        "positive": ("1",), "negative": ("2",), "share": 0.5, "listed": ("1=0.5",),
     }  # fmt: skip
     params = {key: known[key] for key in MODELS[name].parameters() if key in known}
     return {"models": (*POLICY.models, ModelSpec(name, params | more))}
@@ -151,54 +138,24 @@ CASES = {
 }
 
 
-def refused(action, *given, **named):
+def refused(mode, policy, info, request):
     try:
-        action(*given, **named)
+        require(mode, request.asked(policy, info))
     except DbanonError as error:
         return f"{type(error).__name__}: {error} -> {error.hint}"
     return None
 
 
 def said(policy, info, request):
-    """Return what each way to publish says of it, None where it does it."""
-    view = replace(request, kind=ReleaseKind.VIEW)
+    """Return what each mode says of it, nothing where it does it."""
+    asked = request.asked(policy, info)
     found = {
-        "live view": refused(guards.require_owner, None, info)
-        if not info.is_table
-        else refused(opening._require_guardable, None, info)  # noqa: SLF001
-        if info.has_children or info.has_parents or info.leaves
-        else (refused(require_bucketed, policy, view) if policy.anatomy else None)
-        or refused(require_guarded, policy, info)
-        or (
-            refused(several_a_person, None, policy, info, ReleaseKind.VIEW)
-            if policy.subject and info.column(policy.subject).nullable
-            else None
-        ),
-        "dataset": refused(asked, request)
-        or refused(require_generalized, policy, what="a dataset")
-        or refused(require_own, policy),
-        "blocks": refused(require_divisible, policy, info),
-        "comparison": refused(require_generalized, policy, what="every algorithm"),
-        "reuse": _can_share(Nobody(), policy, request=request, info=info),
-        "refresh": "it is live"
-        if request.relation_kind is ReleaseKind.VIEW
-        else "its buckets are dealt from all rows"
-        if policy.anatomy
-        else of_policy(policy, request) or (policy.subject and of_persons(policy)),
-        "buckets": list(problems(policy)),
+        str(mode): refused(mode, policy, info, request)
+        for mode in (Mode.VIEW, Mode.DATASET, Mode.BLOCKS, Mode.COMPARISON)
     }
-    return {mode: text for mode, text in found.items() if text not in (None, [], True)}
-
-
-class Nobody:
-    """A session of a ledger without releases."""
-
-
-@pytest.fixture(autouse=True)
-def empty_ledger(monkeypatch):
-    from dbanon.db.metadata import ledger
-
-    monkeypatch.setattr(ledger, "policies_by_release", lambda *_, **__: {})
+    found |= {str(mode): next(reasons(mode, asked), None) for mode in (Mode.REUSE, Mode.REFRESH)}
+    found["anatomy"] = [*reasons(Mode.BUCKETS, asked)] if policy.anatomy else None
+    return {mode: text for mode, text in found.items() if text}
 
 
 def test_each_combination_is_refused_in_the_words_that_were_agreed():

@@ -9,11 +9,11 @@ import numpy as np
 
 from dbanon.actions.distribution.assembling import counted_texts, joined, repaired
 from dbanon.actions.distribution.executors import executor_named
-from dbanon.actions.distribution.supported import refuse, require_divisible
 from dbanon.actions.distribution.tasks import Grouped, Job, ReadBlock
 from dbanon.actions.preparation.prepare import Prepared, as_drift, in_force, require_valid, trees_of
 from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError, Unsatisfiable
 from dbanon.domain.policy import Role
+from dbanon.formats.support import Mode, require
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from dbanon.db.transfer import SourceRows
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
-    from dbanon.domain.table import TableInfo
     from dbanon.request import Request
 
 ROWS_PER_BLOCK = 1_000_000
@@ -73,9 +72,9 @@ def prepare_in_blocks(
     from dbanon.db.models.statements import shown_trees
 
     policy, info = in_force(loaded, request), loaded.info
-    require_divisible(policy, info)
+    require(Mode.BLOCKS, request.asked(policy, info))
     make_algorithm(policy, stages=stages)  # what is wrong with it is told before anything is read
-    domains = _read(session, loaded, request, policy, stages=stages)
+    domains = _read(session, loaded, policy, stages=stages)
     warnings = of_rows(session, policy, info, counted_texts(domains))
     require_none(warnings if strict else [])
     requirement = _require_feasible(domains, policy)
@@ -98,15 +97,14 @@ def prepare_in_blocks(
     )
 
 
-def _read(
-    session: Session, loaded: Loaded, request: Request, policy: Policy, *, stages: Stages
-) -> Domains:
+def _read(session: Session, loaded: Loaded, policy: Policy, *, stages: Stages) -> Domains:
     """Return the values of all columns of a table that may be divided."""
+    from dbanon.actions.preparation.subjects import several_a_person
     from dbanon.db import transfer
 
     with as_drift(loaded):
         require_valid(loaded, policy)
-        _require_single(session, policy, loaded.info, request)
+        several_a_person(session, policy, loaded.info, mode=Mode.BLOCKS)
         transfer.require_fit(session, loaded.info, policy)
         transfer.require_one_text(session, loaded.info, policy)
         with stages("read"):
@@ -129,13 +127,6 @@ def _grouped(
         outcome, rows = joined(job, blocks, moved)
     _require_shown(outcome, budget=requirement.budget(job.domains.n_rows))
     return outcome, rows
-
-
-def _require_single(session: Session, policy: Policy, info: TableInfo, request: Request) -> None:
-    from dbanon.actions.preparation.subjects import several_a_person
-
-    if several_a_person(session, policy, info, request.relation_kind):
-        raise refuse("some persons have several rows, which may lie in several blocks")
 
 
 def _domains(session: Session, loaded: Loaded, policy: Policy) -> Domains:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dbanon.actions.preparation.bucketed import require_generalized
 from dbanon.domain.errors import ConfigError, PolicyError, Unsatisfiable
 from dbanon.domain.policy import K_ANONYMITY, ModelSpec, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import ColumnKind, quote_identifier
+from dbanon.formats.support import Mode, require
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS
 
@@ -130,9 +130,7 @@ def read_linked(
     """Read the tables of a dataset, and find the person of each row."""
     from dbanon.actions.preparation.cautions import require_none
     from dbanon.actions.preparation.prepare import read_source
-    from dbanon.anonymization.linked import require_own
 
-    require_own(*(member.policy for member in members))
     sources = [
         read_source(session, m.loaded, m.own, stages, kind=ReleaseKind.TABLE, linked=True)
         for m in members
@@ -225,7 +223,7 @@ def _of_persons(loaded: Loaded, request: Request) -> Policy:
             hint="name the table of the persons first, or a view of it with key = [...]",
         )
     policy = in_force(loaded, replace(_asked(request, loaded.policy), rows_per_subject=None))
-    require_generalized(policy, what="a dataset")
+    require(Mode.DATASET, request.asked(policy, loaded.info))
     if policy.subject not in {None, key[0]} or policy.rows_per_subject is not None:
         raise PolicyError(
             f"the policy of {loaded.info.name} has a subject of its own, and in a dataset each of"
@@ -241,7 +239,7 @@ def _of_table(loaded: Loaded, persons: Loaded, request: Request) -> Policy:
 
     info = loaded.info
     policy = in_force(loaded, _asked(request, loaded.policy))
-    require_generalized(policy, what="a dataset")
+    require(Mode.DATASET, request.asked(policy, loaded.info))
     if policy.subject is None:
         raise PolicyError(
             f"the policy of {info.name} does not say which column names the person",

@@ -9,8 +9,6 @@ from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from dbanon.actions.preparation.bucketed import require_bucketed
-from dbanon.actions.preparation.guarded import require_guarded
 from dbanon.domain.errors import (
     ConfigError,
     DriftError,
@@ -21,6 +19,7 @@ from dbanon.domain.errors import (
 from dbanon.domain.policy import K_ANONYMITY, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.formats.policy.anatomy import level
+from dbanon.formats.support import Mode, require
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.specs import of_scope
@@ -235,9 +234,12 @@ def in_force(loaded: Loaded, request: Request) -> Policy:
     guards do not keep.
     """
     policy = request.over(loaded.policy)
-    if policy.anatomy:
-        require_bucketed(policy, request)
-    elif policy.model(K_ANONYMITY) is None:
+    if policy.anatomy and (level(policy) or 1) == 1:
+        raise PolicyError(
+            "neither the command nor the policy says l, and nothing else is promised by anatomy",
+            hint="pass --l 2, or more",
+        )
+    if not policy.anatomy and policy.model(K_ANONYMITY) is None:
         raise PolicyError("neither the command nor the policy says k", hint="pass --k 5")
     if loaded.info.foreign and not request.allow_foreign:
         raise ConfigError(
@@ -246,7 +248,7 @@ def in_force(loaded: Loaded, request: Request) -> Policy:
             hint="--allow-foreign, if that is as it should be",
         )
     if request.relation_kind is ReleaseKind.VIEW:
-        require_guarded(policy, loaded.info)
+        require(Mode.VIEW, request.asked(policy, loaded.info))
     return policy
 
 
@@ -271,7 +273,8 @@ def read_source(
     info = loaded.info
     with as_drift(loaded):
         require_valid(loaded, policy)
-        several = linked or several_a_person(session, policy, info, kind)
+        mode = Mode.VIEW if kind is ReleaseKind.VIEW else None
+        several = linked or several_a_person(session, policy, info, mode=mode)
         transfer.require_fit(session, info, policy)
         transfer.require_one_text(session, info, policy)
         with stages("read"), _loading_kernels():

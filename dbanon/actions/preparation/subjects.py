@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dbanon.domain.errors import ConfigError, PolicyError
+from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import Role
-from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import quote_identifier
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import title
+from dbanon.formats.support import Asked, require
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,38 +18,25 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableInfo
+    from dbanon.formats.support import Mode
 
 
-def several_a_person(session: Session, policy: Policy, info: TableInfo, kind: ReleaseKind) -> bool:
+def several_a_person(
+    session: Session, policy: Policy, info: TableInfo, *, mode: Mode | None
+) -> bool:
     """Whether some person owns several rows, or some row is nobody's, which its reader refuses.
 
-    Raises ConfigError for a live view whose subject may become NULL, or under a model whose guards
-    count rows, which then differ from persons. Distinct values are as many of both, for guards hide
-    a class with a person of two.
+    Raises ConfigError where the mode does not support that.
     """
     from dbanon.db import catalog
 
     if policy.subject is None:
         return False
-    if kind is ReleaseKind.VIEW and info.column(policy.subject).nullable:
-        raise ConfigError(
-            f"subject column {quote_identifier(policy.subject)} of {info.name} may become NULL"
-            " while a live view shows it, and NULL counts as no person",
-            hint="publish it with --as table, or make the column NOT NULL",
-        )
     if info.is_computed:
         return True  # it may be otherwise when it is read
-    rows, subjects = catalog.count_subjects(session, info, policy.subject)
-    by_rows = [spec for spec in policy.models if not MODELS[spec.name].guards_persons]
-    if rows == subjects or policy.rows_per_subject == 1:
-        by_rows = []
-    if kind is ReleaseKind.VIEW and by_rows:
-        raise ConfigError(
-            f"{info.name} has {rows:,} rows of {subjects:,} subjects"
-            f" ({quote_identifier(policy.subject)}), and a live view counts rows, not persons, for"
-            f" {title(by_rows[0])}",
-            hint="publish it with --as table",
-        )
+    rows, subjects = counted = catalog.count_subjects(session, info, policy.subject)
+    if mode is not None:
+        require(mode, Asked(policy, info, counted=counted))
     return rows != subjects
 
 

@@ -14,9 +14,9 @@ from dbanon.actions.publication.series import compare_together, placed
 from dbanon.actions.publication.steps import build, replaced, serve
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.errors import ConfigError
-from dbanon.domain.release import ReleaseKind
 from dbanon.domain.text import converted, unread
 from dbanon.formats.datasets import parse
+from dbanon.formats.support import Mode, require
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from dbanon.formats.datasets import Dataset
     from dbanon.request import Request
 
-_OF_ONE_TABLE = ("name", "subject", "population")
-
 
 def read(path: str | Path) -> Dataset:
     """Read the file of a dataset; raises ConfigError."""
@@ -46,17 +44,7 @@ def read(path: str | Path) -> Dataset:
 
 def asked(request: Request) -> Request:
     """Return what is asked of a dataset; raises ConfigError for what is asked of one table."""
-    given = next((name for name in _OF_ONE_TABLE if getattr(request, name)), None)
-    if given is not None:
-        raise ConfigError(
-            f"--{given} is about one table, and a dataset has several",
-            hint="write it into the policy of the table" if given != "name" else "--schema",
-        )
-    if request.relation_kind is ReleaseKind.VIEW:
-        raise ConfigError(
-            "a live view cannot keep persons alike in several tables",
-            hint="publish the dataset with --as table",
-        )
+    require(Mode.DATASET, request.asked())
     return request
 
 

@@ -12,15 +12,14 @@ from dbanon.actions.publication.sharing import of_newcomers, search_newcomers
 from dbanon.actions.publication.steps import build, replaced
 from dbanon.domain.composition import RevealsMore
 from dbanon.domain.errors import Unsatisfiable
-from dbanon.domain.policy import FULL_DOMAIN, GLOBAL, K_ANONYMITY, PAIRS, Role
-from dbanon.domain.release import Leavers, ReleaseKind
+from dbanon.domain.policy import K_ANONYMITY, Role
+from dbanon.domain.release import Leavers
 from dbanon.domain.text import command
-from dbanon.models.base import Scope
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import is_plain, is_strict
+from dbanon.formats.support import Mode, reasons
+from dbanon.models.specs import is_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     import pyarrow as pa
@@ -60,22 +59,9 @@ class Unchanged:
 
 def obstacle(session: Session, loaded: Loaded, request: Request, present: Release) -> str | None:
     """Return why a release can only be grouped anew, None if its classes can stay as they are."""
-    policy = in_force(loaded, request)
-    if request.relation_kind is ReleaseKind.VIEW:
-        return "it is live"
-    if policy.anatomy:
-        return "its buckets are dealt from all rows"
-    found = changed(session, loaded.info, present, policy=policy, versions=loaded.versions)
-    found = found or of_policy(policy, request)
-    return found if found or policy.subject is None else of_persons(policy)
-
-
-def of_persons(policy: Policy) -> str | None:
-    """Return what of a policy cannot be asked of persons of several rows by what is remembered."""
-    for spec in policy.models:
-        if spec.name != K_ANONYMITY and (is_strict(spec) or not MODELS[spec.name].of_persons):
-            return f"{spec.name} is proved of all rows of a person"
-    return None
+    policy, info = in_force(loaded, request), loaded.info
+    refused = next(reasons(Mode.REFRESH, request.asked(policy, info)), None)
+    return refused or changed(session, info, present, policy=policy, versions=loaded.versions)
 
 
 def changed(
@@ -111,35 +97,6 @@ def _is_altered(session: Session, present: Release, source: TableInfo) -> bool:
     if any(audit.view_problems(session, published, release=present, source=source)):
         return True
     return immutability.content(session, published) != present.content
-
-
-def of_policy(policy: Policy, request: Request) -> str | None:
-    """Return what of a policy needs all rows at once."""
-    return next(_of_all(policy, request), None)
-
-
-def _of_all(policy: Policy, request: Request) -> Iterator[str]:
-    from dbanon.anonymization.registry import depends_on_all
-
-    if policy.labels:
-        yield "its labels are those of all classes"
-    if depends_on_all(policy):
-        yield "what becomes of its masked values depends on all rows"
-    if not request.forgets:
-        yield "its assignment is kept, which is that of all rows"
-    grids = [r.column for r in policy.with_role(Role.QUASI) if r.recoding in {GLOBAL, FULL_DOMAIN}]
-    if grids:
-        yield f"the grid of {', '.join(grids)} is that of all classes"
-    means = [r.column for r in policy.with_role(Role.QUASI) if r.restore_variance]
-    if means:
-        yield f"the variance of {', '.join(means)} is that of all classes"
-    pairs = [rule.column for rule in policy.with_role(Role.QUASI) if rule.recoding in PAIRS]
-    if pairs:
-        yield f"{', '.join(pairs)} is published in two columns"
-    for spec in policy.models:
-        model = MODELS[spec.name]
-        if model.of_whole or model.scope in {Scope.POPULATION, Scope.LINKS}:
-            yield f"{spec.name} compares classes with what lies outside of them"
 
 
 def grow(

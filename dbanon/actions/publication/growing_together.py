@@ -13,8 +13,6 @@ from dbanon.actions.publication.growing import (
     changed,
     counted,
     loss_of,
-    of_persons,
-    of_policy,
     of_published,
     owners_of,
     served_as,
@@ -25,6 +23,7 @@ from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import least_deadline
 from dbanon.domain.release import Leavers
 from dbanon.domain.text import command
+from dbanon.formats.support import Mode, reasons
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,10 +55,9 @@ def obstacle_together(
     for member, one, release in zip(members_of(loaded, request), loaded, present, strict=True):
         versions = {**shared, **one.versions}
         policy, info = member.policy, one.info
-        reason = changed(session, info, release, policy=policy, versions=versions)
-        reason = reason or of_policy(policy, request)
-        if reason is None and one is not loaded[0]:
-            reason = of_persons(policy)
+        alone = replace(policy, subject=None) if one is loaded[0] else policy
+        reason = next(reasons(Mode.REFRESH, request.asked(alone, info)), None)
+        reason = reason or changed(session, info, release, policy=policy, versions=versions)
         if reason is not None:
             return f"of {release.relation}, {reason}"
     if not joint.is_linked(session, {one.table: one.relation for one in present}):

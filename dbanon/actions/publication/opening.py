@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dbanon.domain.deeds import Deed
-from dbanon.domain.errors import ConfigError
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName
+from dbanon.formats.support import Asked, Mode, require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ def publishing(
     from dbanon.db import identity
     from dbanon.db.metadata.migrate import require_current
     from dbanon.db.releases import turns, withdrawal
-    from dbanon.db.releases.live import guards
+    from dbanon.db.releases.live import guards, marks
     from dbanon.db.session import connect
 
     requests = [request for _, request in wanted]
@@ -42,6 +42,7 @@ def publishing(
         asked = [*zip(found, requests, strict=True)]
         live = [info for info, request in asked if request.relation_kind is ReleaseKind.VIEW]
         for info in live:
+            require(Mode.VIEW, Asked(info=info))
             guards.require_owner(session, info)
         views = [request.view(info.name) for info, request in asked]
         deed = Deed(", ".join(map(str, views)), "published")
@@ -56,7 +57,7 @@ def publishing(
                 if not one.info.is_table:  # as admitting it did with a table
                     identity.pin(session, one.info)
                 if request.relation_kind is ReleaseKind.VIEW:
-                    _require_guardable(session, one.info)
+                    marks.require_lasting(session, one.info)
             yield session, loaded
         if keep:
             for info in found:
@@ -94,25 +95,3 @@ def _loaded(session: Session, found: TableInfo, request: Request) -> Loaded:
     require_own_relation(loaded, request.view(info.name))
     require_unchanged(session, loaded, request.view(info.name))
     return loaded
-
-
-def _require_guardable(session: Session, info: TableInfo) -> None:
-    from dbanon.db.releases.live import marks
-
-    foreign = [part.name for part in info.leaves if part.relkind != "r"]
-    if foreign:
-        raise ConfigError(
-            f"{foreign[0]} is a foreign partition, whose changes a live view would not see",
-            hint="publish it with --as table",
-        )
-    if info.relkind != "p" and info.has_children:
-        raise ConfigError(
-            f"{info.name} has children, whose changes a live view would not see",
-            hint="publish it with --as table",
-        )
-    if info.has_parents:
-        raise ConfigError(
-            f"{info.name} has a parent, and a live view would not see what is changed through it",
-            hint="publish the parent, or this with --as table",
-        )
-    marks.require_lasting(session, info)

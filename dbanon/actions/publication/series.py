@@ -111,8 +111,6 @@ def placed(session: Session, info: TableInfo, request: Request, *, gate: Gate) -
     table = info.name
     _require_own_name(session, info, gate)
     if request.relation_kind is ReleaseKind.VIEW:
-        if gate.series is not None:
-            raise ConfigError("a live view is of no series", hint="--as table, or no --series")
         return gate
     view, known = request.view(table), memory.places(session, table)
     if not _starts(session, table, gate):

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from dbanon.actions.preparation.prepare import Prepared, among, in_force, read_source, search
 from dbanon.domain.errors import ConfigError, Unsatisfiable
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role
-from dbanon.domain.release import ReleaseKind, Sharing
+from dbanon.domain.release import Sharing
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
+from dbanon.formats.support import Mode, reasons
 from dbanon.models.parameters import COLUMNS
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import is_plain, sensitive_of
@@ -157,17 +158,8 @@ def require_unshared(session: Session, loaded: Loaded, request: Request, *, gate
 
 def _can_share(session: Session, policy: Policy, *, request: Request, info: TableInfo) -> bool:
     """Whether all that is published of a person can be kept as it was."""
-    from dbanon.anonymization.registry import within_classes
-
-    if (
-        request.relation_kind is ReleaseKind.VIEW
-        or request.dataset
-        or policy.rows_per_subject is not None
-    ):
-        return False
-    if policy.anatomy:
-        return False  # what is published of a class is who is in it
-    return not within_classes(policy) and _are_masked_alike(session, policy, info)
+    refused = any(reasons(Mode.REUSE, request.asked(policy, info)))
+    return not refused and _are_masked_alike(session, policy, info)
 
 
 def _are_masked_alike(session: Session, policy: Policy, info: TableInfo) -> bool:

@@ -42,6 +42,11 @@ class Masking(Protocol):
         """Whether rows are masked in their classes."""
         ...
 
+    @property
+    def whole(self) -> bool:
+        """Whether what becomes of a value depends on other rows."""
+        ...
+
 
 def read(top: Section, *, methods: Collection[str] | None) -> tuple[MaskingStep, ...]:
     """Read the steps of a policy; what is wrong is reported to the section."""

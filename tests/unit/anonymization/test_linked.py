@@ -11,8 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dbanon.anonymization.linked import Linked, require_each, run_linked
-from dbanon.domain.errors import PolicyError, Unsatisfiable
-from dbanon.domain.policy import ModelSpec
+from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.progress import Stages
 
 # A person: its own quasi-identifier and sensitive value, its visits, and its findings.
@@ -148,14 +147,3 @@ def test_a_table_of_which_no_row_can_be_published_is_no_defect():
     people = [(i, "m", [], ["u", "v"] if i < 2 else []) for i in range(9)]
     with pytest.raises(Unsatisfiable):
         published(people, k=3)
-
-
-@pytest.mark.parametrize("of", ["persons", "findings"])
-def test_distances_from_the_whole_table_are_asked_of_no_dataset(of):
-    """Each number of rows is grouped apart, and the values of each are not quite those of all."""
-    draw = np.random.default_rng(1).integers
-    people = [(i % 50, "mno"[draw(3)], [], ["uvw"[draw(3)]] * int(draw(3))) for i in range(200)]
-    near = ModelSpec("t-closeness", {"t": 0.3})
-    models = {"persons": ([near], []), "findings": ([], [near])}[of]
-    with pytest.raises(PolicyError, match="looks beyond the classes of one table"):
-        published(people, most=(None, "group"), models=models)

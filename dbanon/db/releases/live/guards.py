@@ -11,7 +11,7 @@ from dbanon.db.printing import Body
 from dbanon.db.queries import identifiers, query, relation, template
 from dbanon.db.releases.live import guard_conditions, marks
 from dbanon.db.session import VALUE_SETTINGS
-from dbanon.domain.errors import ConfigError, NotPermitted
+from dbanon.domain.errors import NotPermitted
 from dbanon.domain.policy import Role
 
 if TYPE_CHECKING:
@@ -279,12 +279,7 @@ def lock_source(session: Session, source: TableInfo, *, exclude_writers: bool) -
 
 
 def require_owner(session: Session, info: TableInfo) -> None:
-    """Raise ConfigError unless the source is a table, NotPermitted unless the role owns it."""
-    if not info.is_table:
-        raise ConfigError(
-            f"{info.name} is no table, and guards of a live view can only stand on one",
-            hint="publish it with --as table",
-        )
+    """Raise NotPermitted unless the role owns the source, which is a table."""
     for oid, name in _tables(info):
         row = session.pg.execute(query("rights.is_owner"), (oid,)).fetchone()
         if row is None or not row[0]:
