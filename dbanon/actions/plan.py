@@ -85,7 +85,7 @@ def plan_request(table: str | TableName, request: Request) -> Plan:
     anything and takes no lock.
     """
     request, given = drafts.requested(request)
-    with _prepared(table, request, given) as (session, prepared):
+    with _prepared([table], request, given) as (session, (prepared,)):
         return _planned(session, prepared, request)
 
 
@@ -98,7 +98,7 @@ def plan_report_request(table: str | TableName, request: Request) -> tuple[Plan,
     extras.require("sklearn", what="a report", extra="report")
     stages = request.stages or Stages()
     request, given = drafts.requested(replace(request, stages=stages))
-    with _prepared(table, request, given) as (session, prepared):
+    with _prepared([table], request, given) as (session, (prepared,)):
         found = _planned(session, prepared, request)
     return found, _report(found, prepared, request, stages)
 
@@ -199,19 +199,23 @@ def _types(found: Plan, prepared: Prepared) -> dict[str, str]:
 
 @contextmanager
 def _prepared(
-    table: str | TableName, request: Request, given: Policy | None
-) -> Iterator[tuple[Session, Prepared]]:
-    """Group a table on a snapshot that stays open during the block."""
+    tables: Sequence[str | TableName], request: Request, given: Policy | None = None
+) -> Iterator[tuple[Session, list[Prepared]]]:
+    """Group tables on a snapshot that stays open during the block."""
+    from dbanon.actions.preparation.linked import prepare_linked
     from dbanon.actions.preparation.loading import find_published, looking
     from dbanon.db.session import connect
 
-    where = table if isinstance(table, TableName) else TableName.parse(table)
-    with (
-        connect(request.settings or Settings.load()) as session,
-        looking(session, partial(find_published, session, where)) as infos,
-    ):
-        (loaded,) = _loaded(session, infos, request, given)
-        yield session, prepare(session, loaded, request, request.stages or Stages(), weigh=True)
+    names = [one if isinstance(one, TableName) else TableName.parse(one) for one in tables]
+    stages = request.stages or Stages()
+    with connect(request.settings or Settings.load()) as session:
+        finds = [partial(find_published, session, name) for name in names]
+        with looking(session, *finds) as infos:
+            loaded = _loaded(session, infos, request, given)
+            if len(loaded) > 1:
+                yield session, prepare_linked(session, loaded, request, stages)
+            else:
+                yield session, [prepare(session, loaded[0], request, stages, weigh=True)]
 
 
 def plan_dataset_request(dataset: str | Path | Dataset, request: Request) -> list[Plan]:
@@ -220,19 +224,12 @@ def plan_dataset_request(dataset: str | Path | Dataset, request: Request) -> lis
     Takes what ``publish_dataset`` takes and raises what it raises, but needs no right to create
     anything and takes no lock.
     """
-    from dbanon.actions.preparation.linked import prepare_linked
-    from dbanon.actions.preparation.loading import find_published, looking
     from dbanon.actions.publication.datasets import asked, read
-    from dbanon.db.session import connect
 
     chosen = dataset if isinstance(dataset, Dataset) else read(dataset)
     request = asked(request)
-    with connect(request.settings or Settings.load()) as session:
-        finds = [partial(find_published, session, name) for name in chosen.names]
-        with looking(session, *finds) as infos:
-            loaded = _loaded(session, infos, request, None)
-            prepared = prepare_linked(session, loaded, request, request.stages or Stages())
-            return [_planned(session, one, request) for one in prepared]
+    with _prepared(chosen.names, request) as (session, prepared):
+        return [_planned(session, one, request) for one in prepared]
 
 
 def _loaded(

@@ -7,8 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.fingerprint import fingerprint
+from dbanon.actions.preparation.linked import prepare_linked
 from dbanon.actions.preparation.prepare import prepare
 from dbanon.actions.publication.ahead import Ahead
+from dbanon.actions.publication.datasets import asked, read, require_apart
 from dbanon.actions.publication.opening import publishing
 from dbanon.actions.publication.series import placed
 from dbanon.actions.publication.sharing import require_unshared, share
@@ -19,13 +21,17 @@ from dbanon.request import Request, spelled_out
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+    from uuid import UUID
 
     from dbanon.actions.distribution.dividing import Division
     from dbanon.actions.preparation.loading import Loaded
+    from dbanon.actions.preparation.prepare import Prepared
+    from dbanon.actions.publication.steps import Built
     from dbanon.db.session import Session
     from dbanon.domain.composition import Gate
-    from dbanon.domain.release import Release
+    from dbanon.domain.release import Release, Sharing
     from dbanon.domain.table import TableName
 
 
@@ -46,45 +52,75 @@ def publish_request(table: str | TableName, request: Request) -> Release:
 
         division = division_of(request.executor, request.rows_per_block)
     keep = not request.dry_run
-    with publishing([(table, request)], settings, keep=keep) as (session, (loaded,)):
-        return publish_in(session, loaded, request, stages, gate=gate, division=division)
+    with publishing([(table, request)], settings, keep=keep) as (session, loaded):
+        make = partial(publish_in, gate=gate, division=division)
+        return make(session, loaded, request, stages)[0]
 
 
 def publish_in(
     session: Session,
-    loaded: Loaded,
+    loaded: Sequence[Loaded],
     request: Request,
     stages: Stages,
     *,
     gate: Gate,
     division: Division | None = None,
-) -> Release:
-    """Do all of a publication inside the open transaction of ``publishing``.
+) -> list[Release]:
+    """Publish a table, or those of a dataset, inside the open transaction of ``publishing``.
 
     division: how the table is divided into blocks, None where it is grouped in one piece.
     """
-    previous = replaced(session, loaded.info, request)
-    gate = placed(session, loaded.info, request, gate=gate)
-    sharing, ahead = None, Ahead(session, loaded, request, gate)
+    if len(loaded) > 1:
+        request = replace(request, dataset=tuple(str(one.info.name) for one in loaded))
+        require_apart(loaded, request)
+    previous = [replaced(session, one.info, request) for one in loaded]
+    gate, *_ = [placed(session, one.info, request, gate=gate) for one in loaded]
+    ahead = Ahead(session, loaded[0], request, gate)
+    prepared, sharing = _prepared(session, loaded, request, stages, ahead=ahead, division=division)
+    built: list[Built] = []
+    for one, entry in zip(prepared, previous, strict=True):
+        key = _key_of(session, built[0]) if built else None  # that of the persons, who come first
+        made = partial(build, session, one, request, stages, previous=entry, gate=gate)
+        built.append(made(key=key, hashed=ahead.hashed))
+    with stages("record"):
+        found = fingerprint(session, loaded, request, of_rows=ahead.of_rows)
+    served = partial(serve, session, loaded, built, request, stages)
+    first, *rest = served(gate=gate, fingerprint=found)
+    return [replace(first, sharing=sharing), *rest]
+
+
+def _prepared(
+    session: Session,
+    loaded: Sequence[Loaded],
+    request: Request,
+    stages: Stages,
+    *,
+    ahead: Ahead,
+    division: Division | None,
+) -> tuple[list[Prepared], Sharing | None]:
+    """Group the rows in the way that fits: linked persons, blocks, earlier classes, or all anew."""
+    gate = ahead.gate
+    if len(loaded) > 1:
+        return prepare_linked(session, loaded, request, stages, strict=gate.strict), None
+    (one,) = loaded
     if division is not None:
         from dbanon.actions.distribution.dividing import prepare_in_blocks
 
-        require_unshared(session, loaded, request, gate=gate)
-        prepared = prepare_in_blocks(
-            session, loaded, request, stages, division=division, strict=gate.strict
-        )
-    elif shared := share(session, loaded, request, stages, gate=gate):
-        prepared, sharing = shared
+        require_unshared(session, one, request, gate=gate)
+        made = partial(prepare_in_blocks, division=division, strict=gate.strict)
+    elif shared := share(session, one, request, stages, gate=gate):
+        return [shared[0]], shared[1]
     else:
-        strict, meanwhile = gate.strict, ahead.working
-        prepared = prepare(session, loaded, request, stages, strict=strict, meanwhile=meanwhile)
-    made = partial(build, session, prepared, request, stages, previous=previous, gate=gate)
-    built = made(hashed=ahead.hashed)
-    with stages("record"):
-        known = ahead.of_rows
-        found = fingerprint(session, loaded, prepared.policy, request, of_rows=known)
-        release = serve(session, loaded, built, request, stages, fingerprint=found)
-    return replace(release, sharing=sharing)
+        made = partial(prepare, strict=gate.strict, meanwhile=ahead.working)
+    return [made(session, one, request, stages)], None
+
+
+def _key_of(session: Session, persons: Built) -> UUID | None:
+    """Return the key by which a release remembers its persons."""
+    from dbanon.db.histories import memory
+
+    publication = persons.publication
+    return memory.key_of(session, publication.info.name, publication.view)
 
 
 def publish_dataset_request(dataset: str | Path | Dataset, request: Request) -> list[Release]:
@@ -96,15 +132,13 @@ def publish_dataset_request(dataset: str | Path | Dataset, request: Request) -> 
     the models hold of each table and of any join of them. Takes the options of ``publish``, but no
     ``name``, ``subject``, ``population`` or live view, and raises what it raises.
     """
-    from dbanon.actions.publication.datasets import asked, publish_dataset_in, read
-
     settings = request.settings or Settings.load()
     found = dataset if isinstance(dataset, Dataset) else read(dataset)
     request = asked(request)
     wanted = [(name, request) for name in found.names]
     with publishing(wanted, settings, keep=not request.dry_run) as (session, loaded):
         stages = request.stages or Stages()
-        return publish_dataset_in(session, loaded, request, stages, gate=request.gate)
+        return publish_in(session, loaded, request, stages, gate=request.gate)
 
 
 publish = spelled_out(publish_request, "publish", make=Request)

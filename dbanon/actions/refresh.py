@@ -7,9 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.fingerprint import fingerprint
-from dbanon.actions.publication import datasets
 from dbanon.actions.publication.growing import Unchanged, grow, obstacle
-from dbanon.actions.publication.growing_together import grow_together, obstacle_together
+from dbanon.actions.publication.growing_together import grow_together
 from dbanon.actions.publication.opening import publishing
 from dbanon.actions.publication.steps import Built, serve
 from dbanon.actions.publish import publish_in
@@ -199,12 +198,12 @@ def _renewed(
     """Refresh relations class by class if that is asked for and can be, else group them anew."""
     reason = None
     if leavers is not None:
-        reason = _obstacle(session, loaded, request, present)
+        reason = obstacle(session, loaded, request, present)
         if reason is None:
             grown = partial(_grown, present=present, leavers=leavers, gate=gate)
             return grown(session, loaded, request, stages)
     try:
-        new = _published(session, loaded, request, stages, gate=gate)
+        new = publish_in(session, loaded, request, stages, gate=gate)
     except CheckFailed as error:
         if reason is None:
             raise
@@ -221,15 +220,6 @@ def _renewed(
         )
         for one in new
     ]
-
-
-def _obstacle(
-    session: Session, loaded: Sequence[Loaded], request: Request, present: Sequence[Release]
-) -> str | None:
-    """Return why relations can only be grouped anew, None if their classes can stay."""
-    if request.dataset:
-        return obstacle_together(session, loaded, request, present)
-    return obstacle(session, loaded[0], request, present[0])
 
 
 def _grown(
@@ -249,13 +239,9 @@ def _grown(
         return _same(session, loaded, unchanged, present, leavers=leavers)
     built = [one for one in found if isinstance(one, Built)]
     # Who waits, or is shown though gone, may not be on other terms: no others know this digest.
-    digest = _by_terms(_fingerprint(session, loaded, request), leavers)
-    if request.dataset:
-        together = partial(datasets.serve_together, session, loaded, built, request, stages)
-        new = together(gate=gate, digest=digest)
-    else:
-        with stages("record"):
-            new = [serve(session, loaded[0], built[0], request, stages, fingerprint=digest)]
+    digest = _by_terms(fingerprint(session, loaded, request), leavers)
+    served = partial(serve, session, loaded, built, request, stages)
+    new = served(gate=gate, fingerprint=digest)
     return [
         Refreshed(
             release.relation,
@@ -300,7 +286,7 @@ def _same(
         if one.now is not None:
             store.save_baseline(session, one.info.name, one.now, name=one.wanted)
     asked = Request.from_ledger(present[0].overrides)
-    compared = _by_terms(_fingerprint(session, loaded, asked), leavers)
+    compared = _by_terms(fingerprint(session, loaded, asked), leavers)
     for release in present:
         ledger.note_compared(session, release.id, compared)
     _leave(session, loaded, present)
@@ -344,14 +330,6 @@ def _present(session: Session, release: Release) -> Release:
     return present
 
 
-def _published(
-    session: Session, loaded: Sequence[Loaded], request: Request, stages: Stages, *, gate: Gate
-) -> list[Release]:
-    if request.dataset:
-        return datasets.publish_dataset_in(session, loaded, request, stages, gate=gate)
-    return [publish_in(session, one, request, stages, gate=gate) for one in loaded]
-
-
 def _is_same(
     session: Session,
     loaded: Sequence[Loaded],
@@ -370,7 +348,7 @@ def _is_same(
         same = same and not _is_due(session, loaded, releases)
         if same:
             asked = Request.from_ledger(releases[0].overrides)
-            found = _fingerprint(session, loaded, asked)
+            found = fingerprint(session, loaded, asked)
             known = {found} if leavers is None else {found, _by_terms(found, leavers)}
             same = all({one.fingerprint, one.compared} & known for one in releases)
     return same
@@ -384,13 +362,6 @@ def _is_due(session: Session, loaded: Sequence[Loaded], releases: Sequence[Relea
     return any(
         leavers.count(session, release.relation, deadline=deadline).overdue for release in releases
     )
-
-
-def _fingerprint(session: Session, loaded: Sequence[Loaded], asked: Request) -> str:
-    if asked.dataset:
-        return datasets.joint_fingerprint(session, loaded, asked)
-    (one,) = loaded
-    return fingerprint(session, one, asked.over(one.policy), asked)
 
 
 def _by_terms(fingerprint: str, leavers: Leavers) -> str:

@@ -34,7 +34,6 @@ def clinic(database):
 def seen(monkeypatch):
     """Return the persons of each class of whatever is published, by the number of the release."""
     from dbanon.actions import publish
-    from dbanon.actions.publication import datasets
 
     found = {}
 
@@ -54,7 +53,6 @@ def seen(monkeypatch):
 
         monkeypatch.setattr(module, "build", watched)
 
-    watch(datasets)
     watch(publish)
     return found
 

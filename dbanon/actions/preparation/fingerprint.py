@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import TYPE_CHECKING
 
 from dbanon.domain.policy import Role
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.db.session import Session
     from dbanon.domain.policy import Policy
@@ -31,25 +35,23 @@ def digest_of_rows(session: Session, info: TableInfo, policy: Policy) -> str:
 
 
 def fingerprint(
-    session: Session,
-    loaded: Loaded,
-    policy: Policy,
-    request: Request,
-    *,
-    of_rows: str | None = None,
+    session: Session, loaded: Sequence[Loaded], request: Request, *, of_rows: str | None = None
 ) -> str:
-    """Return a digest of all that a release depends on; equal means nothing changed.
+    """Return a digest of all that releases depend on; equal means nothing changed.
 
-    of_rows: what ``digest_of_rows`` returned on this snapshot, if it was asked already.
+    of_rows: what ``digest_of_rows`` returned of a single table on this snapshot, if it was asked
+    already.
     """
-    import hashlib
-    import json
+    parts = [_of_table(session, one, request, of_rows=of_rows) for one in loaded]
+    return parts[0] if len(parts) == 1 else hashlib.sha256("".join(parts).encode()).hexdigest()
 
+
+def _of_table(session: Session, loaded: Loaded, request: Request, *, of_rows: str | None) -> str:
     from dbanon.db import catalog
     from dbanon.db.proofs import population
     from dbanon.formats import policies
 
-    info = loaded.info
+    info, policy = loaded.info, request.over(loaded.policy)
     content = of_rows or digest_of_rows(session, info, policy)
     ordered = policies.to_document(policy.without_rest().with_orders(info))
     parts = [content, ordered, {**loaded.versions}, request.to_ledger()]

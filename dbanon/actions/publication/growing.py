@@ -7,9 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.prepare import Prepared, in_force, read_source
-from dbanon.actions.publication.datasets import proved_together
 from dbanon.actions.publication.sharing import of_newcomers, search_newcomers
-from dbanon.actions.publication.steps import build, replaced
+from dbanon.actions.publication.steps import build, proved_together, replaced
 from dbanon.domain.composition import RevealsMore
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import K_ANONYMITY, Role
@@ -57,11 +56,29 @@ class Unchanged:
     warnings: tuple[Caution, ...]
 
 
-def obstacle(session: Session, loaded: Loaded, request: Request, present: Release) -> str | None:
-    """Return why a release can only be grouped anew, None if its classes can stay as they are."""
-    policy, info = in_force(loaded, request), loaded.info
-    refused = next(reasons(Mode.REFRESH, request.asked(policy, info)), None)
-    return refused or changed(session, info, present, policy=policy, versions=loaded.versions)
+def obstacle(
+    session: Session, loaded: Sequence[Loaded], request: Request, present: Sequence[Release]
+) -> str | None:
+    """Return why releases can only be grouped anew, None if their classes can stay as they are."""
+    from dbanon.actions.preparation.linked import members_of
+    from dbanon.db.histories import joint
+
+    together, shared = len(loaded) > 1, loaded[0].versions
+    if together:
+        policies = [member.policy for member in members_of(loaded, request)]
+    else:
+        policies = [in_force(loaded[0], request)]
+    for one, policy, release in zip(loaded, policies, present, strict=True):
+        of_rows = together and one is loaded[0]  # in a dataset each of its rows is a person
+        asked = request.asked(replace(policy, subject=None) if of_rows else policy, one.info)
+        versions = {**shared, **one.versions}
+        reason = next(reasons(Mode.REFRESH, asked), None)
+        reason = reason or changed(session, one.info, release, policy=policy, versions=versions)
+        if reason is not None:
+            return f"of {release.relation}, {reason}" if together else reason
+    if together and not joint.is_linked(session, {one.table: one.relation for one in present}):
+        return "its tables do not remember their persons alike"
+    return None
 
 
 def changed(

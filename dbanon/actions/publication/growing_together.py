@@ -10,7 +10,6 @@ from dbanon.actions.preparation.linked import members_of, read_linked
 from dbanon.actions.publication.growing import (
     WAITING,
     Unchanged,
-    changed,
     counted,
     loss_of,
     of_published,
@@ -23,7 +22,6 @@ from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import least_deadline
 from dbanon.domain.release import Leavers
 from dbanon.domain.text import command
-from dbanon.formats.support import Mode, reasons
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,26 +41,6 @@ if TYPE_CHECKING:
     from dbanon.domain.progress import Stages
     from dbanon.domain.release import Growth, Release
     from dbanon.request import Request
-
-
-def obstacle_together(
-    session: Session, loaded: Sequence[Loaded], request: Request, present: Sequence[Release]
-) -> str | None:
-    """Return why a dataset can only be grouped anew, None if its classes can stay as they are."""
-    from dbanon.db.histories import joint
-
-    shared = loaded[0].versions
-    for member, one, release in zip(members_of(loaded, request), loaded, present, strict=True):
-        versions = {**shared, **one.versions}
-        policy, info = member.policy, one.info
-        alone = replace(policy, subject=None) if one is loaded[0] else policy
-        reason = next(reasons(Mode.REFRESH, request.asked(alone, info)), None)
-        reason = reason or changed(session, info, release, policy=policy, versions=versions)
-        if reason is not None:
-            return f"of {release.relation}, {reason}"
-    if not joint.is_linked(session, {one.table: one.relation for one in present}):
-        return "its tables do not remember their persons alike"
-    return None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

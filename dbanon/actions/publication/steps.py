@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dbanon.actions.publication.differencing import difference
 from dbanon.actions.publication.pseudonyms import require_judged
-from dbanon.actions.publication.series import compare, key_of_persons
+from dbanon.actions.publication.series import compare, compare_together, key_of_persons
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.errors import ConfigError, DatabaseError
 from dbanon.domain.policy import K_ANONYMITY
@@ -102,6 +102,59 @@ def masked(session: Session, prepared: Prepared) -> Prepared:
 
 
 def serve(
+    session: Session,
+    loaded: Sequence[Loaded],
+    built: Sequence[Built],
+    request: Request,
+    stages: Stages,
+    *,
+    gate: Gate,
+    fingerprint: str,
+) -> list[Release]:
+    """Prove several tables together, and let readers have what was built; raises CheckFailed.
+
+    fingerprint: of all that the releases depend on.
+    """
+    composition = None
+    if len(built) > 1:
+        with stages("check"):
+            built = proved_together(session, built)
+        with stages("compare"):
+            composition = compare_together(session, [one.publication for one in built], gate)
+    with stages("record"):
+        first, *rest = (
+            _entered(session, one, done, request, stages, fingerprint=fingerprint)
+            for one, done in zip(loaded, built, strict=True)
+        )
+    if composition is not None and (composition.warnings or composition.note is not None):
+        first = replace(first, composition=composition)
+    return [first, *rest]
+
+
+def proved_together(session: Session, built: Sequence[Built]) -> list[Built]:
+    """Return what was built with what holds of all of it together; raises CheckFailed."""
+    from dbanon.db.histories import joint
+    from dbanon.db.proofs.linked import prove_linked
+
+    publications = [one.publication for one in built]
+    is_new = publications[0].withdrawn is None
+    found = (prove_linked if is_new else joint.prove)(session, publications)
+    proved = [
+        replace(one, report=replace(one.report, results=(*one.report.results, *results)))
+        for one, results in zip(built, found, strict=True)
+    ]
+    for one in proved:
+        if not one.report.passed:
+            raise CheckFailed(
+                f"{one.publication.view} did not hold of its persons:"
+                f" {'; '.join(one.report.shortfalls)}; nothing was published",
+                one.report,
+                hint="dbanon publish --dry-run, asking for less",
+            )
+    return proved
+
+
+def _entered(
     session: Session,
     loaded: Loaded,
     built: Built,

@@ -175,10 +175,10 @@ class Attacker:
 @pytest.fixture
 def attacker(database, monkeypatch):
     from dbanon.actions import publish
-    from dbanon.actions.publication import datasets, growing, growing_together
+    from dbanon.actions.publication import growing, growing_together
 
     found = Attacker(database)
-    for module in (publish, datasets, growing, growing_together):
+    for module in (publish, growing, growing_together):
         monkeypatch.setattr(module, "build", found.watch(module.build))
     return found
 
@@ -356,10 +356,10 @@ def test_releases_that_are_safe_table_by_table_are_refused_for_who_joins_them(ei
 
 
 def test_table_by_table_nothing_is_wrong_with_them(eight, monkeypatch):
-    from dbanon.actions.publication import datasets
+    from dbanon.actions.publication import steps
 
     nothing = Composition(dbanon.TableName("public", "people"), 0, (), (), (), ())
-    monkeypatch.setattr(datasets, "compare_together", lambda *_: nothing)
+    monkeypatch.setattr(steps, "compare_together", lambda *_: nothing)
     found = refresh(eight, new_series=True)
     assert [True] * len(TABLES) == [one.release.composition.holds for one in found]
     with pytest.raises(CheckFailed, match="the worst cell has 2"):
